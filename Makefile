@@ -1,0 +1,43 @@
+# make run: the app. make test: the whole suite. make check: lint, types, layers. Each installs what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: run test check chromium clean
+
+run: $(VENV)/.run
+	$(BIN)/streamlit run app.py
+
+test: $(VENV)/.dev chromium
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Debian ships venv as a package of its own; root can fetch it, others are told what is missing.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "DML Lab needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq python3-venv; } \
+	  || { echo "Install the package python3-venv first (apt-get install python3-venv)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: requirements.txt | $(BIN)/python
+	$(BIN)/pip install --quiet -r requirements.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt requirements.txt | $(BIN)/python
+	$(BIN)/pip install --quiet -r requirements-dev.txt
+	@touch $@ $(VENV)/.run
+
+# Browser tests use Debian's Chromium. Without it and without root they skip and say so, unless REQUIRE_BROWSER=1.
+chromium:
+	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
+	  || { echo "installing chromium for the browser tests"; { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1; } \
+	  || echo "chromium could not be installed: the browser tests will skip"
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Deep metric learning: loss geometry, training, retrieval metrics, projections."""

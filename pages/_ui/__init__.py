@@ -1,0 +1,1 @@
+"""All else that imports streamlit: controls, url state, live views, components, routes."""
