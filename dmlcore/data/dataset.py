@@ -1,0 +1,94 @@
+"""The types of `dmlcore.data`: what a reader declares, what it reads, what `load` hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.int64]
+Labels = NDArray[np.int64]
+Picture = NDArray[np.uint8]
+
+Split = Literal["classes", "samples"]
+Validation = Literal["classes", "samples", "none"]
+
+
+class DataError(ValueError):
+    """A data set is missing, damaged or cannot be split as asked; the message names the file and the remedy."""
+
+
+class Inputs(Protocol):
+    """Network inputs: an array, or pictures that are decoded on first use."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a page or the command line must know of a data set before reading it."""
+
+    name: str
+    title: str
+    sentence: str
+    citation: str
+    kind: Literal["vectors", "pictures"]
+    split: Split = "classes"  # default
+    validation: Validation = "classes"  # default
+    image_size: int | None = None  # default side of the square pictures in pixels; None for vectors
+    resizes: bool = False  # whether `load` takes another image_size
+    needs_files: bool = False
+    folder: str = ""  # of the official layout
+    url: str = ""  # of the official archive
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """All samples of a data set before splitting: what a reader returns.
+
+    inputs (N, F) float32 or (N, 3, H, W) uint8; labels (N,) in 0..C-1, where labels below `train_classes` are the
+    training classes of the class-disjoint split; `official_train` (N,) bool is the official image-wise split;
+    `keys` identify the pictures, so that no picture gets into two parts.
+    """
+
+    inputs: Inputs
+    labels: Labels
+    class_names: tuple[str, ...]
+    train_classes: int
+    official_train: NDArray[np.bool_] | None = None
+    keys: Sequence[str] | None = None
+    picture: Callable[[int], Picture] | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A data set split into parts.
+
+    inputs[indices] -> (n, F) float32 or (n, 3, H, W) uint8; labels (N,) int64 in 0..C-1; parts: "train",
+    "validation" (may be empty) and "test" -> disjoint ascending indices; picture(index) -> (h, w, 3) uint8 for
+    display, None for plain vectors; notes: what was left out or counted, in plain words.
+    """
+
+    name: str
+    inputs: Inputs
+    labels: Labels
+    class_names: tuple[str, ...]
+    parts: Mapping[str, Indices]
+    picture: Callable[[int], Picture] | None
+    notes: tuple[str, ...]
+
+
+Read = Callable[[Path | None, int | None, int], Samples]

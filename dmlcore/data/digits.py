@@ -1,0 +1,41 @@
+"""Handwritten digits bundled with scikit-learn: 1797 samples of 8 x 8 grey pixels, ten classes."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.dataset import Description, Picture, Samples
+
+INFO = Description(
+    name="digits",
+    title="Digits",
+    sentence="1,797 handwritten digits of 8 x 8 pixels, bundled with scikit-learn; trains in seconds.",
+    citation="E. Alpaydin, C. Kaynak: Optical Recognition of Handwritten Digits. UCI repository, 1998.",
+    kind="vectors",
+    split="samples",
+    validation="samples",
+)
+
+
+def read(folder: Path | None = None, image_size: int | None = None, seed: int = 0) -> Samples:
+    """Read the digits: inputs (1797, 64) float32 in 0..1; class-disjoint training classes are 0 to 4."""
+    from sklearn.datasets import load_digits  # slow to import, and needed for this data set only
+
+    pixels, labels = load_digits(return_X_y=True)
+    inputs = (pixels / 16.0).astype(np.float32)  # 17 grey levels
+    return Samples(
+        inputs=inputs,
+        labels=labels.astype(np.int64),
+        class_names=tuple("0123456789"),
+        train_classes=5,
+        picture=partial(_picture, inputs),
+    )
+
+
+def _picture(inputs: NDArray[np.float32], index: int) -> Picture:
+    grey = np.rint(inputs[index].reshape(8, 8) * 255).astype(np.uint8)
+    return np.repeat(grey[:, :, None], 3, axis=2)

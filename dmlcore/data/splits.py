@@ -1,0 +1,109 @@
+"""Train, validation and test parts: class-disjoint (open set) or sample-wise (closed set)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from dmlcore.data.dataset import DataError, Indices, Labels, Samples, Split, Validation
+
+TEST_FRACTION = 0.5  # of the samples of each class, where no official image-wise split exists
+VALIDATION_FRACTION = 0.2  # of the training samples of each class
+VALIDATION_CLASSES = 0.25  # of the training classes
+
+
+def parts(samples: Samples, split: Split, validation: Validation, seed: int) -> dict[str, Indices]:
+    """Return the parts "train", "validation" and "test"; raise DataError for a part that is empty or has one class.
+
+    split "classes": no class is in both train and test. split "samples": the official image-wise split, or half of
+    the samples of each class. validation "classes": the last quarter of the training classes, at least two;
+    "samples": a fifth of the training samples of each class; "none": empty.
+    """
+    labels = samples.labels
+    if split == "classes":
+        is_train = labels < samples.train_classes
+        train, test = np.flatnonzero(is_train), np.flatnonzero(~is_train)
+    elif split == "samples" and samples.official_train is not None:
+        train, test = np.flatnonzero(samples.official_train), np.flatnonzero(~samples.official_train)
+    elif split == "samples":
+        train, test = stratified(labels, np.arange(len(labels)), TEST_FRACTION, seed)
+    else:
+        raise DataError(f"split must be 'classes' or 'samples', got {split!r}")
+    protocol = f"split {split!r}"
+    _require_classes(protocol, {"train": train, "test": test}, labels)
+
+    train, held_out = hold_out(labels, train, validation, seed)
+    result = {"train": train, "validation": held_out, "test": test}
+    needed = {name: part for name, part in result.items() if name != "validation" or validation != "none"}
+    _require_classes(f"{protocol} with validation {validation!r}", needed, labels)
+    _require_disjoint(protocol, result, samples, classes_too=split == "classes")
+    return result
+
+
+def hold_out(labels: Labels, train: Indices, protocol: Validation, seed: int) -> tuple[Indices, Indices]:
+    """Cut the validation part out of the training indices: (train, validation)."""
+    if protocol == "none":
+        return train, train[:0]
+    if protocol == "samples":
+        return stratified(labels, train, VALIDATION_FRACTION, seed)
+    if protocol != "classes":
+        raise DataError(f"validation must be 'classes', 'samples' or 'none', got {protocol!r}")
+    classes = np.unique(labels[train])
+    held_out = classes[-max(2, int(len(classes) * VALIDATION_CLASSES)) :]
+    is_held_out = np.isin(labels[train], held_out)
+    return train[~is_held_out], train[is_held_out]
+
+
+def stratified(labels: Labels, indices: Indices, fraction: float, seed: int) -> tuple[Indices, Indices]:
+    """Cut `fraction` of every class out of `indices`: (kept, cut), both ascending, seeded.
+
+    Two samples at least are cut, so that each finds a match of its class in the cut part; a class with fewer than
+    four, which could not spare them, is kept whole.
+    """
+    random = np.random.default_rng(seed)
+    is_cut = np.zeros(len(indices), dtype=bool)
+    for label in np.unique(labels[indices]):
+        members = np.flatnonzero(labels[indices] == label)
+        if len(members) >= 4:
+            is_cut[random.permutation(members)[: max(2, int(len(members) * fraction))]] = True
+    return indices[~is_cut], indices[is_cut]
+
+
+def _require_classes(protocol: str, result: Mapping[str, Indices], labels: Labels) -> None:
+    counts = {name: (len(part), len(np.unique(labels[part]))) for name, part in result.items()}
+    table = ", ".join(f"{name} {samples} samples of {classes} classes" for name, (samples, classes) in counts.items())
+    for name, (samples, classes) in counts.items():
+        if classes < 2:
+            lack = "empty" if samples == 0 else "of a single class"
+            raise DataError(
+                f"{protocol} leaves the {name} part {lack} ({table}; {len(labels)} samples of "
+                f"{len(np.unique(labels))} classes in all); each part needs two classes: choose another split or "
+                "validation, or complete the data"
+            )
+
+
+def _require_disjoint(protocol: str, result: Mapping[str, Indices], samples: Samples, *, classes_too: bool) -> None:
+    """Refuse a picture, or in a class-disjoint split a class, on both sides."""
+    sides = {
+        "train": np.concatenate([result["train"], result["validation"]]),
+        "test": result["test"],
+    }
+    shared: list[str] = []
+    if samples.keys is not None:
+        train_rows = {samples.keys[row]: row for row in sides["train"]}
+        shared += [
+            f"picture {samples.keys[row]} (rows {train_rows[samples.keys[row]]} and {row})"
+            for row in sides["test"]
+            if samples.keys[row] in train_rows
+        ]
+    if classes_too:
+        train_names = {samples.class_names[label]: label for label in np.unique(samples.labels[sides["train"]])}
+        shared += [
+            f"class {name} (numbers {train_names[name]} and {label})"
+            for label in np.unique(samples.labels[sides["test"]])
+            if (name := samples.class_names[label]) in train_names
+        ]
+    if shared:
+        more = f" and {len(shared) - 5} more" if len(shared) > 5 else ""
+        raise DataError(f"{protocol}: in both train and test: {'; '.join(shared[:5])}{more}; correct the lists")
