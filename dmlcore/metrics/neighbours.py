@@ -1,0 +1,189 @@
+"""Exact Euclidean nearest neighbours at the speed of a float32 search.
+
+Guarantee: every returned row is the start of the gallery sorted by (d, index), where d = |q - g| is the direct form
+sqrt(sum (q - g)^2) evaluated in float64 on the numbers as given. Ties in d go to the lower index, also at the k-th
+place. No answer depends on float32 rounding, on the offset of the data or on the number of threads.
+
+How: faiss lists a few more candidates than asked for, in float32 and by the expanded form |q|^2 + |g|^2 - 2 q.g.
+Its rounding error has a proven bound (`_error_bound`). Candidates further apart than twice the bound are in their
+true order; closer ones are ranked again by d. If no such gap lies between the k-th and the last candidate, then an
+unlisted point could belong to the answer, and the query is compared with the whole gallery by d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import faiss
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SPARE = 4  # candidates beyond k: nearly always enough for one provable gap
+CHUNK = 2**22  # numbers held at once by one temporary array
+
+
+def nearest(
+    queries: ArrayLike | torch.Tensor,
+    gallery: ArrayLike | torch.Tensor | None = None,
+    k: int = 8,
+    *,
+    exclude_self: bool | None = None,
+) -> tuple[Floats, Ints]:
+    """Return the distances and gallery indices of the `k` nearest gallery items of each query, exactly.
+
+    Shapes: queries (Q, D), gallery (N, D) -> two (Q, k), distances float64 ascending, ties by index. Without a gallery
+    the queries are their own gallery. `exclude_self` (default: only without a gallery) drops item i from the list of
+    query i, by index and not by distance, so copies of a query stay. Raises ValueError or TypeError naming the input.
+    """
+    exclude_self = gallery is None if exclude_self is None else exclude_self
+    search = Search(queries, gallery, exclude_self=exclude_self)
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= search.available:
+        raise ValueError(f"k must be an integer in 1..{search.available} (items that can be neighbours), got {k!r}")
+    rows = np.arange(len(search.queries))
+    indices = np.concatenate([search.ranked(part, int(k)) for part in chunks(rows, int(k) + SPARE)])
+    return np.ldexp(search.distances(rows, indices), search.exponent), indices
+
+
+def matrix(name: str, value: ArrayLike | torch.Tensor) -> Floats:
+    """Return `value` as a finite (N, D) float64 array; raise ValueError or TypeError naming it."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu().double().numpy()
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"{name} must have shape (items, dimensions), both at least 1, got {array.shape}")
+    array = np.ascontiguousarray(array, np.float64)
+    if not np.isfinite(array).all():
+        row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+        raise ValueError(f"{name} must be finite, but row {row} holds NaN or Inf")
+    return array
+
+
+def chunks(rows: Ints, width: int) -> Iterator[Ints]:
+    """Cut `rows` into parts so that (rows of a part) x `width` numbers stay within CHUNK."""
+    step = max(1, CHUNK // max(1, width))
+    return (rows[start : start + step] for start in range(0, len(rows), step))
+
+
+class Search:
+    """Queries (Q, D) against a gallery (N, D), prepared once; `ranked` answers for some of the queries."""
+
+    def __init__(
+        self, queries: ArrayLike | torch.Tensor, gallery: ArrayLike | torch.Tensor | None = None, *, exclude_self: bool
+    ) -> None:
+        self.queries = matrix("queries", queries)
+        self.gallery = self.queries if gallery is None else matrix("gallery", gallery)
+        if self.gallery.shape[1] != self.queries.shape[1]:
+            raise ValueError(
+                f"gallery must have the {self.queries.shape[1]} dimensions of queries, got {self.gallery.shape[1]}"
+            )
+        if exclude_self and len(self.gallery) != len(self.queries):
+            raise ValueError(
+                f"exclude_self needs query i to be gallery item i, got {len(self.queries)} queries and "
+                f"{len(self.gallery)} gallery items"
+            )
+        self.exclude_self = exclude_self
+        self.available = len(self.gallery) - exclude_self
+        self._prepare(alone=gallery is None)
+
+    def _prepare(self, alone: bool) -> None:
+        """Scale by a power of two, which is exact and rules out overflow; centre and round to float32 for faiss."""
+        largest = max(float(np.abs(side).max()) for side in (self.queries, self.gallery))
+        self.exponent = int(np.frexp(largest)[1])
+        self.gallery = np.ldexp(self.gallery, -self.exponent)
+        self.queries = self.gallery if alone else np.ldexp(self.queries, -self.exponent)
+        centre = self.gallery.mean(axis=0)
+        gallery = self.gallery - centre
+        queries = gallery if alone else self.queries - centre
+        shrink = -int(np.frexp(max(float(np.abs(gallery).max()), float(np.abs(queries).max())))[1])
+        near = np.ldexp(gallery, shrink).astype(np.float32)
+        self._queries32 = near if alone else np.ldexp(queries, shrink).astype(np.float32)
+        self._norms = np.ldexp(np.linalg.norm(queries, axis=1), shrink)
+        self._index = faiss.IndexFlatL2(near.shape[1])
+        self._index.add(near)
+
+    def ranked(self, rows: Ints, k: int) -> Ints:
+        """Return the (len(rows), k) indices of the nearest items of the queries `rows`, in the guaranteed order."""
+        listed = min(k + SPARE + self.exclude_self, len(self.gallery))
+        squares, indices = self._candidates(rows, listed)
+        found = np.ones(len(rows), bool)
+        if self.exclude_self:
+            squares, indices, found = _without(rows, squares, indices)
+        bound = _error_bound(self._norms[rows], squares[:, -1], self.queries.shape[1])
+        apart = np.diff(squares, axis=1) > 2 * bound[:, None]
+        complete = listed == len(self.gallery)
+        proven = found & (complete | apart[:, k - 1 :].any(axis=1))
+        self._rank_close(rows, indices, apart, proven)
+        unproven = np.flatnonzero(~proven)
+        for part in chunks(unproven, len(self.gallery)):
+            indices[part, :k] = self._ranked_directly(rows[part], k)
+        return indices[:, :k]
+
+    def _candidates(self, rows: Ints, listed: int) -> tuple[Floats, Ints]:
+        squares, indices = self._index.search(self._queries32[rows], listed)
+        return squares.astype(np.float64), indices
+
+    def _rank_close(self, rows: Ints, indices: Ints, apart: NDArray[np.bool_], proven: NDArray[np.bool_]) -> None:
+        """Sort in place, by (d, index), every run of candidates that the bound cannot tell apart."""
+        close = np.zeros(indices.shape, bool)
+        close[:, 1:] |= ~apart
+        close[:, :-1] |= ~apart
+        close &= proven[:, None]
+        run = np.zeros(indices.shape, np.int64)
+        np.cumsum(apart, axis=1, out=run[:, 1:])
+        row, place = np.nonzero(close)
+        index = indices[row, place]
+        order = np.lexsort((index, self.distances(rows[row], index[:, None])[:, 0], run[row, place], row))
+        indices[row, place] = index[order]
+
+    def _ranked_directly(self, rows: Ints, k: int) -> Ints:
+        """The guaranteed order by its definition: all distances, a stable sort."""
+        distances = _direct(torch.from_numpy(self.queries[rows]), torch.from_numpy(self.gallery))
+        if self.exclude_self:
+            distances[torch.arange(len(rows)), torch.from_numpy(rows)] = torch.inf
+        indices: Ints = torch.sort(distances, dim=1, stable=True).indices[:, :k].numpy()
+        return indices
+
+    def distances(self, rows: Ints, indices: Ints) -> Floats:
+        """The d of queries `rows` (n,) and gallery `indices` (n, k) -> (n, k), in units of 2**exponent."""
+        out = np.empty(indices.shape)
+        for part in chunks(np.arange(len(rows)), indices.shape[1] * self.gallery.shape[1]):
+            pairs = torch.from_numpy(self.gallery[indices[part]])
+            out[part] = _direct(torch.from_numpy(self.queries[rows[part], None]), pairs)[:, 0].numpy()
+        return out
+
+
+def _direct(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """d between all x (..., n, D) and y (..., m, D) without the expanded form, which cancels far from the origin."""
+    return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _error_bound(norms: Floats, last: Floats, dimensions: int) -> Floats:
+    """Bound |computed - true| squared distance for every listed item, and for every unlisted item that matters.
+
+    With u = 2**-24, a sum of D products in any order errs by at most about D u times the sum of magnitudes (Higham,
+    Accuracy and Stability of Numerical Algorithms, section 3.1), here (|q| + |g|)^2; rounding the inputs to float32
+    costs 2 u of it and the final additions 3 u. So |error| <= c (|q| + |g|)^2 with c = (D + 16) u. An item whose
+    computed square is at most r^2, the last one listed, has |g| <= |q| + d and d <= r + sqrt(c) (2 |q| + d), whence
+    (|q| + |g|)^2 <= ((2 |q| + r) / (1 - sqrt(c)))^2. An unlisted item has a computed square of at least r^2, so its
+    true square is at least r^2 less the bound. The constant covers products that underflow.
+    """
+    c = (dimensions + 16) * 2.0**-24
+    reach: Floats = (2 * norms + np.sqrt(last)) / (1 - np.sqrt(c))
+    return c * reach**2 + dimensions * 2.0**-120
+
+
+def _without(rows: Ints, squares: Floats, indices: Ints) -> tuple[Floats, Ints, NDArray[np.bool_]]:
+    """Drop each query's own index, or the last candidate where it is not listed; the third result tells which."""
+    own = indices == rows[:, None]
+    found = own.any(axis=1)
+    own[~found, -1] = True
+    if own[:, 0].all():
+        return squares[:, 1:], np.ascontiguousarray(indices[:, 1:]), found
+    shape = (len(rows), indices.shape[1] - 1)
+    return squares[~own].reshape(shape), indices[~own].reshape(shape), found
