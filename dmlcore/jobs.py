@@ -1,0 +1,111 @@
+"""Trainings as detached processes: launch, resume, cancel, evaluate, project; every call returns at once.
+
+A job takes a run, never a command. It outlives its launcher, even one killed with -9; what it does is read from the run
+directory, and this module holds nothing.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from dmlcore import durable
+from dmlcore.runs import Run, RunStore
+from dmlcore.spec import RunSpec
+
+MOST_AT_ONCE = 8  # runs waiting or working in one store
+Task = Literal["train", "evaluate", "project"]
+
+
+class JobError(RuntimeError):
+    """A job that cannot be started; the message says why and what to do."""
+
+
+def launch(spec: RunSpec, store: RunStore, *, check: Callable[[RunSpec], object] | None = None) -> str:
+    """Create a run and start training it in a process of its own; return the run id.
+
+    check(spec) may raise to refuse the spec first. What only the worker can find (it alone imports torch) becomes the
+    state "failed" with its message. Raises JobError while MOST_AT_ONCE runs are waiting or working.
+    """
+    if check:
+        check(spec)
+    busy = [run.id for run in store.list() if run.status() in ("queued", "running")]
+    if len(busy) >= MOST_AT_ONCE:
+        raise JobError(f"{len(busy)} runs are waiting or working already; cancel one or wait: {', '.join(busy)}")
+    run = store.create(spec)
+    _start(run, "train")
+    return run.id
+
+
+def resume(run: Run) -> None:
+    """Go on from the last checkpoint of a lost, cancelled or failed run; raises JobError if it is in use or done."""
+    if run.status() == "queued":
+        raise JobError(f"{run.id} is about to start already")
+    with _idle(run):
+        prepare_resume(run)
+    _start(run, "train")
+
+
+def prepare_resume(run: Run) -> None:
+    """Put a run whose lock we hold back in the queue; raises JobError if it is done."""
+    if run.state().state == "done":
+        raise JobError(f"{run.id} is done; there is nothing left to resume")
+    run.withdraw_cancel()
+    run.update(state="queued", queued=time.monotonic(), message="")
+
+
+def cancel(run: Run) -> None:
+    """End a run after its current step, keeping everything; a run that nobody works on is cancelled here and now."""
+    if run.state().state not in ("queued", "running"):
+        return
+    run.request_cancel()
+    try:
+        with run.lock(wait=0.0):
+            if run.state().state in ("queued", "running"):
+                run.update(state="cancelled", message="cancelled")
+    except durable.Busy:
+        # The kernel names the holder of the lock; it is ours if it is also the process the state tells of.
+        owner, state = durable.holder(run.path / "lock"), run.state()
+        if owner and owner == state.pid:
+            durable.terminate(owner, state.started)
+
+
+def evaluate(run: Run) -> None:
+    """Embed and score the test part with the best weights so far; raises JobError while the run is in use."""
+    with _idle(run):
+        _start(run, "evaluate")
+
+
+def project(run: Run) -> None:
+    """Compute the t-SNE of the newest embeddings; raises JobError while the run is in use or before an evaluation."""
+    if run.embeddings() is None:
+        raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
+    with _idle(run):
+        _start(run, "project")
+
+
+@contextmanager
+def _idle(run: Run) -> Iterator[None]:
+    """Hold the lock of the run for a moment, so that only one caller changes it."""
+    try:
+        with run.lock(wait=0.5):
+            yield
+    except durable.Busy as busy:
+        raise JobError(f"{run.id}: something is working on it already; wait for it, or cancel it") from busy
+
+
+def _start(run: Run, task: Task) -> None:
+    """Start `python -m dmlcore work TASK RUN` in its own session, with log.txt as its output."""
+    command = [sys.executable, "-m", "dmlcore", "work", task, run.id, "--runs", str(run.path.parent)]
+    home = Path(__file__).resolve().parents[1]  # `-m` finds dmlcore there, wherever the caller is
+    with open(run.path / "log.txt", "ab") as log:
+        process = subprocess.Popen(
+            command, cwd=home, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    threading.Thread(target=process.wait, daemon=True).start()  # leave no zombie behind in a long-lived server

@@ -1,0 +1,245 @@
+"""RunStore: one directory per run, readable at any byte of any crash; docs/architecture.md describes the directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dmlcore import durable
+from dmlcore.spec import RunSpec, SpecError
+
+RUN_ID = re.compile(r"[a-z0-9-]{1,64}")
+START_GRACE = 20.0  # seconds a queued run may take until its worker holds the lock
+State = Literal["queued", "running", "done", "failed", "cancelled"]
+Row = dict[str, Any]
+
+# What a holder of the lock may write next. A return to "queued" is a resume: whoever was running is gone.
+_NEXT: dict[State, frozenset[State]] = {
+    "queued": frozenset(("queued", "running", "failed", "cancelled")),
+    "running": frozenset(("running", "queued", "done", "failed", "cancelled")),
+    "done": frozenset(("done", "queued")),
+    "failed": frozenset(("failed", "queued")),
+    "cancelled": frozenset(("cancelled", "queued")),
+}
+
+
+class RunError(RuntimeError):
+    """A run that is unknown, unreadable or in a state that forbids the request; the message says which."""
+
+
+class RunState(BaseModel):
+    """The contents of state.json; unknown keys of later releases are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    state: State = "queued"
+    step: int = 0  # finished optimiser steps
+    steps: int = 0  # planned optimiser steps
+    seconds: float = 0.0  # spent training, accumulated over resumes
+    message: str = ""
+    device: str = ""
+    pid: int = 0  # last worker, and when that process started (clock ticks since boot)
+    started: int | None = None
+    created: float = 0.0  # wall clock, for showing and sorting only
+    queued: float = 0.0  # time.monotonic(), which all processes share until the next boot
+
+
+class Run:
+    """One run directory; readers never need the writer alive, and writing needs `lock()`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.id = path.name
+
+    def __repr__(self) -> str:
+        return f"Run({self.id})"
+
+    @cached_property
+    def spec(self) -> RunSpec:
+        """The spec, which never changes; raises RunError if spec.json is damaged or of an unknown release."""
+        try:
+            return RunSpec.from_json((self.path / "spec.json").read_text())
+        except (OSError, UnicodeDecodeError, SpecError) as error:
+            raise RunError(f"{self.id}: spec.json cannot be read: {error}") from None
+
+    def state(self) -> RunState:
+        """The last recorded state; raises RunError if state.json is damaged."""
+        try:
+            return RunState.model_validate_json((self.path / "state.json").read_bytes())
+        except (OSError, ValidationError) as error:
+            raise RunError(f"{self.id}: state.json cannot be read: {error}") from None
+
+    def alive(self) -> bool:
+        """Whether some process holds the lock of this run: the only sign of life that cannot be stale."""
+        return durable.holder(self.path / "lock") != 0
+
+    def status(self) -> str:
+        """State as shown: queued, running, done, failed, cancelled, or lost (it should be running and nobody is)."""
+        alive = self.alive()  # before the state: a worker records its end before it drops the lock
+        state = self.state()
+        if alive or state.state not in ("queued", "running"):
+            return state.state
+        waiting = time.monotonic() - state.queued
+        return "queued" if state.state == "queued" and 0 <= waiting < START_GRACE else "lost"
+
+    def metrics(self, since: int = 0) -> tuple[list[Row], int]:
+        """Complete rows of metrics.jsonl from byte `since` on, and the offset to ask for next.
+
+        A torn last line waits. After a resume the file may be shorter or cut elsewhere: then all rows come again, so
+        key what you keep by (kind, step).
+        """
+        try:
+            with open(self.path / "metrics.jsonl", "rb") as file:
+                if since:
+                    file.seek(since - 1)
+                    if file.read(1) != b"\n":
+                        since = 0
+                file.seek(since)
+                text = file.read()
+        except FileNotFoundError:
+            return [], 0
+        whole = text[: text.rfind(b"\n") + 1]
+        return [json.loads(line) for line in whole.splitlines()], since + len(whole)
+
+    def log_tail(self, lines: int = 20) -> list[str]:
+        """The last lines of log.txt."""
+        try:
+            with open(self.path / "log.txt", "rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - 65536))
+                return file.read().decode(errors="replace").splitlines()[-lines:]
+        except FileNotFoundError:
+            return []
+
+    def embeddings(self) -> Path | None:
+        """The newest embeddings file (arrays embeddings, labels, indices), or None before an evaluation."""
+        return self._newest(lambda name: not name.endswith(".tsne.npz"))
+
+    def projection(self) -> Path | None:
+        """The t-SNE (array points, one row per embedding) of the newest embeddings, or None if there is none yet."""
+        source = self.embeddings()
+        path = source.with_suffix(".tsne.npz") if source else None
+        return path if path and path.is_file() else None
+
+    def _newest(self, wanted: Callable[[str], bool]) -> Path | None:
+        found = [p for p in (self.path / "embeddings").glob("*.npz") if wanted(p.name) and not p.name.startswith(".")]
+        return max(found, key=lambda p: p.stat().st_mtime_ns, default=None)
+
+    def request_cancel(self) -> None:
+        """Ask the worker to stop after the current step."""
+        (self.path / "cancel").touch()
+
+    def cancel_requested(self) -> bool:
+        """Whether a cancel is waiting to be honoured."""
+        return (self.path / "cancel").exists()
+
+    def withdraw_cancel(self) -> None:
+        """Forget a cancel, at a resume."""
+        (self.path / "cancel").unlink(missing_ok=True)
+
+    def lock(self, wait: float = 2.0) -> durable.ProcessLock:
+        """The writer's lock as a context manager; raises durable.Busy if another process works on this run."""
+        return durable.ProcessLock(self.path / "lock", wait)
+
+    def update(self, **changes: Any) -> RunState:
+        """Replace state.json with `changes` applied; raises RunError without the lock or on a forbidden transition."""
+        if not durable.held_here(self.path / "lock"):
+            raise RunError(f"{self.id}: only the holder of the lock may change the state")
+        before = self.state()
+        after = RunState.model_validate(before.model_dump() | changes)
+        if after.state not in _NEXT[before.state]:
+            raise RunError(f"{self.id}: a run that is {before.state} cannot become {after.state}")
+        durable.replace_json(self.path / "state.json", after.model_dump())
+        return after
+
+    def delete(self) -> None:
+        """Remove the run and all its files; raises durable.Busy while a process works on it."""
+        with self.lock(wait=0.0):
+            gone = self.path.with_name(f".deleted-{self.id}")
+            self.path.rename(gone)  # from here on nobody opens it
+            shutil.rmtree(gone)
+
+
+class RunStore:
+    """All runs below one folder; default: $DML_RUNS, or ./runs in the repository."""
+
+    def __init__(self, root: str | Path | None = None) -> None:
+        chosen = root or os.environ.get("DML_RUNS") or Path(__file__).resolve().parents[1] / "runs"
+        self.root = Path(chosen).expanduser().resolve()
+
+    def create(self, spec: RunSpec) -> Run:
+        """Make the directory of a new, queued run; it appears under its id only when it is complete."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        run_id = _new_id(spec)
+        building = self.root / f".new-{run_id}"
+        building.mkdir()
+        (building / "metrics.jsonl").touch()
+        (building / "lock").touch()
+        (building / "embeddings").mkdir()
+        durable.replace(building / "spec.json", lambda file: file.write(spec.to_json().encode()))
+        state = RunState(steps=spec.schedule.steps, created=time.time(), queued=time.monotonic())
+        durable.replace_json(building / "state.json", state.model_dump())
+        building.rename(self.root / run_id)
+        durable.sync_directory(self.root)
+        return Run(self.root / run_id)
+
+    def open(self, run_id: str) -> Run:
+        """The run with this id; raises RunError for anything that is not the name of a run here."""
+        if isinstance(run_id, str) and RUN_ID.fullmatch(run_id):
+            path = self.root / run_id
+            if not path.is_symlink() and path.resolve().is_relative_to(self.root) and (path / "spec.json").is_file():
+                return Run(path)
+        raise RunError(f"no run {str(run_id)[:64]!r} in {self.root}")
+
+    def list(self) -> Sequence[Run]:
+        """The readable runs, newest first."""
+        return [run for run, reason in self._scan() if not reason]
+
+    def unreadable(self) -> Sequence[tuple[str, str]]:
+        """(id, reason) of each directory that looks like a run and cannot be read."""
+        return [(run.id, reason) for run, reason in self._scan() if reason]
+
+    def _scan(self) -> Sequence[tuple[Run, str]]:
+        found: list[tuple[float, Run, str]] = []
+        for path in self.root.iterdir() if self.root.is_dir() else ():
+            if not RUN_ID.fullmatch(path.name) or path.is_symlink() or not path.is_dir():
+                continue
+            run = Run(path)
+            try:
+                _ = run.spec
+                found.append((run.state().created, run, ""))
+            except RunError as error:
+                found.append((0.0, run, str(error)))
+        found.sort(key=lambda item: (item[0], item[1].id), reverse=True)
+        return [(run, reason) for _, run, reason in found]
+
+
+def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:
+    """(steps, values) of `field` in the rows of `kind`, sorted by step; the last row of a step counts."""
+    by_step = {row["step"]: row[field] for row in rows if row.get("kind") == kind and row.get(field) is not None}
+    return sorted(by_step), [by_step[step] for step in sorted(by_step)]
+
+
+def scores(rows: Iterable[Row]) -> dict[str, Row]:
+    """The last test scores of each representation: "inputs" (raw), "untrained", "trained"."""
+    return {row["of"]: row for row in rows if row.get("kind") == "scores"}
+
+
+def _new_id(spec: RunSpec) -> str:
+    """For example 20261121-0412-digits-ranking-ab12: only characters of RUN_ID, whatever the spec says."""
+
+    def slug(text: str, length: int) -> str:
+        return re.sub(r"[^a-z0-9]+", "-", text.lower())[:length].strip("-") or "x"
+
+    stamp = time.strftime("%Y%m%d-%H%M", time.gmtime())
+    return f"{stamp}-{slug(spec.data.name, 16)}-{slug(spec.loss.name, 20)}-{secrets.token_hex(2)}"
