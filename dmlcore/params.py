@@ -1,4 +1,4 @@
-"""Self-validating hyper-parameters: one declaration gives the slider, its default, its symbol, its help and its check."""
+"""Self-validating hyper-parameters: one declaration gives slider, symbol, help and check."""
 
 from __future__ import annotations
 

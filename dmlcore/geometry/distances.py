@@ -1,0 +1,92 @@
+"""The geometry of a triplet: three edge lengths and three squared norms, from points or from batch tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+Edge = Callable[[str], Tensor]
+
+# Where a law diverges and no upper clamp catches it, distances below this one count as this one (docs: losses).
+FLOOR = 1e-6
+
+
+def distance(x: Tensor, y: Tensor) -> Tensor:
+    """Euclidean distance |x - y|, shapes (..., D) x2 -> (...); its gradient is 0 where x = y."""
+    length: Tensor = torch.linalg.vector_norm(x - y, dim=-1)
+    return length
+
+
+class Triplet:
+    """What a triplet loss may depend on: the edge lengths d_ap, d_an, d_pn and the squared norms of a, p, n.
+
+    Rotation-invariant losses see nothing else, so the same formula runs on points (`Triplet.of_points`) and on the
+    distance table of a batch. All six have shapes that broadcast to (...). `floor` is the distance below which
+    diverging laws are frozen; 0 lets them reach infinity, for use under a finite upper clamp.
+    """
+
+    def __init__(self, edge: Edge, square_norm: Edge, floor: float = 0.0) -> None:
+        self._edge, self._square_norm, self.floor = edge, square_norm, floor
+
+    @classmethod
+    def of_points(cls, a: Tensor, p: Tensor, n: Tensor, floor: float = 0.0) -> Triplet:
+        """From anchor, positive, negative of shapes (..., D), which broadcast."""
+        points = {"a": a, "p": p, "n": n}
+        return cls(
+            lambda pair: distance(points[pair[0]], points[pair[1]]),
+            lambda vertex: points[vertex].square().sum(-1),
+            floor,
+        )
+
+    @cached_property
+    def d_ap(self) -> Tensor:
+        """|a - p|"""
+        return self._edge("ap")
+
+    @cached_property
+    def d_an(self) -> Tensor:
+        """|a - n|"""
+        return self._edge("an")
+
+    @cached_property
+    def d_pn(self) -> Tensor:
+        """|p - n|"""
+        return self._edge("pn")
+
+    @cached_property
+    def aa(self) -> Tensor:
+        """|a|^2"""
+        return self._square_norm("a")
+
+    @cached_property
+    def pp(self) -> Tensor:
+        """|p|^2"""
+        return self._square_norm("p")
+
+    @cached_property
+    def nn(self) -> Tensor:
+        """|n|^2"""
+        return self._square_norm("n")
+
+
+def power_potential(d: Tensor, q: float, floor: float = 0.0) -> Tensor:
+    """P_q(d) = d^q / q, and log d at q = 0: the potential of the central force d^(q-1).
+
+    d >= 0 of any shape. At d = 0 the gradient is 0 (a direction does not exist there); for q <= 0 the value is that
+    at max(d, floor), or -inf with floor = 0. Source: Karaman 2021, Eq. 3.17.
+    """
+    logarithmic = abs(q) < 1e-9
+    # The second bound keeps d^(q-1) finite in float32, so that a masked gradient stays 0 and not 0 * inf.
+    below = d <= max(floor if q < 1e-9 else 0.0, torch.finfo(d.dtype).eps / 10)
+    inside = torch.where(below, 1.0, d)
+    value = inside.log() if logarithmic else inside.pow(q) / q
+    if q >= 1e-9:
+        limit = 0.0
+    elif floor > 0:
+        limit = float(torch.tensor(floor, dtype=torch.float64).log()) if logarithmic else floor**q / q
+    else:
+        limit = -torch.inf
+    return torch.where(below, limit, value)

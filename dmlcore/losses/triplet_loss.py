@@ -1,0 +1,108 @@
+"""The one batch adaptor of all triplet losses: margin, clamp window, reduction, indices_tuple."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, cast
+
+import torch
+from torch import Tensor, nn
+
+from dmlcore.geometry import Triplet
+from dmlcore.geometry.distances import FLOOR
+from dmlcore.losses.formula import TripletFormula, check_finite, check_points
+from dmlcore.losses.table import Indices, TripletCounts, Window, batch_energy
+
+Reduction = Literal["mean_valid", "mean_nonzero", "mean_raw"]
+REDUCTIONS: tuple[Reduction, ...] = ("mean_valid", "mean_nonzero", "mean_raw")
+
+
+class TripletLoss(nn.Module):
+    """A triplet loss of the catalogue, on points (`core`, `raw`, `clamped`) and on batches (`forward`).
+
+    raw = core + margin, clamped = min(m2, max(0, raw)); a triplet is active, that is, has a gradient, where
+    0 < raw < m2. Batch reductions over the T valid triplets (a != p of one class, n of another): `mean_valid` =
+    sum of clamped / T, `mean_nonzero` = sum of clamped / number above 0, `mean_raw` = mean of raw, no clamp.
+    After a forward pass `counts` holds the triplets of that batch. Source: Karaman 2021, Sec. 2.1 and 3.2.
+
+    Raises TypeError for an unknown hyper-parameter, ValueError for an invalid value, both naming it.
+    """
+
+    def __init__(self, formula: TripletFormula, reduction: Reduction = "mean_valid", **hyper: float | str) -> None:
+        super().__init__()
+        if reduction not in REDUCTIONS:
+            raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}")
+        self.formula, self.reduction = formula, reduction
+        self.hyper = formula.resolve(hyper)
+        self.margin = float(self.hyper[formula.margin.name]) if formula.margin else 0.0
+        self.m2 = float(self.hyper[formula.clamp.to or "m2"])
+        self._own = {k: self.hyper[k] for k in formula.own}
+        self._floor = FLOOR if math.isinf(self.m2) or reduction == "mean_raw" else 0.0
+        self.counts = TripletCounts(0, 0, 0)
+
+    def core(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """Energy without margin and clamp; points (..., D) x3 -> (...)."""
+        return self._energy(Triplet.of_points(*check_points(anchor, positive, negative), floor=self._floor))
+
+    def raw(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """Energy with margin, before the clamp; points (..., D) x3 -> (...). +inf where a diverging push meets d = 0
+        under a finite m2."""
+        return self.core(anchor, positive, negative) + self.margin
+
+    def clamped(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """min(m2, max(0, raw)), with a gradient only where 0 < raw < m2; points (..., D) x3 -> (...)."""
+        raw = self.raw(anchor, positive, negative)
+        active = (raw > 0) & (raw < self.m2)
+        return torch.where(active, raw, raw.detach().clamp(0.0, self.m2))
+
+    def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None) -> Tensor:
+        """Scalar loss of a batch: embeddings (B, D) floating, labels (B,) integer.
+
+        indices_tuple: None for all valid triplets; (anchors, positives, negatives), (T,) each; or the pairs
+        (anchors1, positives, anchors2, negatives) of a PML miner, joined on the anchor. A batch without a triplet
+        gives 0 with zero gradients. Raises ValueError or TypeError naming the argument.
+        """
+        check_batch(embeddings, labels)
+        if embeddings.dtype in (torch.float16, torch.bfloat16):
+            embeddings = embeddings.float()
+        triplets = None if indices_tuple is None else as_triplets(indices_tuple, labels)
+        window = Window(self.margin, self.m2, clamped=self.reduction != "mean_raw")
+        total, self.counts = batch_energy(embeddings, labels, self._energy, window, self._floor, triplets)
+        divisor = self.counts.nonzero if self.reduction == "mean_nonzero" else self.counts.valid
+        return total / max(divisor, 1)
+
+    def extra_repr(self) -> str:
+        """Name and hyper-parameters, for print."""
+        return ", ".join([self.formula.name, *(f"{k}={v}" for k, v in self.hyper.items()), self.reduction])
+
+    def _energy(self, t: Triplet) -> Tensor:
+        return self.formula.core(t, **self._own)
+
+
+def check_batch(embeddings: Tensor, labels: Tensor) -> None:
+    """Raise an error that names the argument unless embeddings are finite (B, D) and labels integer (B,)."""
+    check_finite("embeddings", embeddings)
+    if embeddings.ndim != 2:
+        raise ValueError(f"embeddings must have shape (B, D), got {tuple(embeddings.shape)}")
+    if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.is_complex():
+        raise TypeError(f"labels must be an integer tensor, got {getattr(labels, 'dtype', type(labels).__name__)}")
+    if labels.shape != embeddings.shape[:1]:
+        raise ValueError(f"labels must have shape ({len(embeddings)},) like embeddings, got {tuple(labels.shape)}")
+
+
+def as_triplets(indices_tuple: tuple[Tensor, ...], labels: Tensor) -> Indices:
+    """(anchors, positives, negatives), (T,) each, from triplets or from the pairs of a miner."""
+    names = ("anchors", "positives", "negatives") if len(indices_tuple) == 3 else ("a1", "positives", "a2", "negatives")
+    if len(indices_tuple) not in (3, 4):
+        raise ValueError(f"indices_tuple must have 3 (triplets) or 4 (pairs) index tensors, got {len(indices_tuple)}")
+    indices = tuple(torch.as_tensor(x, dtype=torch.int64, device=labels.device) for x in indices_tuple)
+    for name, index in zip(names, indices, strict=True):
+        if index.ndim != 1 or (len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(labels)):
+            raise ValueError(f"indices_tuple: {name} must be (T,) indices in 0..{len(labels) - 1}")
+    if len(indices) == 4:
+        a1, positives, a2, negatives = indices
+        pair, other = (a1[:, None] == a2[None, :]).nonzero(as_tuple=True)
+        indices = (a1[pair], positives[pair], negatives[other])
+    if len({len(x) for x in indices}) > 1:
+        raise ValueError(f"indices_tuple: lengths differ: {', '.join(str(len(x)) for x in indices)}")
+    return cast(Indices, indices)

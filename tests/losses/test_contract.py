@@ -1,0 +1,269 @@
+"""One contract for every loss of the catalogue; no loss is named here."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from dmlcore import losses
+from dmlcore.geometry import scan
+from dmlcore.params import Choice, Slider
+
+REDUCTIONS = losses.REDUCTIONS
+
+
+def settings(name: str) -> list[dict]:
+    """Default, both slider ends (one slider moved at a time), every choice, with and without an upper clamp."""
+    found: list[dict] = [{}]
+    for key, parameter in losses.formula(name).parameters.items():
+        if isinstance(parameter, Choice):
+            found += [{key: option} for option in parameter.options]
+        else:
+            found += [{key: parameter.low}, {key: parameter.high}]
+    return found
+
+
+CASES = [pytest.param(n, h, id=f"{n}-{h}") for n in losses.names() for h in settings(n)]
+every_loss = pytest.mark.parametrize("name", losses.names())
+every_setting = pytest.mark.parametrize(("name", "hyper"), CASES)
+
+
+def batch(dtype=torch.float64, dim=5, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    embeddings = torch.randn(13, dim, generator=generator, dtype=torch.float64).to(dtype)
+    labels = torch.tensor([4, 4, 4, 4, 7, 7, 7, 2, 2, 2, 2, 9, -3])  # unequal classes, two of them singletons
+    order = torch.randperm(13, generator=generator)
+    return embeddings[order], labels[order]
+
+
+def loop(loss, embeddings, labels, reduction):
+    """The oracle: a plain loop over hand-listed triplets."""
+    raws = [
+        loss.raw(embeddings[a], embeddings[p], embeddings[n])
+        for a, p, n in itertools.product(range(len(labels)), repeat=3)
+        if a != p and labels[a] == labels[p] != labels[n]
+    ]
+    if reduction == "mean_raw":
+        return sum(raws) / len(raws)
+    kept = [torch.where((x > 0) & (x < loss.m2), x, x.detach().clamp(0, loss.m2)) for x in raws]
+    divisor = len(kept) if reduction == "mean_valid" else max(1, sum(x.item() > 0 for x in kept))
+    return sum(kept) / divisor
+
+
+@every_setting
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_batch_equals_a_plain_loop(name, hyper, reduction):
+    embeddings, labels = batch()
+    loss = losses.create(name, reduction=reduction, **hyper)
+    x, y = embeddings.clone().requires_grad_(), embeddings.clone().requires_grad_()
+    value, expected = loss(x, labels), loop(loss, y, labels, reduction)
+    torch.testing.assert_close(value, expected, rtol=1e-11, atol=1e-12)
+    (gradient,) = torch.autograd.grad(value, x)
+    (expected_gradient,) = torch.autograd.grad(expected, y)
+    torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-11)
+
+
+@every_setting
+def test_autograd_equals_central_differences(name, hyper):
+    embeddings, labels = batch(dim=3)
+    loss = losses.create(name, reduction="mean_raw", **hyper)
+    x = embeddings.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(x, labels), x)
+    step = 1e-5
+    for i, j in ((0, 0), (3, 1), (7, 2), (12, 0)):
+        shift = torch.zeros_like(embeddings)
+        shift[i, j] = step
+        numeric = (loss(embeddings + shift, labels) - loss(embeddings - shift, labels)) / (2 * step)
+        assert gradient[i, j].item() == pytest.approx(numeric.item(), rel=1e-6, abs=1e-7)
+
+
+@every_loss
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_permutation_of_the_batch_changes_nothing(name, reduction):
+    embeddings, labels = batch()
+    loss = losses.create(name, reduction=reduction)
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(1))
+    x, y = embeddings.clone().requires_grad_(), embeddings[order].requires_grad_()
+    value, permuted = loss(x, labels), loss(y, labels[order])
+    torch.testing.assert_close(value, permuted, rtol=1e-12, atol=1e-13)
+    torch.testing.assert_close(
+        torch.autograd.grad(value, x)[0][order], torch.autograd.grad(permuted, y)[0], rtol=1e-10, atol=1e-12
+    )
+
+
+@every_loss
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("labels", [[5] * 6, [0, 1, 2, 3, 4, 5]], ids=["one class", "all singletons"])
+def test_a_batch_without_triplets_gives_zero_with_zero_gradients(name, reduction, labels):
+    x = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    value = losses.create(name, reduction=reduction)(x, torch.tensor(labels))
+    value.backward()
+    assert value.item() == 0
+    assert x.grad is not None
+    assert torch.equal(x.grad, torch.zeros_like(x))
+
+
+@every_loss
+def test_an_empty_indices_tuple_gives_zero_with_zero_gradients(name):
+    embeddings, labels = batch()
+    x = embeddings.clone().requires_grad_()
+    none = torch.empty(0, dtype=torch.int64)
+    value = losses.create(name)(x, labels, (none, none, none))
+    value.backward()
+    assert value.item() == 0
+    assert torch.equal(x.grad, torch.zeros_like(x))
+
+
+@every_loss
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_indices_tuple_of_all_triplets_equals_none(name, reduction):
+    embeddings, labels = batch()
+    same = labels[:, None] == labels[None]
+    a, p, n = ((same & ~torch.eye(len(labels), dtype=torch.bool))[:, :, None] & ~same[:, None, :]).nonzero(
+        as_tuple=True
+    )
+    pairs = (same & ~torch.eye(len(labels), dtype=torch.bool)).nonzero(as_tuple=True) + (~same).nonzero(as_tuple=True)
+    loss = losses.create(name, reduction=reduction)
+    results = []
+    for indices in (None, (a, p, n), pairs):
+        x = embeddings.clone().requires_grad_()
+        value = loss(x, labels, indices)
+        results.append((value.detach(), torch.autograd.grad(value, x)[0], loss.counts))
+    for value, gradient, counts in results[1:]:
+        torch.testing.assert_close(value, results[0][0], rtol=1e-12, atol=1e-13)
+        torch.testing.assert_close(gradient, results[0][1], rtol=1e-10, atol=1e-12)
+        assert counts == results[0][2]
+
+
+@every_loss
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_coincident_points_stay_finite(name, dtype, reduction):
+    embeddings, labels = batch(dtype)
+    embeddings[1:4] = embeddings[0]
+    embeddings[9] = embeddings[5]
+    for points in (embeddings, torch.zeros_like(embeddings), torch.ones_like(embeddings)):
+        x = points.clone().requires_grad_()
+        value = losses.create(name, reduction=reduction)(x, labels)
+        value.backward()
+        assert value.dtype == dtype
+        assert torch.isfinite(value)
+        assert torch.isfinite(x.grad).all()
+
+
+@every_setting
+def test_float32_follows_float64(name, hyper):
+    embeddings, labels = batch()
+    x, y = embeddings.clone().requires_grad_(), embeddings.float().requires_grad_()
+    loss = losses.create(name, reduction="mean_raw", **hyper)
+    exact, single = loss(x, labels), loss(y, labels)
+    torch.testing.assert_close(single.double(), exact, rtol=2e-5, atol=2e-5)
+    (expected,), (gradient,) = torch.autograd.grad(exact, x), torch.autograd.grad(single, y)
+    assert (gradient.double() - expected).norm() <= 1e-4 * expected.norm() + 1e-7
+
+
+@every_loss
+def test_points_broadcast_and_the_field_is_one_call(name):
+    loss = losses.create(name)
+    a, p, n = torch.tensor([[0.0, 0.0], [0.5, 0.0], [0.3, 0.9]], dtype=torch.float64)
+    x, y = torch.linspace(-1, 1, 7, dtype=torch.float64), torch.linspace(-1, 1, 5, dtype=torch.float64)
+    for probe in ("anchor", "positive", "negative"):
+        field = scan(loss, a, p, n, probe=probe, x=x, y=y)
+        assert field.energy.shape == field.active.shape == (5, 7)
+        assert field.force.shape == (5, 7, 2)
+        at = torch.tensor([x[4], y[1]], dtype=torch.float64, requires_grad=True)
+        single = loss.clamped(*({"anchor": a, "positive": p, "negative": n} | {probe: at}).values())
+        assert field.energy[1, 4].item() == pytest.approx(single.item())
+        gradient = torch.autograd.grad(single, at, allow_unused=True, materialize_grads=True)[0]
+        torch.testing.assert_close(field.force[1, 4], -gradient)
+
+
+@every_loss
+def test_bad_points_are_named(name):
+    loss = losses.create(name)
+    good = torch.zeros(3, 2)
+    for position, argument in enumerate(("anchor", "positive", "negative")):
+        for bad in (torch.full((3, 2), math.nan), torch.full((3, 2), math.inf), torch.full((3, 2), 1e30)):
+            points = [good, good, good]
+            points[position] = bad
+            with pytest.raises(ValueError, match=argument):
+                loss.raw(*points)
+        points = [good, good, good]
+        points[position] = torch.zeros(3, 2, dtype=torch.int64)
+        with pytest.raises(TypeError, match=argument):
+            loss.core(*points)
+    with pytest.raises(ValueError, match="negative"):
+        loss.clamped(good, good, torch.zeros(3, 4))
+    with pytest.raises(ValueError, match="broadcast"):
+        loss.clamped(good, good, torch.zeros(5, 2))
+
+
+@every_loss
+@pytest.mark.parametrize(
+    ("embeddings", "labels", "error", "argument"),
+    [
+        (torch.full((4, 2), math.nan), torch.zeros(4, dtype=torch.int64), ValueError, "embeddings"),
+        (torch.zeros(4, 2, 3), torch.zeros(4, dtype=torch.int64), ValueError, "embeddings"),
+        (torch.zeros(4), torch.zeros(4, dtype=torch.int64), ValueError, "embeddings"),
+        (torch.zeros(4, 2, dtype=torch.int64), torch.zeros(4, dtype=torch.int64), TypeError, "embeddings"),
+        (torch.zeros(4, 2), torch.zeros(3, dtype=torch.int64), ValueError, "labels"),
+        (torch.zeros(4, 2), torch.zeros(4), TypeError, "labels"),
+        (torch.zeros(4, 2), [0, 0, 1, 1], TypeError, "labels"),
+    ],
+)
+def test_bad_batches_are_named(name, embeddings, labels, error, argument):
+    with pytest.raises(error, match=argument):
+        losses.create(name)(embeddings, labels)
+
+
+@every_loss
+def test_bad_indices_are_named(name):
+    embeddings, labels = batch()
+    loss = losses.create(name)
+    good, bad = torch.tensor([0]), torch.tensor([13])
+    with pytest.raises(ValueError, match="negatives"):
+        loss(embeddings, labels, (good, good, bad))
+    with pytest.raises(ValueError, match="indices_tuple"):
+        loss(embeddings, labels, (good, good))
+    with pytest.raises(ValueError, match="lengths"):
+        loss(embeddings, labels, (good, good, torch.tensor([1, 2])))
+
+
+@every_loss
+def test_bad_hyper_parameters_are_named(name):
+    with pytest.raises(TypeError, match="no_such_parameter"):
+        losses.create(name, no_such_parameter=1)
+    with pytest.raises(ValueError, match="reduction"):
+        losses.create(name, reduction="sum")
+    for key, parameter in losses.formula(name).parameters.items():
+        with pytest.raises(ValueError, match=key):
+            losses.create(name, **{key: math.nan if isinstance(parameter, Slider) else "no such option"})
+    with pytest.raises(TypeError, match="no_such_parameter"):
+        losses.formula(name)(torch.zeros(2), torch.zeros(2), torch.zeros(2), no_such_parameter=1)
+
+
+@every_loss
+def test_the_pure_function_is_the_core(name):
+    formula = losses.formula(name)
+    a, p, n = torch.tensor([[0.1, 0.2], [0.5, 0.0], [0.3, 0.9]], dtype=torch.float64)
+    assert torch.equal(formula(a, p, n), losses.create(name).core(a, p, n))
+
+
+@every_loss
+def test_each_loss_is_documented(name):
+    formula = losses.formula(name)
+    assert formula.title
+    assert formula.sentence.endswith(".")
+    assert any(ch.isdigit() for ch in formula.source), "a source has a year"
+    assert "d_" in formula.latex or r"^\top" in formula.latex
+    for key, parameter in formula.sliders.items():
+        assert parameter.help, key
+        parameter.check(key, formula.defaults[key])
+
+
+def test_an_unknown_loss_lists_the_known_ones():
+    with pytest.raises(KeyError, match=losses.names()[0]):
+        losses.create("no such loss")

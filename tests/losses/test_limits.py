@@ -1,0 +1,103 @@
+"""Limits, identities and invariances of triplet-losses.md sections 3 and 4."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from dmlcore import losses
+from dmlcore.geometry import forces
+
+
+@pytest.fixture
+def triplet():
+    generator = torch.Generator().manual_seed(3)
+    return tuple(torch.randn(50, 6, generator=generator, dtype=torch.float64) for _ in range(3))
+
+
+@pytest.mark.parametrize(("limit", "near"), [({"r": 1.0}, {"r": 1.0 + 1e-7}), ({"s": -1.0}, {"s": -1.0 + 1e-7})])
+def test_the_logarithmic_limits_are_limits_of_the_forces(triplet, limit, near):
+    window = {"m1": 40.0, "m2": 1e12, "r": 2.0, "s": 1.0}
+    exact = forces(losses.create("distance_sensitive", **(window | limit)), *triplet)
+    close = forces(
+        losses.create("distance_sensitive", **(window | {"m1": 1e9 if "s" in near else 3e7} | near)), *triplet
+    )
+    for f, g in zip(exact, close, strict=True):
+        torch.testing.assert_close(f, g, rtol=1e-5, atol=1e-6)
+
+
+def test_the_core_near_the_limit_differs_by_the_stated_constant(triplet):
+    rho, q = 1.3, 1e-6
+    at = losses.create("distance_sensitive", r=1.0, rho=rho).core(*triplet)
+    near = losses.create("distance_sensitive", r=1.0 - q, rho=rho).core(*triplet)
+    torch.testing.assert_close(near, at - 2 * rho / q, rtol=1e-9, atol=1e-4)
+
+
+def test_identities(triplet):
+    def core(name, *points, **hyper):
+        return losses.create(name, **hyper).core(*points)
+
+    a, p, n = triplet
+    rho = 0.7
+    factor, weight = 2 / math.cos(rho) ** 2, 2 * math.sin(rho) ** 2
+    close = {"rtol": 1e-12, "atol": 1e-12}
+    torch.testing.assert_close(
+        core("angular", *triplet, rho=rho),
+        factor * core("distance_sensitive", *triplet, s=1, r=-1, rho=weight),
+        **close,
+    )
+    torch.testing.assert_close(
+        core("entangle", *triplet), core("distance_sensitive", *triplet, s=1, r=-1, rho=1), **close
+    )
+    torch.testing.assert_close(
+        core("modified_entangle", *triplet, rho=rho),
+        core("distance_sensitive", *triplet, s=0, r=0, rho=rho),
+        **close,
+    )
+    torch.testing.assert_close(
+        core("ranking", a, p, n) + core("ranking", p, a, n), 2 * core("modified_entangle", *triplet, rho=0.5), **close
+    )
+
+
+def test_far_off_clusters_keep_their_precision():
+    generator = torch.Generator().manual_seed(0)
+    near = torch.randn(12, 8, generator=generator, dtype=torch.float64)
+    labels = torch.arange(12) // 4
+    loss = losses.create("ranking", reduction="mean_raw")
+    exact = loss((near + 1000).float().double(), labels)
+    assert loss((near + 1000).float(), labels).item() == pytest.approx(exact.item(), rel=1e-5)
+
+
+def test_half_precision_embeddings_are_evaluated_in_float32():
+    x = torch.randn(6, 4, dtype=torch.bfloat16, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    value = losses.create("ranking")(x, torch.arange(6) // 2)
+    value.backward()
+    assert value.dtype == torch.float32
+    assert x.grad.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("r", [1.0, 2.0, 3.0])
+def test_an_open_clamp_freezes_the_push_below_the_floor(r):
+    loss = losses.create("distance_sensitive", r=r, m2=None)
+    a, p, n = torch.tensor([[0.0, 0.0], [0.5, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    tiny = n + torch.tensor([1e-6, 0.0], dtype=torch.float64)
+    assert loss.raw(a, p, n).item() == pytest.approx(loss.raw(a, p, tiny).item(), rel=1e-5)
+    assert all(torch.isfinite(f).all() for f in forces(loss, a, p, n))
+
+
+def test_large_classes_are_evaluated_in_bounded_blocks():
+    """More triplets than one block holds give the same mean as a small float64 loop over anchors."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(150, 3, generator=generator, dtype=torch.float64)
+    labels = (torch.arange(150) >= 90).long()
+    loss = losses.create("facenet")
+    total = 0.0
+    for anchor in range(150):
+        positives = ((labels == labels[anchor]) & (torch.arange(150) != anchor)).nonzero()[:, 0]
+        negatives = (labels != labels[anchor]).nonzero()[:, 0]
+        total += loss.clamped(x[anchor], x[positives][:, None], x[negatives][None]).sum().item()
+    value = loss(x, labels)
+    assert loss.counts.valid == 90 * 89 * 60 + 60 * 59 * 90
+    assert value.item() == pytest.approx(total / loss.counts.valid, rel=1e-12)

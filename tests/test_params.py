@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dmlcore.params import Choice, Slider
+
+
+def test_a_slider_accepts_values_outside_its_range_but_above_its_bound():
+    slider = Slider(0.1, 4.0, r"\rho", "ratio", above=0.0)
+    assert slider.check("rho", 40) == 40.0
+    with pytest.raises(ValueError, match="rho must be greater than 0"):
+        slider.check("rho", 0.0)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_only_an_optional_slider_may_be_open(value):
+    with pytest.raises(ValueError, match="m2"):
+        Slider(0.1, 50, "m_2", "clamp").check("m2", value)
+
+
+def test_off_is_infinity():
+    slider = Slider(0.1, 50, "m_2", "clamp", optional=True)
+    assert slider.check("m2", None) == slider.check("m2", math.inf) == math.inf
+
+
+@pytest.mark.parametrize("value", ["1", True, None, [1.0]])
+def test_a_slider_wants_a_number(value):
+    with pytest.raises(TypeError, match="m must be a number"):
+        Slider(0, 1, "m", "margin").check("m", value)
+
+
+@pytest.mark.parametrize("bad", [{"low": 2.0}, {"step": 0.0}, {"log": True, "low": 0.0}, {"above": 0.5}])
+def test_a_slider_validates_itself(bad):
+    with pytest.raises(ValueError, match="slider"):
+        Slider(**({"low": 0.0, "high": 1.0, "symbol": "m", "help": "margin"} | bad))
+
+
+def test_a_choice_lists_its_options():
+    with pytest.raises(ValueError, match="variant must be one of printed, rule"):
+        Choice(("printed", "rule"), "c", "variant").check("variant", "other")
