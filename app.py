@@ -1,0 +1,17 @@
+"""DML Lab: `streamlit run app.py`, `python app.py` or `uvicorn app:app`."""
+
+import sys
+from pathlib import Path
+
+import streamlit as st
+
+ROOT = Path(__file__).resolve().parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from pages._ui.server import ROUTES, lifespan  # noqa: E402  (the path must stand first)
+
+app = st.App(ROOT / "pages" / "_main.py", routes=ROUTES, lifespan=lifespan)
+
+if __name__ == "__main__":
+    app.run()

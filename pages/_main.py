@@ -1,0 +1,15 @@
+"""The router: a few lines, because it runs on every full rerun."""
+
+import streamlit as st
+
+st.set_page_config(page_title="DML Lab", page_icon=":material/scatter_plot:", layout="wide")
+st.navigation(
+    [
+        st.Page("fields.py", title="Fields", icon=":material/explore:", default=True),
+        st.Page("train.py", title="Train", icon=":material/play_circle:"),
+        st.Page("runs.py", title="Runs", icon=":material/monitoring:"),
+        st.Page("gallery.py", title="Gallery", icon=":material/grid_view:"),
+        st.Page("maps.py", title="Map", icon=":material/bubble_chart:"),
+    ],
+    position="top",
+).run()

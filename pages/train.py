@@ -1,0 +1,5 @@
+"""Placeholder until its engineer commits it."""
+
+import streamlit as st
+
+st.title("train")
