@@ -6,13 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data import digits, splits, toy
+from dmlcore.data import cifar100, cub, digits, folders, splits, toy
 from dmlcore.data.dataset import DataError, Dataset, Description, Inputs, Read, Samples, Split, Validation
 
-__all__ = ["DataError", "Dataset", "Description", "Inputs", "Samples", "describe", "load", "names"]
+__all__ = ["DataError", "Dataset", "Description", "Inputs", "available", "describe", "load", "locate", "names"]
+
+IMAGE_SIZES = (16, 512)  # pixels a side
 
 _READERS: dict[str, tuple[Description, Read]] = {
-    reader.INFO.name: (reader.INFO, reader.read) for reader in (digits, toy)
+    reader.INFO.name: (reader.INFO, reader.read) for reader in (digits, toy, cifar100, cub)
 }
 
 
@@ -28,6 +30,22 @@ def describe(name: str) -> Description:
     return _READERS[name][0]
 
 
+def available(name: str, root: Path | str | None = None) -> Path | None:
+    """Return where the files of `name` are (folder or archive; "." if it needs none), or None; unpacks nothing."""
+    info = describe(name)
+    return folders.find(info, _path(root)) if info.needs_files else Path()
+
+
+def locate(name: str, root: Path | str | None = None) -> Path:
+    """Return the folder of `name` in its official layout, unpacked into the cache from a known archive if need be.
+
+    root: that folder, its parent, a folder with an archive, or the archive; None searches $DML_DATA and then data,
+    ../data and ../shared/data of the repository. Raises DataError saying where it looked and what to download.
+    """
+    info = describe(name)
+    return folders.locate(info, _path(root)) if info.needs_files else Path()
+
+
 def load(
     name: str,
     *,
@@ -39,24 +57,39 @@ def load(
 ) -> Dataset:
     """Read and split a data set; None means the default of `describe(name)`.
 
-    root: see `locate`. image_size: side of the square pictures in pixels. seed: of the sample-wise splits and of the
-    toy data. Raises DataError naming the file, or the split and its numbers.
+    root: see `locate`. image_size: side of the square pictures in pixels, 16 to 512. seed: of the sample-wise splits
+    and of the toy data. Raises DataError naming the file, or the split and its numbers.
     """
     info = describe(name)
-    split, validation = split or info.split, validation or info.validation
-    samples = _READERS[name][1](None, image_size, seed)
-    result = splits.parts(samples, split, validation, seed)
-    for array in (samples.labels, *result.values()):
+    _check_image_size(info, image_size)
+    samples = _READERS[name][1](locate(name, root), image_size or info.image_size, seed)
+    parts = splits.parts(samples, split or info.split, validation or info.validation, seed)
+    for array in (samples.labels, *parts.values()):
         array.flags.writeable = False
     return Dataset(
         name=name,
         inputs=samples.inputs,
         labels=samples.labels,
         class_names=samples.class_names,
-        parts=result,
+        parts=parts,
         picture=samples.picture,
-        notes=samples.notes + _count(samples, result),
+        notes=samples.notes + _count(samples, parts),
     )
+
+
+def _path(root: Path | str | None) -> Path | None:
+    return None if root is None else Path(root).expanduser()
+
+
+def _check_image_size(info: Description, image_size: int | None) -> None:
+    if image_size in (None, info.image_size):
+        return
+    if not info.resizes:
+        size = f"{info.image_size} pixels a side" if info.image_size else "no pictures as inputs"
+        raise DataError(f"image_size must be left out for {info.name}, which has {size}; got {image_size}")
+    low, high = IMAGE_SIZES
+    if not isinstance(image_size, int) or not low <= image_size <= high:
+        raise DataError(f"image_size must be a whole number of pixels from {low} to {high}, got {image_size!r}")
 
 
 def _count(samples: Samples, parts: dict[str, np.ndarray]) -> tuple[str, ...]:

@@ -51,6 +51,9 @@ class Description:
     resizes: bool = False  # whether `load` takes another image_size
     needs_files: bool = False
     folder: str = ""  # of the official layout
+    markers: tuple[str, ...] = ()  # files of which one at least shows that a folder is it
+    pictures: str = "."  # folder of the pictures in it
+    archives: tuple[str, ...] = ()  # file names, preferred first
     url: str = ""  # of the official archive
 
 
@@ -91,4 +94,4 @@ class Dataset:
     notes: tuple[str, ...]
 
 
-Read = Callable[[Path | None, int | None, int], Samples]
+Read = Callable[[Path, int | None, int], Samples]  # (folder, image_size, seed)

@@ -21,7 +21,7 @@ INFO = Description(
 )
 
 
-def read(folder: Path | None = None, image_size: int | None = None, seed: int = 0) -> Samples:
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read the digits: inputs (1797, 64) float32 in 0..1; class-disjoint training classes are 0 to 4."""
     from sklearn.datasets import load_digits  # slow to import, and needed for this data set only
 

@@ -19,7 +19,7 @@ INFO = Description(
 )
 
 
-def read(folder: Path | None = None, image_size: int | None = None, seed: int = 0) -> Samples:
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Draw the toy data for `seed`: inputs (6400, 3) float32, sorted by class; 16 training classes, 16 test classes."""
     random = np.random.default_rng(seed)
     means = random.uniform(0.0, 1.0, size=(CLASSES, 1, 3))
