@@ -12,7 +12,7 @@ unlisted point could belong to the answer, and the query is compared with the wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import faiss
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mark = Callable[[Ints, Ints], NDArray[np.bool_]]
 
 SPARE = 4  # candidates beyond k: nearly always enough for one provable gap
 CHUNK = 2**22  # numbers held at once by one temporary array
@@ -100,15 +101,19 @@ class Search:
         centre = self.gallery.mean(axis=0)
         gallery = self.gallery - centre
         queries = gallery if alone else self.queries - centre
-        shrink = -int(np.frexp(max(float(np.abs(gallery).max()), float(np.abs(queries).max())))[1])
-        near = np.ldexp(gallery, shrink).astype(np.float32)
-        self._queries32 = near if alone else np.ldexp(queries, shrink).astype(np.float32)
-        self._norms = np.ldexp(np.linalg.norm(queries, axis=1), shrink)
+        self._shrink = -int(np.frexp(max(float(np.abs(gallery).max()), float(np.abs(queries).max())))[1])
+        near = np.ldexp(gallery, self._shrink).astype(np.float32)
+        self._queries32 = near if alone else np.ldexp(queries, self._shrink).astype(np.float32)
+        self._norms = np.ldexp(np.linalg.norm(queries, axis=1), self._shrink)
         self._index = faiss.IndexFlatL2(near.shape[1])
         self._index.add(near)
 
-    def ranked(self, rows: Ints, k: int) -> Ints:
-        """Return the (len(rows), k) indices of the nearest items of the queries `rows`, in the guaranteed order."""
+    def ranked(self, rows: Ints, k: int, mark: Mark | None = None) -> Ints:
+        """Return the (len(rows), k) indices of the nearest items of the queries `rows`, in the guaranteed order.
+
+        With `mark`, a function of rows (n,) and indices (n, m) -> (n, m), only the marks of the answer are guaranteed:
+        items of one mark that the bound cannot tell apart stay as they come, which spares most of the second ranking.
+        """
         listed = min(k + SPARE + self.exclude_self, len(self.gallery))
         squares, indices = self._candidates(rows, listed)
         found = np.ones(len(rows), bool)
@@ -118,7 +123,7 @@ class Search:
         apart = np.diff(squares, axis=1) > 2 * bound[:, None]
         complete = listed == len(self.gallery)
         proven = found & (complete | apart[:, k - 1 :].any(axis=1))
-        self._rank_close(rows, indices, apart, proven)
+        self._rank_close(rows, indices, apart | ~proven[:, None], mark)
         unproven = np.flatnonzero(~proven)
         for part in chunks(unproven, len(self.gallery)):
             indices[part, :k] = self._ranked_directly(rows[part], k)
@@ -128,17 +133,20 @@ class Search:
         squares, indices = self._index.search(self._queries32[rows], listed)
         return squares.astype(np.float64), indices
 
-    def _rank_close(self, rows: Ints, indices: Ints, apart: NDArray[np.bool_], proven: NDArray[np.bool_]) -> None:
-        """Sort in place, by (d, index), every run of candidates that the bound cannot tell apart."""
-        close = np.zeros(indices.shape, bool)
-        close[:, 1:] |= ~apart
-        close[:, :-1] |= ~apart
-        close &= proven[:, None]
-        run = np.zeros(indices.shape, np.int64)
-        np.cumsum(apart, axis=1, out=run[:, 1:])
-        row, place = np.nonzero(close)
+    def _rank_close(self, rows: Ints, indices: Ints, apart: NDArray[np.bool_], mark: Mark | None) -> None:
+        """Sort in place, by (d, index), the runs of candidates that the bound cannot tell apart (and marks can)."""
+        matters = ~apart
+        if mark is not None:
+            marks = mark(rows, indices)
+            matters &= marks[:, 1:] != marks[:, :-1]
+        starts = np.ones(indices.shape, bool)
+        starts[:, 1:] = apart
+        run = np.cumsum(starts).reshape(indices.shape)
+        chosen = np.zeros(run[-1, -1] + 1, bool)
+        chosen[run[:, 1:][matters]] = True
+        row, place = np.nonzero(chosen[run])
         index = indices[row, place]
-        order = np.lexsort((index, self.distances(rows[row], index[:, None])[:, 0], run[row, place], row))
+        order = np.lexsort((index, self.distances(rows[row], index[:, None])[:, 0], run[row, place]))
         indices[row, place] = index[order]
 
     def _ranked_directly(self, rows: Ints, k: int) -> Ints:

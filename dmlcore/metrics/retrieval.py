@@ -71,10 +71,14 @@ def retrieval(
         )
     matches = _matches(labels, others) - search.exclude_self
 
+    def same_label(rows: Ints, items: Ints) -> NDArray[np.bool_]:
+        same: NDArray[np.bool_] = others[items] == labels[rows, None]
+        return same
+
     hits = np.full((len(labels), len(cutoffs)), np.nan)
     r_precision, average_precision = np.full((2, len(labels)), np.nan)
     for rows, k in _plan(matches, max(cutoffs, default=1), search.available):
-        relevant = others[search.ranked(rows, k)] == labels[rows, None]
+        relevant = same_label(rows, search.ranked(rows, k, mark=same_label))
         found = np.cumsum(relevant, axis=1)
         r, place = matches[rows], np.arange(1, k + 1)
         r_precision[rows] = found[np.arange(len(rows)), r - 1] / r
