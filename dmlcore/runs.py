@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -162,12 +163,54 @@ class Run:
         durable.replace_json(self.path / "state.json", after.model_dump())
         return after
 
+    def begin(self) -> RunState:
+        """Record that this process trains the run now, and which process it is."""
+        return self.update(
+            state="running", pid=os.getpid(), started=durable.start_time(os.getpid()), message="starting"
+        )
+
     def delete(self) -> None:
         """Remove the run and all its files; raises durable.Busy while a process works on it."""
         with self.lock(wait=0.0):
             gone = self.path.with_name(f".deleted-{self.id}")
             self.path.rename(gone)  # from here on nobody opens it
             shutil.rmtree(gone)
+
+
+class MetricsWriter:
+    """Appends rows to metrics.jsonl after cutting it to `offset` bytes, so that no step is doubled or missing.
+
+    Each row is one write, so kill -9 cuts between rows. Rows hold no clock: a resumed run repeats them exactly.
+    """
+
+    def __init__(self, run: Run, offset: int) -> None:
+        self._file = open(run.path / "metrics.jsonl", "r+b", buffering=0)  # noqa: SIM115 - closed by __exit__
+        size = self._file.seek(0, os.SEEK_END)
+        if size < offset:
+            self._file.close()
+            raise RunError(f"{run.id}: metrics.jsonl has {size} bytes, the checkpoint counts {offset}; it was cut")
+        self._file.truncate(offset)
+        self.offset = self._file.seek(offset)
+
+    def __enter__(self) -> MetricsWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def append(self, row: Row) -> None:
+        """Write one row; raises OSError (disk full) with the file as it was."""
+        line = json.dumps(row, allow_nan=False).encode() + b"\n"
+        if self._file.write(line) != len(line):
+            self._file.truncate(self.offset)
+            self._file.seek(self.offset)
+            raise OSError(errno.ENOSPC, "no space left for a row", "metrics.jsonl")
+        self.offset += len(line)
+
+    def sync(self) -> int:
+        """Make all rows durable and return their length in bytes."""
+        os.fsync(self._file.fileno())
+        return self.offset
 
 
 class RunStore:

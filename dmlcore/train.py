@@ -1,0 +1,292 @@
+"""THE loop: everything that happens in a training, in the order it happens.
+
+Everything random is a function of (seed, step), so a checkpoint needs only weights, optimiser, step and the length of
+metrics.jsonl, and a run that was killed at any point ends exactly like one that was not.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dmlcore import checkpoint, durable, evaluation
+from dmlcore.bench import Bench, TrainingError, augment, build, device_name, load_data, prepare_device, seed_of
+from dmlcore.checkpoint import Checkpoint, CheckpointError
+from dmlcore.data import DataError, Dataset
+from dmlcore.models import ModelError
+from dmlcore.runs import MetricsWriter, Run, RunError, RunState, scores
+from dmlcore.sampling import BalancedSampler
+from dmlcore.spec import RunSpec
+
+STATE_EVERY = 0.25  # seconds between two updates of state.json
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands: what a checkpoint records beside the tensors."""
+
+    step: int = 0
+    best_score: float | None = None  # validation MAP@R
+    best_step: int = 0
+    stale: int = 0  # validations since the best
+
+
+class NonFiniteError(TrainingError):
+    """A NaN or infinity met before the optimiser step; `indices` are the samples of the batch."""
+
+    def __init__(self, what: str, step: int, indices: list[int]) -> None:
+        super().__init__(
+            f"the {what} of step {step} is NaN or infinite, so the step was not made. The last checkpoint is good and "
+            f"failure.json names the {len(indices)} samples of the batch: check them, or lower the learning rate"
+        )
+        self.step, self.indices = step, indices
+
+
+def train(run: Run, *, dataset: Dataset | None = None, stop: Callable[[], bool] = lambda: False) -> RunState:
+    """Train or resume a run whose lock this process holds; return its final state.
+
+    stop() is asked after each step, as is the run's cancel file. dataset: in place of the one the spec names. Errors do
+    not leave this function: they become the state "failed" with a message, the unexpected ones a traceback in the log.
+    """
+    began = time.monotonic() - run.state().seconds
+    try:
+        run.begin()
+        return _train(run, dataset, began, lambda: stop() or run.cancel_requested())
+    except NonFiniteError as error:
+        durable.replace_json(run.path / "failure.json", {"step": error.step, "indices": error.indices})
+        message = str(error)
+    except (TrainingError, CheckpointError, DataError, ModelError, RunError) as error:
+        message = str(error)
+    except Exception as error:
+        message = _advice(error, run.spec)
+        if not message:
+            log.exception("unexpected error")
+            message = f"unexpected {type(error).__name__}: {error}"
+    log.error("failed: %s", message)
+    return run.update(state="failed", message=message, seconds=time.monotonic() - began)
+
+
+def _train(run: Run, dataset: Dataset | None, began: float, stop: Callable[[], bool]) -> RunState:
+    spec = run.spec
+
+    # Where it left off, on what it runs, what is trained.
+    saved = _load(run)
+    device = prepare_device(spec.device, _threads(saved))
+    report = _Reporter(run, began)
+    report(saved.facts["step"] if saved else 0, "reading the data", device=device_name(device))
+    bench = build(spec, dataset or load_data(spec), device)
+    sampler = _sampler(bench)
+    progress = _restore(bench, saved) if saved else Progress()
+    log.info("%s from step %d to %d", device_name(device), progress.step, spec.schedule.steps)
+
+    with MetricsWriter(run, saved.facts["metrics_offset"] if saved else 0) as metrics:
+        # Before the first step: what the inputs themselves and the untrained network score.
+        if not saved:
+            progress = _test_untrained(bench, metrics)
+            _save(run, bench, progress, metrics)
+        saved_step = progress.step
+
+        bench.model.train()
+        while progress.step < spec.schedule.steps and not _exhausted(spec, progress):
+            step = progress.step + 1
+
+            # A balanced batch and its augmentation, both functions of (seed, step).
+            indices = bench.data.parts["train"][sampler.batch(step)]
+            labels = torch.from_numpy(bench.data.labels[indices]).to(device)
+            inputs = evaluation.to_device(bench.data, indices, device)
+            if inputs.ndim == 4:
+                inputs = augment(inputs, seed_of(spec.seed, "augment", step))
+
+            # Forward, backward; nothing that is not finite reaches the weights.
+            embeddings = bench.model(inputs)
+            _require_finite("embedding", embeddings, step, indices)
+            loss = bench.loss(embeddings, labels)
+            _require_finite("loss", loss, step, indices)
+            bench.optimiser.zero_grad()
+            loss.backward()
+            _require_finite("gradient", _largest_gradient(bench.optimiser), step, indices)
+            bench.optimiser.step()
+
+            # What happened, and whether it is time to validate, save or stop.
+            progress = replace(progress, step=step)
+            metrics.append({"kind": "step", "step": step, "loss": loss.item()} | _shares(bench.loss))
+            if step % spec.schedule.validate_every == 0 or step == spec.schedule.steps:
+                progress = _validate(bench, progress, metrics)
+            stopping = stop()
+            if step % spec.schedule.checkpoint_every == 0 or stopping:
+                _save(run, bench, progress, metrics)
+                saved_step = step
+            report(step, "training")
+            if stopping:
+                log.info("stopped after step %d as asked", step)
+                return report(step, f"stopped after step {step}; resume goes on from there", state="cancelled")
+
+        # The end: the best weights by validation, or the last ones, meet the test part.
+        if saved_step != progress.step:
+            _save(run, bench, progress, metrics)
+        report(progress.step, "testing")
+        after = _test(run, bench, progress, metrics)
+        metrics.sync()
+        message = f"test MAP@R {_percent(scores(run.metrics()[0])['untrained']['map_at_r'])} -> {_percent(after)}"
+        log.info("done: %s", message)
+        return report(progress.step, message, state="done")
+
+
+def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
+    """Test the best weights of the newest checkpoint of a run whose lock this process holds; return MAP@R.
+
+    Writes the embeddings, and a scores row unless the very same is there. Raises CheckpointError, TrainingError, ...
+    """
+    saved = _load(run)
+    if saved is None:
+        raise TrainingError(f"{run.id} has no checkpoint yet, so there is nothing to evaluate")
+    device = prepare_device(run.spec.device, _threads(saved))
+    bench = build(run.spec, dataset or load_data(run.spec), device)
+    progress = _restore(bench, saved)
+    with MetricsWriter(run, run.metrics()[1]) as metrics:
+        return _test(run, bench, progress, metrics)
+
+
+def _test_untrained(bench: Bench, metrics: MetricsWriter) -> Progress:
+    """Score raw inputs and untrained network on the test part, and validate."""
+    ks = bench.spec.ks
+    raw = evaluation.raw_inputs(bench.data, "test")
+    metrics.append(evaluation.row("inputs", 0, evaluation.score(raw, bench.data, "test", ks)))
+    embeddings = evaluation.embed(bench.model, bench.data, "test", bench.device)
+    metrics.append(evaluation.row("untrained", 0, evaluation.score(embeddings, bench.data, "test", ks)))
+    return _validate(bench, Progress(), metrics)
+
+
+def _validate(bench: Bench, progress: Progress, metrics: MetricsWriter) -> Progress:
+    """Score the validation part, if there is one, and keep the weights if they are the best so far."""
+    if not len(bench.data.parts["validation"]):
+        return progress
+    embeddings = evaluation.embed(bench.model, bench.data, "validation", bench.device)
+    found = evaluation.score(embeddings, bench.data, "validation", (1,))
+    metrics.append(
+        {"kind": "validation", "step": progress.step, "map_at_r": found.map_at_r, "recall_at_1": found.recall_at[1]}
+    )
+    if found.map_at_r is None:  # no class has two samples: nothing to go by
+        return progress
+    if progress.best_score is not None and found.map_at_r <= progress.best_score:
+        return replace(progress, stale=progress.stale + 1)
+    bench.best = {name: tensor.detach().clone() for name, tensor in bench.model.state_dict().items()}
+    return replace(progress, best_score=found.map_at_r, best_step=progress.step, stale=0)
+
+
+def _test(run: Run, bench: Bench, progress: Progress, metrics: MetricsWriter) -> float | None:
+    """Score the test part with the best weights, write its embeddings; return MAP@R."""
+    if bench.best:
+        bench.model.load_state_dict(bench.best)
+    step = progress.best_step if bench.best else progress.step
+    digest = hashlib.sha256(checkpoint.pack(bench.model.state_dict(), {})).hexdigest()
+    embeddings = evaluation.embed(bench.model, bench.data, "test", bench.device)
+    found = evaluation.score(embeddings, bench.data, "test", bench.spec.ks)
+    evaluation.write_embeddings(run, digest, embeddings, bench.data, "test")
+    row = evaluation.row("trained", step, found, weights=digest)
+    if row not in run.metrics()[0]:
+        metrics.append(row)
+    return found.map_at_r
+
+
+def _save(run: Run, bench: Bench, progress: Progress, metrics: MetricsWriter) -> None:
+    facts = asdict(progress) | {"metrics_offset": metrics.sync(), "threads": torch.get_num_threads()}
+    facts |= {"torch": str(torch.__version__), "spec": run.spec.to_json(), "spec_digest": run.spec.digest()}
+    checkpoint.save(run.path, bench.tensors(), facts)
+
+
+def _load(run: Run) -> Checkpoint | None:
+    """The newest good checkpoint; refused if the spec was edited since, or if there was one and it is gone."""
+    saved = checkpoint.load(run.path)
+    if saved is None:
+        if step := run.state().step:
+            raise CheckpointError(f"{run.id} had reached step {step}, but both checkpoints are gone; start a new run")
+        return None
+    if saved.facts["spec_digest"] != run.spec.digest():
+        changes = "; ".join(RunSpec.from_json(saved.facts["spec"]).differences(run.spec))
+        raise TrainingError(f"spec.json was edited under its checkpoint (trained | now): {changes}. Undo it")
+    if saved.facts["torch"] != str(torch.__version__):
+        log.warning("checkpoint of torch %s, this is %s: not bit-exact", saved.facts["torch"], torch.__version__)
+    return saved
+
+
+def _restore(bench: Bench, saved: Checkpoint) -> Progress:
+    bench.restore(saved.tensors)
+    return Progress(**{field.name: saved.facts[field.name] for field in fields(Progress)})
+
+
+def _threads(saved: Checkpoint | None) -> int:
+    """The number the run began with: another one rounds differently."""
+    return int(saved.facts["threads"]) if saved else torch.get_num_threads()
+
+
+def _sampler(bench: Bench) -> BalancedSampler:
+    batch, labels = bench.spec.batch, bench.data.labels[bench.data.parts["train"]]
+    try:
+        return BalancedSampler(labels, batch.classes, batch.samples, seed=bench.spec.seed)
+    except ValueError as error:
+        raise TrainingError(f"batch: {error}") from None
+
+
+def _exhausted(spec: RunSpec, progress: Progress) -> bool:
+    return 0 < spec.schedule.patience <= progress.stale
+
+
+def _require_finite(what: str, values: Tensor, step: int, indices: NDArray[np.int64]) -> None:
+    if not torch.isfinite(values.detach()).all():
+        raise NonFiniteError(what, step, indices.tolist())
+
+
+def _largest_gradient(optimiser: torch.optim.Optimizer) -> Tensor:
+    """The largest magnitude of any gradient; NaN if one is NaN."""
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    return nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None], norm_type=float("inf"))
+
+
+def _shares(loss: nn.Module) -> dict[str, float]:
+    """Shares of the valid triplets that cost something and that have a gradient, where the loss counts them."""
+    counts = getattr(loss, "counts", None)
+    if counts is None or not counts.valid:
+        return {}
+    return {"nonzero": counts.nonzero / counts.valid, "active": counts.active / counts.valid}
+
+
+def _advice(error: Exception, spec: RunSpec) -> str:
+    """What to do about a machine that is too small; "" for other errors."""
+    text = str(error)
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text:
+        batch = f"{spec.batch.classes} x {spec.batch.samples}"
+        return f"memory: the batch of {batch} did not fit; lower batch.classes, batch.samples or data.image_size"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"disk full: {text}; the last checkpoint is intact: make room, then resume"
+    return ""
+
+
+def _percent(value: float | None) -> str:
+    return "none" if value is None else f"{100 * value:.1f} %"
+
+
+class _Reporter:
+    """Keeps state.json up to date, at most every STATE_EVERY seconds while the message stays the same."""
+
+    def __init__(self, run: Run, began: float) -> None:
+        self.run, self.began = run, began
+        self.last, self.state = 0.0, run.state()
+
+    def __call__(self, step: int, message: str, **changes: Any) -> RunState:
+        now = time.monotonic()
+        if changes or message != self.state.message or now - self.last >= STATE_EVERY:
+            self.state = self.run.update(step=step, message=message, seconds=now - self.began, **changes)
+            self.last = now
+        return self.state
