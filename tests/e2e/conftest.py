@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.e2e.harness import CHROMIUM_FLAGS, SCREENSHOTS, Server, chromium_path, served
 
 
