@@ -1,0 +1,118 @@
+"""The figures of Karaman 2021 as settings: points, loss and hyper-parameters of each panel.
+
+Where the thesis states no margin (3.4, 3.6, 3.7, B.1 the upper one) one is chosen that keeps every panel active; forces
+do not depend on it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+Point = tuple[float, float]
+BALANCED = 12 / 7  # rho of a batch of 32 with 4 classes, Eq. 3.19
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One panel of a figure; view = (centre x, centre y, half width) of the plane shown."""
+
+    figure: str
+    panel: str
+    caption: str
+    loss: str
+    hyper: dict[str, float] = field(default_factory=dict)
+    anchor: Point = (0.0, 0.0)
+    positive: Point = (1.0, 0.0)
+    negative: Point = (0.0, 1.0)
+    view: tuple[float, float, float] = (0.25, 0.0, 1.6)
+    discs: bool = False  # draw the ranking discs about anchor and positive
+
+
+def _charges(**hyper: float) -> dict[str, float]:
+    return {"rho": BALANCED, "m2": math.inf} | hyper
+
+
+PRESETS: tuple[Preset, ...] = (
+    *(
+        Preset(
+            "3.4",
+            f"ρ = {name}",
+            "An equilateral triangle of side 2: only the ratio of push to pull changes the forces.",
+            "distance_sensitive",
+            _charges(s=0, r=0, rho=rho, m1=8),
+            (-1.0, 0.0),
+            (1.0, 0.0),
+            (0.0, math.sqrt(3)),
+            (0.0, 0.7, 2.4),
+        )
+        for name, rho in (("0.5", 0.5), ("1", 1.0), ("12/7", BALANCED), ("2", 2.0))
+    ),
+    *(
+        Preset(
+            "3.5",
+            f"r = {r}",
+            "The in-loss-miner region: circles for r = -1, ellipses for r = 0, lobes or one piece for r > 1.",
+            "distance_sensitive",
+            {"s": 0, "r": r, "rho": BALANCED, "m1": m1, "m2": m2},
+            (0.0, 0.0),
+            (0.5, 0.0),
+            (0.25, 0.9 if r < 0 else 0.6),
+        )
+        for r, m1, m2 in ((-1, 2.5, 2.0), (0, 2.5, 2.0), (2, -3.5, 20.0), (3, -3.5, 20.0))
+    ),
+    *(
+        Preset(
+            "3.6",
+            f"r = {r}",
+            "A nearby negative: raising r strengthens the push along edges shorter than 1 and weakens the others.",
+            "distance_sensitive",
+            _charges(s=0, r=r, m1=3),
+            (0.0, 0.0),
+            (1.0, 0.0),
+            (0.0, 0.5),
+            (0.5, 0.2, 1.6),
+        )
+        for r in (-1, 0, 2, 3)
+    ),
+    *(
+        Preset(
+            "3.7",
+            f"s = {s}, r = {r}",
+            "Pull d^s against push 1/d^r: s acts on the pair, r on both edges of the negative.",
+            "distance_sensitive",
+            _charges(s=s, r=r, m1=5),
+            (0.0, 0.0),
+            (0.5, 0.0),
+            (0.0, 1.0),
+            (0.25, 0.4, 1.6),
+        )
+        for s in (0, 1)
+        for r in (-1, 0, 2)
+    ),
+    *(
+        Preset("B.1", panel, caption, loss, hyper, a, p, (0.4, 0.9), (0.5, 0.0, 2.0), discs)
+        for panel, caption, loss, hyper, a, p, discs in (
+            ("A", "Ranking: the disc about the anchor.", "ranking", {"m": 0.1}, (0.0, 0.0), (1.0, 0.0), False),
+            ("B", "Ranking with anchor and positive exchanged.", "ranking", {"m": 0.1}, (1.0, 0.0), (0.0, 0.0), False),
+            (
+                "C",
+                "The ellipse of r = 0 whose margin m1 = 4.6381 encloses both discs.",
+                "distance_sensitive",
+                _charges(s=0, r=0, m1=4.6381),
+                (0.0, 0.0),
+                (1.0, 0.0),
+                False,
+            ),
+            (
+                "D",
+                "The ellipse with both ranking discs drawn in.",
+                "distance_sensitive",
+                _charges(s=0, r=0, m1=4.6381),
+                (0.0, 0.0),
+                (1.0, 0.0),
+                True,
+            ),
+        )
+    ),
+)

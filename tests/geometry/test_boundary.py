@@ -1,0 +1,37 @@
+"""Boundaries of the active region against the closed forms of triplet-losses.md section 5."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from dmlcore import losses
+from dmlcore.geometry import scan
+from dmlcore.geometry.boundary import level_lines
+
+FIG_3_5_A = {"s": 0.0, "r": -1.0, "rho": 12 / 7, "m1": 2.5, "m2": 2.0}
+
+
+@pytest.mark.parametrize(("level", "radius"), [(0.0, 1.29904), (2.0, 0.72169)])
+def test_the_circles_of_fig_3_5_a(level, radius):
+    axis = torch.linspace(-1.5, 2.0, 101, dtype=torch.float64)
+    a, p, n = torch.tensor([[0.0, 0.0], [0.5, 0.0], [9.0, 9.0]], dtype=torch.float64)
+    field = scan(losses.create("distance_sensitive", **FIG_3_5_A), a, p, n, x=axis, y=axis)
+    (line,) = level_lines(axis.numpy(), axis.numpy(), field.raw.numpy(), level)
+    distance = np.hypot(line[:, 0] - 0.25, line[:, 1])
+    np.testing.assert_allclose(distance, radius, atol=2e-3)
+
+
+def test_two_lobes_beside_singular_points():
+    """Fig. 3.5 (c): at m2 = 20 the inner boundary is two lobes about anchor and positive, where raw diverges."""
+    axis = torch.arange(-60, 81, dtype=torch.float64) / 40  # 0 and 0.5 are nodes: raw is infinite there
+    a, p, n = torch.tensor([[0.0, 0.0], [0.5, 0.0], [9.0, 9.0]], dtype=torch.float64)
+    loss = losses.create("distance_sensitive", s=0.0, r=2.0, rho=12 / 7, m1=-3.5, m2=20.0)
+    field = scan(loss, a, p, n, x=axis, y=axis)
+    assert torch.isinf(field.raw).sum() == 2
+    lobes = level_lines(axis.numpy(), axis.numpy(), field.raw.numpy(), 20.0)
+    assert len(lobes) == 2
+    beyond = min(lobe[:, 0].min() for lobe in lobes)
+    t, d = 13.4167, 0.5
+    assert beyond == pytest.approx(-(2 - t * d + np.sqrt(t**2 * d**2 + 4)) / (2 * t), abs=6e-3)
