@@ -7,6 +7,7 @@ import hashlib
 import shutil
 import tarfile
 import tempfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -75,7 +76,7 @@ def unpack(archive: Path, into: Path, *, sha256: str | None = None) -> Path:
                 )
             _extract(archive, packed, staging)
         staging.rename(into)
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, zlib.error, OSError, EOFError) as error:
         raise DataError(f"{archive} cannot be unpacked into {into}: {error}") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -99,6 +100,8 @@ def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
             assert content is not None  # _safe_parts lets only plain files and folders pass
             with target.open("xb") as file:  # x: a doubled name is an error, not a replacement
                 shutil.copyfileobj(content, file, _BLOCK)
+        while stream.read(_BLOCK):  # tar stops at its end mark; only the end of the gzip stream proves its checksum
+            pass
 
 
 def _safe_parts(archive: Path, member: tarfile.TarInfo) -> tuple[str, ...]:

@@ -1,0 +1,89 @@
+import pytest
+
+import dmlcore.data
+from dmlcore.data import DataError, archives, folders
+
+
+@pytest.fixture
+def layout(tmp_path, monkeypatch):
+    """A folder CUB_200_2011 with the lists only, outside every default search folder."""
+    monkeypatch.setenv("DML_DATA", str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(folders, "REPOSITORY", tmp_path / "a" / "b")
+    folder = tmp_path / "birds" / "CUB_200_2011"
+    folder.mkdir(parents=True)
+    (folder / "images.txt").write_text("1 001.A/a.jpg\n")
+    return folder
+
+
+def test_the_folder_and_its_parent_are_both_accepted(layout):
+    for root in (layout, layout.parent, str(layout)):
+        assert dmlcore.data.locate("cub", root) == layout
+
+
+def test_a_folder_nested_twice_is_found(layout):
+    inner = layout / "CUB_200_2011"
+    inner.mkdir()
+    (layout / "images.txt").rename(inner / "images.txt")
+    assert dmlcore.data.locate("cub", layout.parent) == inner
+
+
+def test_a_copy_with_pictures_goes_before_the_lists_alone(layout):
+    (layout / "CUB_200_2011" / "images").mkdir(parents=True)
+    (layout / "CUB_200_2011" / "images.txt").touch()
+    assert dmlcore.data.locate("cub", layout) == layout / "CUB_200_2011"
+
+
+def test_the_environment_is_searched_first_and_folders_go_before_archives(layout, monkeypatch, tmp_path):
+    beside = tmp_path / "a" / "b" / "data"
+    beside.mkdir(parents=True)
+    (beside / "CUB_200_2011.tgz").touch()
+    assert dmlcore.data.available("cub") == beside / "CUB_200_2011.tgz"
+    monkeypatch.setenv("DML_DATA", str(layout.parent))
+    assert dmlcore.data.available("cub") == layout
+
+
+def test_nothing_found_says_where_it_looked_and_what_to_do(layout, tmp_path):
+    assert dmlcore.data.available("cub") is None
+    with pytest.raises(DataError) as error:
+        dmlcore.data.locate("cub")
+    for part in (str(tmp_path / "elsewhere"), "shared/data", "CUB_200_2011", "https://data.caltech.edu"):
+        assert part in str(error.value)
+
+
+def test_a_data_set_without_files_is_always_available():
+    assert dmlcore.data.available("digits") is not None
+
+
+def test_an_archive_of_another_data_set_is_refused(pack):
+    with pytest.raises(DataError, match="is not an archive of CIFAR-100"):
+        dmlcore.data.locate("cifar100", pack("cub-annotations.tar.gz"))
+
+
+def test_an_archive_is_unpacked_once(pack, monkeypatch):
+    archive = pack("cub-annotations.tar.gz")
+    folder = dmlcore.data.locate("cub", archive)
+    assert (folder / "images.txt").is_file()
+    monkeypatch.setattr(archives, "unpack", lambda *_, **__: pytest.fail("unpacked again"))
+    assert dmlcore.data.locate("cub", archive) == folder
+
+
+def test_a_damaged_cache_says_to_remove_it(pack, monkeypatch, tmp_path):
+    archive = pack("cub-annotations.tar.gz")
+    monkeypatch.setenv("DML_CACHE", str(tmp_path))
+    folder = dmlcore.data.locate("cub", archive)
+    folder.rename(tmp_path / "gone")
+    with pytest.raises(DataError, match="lacks the folder CUB_200_2011; remove it"):
+        dmlcore.data.locate("cub", archive)
+
+
+def test_losing_the_race_to_unpack_uses_the_winners_folder(pack, monkeypatch, tmp_path):
+    archive = pack("cub-annotations.tar.gz")
+    monkeypatch.setenv("DML_CACHE", str(tmp_path))
+    unpack = archives.unpack
+
+    def race(*arguments, **keywords):
+        unpack(*arguments, **keywords)  # the winner
+        return unpack(*arguments, **keywords)
+
+    monkeypatch.setattr(archives, "unpack", race)
+    assert (dmlcore.data.locate("cub", archive) / "classes.txt").is_file()

@@ -1,0 +1,130 @@
+"""What every data set promises; a new reader is covered as soon as it is registered."""
+
+import numpy as np
+import pytest
+
+import dmlcore.data
+
+NAMES = dmlcore.data.names()
+
+
+PACKS = {"cifar100": "cifar-100-python.tar.gz", "cub": "cub-mini-images.tar.gz"}
+
+
+@pytest.fixture
+def load(pack):
+    """`dmlcore.data.load` from the packs; a data set with files but no pack fails here, so that it gets one."""
+
+    def load(name, **options):
+        root = pack(PACKS[name]) if dmlcore.data.describe(name).needs_files else None
+        return dmlcore.data.load(name, root=root, **options)
+
+    return load
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_description_is_complete(name):
+    info = dmlcore.data.describe(name)
+    assert info.name == name
+    assert info.title
+    assert info.sentence.endswith(".")
+    assert info.citation.endswith(".")
+    assert (info.image_size is None) == (info.kind == "vectors")
+    assert info.needs_files == bool(info.folder and info.url and info.archives and info.markers)
+
+
+@pytest.mark.parametrize("split", ["classes", "samples"])
+@pytest.mark.parametrize("validation", ["classes", "samples", "none"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_split_is_a_partition_into_usable_parts(load, name, split, validation):
+    dataset = load(name, split=split, validation=validation)
+    parts = dataset.parts
+    count = len(dataset.labels)
+    assert list(parts) == ["train", "validation", "test"]
+    assert np.array_equal(np.sort(np.concatenate(list(parts.values()))), np.arange(count))
+    assert all(part.dtype == np.int64 for part in parts.values())
+    assert dataset.labels.dtype == np.int64
+    assert np.array_equal(np.unique(dataset.labels), np.arange(len(dataset.class_names)))
+    assert len(dataset.inputs) == count == dataset.inputs.shape[0]
+    if split == "classes":
+        test = set(dataset.labels[parts["test"]])
+        assert not test & set(dataset.labels[np.concatenate([parts["train"], parts["validation"]])])
+    for part in ("train", "test") if validation == "none" else parts:
+        sizes = np.bincount(dataset.labels[parts[part]])
+        assert (sizes[sizes > 0] > 1).all()
+        assert (sizes > 0).sum() >= 2
+        assert any(note.startswith(f"{part}: {len(parts[part]):,} samples") for note in dataset.notes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_inputs_and_pictures(load, name):
+    dataset = load(name)
+    batch = dataset.inputs[dataset.parts["test"][:5]]
+    assert batch.shape == (5, *dataset.inputs.shape[1:])
+    assert batch.dtype == dataset.inputs.dtype
+    if dmlcore.data.describe(name).kind == "vectors":
+        assert batch.dtype == np.float32
+        assert batch.ndim == 2
+        assert np.isfinite(batch).all()
+    else:
+        side = dmlcore.data.describe(name).image_size
+        assert batch.dtype == np.uint8
+        assert batch.shape[1:] == (3, side, side)
+    if dataset.picture is not None:
+        picture = dataset.picture(int(dataset.parts["test"][0]))
+        assert picture.dtype == np.uint8
+        assert picture.ndim == 3
+        assert picture.shape[2] == 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_call_gives_the_same_data(load, name):
+    first, second = load(name, seed=3), load(name, seed=3)
+    rows = first.parts["train"][:8]
+    assert np.array_equal(first.inputs[rows], second.inputs[rows])
+    assert all(np.array_equal(first.parts[part], second.parts[part]) for part in first.parts)
+
+
+def test_labels_and_parts_cannot_be_changed_by_accident():
+    dataset = dmlcore.data.load("digits")
+    for array in (dataset.labels, *dataset.parts.values()):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+def test_digits():
+    dataset = dmlcore.data.load("digits")
+    assert dataset.inputs.shape == (1797, 64)
+    assert (dataset.inputs.min(), dataset.inputs.max()) == (0, 1)
+    assert len(dataset.parts["test"]) == 896
+    disjoint = dmlcore.data.load("digits", split="classes")
+    assert set(disjoint.labels[disjoint.parts["train"]]) == {0, 1, 2, 3, 4}
+    assert set(disjoint.labels[disjoint.parts["test"]]) == {5, 6, 7, 8, 9}
+
+
+def test_toy_follows_section_9():
+    dataset = dmlcore.data.load("toy")
+    sizes = {name: len(np.unique(dataset.labels[part])) for name, part in dataset.parts.items()}
+    assert sizes == {"train": 12, "validation": 4, "test": 16}
+    points = np.asarray(dataset.inputs).reshape(32, 200, 3)
+    covariance = np.mean([np.cov(cluster.T) for cluster in points], axis=0)
+    assert covariance == pytest.approx(0.02 * np.eye(3), abs=0.0015)  # 5 standard errors of 6,400 points
+    means = points.mean(axis=1)
+    assert means.min() > -0.05
+    assert means.max() < 1.05
+    assert not np.array_equal(dataset.inputs, dmlcore.data.load("toy", seed=1).inputs)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("mnist", {}, "no data set is named 'mnist'; there are digits, toy"),
+        ("digits", {"image_size": 8}, "image_size must be left out for digits"),
+        ("cifar100", {"image_size": 64}, "image_size must be left out for cifar100, which has 32 pixels"),
+        ("cub", {"image_size": 4}, "from 16 to 512, got 4"),
+        ("cub", {"image_size": 10**6}, "from 16 to 512, got 1000000"),
+    ],
+)
+def test_a_bad_argument_is_named(name, options, message):
+    with pytest.raises(dmlcore.data.DataError, match=message):
+        dmlcore.data.load(name, **options)
