@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 from functools import partial
 from pathlib import Path
@@ -89,7 +88,8 @@ def _load(path: Path) -> dict[Any, Any]:
     if path.stat().st_size > MAX_BYTES:
         raise DataError(f"{path} is larger than {MAX_BYTES:,} bytes, so it is not a CIFAR-100 file")
     try:
-        content = _Unpickler(io.BytesIO(path.read_bytes()), encoding="bytes").load()
+        with path.open("rb") as file:
+            content = _Unpickler(file, encoding="bytes").load()
     except Exception as error:  # a cut or forged pickle raises nearly anything
         raise DataError(
             f"{path} is truncated or not a CIFAR-100 pickle ({error}); restore the official file"

@@ -200,7 +200,6 @@ def test_20_a_forged_pickle_runs_nothing(tmp_path, name):
         b"cbuiltins\neval\n(S'1'\ntR.",
         b"cnumpy\nload\n(S'x'\ntR.",
         b"cnumpy\nndarray.tofile\n.",
-        b"c_codecs\nencode\n(S'x'\nS'zlib'\ntR.",
         b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I99999999999999999\ntS'b'\ntR.",
         b"cnumpy\nndarray\n(I-1\ntR.",
         b"(lp0\n" + b"(" * 5000,
@@ -213,6 +212,12 @@ def test_20_a_forged_pickle_runs_nothing(tmp_path, name):
 def test_20_a_malformed_pickle_is_named(tmp_path, code):
     folder = write_cifar(tmp_path / "cifar", train=code)
     with pytest.raises(DataError, match=r"cifar/train .*(official file|restore the official one)"):
+        dmlcore.data.load("cifar100", root=folder)
+
+
+def test_20_no_codec_but_latin1_is_reached(tmp_path):
+    folder = write_cifar(tmp_path / "cifar", train=b"c_codecs\nencode\n(Vx\nVrot13\ntR.")
+    with pytest.raises(DataError, match="encoding 'rot13' is not allowed"):
         dmlcore.data.load("cifar100", root=folder)
 
 
@@ -338,10 +343,10 @@ def test_21_a_cut_archive_leaves_nothing(tmp_path, keep):
 def test_21_damaged_compression_leaves_nothing(tmp_path):
     path = tmp_path / "damaged.tgz"
     with tarfile.open(path, "w:gz") as tar:
-        tar.addfile(*member("text", b"some text " * 10_000))
+        tar.addfile(*member("text", np.random.default_rng(0).bytes(50_000).hex().encode()))
     packed = path.read_bytes()
     header = 10 + len("damaged.tgz\0")  # time stamp and file name, where a flip does no harm
-    for position in range(header, len(packed), 7):
+    for position in range(header, len(packed), 997):
         path.write_bytes(packed[:position] + bytes([packed[position] ^ 255]) + packed[position + 1 :])
         with pytest.raises(DataError, match=r"damaged.tgz"):
             archives.unpack(path, tmp_path / "into", sha256=hashlib.sha256(path.read_bytes()).hexdigest())
