@@ -94,17 +94,17 @@ class Search:
 
     def _prepare(self, alone: bool) -> None:
         """Scale by a power of two, which is exact and rules out overflow; centre and round to float32 for faiss."""
-        largest = max(float(np.abs(side).max()) for side in (self.queries, self.gallery))
-        self.exponent = int(np.frexp(largest)[1])
+        self.exponent = _exponent(self.gallery, self.queries)
         self.gallery = np.ldexp(self.gallery, -self.exponent)
         self.queries = self.gallery if alone else np.ldexp(self.queries, -self.exponent)
         centre = self.gallery.mean(axis=0)
         gallery = self.gallery - centre
         queries = gallery if alone else self.queries - centre
-        self._shrink = -int(np.frexp(max(float(np.abs(gallery).max()), float(np.abs(queries).max())))[1])
+        self._shrink = -_exponent(gallery, queries)
         near = np.ldexp(gallery, self._shrink).astype(np.float32)
         self._queries32 = near if alone else np.ldexp(queries, self._shrink).astype(np.float32)
         self._norms = np.ldexp(np.linalg.norm(queries, axis=1), self._shrink)
+        self._longest = float(np.ldexp(np.linalg.norm(gallery, axis=1).max(), self._shrink))
         self._index = faiss.IndexFlatL2(near.shape[1])
         self._index.add(near)
 
@@ -116,13 +116,13 @@ class Search:
         """
         listed = min(k + SPARE + self.exclude_self, len(self.gallery))
         squares, indices = self._candidates(rows, listed)
-        found = np.ones(len(rows), bool)
         if self.exclude_self:
-            squares, indices, found = _without(rows, squares, indices)
-        bound = _error_bound(self._norms[rows], squares[:, -1], self.queries.shape[1])
-        apart = np.diff(squares, axis=1) > 2 * bound[:, None]
-        complete = listed == len(self.gallery)
-        proven = found & (complete | apart[:, k - 1 :].any(axis=1))
+            squares, indices = _without(rows, squares, indices)
+        bound = _error_bound(self._norms[rows], squares[:, -1], self._longest, self.queries.shape[1])
+        apart: NDArray[np.bool_] = np.diff(squares, axis=1) > 2 * bound[:, None]
+        proven: NDArray[np.bool_] = np.count_nonzero(apart[:, k - 1 :], axis=1) > 0
+        if listed == len(self.gallery):
+            proven[:] = True
         self._rank_close(rows, indices, apart | ~proven[:, None], mark)
         unproven = np.flatnonzero(~proven)
         for part in chunks(unproven, len(self.gallery)):
@@ -171,27 +171,35 @@ def _direct(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
 
 
-def _error_bound(norms: Floats, last: Floats, dimensions: int) -> Floats:
+def _error_bound(norms: Floats, last: Floats, longest: float, dimensions: int) -> Floats:
     """Bound |computed - true| squared distance for every listed item, and for every unlisted item that matters.
 
     With u = 2**-24, a sum of D products in any order errs by at most about D u times the sum of magnitudes (Higham,
     Accuracy and Stability of Numerical Algorithms, section 3.1), here (|q| + |g|)^2; rounding the inputs to float32
-    costs 2 u of it and the final additions 3 u. So |error| <= c (|q| + |g|)^2 with c = (D + 16) u. An item whose
-    computed square is at most r^2, the last one listed, has |g| <= |q| + d and d <= r + sqrt(c) (2 |q| + d), whence
-    (|q| + |g|)^2 <= ((2 |q| + r) / (1 - sqrt(c)))^2. An unlisted item has a computed square of at least r^2, so its
-    true square is at least r^2 less the bound. The constant covers products that underflow.
+    costs 2 u of it and the final additions 3 u. So |error| <= c (|q| + |g|)^2 with c = (D + 16) u. No |g| exceeds the
+    `longest`; and an item whose computed square is at most r^2, the last one listed, has |g| <= |q| + d and
+    d <= r + sqrt(c) (2 |q| + d), whence |q| + |g| <= (2 |q| + r) / (1 - sqrt(c)). An unlisted item has a computed
+    square of at least r^2, so its true square is at least r^2 less the bound. The constant covers underflow.
     """
     c = (dimensions + 16) * 2.0**-24
-    reach: Floats = (2 * norms + np.sqrt(last)) / (1 - np.sqrt(c))
+    reach: Floats = np.minimum(norms + longest, (2 * norms + np.sqrt(last)) / (1 - np.sqrt(c)))
     return c * reach**2 + dimensions * 2.0**-120
 
 
-def _without(rows: Ints, squares: Floats, indices: Ints) -> tuple[Floats, Ints, NDArray[np.bool_]]:
-    """Drop each query's own index, or the last candidate where it is not listed; the third result tells which."""
+def _exponent(one: Floats, other: Floats) -> int:
+    """The power of two just above every magnitude in two arrays, which may be the same one."""
+    sides = (one,) if one is other else (one, other)
+    return int(np.frexp(max(float(np.abs(side).max()) for side in sides))[1])
+
+
+def _without(rows: Ints, squares: Floats, indices: Ints) -> tuple[Floats, Ints]:
+    """Drop each query's own index, or the last candidate where it is not listed.
+
+    An unlisted self needs no mark: its true square is 0, so all that is listed lies within one bound and no gap shows.
+    """
     own = indices == rows[:, None]
-    found = own.any(axis=1)
-    own[~found, -1] = True
     if own[:, 0].all():
-        return squares[:, 1:], np.ascontiguousarray(indices[:, 1:]), found
+        return squares[:, 1:], indices[:, 1:]
+    own[~own.any(axis=1), -1] = True
     shape = (len(rows), indices.shape[1] - 1)
-    return squares[~own].reshape(shape), indices[~own].reshape(shape), found
+    return squares[~own].reshape(shape), indices[~own].reshape(shape)

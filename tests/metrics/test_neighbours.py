@@ -86,6 +86,27 @@ def test_ties_at_the_last_place_beyond_all_spare_candidates():
     assert indices[0].tolist() == list(range(7))
 
 
+@pytest.mark.parametrize("k", [1, 2, 3, 9])
+def test_ties_that_float32_takes_apart_at_the_last_place(k):
+    """Permutations of one vector are equally far from the origin, but not in float32 far from the centre."""
+    rng = np.random.default_rng(2)
+    ties = rng.permuted(np.tile(np.arange(24.0), (400, 1)), axis=1)
+    nearer = np.zeros((k - 1, 24))
+    nearer[:, 0] = np.arange(1, k)
+    counterweight = np.full((400, 24), -300.0)
+    agree(
+        np.full((30, 24), 150.0), np.concatenate([ties[:200] + 150, nearer + 150, ties[200:] + 150, counterweight]), k
+    )
+
+
+def test_a_common_offset_costs_no_direct_comparison(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("compared with the whole gallery")
+
+    monkeypatch.setattr(Search, "_ranked_directly", refuse)
+    agree(np.random.default_rng(4).normal(size=(300, 16)) + 1e5, None, 10)
+
+
 def test_all_equal_points_rank_by_index():
     _, indices = nearest(np.full((50, 4), 0.1), k=3)
     assert indices[0].tolist() == [1, 2, 3]
@@ -116,7 +137,7 @@ def test_the_error_bound_holds_and_is_not_idle(offset, scale, dimensions):
     search = Search(points, exclude_self=False)
     rows = np.arange(300)
     squares, indices = search._candidates(rows, 300)
-    bound = neighbours._error_bound(search._norms, squares[:, -1], dimensions)
+    bound = neighbours._error_bound(search._norms, squares[:, -1], search._longest, dimensions)
     error = np.abs(squares - search.distances(rows, indices) ** 2 * 4.0**search._shrink)
     assert (error <= bound[:, None]).all()
     assert bound.max() < 1e-3 * squares.max()
