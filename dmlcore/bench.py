@@ -131,4 +131,4 @@ def _loss(spec: RunSpec) -> nn.Module:
         try:
             return losses.create(spec.loss.name, reduction=spec.loss.reduction, **hyper)
         except (KeyError, TypeError, ValueError) as error:
-            raise TrainingError(f"loss {spec.loss.name}: {error.args[0]}") from None
+            raise TrainingError(f"loss: {error.args[0]}") from None

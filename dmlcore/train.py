@@ -82,7 +82,7 @@ def _train(run: Run, dataset: Dataset | None, began: float, stop: Callable[[], b
 
     # Where it left off, on what it runs, what is trained.
     saved = _load(run)
-    device = prepare_device(spec.device, _threads(saved))
+    device = prepare_device(spec.device, _threads(saved, run.spec))
     report = _Reporter(run, began)
     report(saved.facts["step"] if saved else 0, "reading the data", device=device_name(device))
     bench = build(spec, dataset or load_data(spec), device)
@@ -151,7 +151,7 @@ def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
     saved = _load(run)
     if saved is None:
         raise TrainingError(f"{run.id} has no checkpoint yet, so there is nothing to evaluate")
-    device = prepare_device(run.spec.device, _threads(saved))
+    device = prepare_device(run.spec.device, _threads(saved, run.spec))
     bench = build(run.spec, dataset or load_data(run.spec), device)
     progress = _restore(bench, saved)
     with MetricsWriter(run, run.metrics()[1]) as metrics:
@@ -226,9 +226,11 @@ def _restore(bench: Bench, saved: Checkpoint) -> Progress:
     return Progress(**{field.name: saved.facts[field.name] for field in fields(Progress)})
 
 
-def _threads(saved: Checkpoint | None) -> int:
-    """The number the run began with: another one rounds differently."""
-    return int(saved.facts["threads"]) if saved else torch.get_num_threads()
+def _threads(saved: Checkpoint | None, spec: RunSpec) -> int:
+    """The number the run began with, as another one rounds differently; an mlp gains nothing from a second thread."""
+    if saved:
+        return int(saved.facts["threads"])
+    return 1 if spec.model.name == "mlp" else torch.get_num_threads()
 
 
 def _sampler(bench: Bench) -> BalancedSampler:

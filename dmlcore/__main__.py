@@ -1,0 +1,237 @@
+"""Command line: python -m dmlcore train | resume | evaluate | list | unpack | bench; see --help of each."""
+
+from __future__ import annotations
+
+import logging
+import os
+import runpy
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dmlcore import durable, jobs
+from dmlcore.runs import Run, RunState, RunStore
+from dmlcore.spec import RunSpec, SpecError, keys
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SPECS = REPOSITORY / "assets" / "specs"
+BENCHMARKS = REPOSITORY / "benchmarks"
+EX_TEMPFAIL = 75  # sysexits.h: somebody else works on this run
+
+app = typer.Typer(
+    help=__doc__, no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+log = logging.getLogger("dmlcore")
+# Threads that wait without spinning: with other trainings on the same cores a step takes half the time. Read by OpenMP
+# when torch is imported, hence here.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+Runs = Annotated[Path | None, typer.Option("--runs", help="Folder of the runs [default: $DML_RUNS or ./runs]")]
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, as printed by train and list")]
+
+
+class Failure(Exception):
+    """An error for the user, shown as it is: (message, exit code)."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def _settings() -> str:
+    rows = [f"{key}: {field.description}" for key, field in keys().items()]
+    return "Keys of a spec, settable as key=value:\n\n\b\n" + "\n".join(rows)
+
+
+@app.command(epilog=_settings())
+def train(
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="SPEC.toml, or the name of one in assets/specs")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="For example schedule.steps=100 loss.m=0.2")
+    ] = None,
+    runs: Runs = None,
+) -> None:
+    """Train in the foreground; prints the run id, exits 0 when finished. Ctrl-C stops after the current step."""
+    run = RunStore(runs).create(_read_spec(spec).with_overrides(overrides or []))
+    print(run.id, flush=True)
+    _log_to(run)
+    _finish(_train(run))
+
+
+@app.command()
+def resume(run: RunId, runs: Runs = None) -> None:
+    """Go on from the last checkpoint, in the foreground; exits 75 if another process works on the run."""
+    found = RunStore(runs).open(run)
+    _log_to(found)
+    _finish(_train(found, resume=True))
+
+
+@app.command()
+def evaluate(run: RunId, runs: Runs = None) -> None:
+    """Test the best weights of a run and write its embeddings."""
+    found = RunStore(runs).open(run)
+    _log_to(found)
+    print(f"{found.id}: test MAP@R {_evaluate(found)}")
+
+
+@app.command(hidden=True)
+def work(task: str, run: str, runs: Runs = None) -> None:
+    """What dmlcore.jobs starts: one task on one run; its output is the log of the run."""
+    _log_to(None)
+    found = RunStore(runs).open(run)
+    if task == "train":
+        _finish(_train(found))
+    elif task == "evaluate":
+        log.info("evaluated: test MAP@R %s", _evaluate(found))
+    elif task == "project":
+        with found.lock():
+            from dmlcore.evaluation import project
+
+            log.info("projected: %s", project(found).name)
+    else:
+        raise Failure(f"no task {task!r}")
+
+
+@app.command("list")
+def list_runs(runs: Runs = None) -> None:
+    """List the runs, newest first."""
+    store = RunStore(runs)
+    for run in store.list():
+        state = run.state()
+        name = f"  {run.spec.name}" if run.spec.name else ""
+        print(f"{run.id:44} {run.status():10} {state.step:>7}/{state.steps:<7} {state.message}{name}")
+    for run_id, reason in store.unreadable():
+        print(f"{run_id:44} unreadable: {reason}")
+
+
+@app.command()
+def unpack(
+    archive: Annotated[Path, typer.Argument(help="Archive of a data set")],
+    into: Annotated[Path, typer.Argument(help="Folder that receives it")],
+) -> None:
+    """Unpack an archive of a data set safely: no links, no paths outside, no bombs."""
+    from dmlcore.data import archives
+
+    print(archives.unpack(archive, into))
+
+
+@app.command()
+def bench(
+    name: Annotated[str, typer.Argument(help="Script in benchmarks/ [default: list them]")] = "",
+) -> None:
+    """List the scripts in benchmarks/, or run one."""
+    scripts = {path.stem: path for path in sorted(BENCHMARKS.glob("*.py"))}
+    if not name:
+        for stem, path in scripts.items():
+            print(f"{stem:24} {path.read_text().lstrip().splitlines()[0].strip(chr(34))}")
+    elif name in scripts:
+        sys.argv = [str(scripts[name])]
+        runpy.run_path(str(scripts[name]), run_name="__main__")
+    else:
+        raise Failure(f"no benchmark {name!r}; there are {', '.join(scripts) or 'none'}")
+
+
+def _train(run: Run, *, resume: bool = False) -> RunState:
+    """Take the run and train it; torch comes after the lock, so that the run shows as alive at once."""
+    with run.lock():
+        if resume:
+            jobs.prepare_resume(run)
+        if run.state().state != "queued":
+            return run.state()  # cancelled before it began
+        if run.cancel_requested():
+            return run.update(state="cancelled", message="cancelled before it began")
+        stop = _stop_on_signal()
+        run.begin()
+        from dmlcore.train import train
+
+        return train(run, stop=stop)
+
+
+def _evaluate(run: Run) -> str:
+    with run.lock():
+        from dmlcore.train import evaluate
+
+        value = evaluate(run)
+    return "none" if value is None else f"{100 * value:.2f} %"
+
+
+def _stop_on_signal() -> Callable[[], bool]:
+    """SIGTERM and Ctrl-C ask to stop after the current step; a second Ctrl-C stops at once."""
+    asked: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        asked.append(number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGTERM, note)
+    signal.signal(signal.SIGINT, note)
+    return lambda: bool(asked)
+
+
+def _finish(state: RunState) -> None:
+    """Exit 0 when done, 1 when failed, 130 when stopped."""
+    if state.state == "failed":
+        raise typer.Exit(1)  # the reason is in the log, which is also on the screen
+    if state.state != "done":
+        raise typer.Exit(130)
+
+
+def _read_spec(name: str) -> RunSpec:
+    path = Path(name)
+    if path.suffix != ".toml":
+        path = SPECS / f"{name}.toml"
+    try:
+        return RunSpec.from_toml(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        known = ", ".join(sorted(found.stem for found in SPECS.glob("*.toml")))
+        raise Failure(f"{name}: cannot be read ({error}); give a SPEC.toml or one of {known}") from None
+    except SpecError as error:
+        raise SpecError(f"{path}:\n{error}") from None
+
+
+class _OneLine(logging.Formatter):
+    """The message alone: tracebacks belong in the log file."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return record.getMessage()
+
+
+def _log_to(run: Run | None) -> None:
+    """Log to log.txt of the run and, in short, to the screen; without a run in full to the output, which is log.txt."""
+    full = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    screen = logging.StreamHandler()
+    screen.setFormatter(_OneLine() if run else full)
+    log.addHandler(screen)
+    if run:
+        file = logging.FileHandler(run.path / "log.txt")
+        file.setFormatter(full)
+        log.addHandler(file)
+    log.setLevel(logging.INFO)
+
+
+def main() -> None:
+    """Run the command line; an error is one readable message, never a traceback."""
+    try:
+        app(prog_name="python -m dmlcore")
+    except durable.Busy as busy:
+        sys.exit(_complain(str(busy), EX_TEMPFAIL))
+    except Failure as failure:
+        sys.exit(_complain(str(failure), failure.code))
+    except (ValueError, RuntimeError, OSError) as error:
+        sys.exit(_complain(str(error), 1))
+    except Exception as error:
+        log.debug("unexpected error", exc_info=True)
+        sys.exit(_complain(f"unexpected {type(error).__name__}: {error}", 1))
+
+
+def _complain(message: str, code: int) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    main()
