@@ -1,8 +1,12 @@
 """The router: a few lines, because it runs on every full rerun."""
 
+from pathlib import Path
+
 import streamlit as st
 
-st.set_page_config(page_title="DML Lab", page_icon=":material/scatter_plot:", layout="wide")
+ICON = Path(__file__).resolve().parents[1] / "assets" / "icon.svg"
+
+st.set_page_config(page_title="DML Lab", page_icon=str(ICON), layout="wide")
 st.navigation(
     [
         st.Page("fields.py", title="Fields", icon=":material/explore:", default=True),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import contourpy
 import numpy as np
 from numpy.typing import NDArray
@@ -16,4 +18,4 @@ def level_lines(x: NDArray[np.float64], y: NDArray[np.float64], raw: NDArray[np.
     where it is and makes linear interpolation beside a singular point accurate.
     """
     compressed = np.arcsinh(np.clip(raw - level, -1e9, 1e9) / 0.1)
-    return list(contourpy.contour_generator(x, y, compressed).lines(0.0))
+    return cast(Lines, contourpy.contour_generator(x, y, compressed).lines(0.0))

@@ -81,7 +81,7 @@ def ratio(
     title="Angular",
     latex=r"d_{ap}^2-4\tan^2\!\rho\,\lVert n-\tfrac{a+p}{2}\rVert^2",
     source="Wang et al. 2017; Karaman 2021, Eq. 2.12",
-    sentence="Pushes the negative from the midpoint of the pair until it is seen under an angle smaller than rho.",
+    sentence="Pushes the negative from the midpoint of the pair until it is seen under an angle smaller than ρ.",
     margin=Margin(0.0, 0.0, 4.0),
 )
 def angular(
@@ -178,7 +178,7 @@ def modified_entangle(
     title="Distance-sensitive (METU)",
     latex=r"\frac{d_{ap}^{s+1}}{s+1}-\rho\left(\frac{d_{an}^{1-r}}{1-r}+\frac{d_{pn}^{1-r}}{1-r}\right)",
     source="Karaman 2021, Eq. 3.17-3.18",
-    sentence="Charges in a medium of negative permittivity: pull d^s along the pair, push rho/d^r from the negative.",
+    sentence="Charges in a medium of negative permittivity: pull dˢ along the pair, push ρ/dʳ from the negative.",
     margin=Margin(-2.325, -6.0, 6.0, name="m1", help="margin m1: larger keeps farther triplets active"),
     clamp=Clamp(default=5.0, slider=True),
 )

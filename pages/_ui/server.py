@@ -10,7 +10,9 @@ import anyio.to_thread
 from starlette.routing import BaseRoute
 from streamlit import App
 
-ROUTES: list[BaseRoute] = []
+from pages._ui import field_service
+
+ROUTES: list[BaseRoute] = [*field_service.ROUTES]
 
 
 def _warm_up() -> None:

@@ -1,0 +1,96 @@
+// The panel beside the plane, generated from Python's parameter table.
+import { POINTS } from "./paint.js";
+
+const GREEK = { "\\rho": "ρ" };
+
+export function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value === true) node.setAttribute(key, "");
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(key, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+function symbol(text) {
+  const [base, sub] = text.split("_");
+  return [GREEK[base] ?? base, ...(sub ? [el("sub", {}, sub)] : [])];
+}
+
+export const tidy = (x) => (x === null ? "" : String(Number(x.toFixed(4))));
+
+// One hyper-parameter: range and number box, or a choice; input while it moves, change once it rests.
+export function control(schema, value, { onInput, onRest }) {
+  const label = el("span", { class: "symbol", title: schema.help }, ...symbol(schema.symbol));
+  if (schema.options) {
+    const choice = el("select", { "aria-label": schema.name, title: schema.help },
+      ...schema.options.map((o) => el("option", { value: o, selected: o === value }, o)));
+    choice.addEventListener("change", () => { onInput(choice.value); onRest(); });
+    choice.style.gridColumn = "2 / 4";
+    return el("div", { class: "control" }, label, choice);
+  }
+  const { log } = schema, low = Math.min(schema.low, value ?? schema.low), high = Math.max(schema.high, value ?? schema.high);
+  const fromBar = (t) => (log ? low * (high / low) ** (t / 1000) : t);
+  const toBar = (x) => (log ? (1000 * Math.log(x / low)) / Math.log(high / low) : x);
+  const bar = el("input", { type: "range", "aria-label": schema.name, title: schema.help,
+    min: log ? 0 : low, max: log ? 1000 : high, step: log ? 1 : schema.step });
+  const box = el("input", { type: "number", step: "any", "aria-label": `${schema.name} value`, title: schema.help });
+  const last = value ?? schema.default ?? high;
+  const show = (x) => {
+    bar.disabled = box.disabled = x === null;
+    bar.value = toBar(x ?? last);
+    box.value = x === null ? "" : tidy(x);
+    box.placeholder = x === null ? "∞" : "";
+  };
+  show(value);
+  bar.addEventListener("input", () => { const x = Number(tidy(fromBar(Number(bar.value)))); box.value = tidy(x); onInput(x); });
+  bar.addEventListener("change", onRest);
+  box.addEventListener("change", () => {
+    const x = Number(box.value);
+    if (box.value === "" || !Number.isFinite(x)) return show(value);
+    bar.value = toBar(x);
+    onInput(x);
+    onRest();
+  });
+  const parts = [label, bar, box];
+  if (schema.optional) {
+    const open = el("input", { type: "checkbox", "aria-label": `${schema.name} open`, checked: value === null });
+    open.addEventListener("change", () => {
+      const x = open.checked ? null : fromBar(Number(bar.value));
+      show(x);
+      onInput(x);
+      onRest();
+    });
+    parts.push(el("label", { class: "open" }, open, "no upper clamp"));
+  }
+  return el("div", { class: "control" }, ...parts);
+}
+
+// Rows of the three points: probe, name, x, y.
+export function pointRows(ink, { onProbe, onMove }) {
+  const rows = {}, grid = el("div", { class: "points" },
+    el("small", { title: "the point that scans the plane" }, "scan"), el("span"), el("small", {}, "x"), el("small", {}, "y"));
+  for (const name of POINTS) {
+    const probe = el("input", { type: "radio", name: "probe", value: name, "aria-label": `scan with ${name}`,
+      title: "this point scans the plane: colour and arrows tell what it would feel there" });
+    probe.addEventListener("change", () => onProbe(name));
+    const boxes = [0, 1].map((axis) => {
+      const box = el("input", { type: "number", step: "any", "aria-label": `${name} ${"xy"[axis]}` });
+      box.addEventListener("change", () => { if (box.value !== "" && Number.isFinite(Number(box.value))) onMove(name, axis, Number(box.value)); });
+      return box;
+    });
+    const mark = el("i", { class: name });
+    grid.append(probe, el("span", { class: "swatch" }, mark, name), ...boxes);
+    rows[name] = { probe, boxes, mark };
+  }
+  const show = (scene, theme) => {
+    for (const name of POINTS) {
+      rows[name].probe.checked = scene.probe === name;
+      rows[name].mark.style.background = ink[theme][name];
+      rows[name].boxes.forEach((box, axis) => { if (box !== box.getRootNode().activeElement) box.value = tidy(scene[name][axis]); });
+    }
+  };
+  return { grid, show };
+}

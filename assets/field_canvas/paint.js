@@ -1,0 +1,277 @@
+// Painting only: every number comes from Python. Plane coordinates have y upwards; the canvas is square.
+
+export const POINTS = ["anchor", "positive", "negative"];
+const LETTER = { anchor: "A", positive: "P", negative: "N" };
+
+const RAMPS = {
+  light: [[247, 246, 252], [214, 208, 236], [160, 147, 210], [104, 86, 172], [58, 40, 120]],
+  dark: [[24, 28, 36], [46, 42, 86], [84, 70, 150], [138, 122, 204], [206, 198, 244]],
+};
+export const INK = {
+  light: { text: "#1b2430", faint: "rgba(27,36,48,.45)", arrow: "rgba(20,24,40,.8)", glow: "rgba(255,255,255,.4)", grid: "rgba(27,36,48,.07)",
+           hatch: "rgba(90,100,115,.34)", veil: "rgba(236,239,243,.72)", rim: "#ffffff", outer: "#1b2430",
+           anchor: "#000000", positive: "#0072B2", negative: "#D55E00", force: "#009E73", disc: "#B35C00" },
+  dark: { text: "#e6eaf0", faint: "rgba(230,234,240,.5)", arrow: "rgba(240,244,255,.8)", glow: "rgba(12,14,20,.4)", grid: "rgba(230,234,240,.07)",
+          hatch: "rgba(160,172,190,.30)", veil: "rgba(18,22,28,.62)", rim: "#12161c", outer: "#e6eaf0",
+          anchor: "#ffffff", positive: "#3D9BD6", negative: "#F07A2B", force: "#22C495", disc: "#E69F00" },
+};
+
+export function decode(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const n = header.n;
+  let at = 4 + length;
+  const take = (bytes) => { const part = buffer.slice(at, at + bytes); at += bytes; return part; };
+  const shade = new Uint8Array(take(n * n));
+  const bits = new Uint8Array(take(Math.ceil((n * n) / 8)));
+  const arrows = new Int8Array(take(20 * 20 * 2));
+  const corners = new Uint16Array(take(buffer.byteLength - at));
+  return { ...header, shade, bits, arrows, corners };
+}
+
+export function rampColour(t, theme) {
+  const ramp = RAMPS[theme], x = Math.min(Math.max(t, 0), 1) * (ramp.length - 1);
+  const i = Math.min(Math.floor(x), ramp.length - 2), f = x - i;
+  return ramp[i].map((v, c) => Math.round(v + (ramp[i + 1][c] - v) * f));
+}
+
+// The two pictures of an answer, n x n: colour, and a veil over what receives no force. Made once per answer.
+export function rasterise(field, theme) {
+  const { n, shade, bits } = field;
+  const table = Array.from({ length: 256 }, (_, i) => rampColour(i / 255, theme));
+  const colour = new ImageData(n, n), veil = new ImageData(n, n);
+  for (let row = 0; row < n; row++) {
+    for (let col = 0; col < n; col++) {
+      const from = row * n + col, to = ((n - 1 - row) * n + col) * 4;
+      const [r, g, b] = table[shade[from]];
+      colour.data.set([r, g, b, 255], to);
+      veil.data[to + 3] = bits[from >> 3] & (128 >> (from & 7)) ? 0 : 255;
+    }
+  }
+  return { colour: bitmap(colour), veil: bitmap(veil) };
+}
+
+function bitmap(image) {
+  const canvas = new OffscreenCanvas(image.width, image.height);
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
+}
+
+export function toPixels(view, size) {
+  const [x, y, half] = view, k = size / (2 * half);
+  return ([px, py]) => [(px - x + half) * k, (y + half - py) * k];
+}
+
+export function fromPixels(view, size) {
+  const [x, y, half] = view, k = (2 * half) / size;
+  return ([u, v]) => [x - half + u * k, y + half - v * k];
+}
+
+export function paint(ctx, size, scene, field, pictures, theme) {
+  const ink = INK[theme];
+  ctx.clearRect(0, 0, size, size);
+  if (field) {
+    // The last answer may belong to a view that has moved on: draw it where it belongs.
+    const at = toPixels(scene.view, size), [fx, fy, fh] = field.view;
+    const [left, top] = at([fx - fh, fy + fh]), [right] = at([fx + fh, fy]);
+    const side = right - left;
+    ctx.imageSmoothingEnabled = true;
+    ctx.drawImage(pictures.colour, left, top, side, side);
+    if (scene.region) hatch(ctx, size, pictures.veil, left, top, side, ink);
+    grid(ctx, size, scene.view, ink);
+    if (scene.region) boundaries(ctx, field, left, top, side, ink);
+    if (field.radius && scene.discs) discs(ctx, scene, field.radius, at, size, ink);
+    if (scene.arrows) arrows(ctx, field.arrows, left, top, side, ink);
+  } else {
+    grid(ctx, size, scene.view, ink);
+  }
+  triangle(ctx, scene, size, ink);
+  if (field) forces(ctx, scene, field, size, ink);
+  points(ctx, scene, size, ink);
+}
+
+let overlay;
+function hatch(ctx, size, veil, left, top, side, ink) {
+  const scale = ctx.getTransform().a, pixels = Math.round(size * scale);
+  if (!overlay || overlay.width !== pixels) overlay = new OffscreenCanvas(pixels, pixels);
+  const o = overlay.getContext("2d");
+  o.setTransform(scale, 0, 0, scale, 0, 0);
+  o.globalCompositeOperation = "copy";
+  o.fillStyle = ink.veil;
+  o.fillRect(0, 0, size, size);
+  o.globalCompositeOperation = "source-over";
+  o.strokeStyle = ink.hatch;
+  o.lineWidth = 1;
+  o.beginPath();
+  for (let x = -size; x < size; x += 9) { o.moveTo(x, size); o.lineTo(x + size, 0); }
+  o.stroke();
+  o.globalCompositeOperation = "destination-in";
+  o.drawImage(veil, left, top, side, side);
+  ctx.drawImage(overlay, 0, 0, size, size);
+}
+
+function niceStep(span) {
+  const raw = span / 6, power = 10 ** Math.floor(Math.log10(raw));
+  return [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
+}
+
+function grid(ctx, size, view, ink) {
+  const [x, y, half] = view, step = niceStep(2 * half), at = toPixels(view, size);
+  const digits = Math.max(0, -Math.floor(Math.log10(step)));
+  ctx.font = "11px system-ui, sans-serif";
+  ctx.lineWidth = 1;
+  for (const [axis, centre] of [[0, x], [1, y]]) {
+    for (let k = Math.ceil((centre - half) / step); k * step <= centre + half; k++) {
+      const value = k * step, place = Math.round(at(axis ? [0, value] : [value, 0])[axis]) + 0.5;
+      ctx.strokeStyle = ink.grid;
+      ctx.beginPath();
+      if (axis) { ctx.moveTo(0, place); ctx.lineTo(size, place); } else { ctx.moveTo(place, 0); ctx.lineTo(place, size); }
+      ctx.stroke();
+      if (place < 16 || place > size - 16) continue;
+      const label = value.toFixed(digits);
+      ctx.textAlign = axis ? "left" : "center";
+      ctx.textBaseline = axis ? "middle" : "alphabetic";
+      halo(ctx, label, axis ? 5 : place, axis ? place : size - 5, ink.text, ink.rim);
+    }
+  }
+}
+
+function halo(ctx, text, x, y, colour, rim, width = 3) {
+  ctx.lineJoin = "round";
+  ctx.lineWidth = width;
+  ctx.strokeStyle = rim;
+  ctx.strokeText(text, x, y);
+  ctx.fillStyle = colour;
+  ctx.fillText(text, x, y);
+}
+
+function boundaries(ctx, field, left, top, side, ink) {
+  let at = 0;
+  const line = (count) => {
+    ctx.beginPath();
+    for (let i = 0; i < count; i++, at++) {
+      const x = left + (field.corners[2 * at] / 65535) * side, y = top + side - (field.corners[2 * at + 1] / 65535) * side;
+      if (i) ctx.lineTo(x, y); else ctx.moveTo(x, y);
+    }
+    ctx.stroke();
+  };
+  ctx.strokeStyle = ink.outer;
+  ctx.lineWidth = 1.75;
+  ctx.setLineDash([]);
+  field.outer.forEach(line);
+  ctx.setLineDash([6, 4]);
+  field.inner.forEach(line);
+  ctx.setLineDash([]);
+}
+
+function discs(ctx, scene, radius, at, size, ink) {
+  const pixels = (radius * size) / (2 * scene.view[2]);
+  ctx.strokeStyle = ink.disc;
+  ctx.lineWidth = 1.75;
+  ctx.setLineDash([2, 4]);
+  for (const name of ["anchor", "positive"]) {
+    const [x, y] = at(scene[name]);
+    ctx.beginPath();
+    ctx.arc(x, y, pixels, 0, 2 * Math.PI);
+    ctx.stroke();
+  }
+  ctx.setLineDash([]);
+}
+
+function arrows(ctx, values, left, top, side, ink) {
+  const cell = side / 20, longest = cell * 0.86;
+  const path = new Path2D();
+  for (let row = 0; row < 20; row++) {
+    for (let col = 0; col < 20; col++) {
+      const i = 2 * (row * 20 + col), fx = values[i] / 127, fy = -values[i + 1] / 127;
+      const length = Math.hypot(fx, fy) * longest;
+      if (length < 1) continue;
+      const x = left + (col + 0.5) * cell, y = top + side - (row + 0.5) * cell;
+      const angle = Math.atan2(fy, fx), hx = (Math.cos(angle) * length) / 2, hy = (Math.sin(angle) * length) / 2;
+      const head = Math.min(5, 1.5 + length / 4);
+      path.moveTo(x - hx, y - hy);
+      path.lineTo(x + hx, y + hy);
+      for (const turn of [2.6, -2.6]) {
+        path.moveTo(x + hx, y + hy);
+        path.lineTo(x + hx + head * Math.cos(angle + turn), y + hy + head * Math.sin(angle + turn));
+      }
+    }
+  }
+  for (const [colour, width] of [[ink.glow, 3], [ink.arrow, 1.3]]) {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = width;
+    ctx.stroke(path);
+  }
+}
+
+function triangle(ctx, scene, size, ink) {
+  const at = toPixels(scene.view, size), [a, p, n] = POINTS.map((k) => at(scene[k]));
+  ctx.lineWidth = 1.4;
+  for (const [from, to, colour, dash] of [[a, p, ink.positive, []], [a, n, ink.negative, [4, 4]], [p, n, ink.negative, [4, 4]]]) {
+    ctx.strokeStyle = colour;
+    ctx.setLineDash(dash);
+    ctx.beginPath();
+    ctx.moveTo(...from);
+    ctx.lineTo(...to);
+    ctx.stroke();
+  }
+  ctx.setLineDash([]);
+}
+
+// Big arrows: 70 px for a force of 1, growing ever slower; the number beside tells the magnitude.
+function forces(ctx, scene, field, size, ink) {
+  const at = toPixels(scene.view, size);
+  POINTS.forEach((name, i) => {
+    const [fx, fy] = field.forces[i], magnitude = Math.hypot(fx, fy);
+    if (!(magnitude > 1e-9)) return;
+    const [x, y] = at(scene[name]), length = 150 * (1 - Math.exp(-magnitude / 1.6)) + 16;
+    const ux = fx / magnitude, uy = -fy / magnitude, tx = x + ux * length, ty = y + uy * length;
+    ctx.lineCap = "round";
+    for (const [colour, width] of [[ink.rim, 7], [ink.force, 4]]) {
+      ctx.strokeStyle = ctx.fillStyle = colour;
+      ctx.lineWidth = width;
+      ctx.beginPath();
+      ctx.moveTo(x, y);
+      ctx.lineTo(tx - ux * 9, ty - uy * 9);
+      ctx.stroke();
+      ctx.beginPath();
+      const grow = colour === ink.rim ? 2 : 0;
+      ctx.moveTo(tx + ux * grow, ty + uy * grow);
+      ctx.lineTo(tx - ux * 14 - uy * (7 + grow), ty - uy * 14 + ux * (7 + grow));
+      ctx.lineTo(tx - ux * 14 + uy * (7 + grow), ty - uy * 14 - ux * (7 + grow));
+      ctx.fill();
+    }
+    ctx.lineCap = "butt";
+    ctx.font = "600 12px system-ui, sans-serif";
+    ctx.textAlign = ux < -0.3 ? "right" : ux > 0.3 ? "left" : "center";
+    ctx.textBaseline = "middle";
+    const inside = (v, room) => Math.min(Math.max(v, room), size - room);
+    halo(ctx, magnitude.toPrecision(3), inside(tx + ux * 10, 34), inside(ty + uy * 14, 12), ink.force, ink.rim, 4);
+  });
+}
+
+function points(ctx, scene, size, ink) {
+  const at = toPixels(scene.view, size);
+  for (const name of POINTS) {
+    const [x, y] = at(scene[name]);
+    ctx.fillStyle = ink[name];
+    ctx.strokeStyle = ink.rim;
+    ctx.lineWidth = 2.5;
+    ctx.beginPath();
+    if (name === "negative") ctx.rect(x - 9, y - 9, 18, 18); else ctx.arc(x, y, 10, 0, 2 * Math.PI);
+    ctx.fill();
+    ctx.stroke();
+    if (name === scene.probe) {
+      ctx.strokeStyle = ink[name];
+      ctx.lineWidth = 1.5;
+      ctx.beginPath();
+      ctx.arc(x, y, 15, 0, 2 * Math.PI);
+      ctx.stroke();
+    }
+    ctx.font = "700 12px system-ui, sans-serif";
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    ctx.fillStyle = ink.rim;
+    ctx.fillText(LETTER[name], x, y + 0.5);
+  }
+}
