@@ -144,7 +144,7 @@ def _train(run: Run, *, resume: bool = False) -> RunState:
             return run.state()  # cancelled before it began
         if run.cancel_requested():
             return run.update(state="cancelled", message="cancelled before it began")
-        stop = _stop_on_signal()
+        stop = stop_on_signal()
         run.begin()
         from dmlcore.train import train
 
@@ -159,7 +159,7 @@ def _evaluate(run: Run) -> str:
     return "none" if value is None else f"{100 * value:.2f} %"
 
 
-def _stop_on_signal() -> Callable[[], bool]:
+def stop_on_signal() -> Callable[[], bool]:
     """SIGTERM and Ctrl-C ask to stop after the current step; a second Ctrl-C stops at once."""
     asked: list[int] = []
 

@@ -42,15 +42,15 @@ class Progress:
     stale: int = 0  # validations since the best
 
 
-class NonFiniteError(TrainingError):
-    """A NaN or infinity met before the optimiser step; `indices` are the samples of the batch."""
+class StepError(TrainingError):
+    """A step that was not made, because something in it was not finite; `indices` are the samples of its batch."""
 
-    def __init__(self, what: str, step: int, indices: list[int]) -> None:
+    def __init__(self, what: str, step: int, indices: NDArray[np.int64]) -> None:
         super().__init__(
-            f"the {what} of step {step} is NaN or infinite, so the step was not made. The last checkpoint is good and "
-            f"failure.json names the {len(indices)} samples of the batch: check them, or lower the learning rate"
+            f"step {step} was not made: {what}. The last checkpoint is good, and failure.json names the {len(indices)} "
+            f"samples of the batch: check them, or lower the learning rate"
         )
-        self.step, self.indices = step, indices
+        self.step, self.indices = step, indices.tolist()
 
 
 def train(run: Run, *, dataset: Dataset | None = None, stop: Callable[[], bool] = lambda: False) -> RunState:
@@ -59,11 +59,11 @@ def train(run: Run, *, dataset: Dataset | None = None, stop: Callable[[], bool] 
     stop() is asked after each step, as is the run's cancel file. dataset: in place of the one the spec names. Errors do
     not leave this function: they become the state "failed" with a message, the unexpected ones a traceback in the log.
     """
-    began = time.monotonic() - run.state().seconds
+    report = _Reporter(run)
     try:
         run.begin()
-        return _train(run, dataset, began, lambda: stop() or run.cancel_requested())
-    except NonFiniteError as error:
+        return _train(run, dataset, report, lambda: stop() or run.cancel_requested())
+    except StepError as error:
         durable.replace_json(run.path / "failure.json", {"step": error.step, "indices": error.indices})
         message = str(error)
     except (TrainingError, CheckpointError, DataError, ModelError, RunError) as error:
@@ -74,16 +74,15 @@ def train(run: Run, *, dataset: Dataset | None = None, stop: Callable[[], bool] 
             log.exception("unexpected error")
             message = f"unexpected {type(error).__name__}: {error}"
     log.error("failed: %s", message)
-    return run.update(state="failed", message=message, seconds=time.monotonic() - began)
+    return report(report.step, message, state="failed")
 
 
-def _train(run: Run, dataset: Dataset | None, began: float, stop: Callable[[], bool]) -> RunState:
+def _train(run: Run, dataset: Dataset | None, report: _Reporter, stop: Callable[[], bool]) -> RunState:
     spec = run.spec
 
     # Where it left off, on what it runs, what is trained.
     saved = _load(run)
     device = prepare_device(spec.device, _threads(saved, run.spec))
-    report = _Reporter(run, began)
     report(saved.facts["step"] if saved else 0, "reading the data", device=device_name(device))
     bench = build(spec, dataset or load_data(spec), device)
     sampler = _sampler(bench)
@@ -110,8 +109,7 @@ def _train(run: Run, dataset: Dataset | None, began: float, stop: Callable[[], b
 
             # Forward, backward; nothing that is not finite reaches the weights.
             embeddings = bench.model(inputs)
-            _require_finite("embedding", embeddings, step, indices)
-            loss = bench.loss(embeddings, labels)
+            loss = _loss(bench, embeddings, labels, step, indices)
             _require_finite("loss", loss, step, indices)
             bench.optimiser.zero_grad()
             loss.backward()
@@ -245,9 +243,17 @@ def _exhausted(spec: RunSpec, progress: Progress) -> bool:
     return 0 < spec.schedule.patience <= progress.stale
 
 
+def _loss(bench: Bench, embeddings: Tensor, labels: Tensor, step: int, indices: NDArray[np.int64]) -> Tensor:
+    try:
+        loss: Tensor = bench.loss(embeddings, labels)
+    except ValueError as error:  # the loss refuses embeddings that are not finite or whose squares overflow
+        raise StepError(str(error), step, indices) from None
+    return loss
+
+
 def _require_finite(what: str, values: Tensor, step: int, indices: NDArray[np.int64]) -> None:
     if not torch.isfinite(values.detach()).all():
-        raise NonFiniteError(what, step, indices.tolist())
+        raise StepError(f"the {what} is NaN or infinite", step, indices)
 
 
 def _largest_gradient(optimiser: torch.optim.Optimizer) -> Tensor:
@@ -282,12 +288,13 @@ def _percent(value: float | None) -> str:
 class _Reporter:
     """Keeps state.json up to date, at most every STATE_EVERY seconds while the message stays the same."""
 
-    def __init__(self, run: Run, began: float) -> None:
-        self.run, self.began = run, began
-        self.last, self.state = 0.0, run.state()
+    def __init__(self, run: Run) -> None:
+        self.run, self.state = run, run.state()
+        self.step, self.last = self.state.step, 0.0
+        self.began = time.monotonic() - self.state.seconds  # as if there had been no interruption
 
     def __call__(self, step: int, message: str, **changes: Any) -> RunState:
-        now = time.monotonic()
+        self.step, now = step, time.monotonic()
         if changes or message != self.state.message or now - self.last >= STATE_EVERY:
             self.state = self.run.update(step=step, message=message, seconds=now - self.began, **changes)
             self.last = now

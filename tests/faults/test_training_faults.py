@@ -1,0 +1,480 @@
+"""Faults of trainings, one named test per row of the fault matrix; random choices print their seed for replay."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import random
+import resource
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from dmlcore import durable, jobs, train
+from dmlcore.bench import load_data
+from dmlcore.data import Dataset
+from dmlcore.runs import Run, RunStore
+from dmlcore.sampling import BalancedSampler
+from dmlcore.spec import RunSpec
+
+REPOSITORY = Path(__file__).parents[2]
+SPEC = RunSpec().with_overrides(
+    ["schedule.steps=60", "schedule.validate_every=10", "schedule.checkpoint_every=7", "model.hidden=[16]"]
+)
+PICTURES = SPEC.with_overrides(
+    ["model.name=resnet20", "batch.classes=2", "batch.samples=2", "schedule.steps=8", "schedule.checkpoint_every=3"]
+)
+EVENTS_PER_SAVE = 4  # fsync and three renames
+
+
+@pytest.fixture(autouse=True)
+def _torch_as_it_was() -> Iterator[None]:
+    threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    yield
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(deterministic)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    return RunStore(tmp_path / "runs")
+
+
+class WarmParent:
+    """Talks to warm_parent.py."""
+
+    def __init__(self) -> None:
+        script = [sys.executable, str(Path(__file__).with_name("warm_parent.py"))]
+        environment = os.environ | {"PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"}
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(script, env=environment, stdin=pipe, stdout=pipe, text=True)
+
+    def start(self, run: Run, **fate: Any) -> int:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"runs": str(run.path.parent), "run": run.id} | fate) + "\n")
+        self.process.stdin.flush()
+        return self._answer("started")
+
+    def wait(self) -> int:
+        return self._answer("ended")
+
+    def run(self, run: Run, **fate: Any) -> int:
+        """The wait status of a child that trains `run`: 9 if it was killed."""
+        self.start(run, **fate)
+        return self.wait()
+
+    def _answer(self, word: str) -> int:
+        assert self.process.stdout is not None
+        said, number = self.process.stdout.readline().split()
+        assert said == word
+        return int(number)
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[WarmParent]:
+    parent = WarmParent()
+    yield parent
+    parent.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(warm: WarmParent, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = RunStore(tmp_path_factory.mktemp("uninterrupted")).create(SPEC)
+    assert warm.run(run) == 0
+    assert run.status() == "done"
+    return run
+
+
+def outcome(run: Run) -> dict[str, str]:
+    """SHA-256 of everything a training leaves: weights, optimiser and progress; metrics; embeddings."""
+    embeddings = run.embeddings()
+    assert embeddings is not None
+    files = [run.path / "last.ckpt", run.path / "metrics.jsonl", embeddings]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def put_back(run: Run) -> None:
+    with run.lock():
+        jobs.prepare_resume(run)
+
+
+def train_here(run: Run, **options: Any) -> None:
+    with run.lock():
+        train.train(run, **options)
+
+
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.002)
+
+
+def steps_done(run: Run) -> int:
+    return max((row["step"] for row in run.metrics()[0]), default=-1)
+
+
+def command_line(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dmlcore", *arguments]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False)
+
+
+def half_trained(store: RunStore, warm: WarmParent) -> Run:
+    """A run that was killed after step 25: checkpoints of steps 21 and 14."""
+    run = store.create(SPEC)
+    assert warm.run(run, die_at_step=25) == signal.SIGKILL
+    assert run.status() == "lost"
+    return run
+
+
+@pytest.mark.parametrize("trial", range(10))
+def test_row_1_kill_9_changes_nothing(trial: int, warm: WarmParent, uninterrupted: Run, store: RunStore) -> None:
+    seed = secrets.randbits(32)
+    print(f"replay with seed = {seed}")
+    choose = random.Random(seed)
+    run = store.create(SPEC)
+    if trial % 2:  # inside a save
+        saves = SPEC.schedule.steps // SPEC.schedule.checkpoint_every
+        status = warm.run(run, die_at_event=choose.randrange(EVENTS_PER_SAVE * saves))
+    else:  # anywhere, shortly after a step
+        step, pid = choose.randrange(50), warm.start(run)
+        until(lambda: steps_done(run) >= step or run.status() == "done")
+        os.kill(pid, signal.SIGKILL)
+        status = warm.wait()
+    assert status == signal.SIGKILL
+    assert run.status() == "lost"
+    put_back(run)
+    assert warm.run(run) == 0
+    assert run.status() == "done"
+    assert outcome(run) == outcome(uninterrupted)
+
+
+def test_row_1_kill_9_inside_the_first_save_and_each_event(
+    warm: WarmParent, uninterrupted: Run, store: RunStore
+) -> None:
+    run = store.create(SPEC)
+    for event in range(3 + EVENTS_PER_SAVE):  # three events in the first save, which has nothing to rotate
+        assert warm.run(run, die_at_event=event) == signal.SIGKILL
+        put_back(run)
+    assert warm.run(run) == 0
+    assert outcome(run) == outcome(uninterrupted)
+
+
+def test_row_1_kill_9_of_a_convolutional_network(warm: WarmParent, store: RunStore) -> None:
+    whole, killed = store.create(PICTURES), store.create(PICTURES)
+    assert warm.run(whole, pictures=True) == 0
+    assert warm.run(killed, pictures=True, die_at_step=5) == signal.SIGKILL
+    put_back(killed)
+    assert warm.run(killed, pictures=True) == 0
+    assert whole.status() == "done", whole.state().message
+    assert outcome(killed) == outcome(whole)
+
+
+def test_row_2_sigterm_finishes_the_step_and_saves(store: RunStore) -> None:
+    run = store.create(SPEC.with_overrides(["schedule.steps=1000000"]))
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "dmlcore", "work", "train", run.id, "--runs", str(store.root)],
+        cwd=REPOSITORY,
+        stderr=subprocess.DEVNULL,
+    )
+    until(lambda: steps_done(run) >= 3)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(30) == 130
+    state = run.state()
+    assert (run.status(), state.step) == ("cancelled", steps_done(run))
+    saved = train.checkpoint.load(run.path)
+    assert saved is not None
+    assert saved.facts["step"] == state.step
+    assert saved.facts["metrics_offset"] == (run.path / "metrics.jsonl").stat().st_size
+    assert "resume" in state.message
+
+
+class Poisoned:
+    """Inputs whose `batch`-th balanced batch is spoilt by `spoil`."""
+
+    def __init__(self, data: Dataset, size: int, batch: int, spoil: Callable[[Any], None]) -> None:
+        self.inputs, self.size, self.left, self.spoil = data.inputs, size, batch, spoil
+        self.shape, self.dtype = data.inputs.shape, data.inputs.dtype
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, index: Any) -> Any:
+        values = np.array(self.inputs[index])
+        if len(values) == self.size:
+            self.left -= 1
+            if self.left == 0:
+                self.spoil(values)
+        return values
+
+
+def poisoned(spec: RunSpec, batch: int, spoil: Callable[[Any], None]) -> Dataset:
+    data = load_data(spec)
+    inputs = Poisoned(data, spec.batch.classes * spec.batch.samples, batch, spoil)
+    return Dataset(data.name, inputs, data.labels, data.class_names, data.parts, data.picture, data.notes)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30], ids=["nan", "inf", "overflow"])
+def test_row_3_not_finite_stops_before_the_optimiser(value: float, store: RunStore, uninterrupted: Run) -> None:
+    def spoil(values: Any) -> None:
+        values[3, 5] = value
+
+    spec = SPEC.with_overrides(["model.normalize=false"])
+    run = store.create(spec)
+    train_here(run, dataset=poisoned(spec, 17, spoil))
+    state = run.state()
+    assert (state.state, state.step) == ("failed", 16)
+    assert "step 17" in state.message
+    data = load_data(spec)
+    sampler = BalancedSampler(data.labels[data.parts["train"]], 8, 8, seed=0)
+    failure = json.loads((run.path / "failure.json").read_text())
+    assert failure == {"step": 17, "indices": data.parts["train"][sampler.batch(17)].tolist()}
+    saved = train.checkpoint.load(run.path)
+    assert saved is not None
+    assert saved.facts["step"] == 14
+    assert all(torch.isfinite(t).all() for t in saved.tensors.values())
+
+    put_back(run)
+    train_here(run)
+    whole = store.create(spec)
+    train_here(whole)
+    assert outcome(run) == outcome(whole)
+
+
+def test_row_3_gradient_that_is_not_finite_stops_before_the_optimiser(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backward_passes = 0
+
+    def spoil(gradient: torch.Tensor) -> torch.Tensor:
+        nonlocal backward_passes
+        backward_passes += 1
+        return gradient * torch.inf if backward_passes == 17 else gradient
+
+    def build(*arguments: Any) -> train.Bench:
+        bench = train_build(*arguments)
+        next(bench.model.parameters()).register_hook(spoil)
+        return bench
+
+    train_build = train.build
+    monkeypatch.setattr(train, "build", build)
+    run = store.create(SPEC)
+    train_here(run)
+    state = run.state()
+    assert (state.state, state.step) == ("failed", 16)
+    assert "step 17 was not made: the gradient is NaN or infinite" in state.message
+
+
+def test_row_4_out_of_memory_fails_with_advice(store: RunStore) -> None:
+    def exhaust(_: Any) -> None:
+        limits = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (2**30, limits[1]))
+        try:
+            torch.empty(2**36)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, limits)
+
+    run = store.create(SPEC)
+    train_here(run, dataset=poisoned(SPEC, 9, exhaust))
+    state = run.state()
+    assert state.state == "failed"
+    assert state.message.startswith("memory: the batch of 8 x 8")
+    assert state.step == 8
+
+
+def test_row_5_disk_full_leaves_the_old_checkpoint(warm: WarmParent, uninterrupted: Run, store: RunStore) -> None:
+    run = store.create(SPEC)
+    assert warm.run(run, fill_at=24) == 0
+    state = run.state()
+    assert state.state == "failed"
+    assert state.message.startswith("disk full")
+    saved = train.checkpoint.read(run.path / "last.ckpt")
+    assert saved.facts["step"] == 21
+    assert all(line.startswith(b"{") for line in (run.path / "metrics.jsonl").read_bytes().splitlines())
+    put_back(run)
+    assert warm.run(run) == 0
+    assert outcome(run) == outcome(uninterrupted)
+
+
+class Evil:
+    """Unpickling it creates the file that it names."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.marker,)
+
+
+def flip(contents: bytes) -> bytes:
+    middle = len(contents) // 2
+    return contents[:middle] + bytes([contents[middle] ^ 1]) + contents[middle + 1 :]
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "flipped": flip,
+    "truncated": lambda contents: contents[:-100],
+    "empty": lambda contents: b"",
+    "digest only": lambda contents: contents[:65],
+    "no digest": lambda contents: contents[65:],
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_row_6_damaged_checkpoint_falls_back_and_warns(
+    kind: str, warm: WarmParent, uninterrupted: Run, store: RunStore
+) -> None:
+    run = half_trained(store, warm)
+    last = run.path / "last.ckpt"
+    last.write_bytes(DAMAGE[kind](last.read_bytes()))
+    put_back(run)
+    assert warm.run(run) == 0
+    assert outcome(run) == outcome(uninterrupted)
+    log = "\n".join(run.log_tail())
+    assert "last.ckpt is damaged" in log
+    assert "from step 14 to 60" in log
+
+
+@pytest.mark.parametrize("kind", ["flipped", "gone"])
+def test_row_7_without_a_good_generation_it_refuses(kind: str, warm: WarmParent, store: RunStore) -> None:
+    run = half_trained(store, warm)
+    before = (run.path / "metrics.jsonl").read_bytes()
+    for name in ("last.ckpt", "prev.ckpt"):
+        path = run.path / name
+        path.write_bytes(flip(path.read_bytes())) if kind == "flipped" else path.unlink()
+    # A killed worker may not have told its last step; without checkpoints the state is all that is left.
+    with run.lock():
+        run.update(state="queued", step=21)
+    assert warm.run(run) == 0
+    state = run.state()
+    assert state.state == "failed"
+    assert "checkpoint" in state.message
+    assert (run.path / "metrics.jsonl").read_bytes() == before
+
+
+def test_row_8_hostile_pickle_is_refused_and_not_run(store: RunStore, warm: WarmParent, tmp_path: Path) -> None:
+    run, marker = half_trained(store, warm), tmp_path / "executed"
+    evil = pickle.dumps(Evil(marker))
+    wrapped = hashlib.sha256(evil).hexdigest().encode() + b"\n" + evil
+    (run.path / "last.ckpt").write_bytes(evil)
+    (run.path / "prev.ckpt").write_bytes(wrapped)  # even with a digest that holds
+    put_back(run)
+    train_here(run)
+    assert run.state().state == "failed"
+    assert not marker.exists()
+    pickle.loads(evil)
+    assert marker.exists()  # the attack was a real one
+
+
+@pytest.mark.parametrize("shift", [-86400.0, 86400.0], ids=["a day back", "a day on"])
+def test_row_9_clock_jumps_change_nothing(shift: float, store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, real = store.create(SPEC.with_overrides(["schedule.steps=20"])), time.time
+    seen: list[str] = []
+
+    def jump() -> bool:
+        monkeypatch.setattr(time, "time", lambda: real() + shift)
+        seen.append(run.status())
+        return False
+
+    monkeypatch.setattr(time, "time", lambda: real() + shift)
+    assert run.status() == "queued"
+    monkeypatch.setattr(time, "time", real)
+    train_here(run, stop=jump)
+    assert set(seen) == {"running"}
+    assert run.status() == "done"
+    assert 0 < run.state().seconds < 60
+
+
+def test_row_10_second_process_exits_75(store: RunStore) -> None:
+    run = store.create(SPEC)
+    with run.lock():
+        for arguments in (("resume", run.id), ("work", "train", run.id)):
+            second = command_line(*arguments, "--runs", str(store.root))
+            assert second.returncode == 75
+            assert f"in use by process {os.getpid()}" in second.stderr
+            assert "Traceback" not in second.stderr
+        assert run.alive()  # and the first one has not lost its lock
+
+
+def test_row_13_edited_spec_is_refused_with_the_difference(store: RunStore, warm: WarmParent) -> None:
+    run = half_trained(store, warm)
+    (run.path / "spec.json").write_text(SPEC.with_overrides(["optimiser.learning_rate=0.5"]).to_json())
+    put_back(run)
+    assert warm.run(run) == 0
+    state = run.state()
+    assert state.state == "failed"
+    assert "optimiser.learning_rate: 0.001 | 0.5" in state.message
+
+
+def test_row_35_cancel_twice_gives_one_state(store: RunStore, warm: WarmParent) -> None:
+    run = store.create(SPEC.with_overrides(["schedule.steps=1000000"]))
+    warm.start(run)
+    until(lambda: steps_done(run) >= 3)
+    together = threading.Barrier(2)
+
+    def cancel() -> None:
+        together.wait()
+        jobs.cancel(run)
+
+    threads = [threading.Thread(target=cancel) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    warm.wait()
+    assert run.status() == "cancelled"
+    jobs.cancel(run)
+    assert run.status() == "cancelled"
+
+
+def test_row_35_cancel_at_the_finish_gives_one_state(store: RunStore, warm: WarmParent) -> None:
+    run = store.create(SPEC.with_overrides(["schedule.steps=30"]))
+    warm.start(run)
+    until(lambda: steps_done(run) >= 29)
+    while run.alive():
+        jobs.cancel(run)
+    warm.wait()
+    final = run.status()
+    assert final in ("done", "cancelled")
+    jobs.cancel(run)
+    assert run.status() == final
+
+
+def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmParent) -> None:
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        started = durable.start_time(stranger.pid)
+        assert started is not None
+        assert not durable.terminate(stranger.pid, started - 1)
+
+        run = store.create(SPEC)  # its worker is gone, and its process id went to the stranger
+        with run.lock():
+            run.update(state="running", pid=stranger.pid, started=started - 1)
+        jobs.cancel(run)
+        assert run.status() == "cancelled"
+
+        held = store.create(SPEC.with_overrides(["schedule.steps=1000000"]))  # alive, but the state names a stranger
+        pid = warm.start(held)
+        until(lambda: steps_done(held) >= 1)
+        os.kill(pid, signal.SIGSTOP)
+        state = json.loads((held.path / "state.json").read_text())
+        (held.path / "state.json").write_text(json.dumps(state | {"pid": stranger.pid, "started": started}))
+        jobs.cancel(held)
+        assert stranger.poll() is None
+        os.kill(pid, signal.SIGCONT)
+        warm.wait()
+        assert held.status() == "cancelled"  # the request file reached it
+
+        assert durable.terminate(stranger.pid, started)
+        assert stranger.wait(10) == -signal.SIGTERM

@@ -1,0 +1,85 @@
+"""A process that has torch loaded and forks one child per line of standard input, so that a kill costs no import.
+
+A line is JSON: runs, run (folder and id), and how the child shall meet its end: die_at_step (SIGKILL itself after that
+step), die_at_event (SIGKILL itself before the n-th system call of its checkpoint saves, the write half done), fill_at
+(from that step on no file may grow beyond 2,000 bytes), pictures (train on generated pictures). Answers "started PID",
+then "ended STATUS".
+"""
+
+import json
+import logging
+import os
+import resource
+import signal
+import sys
+
+import numpy as np
+import torch
+
+from dmlcore import train
+from dmlcore.__main__ import stop_on_signal
+from dmlcore.data import Dataset, load
+from dmlcore.runs import RunStore
+
+load("digits")  # so that scikit-learn is loaded too
+torch.set_num_threads(1)  # a forked child cannot use the threads of its parent
+
+
+def generated_pictures() -> Dataset:
+    random = np.random.default_rng(7)
+    labels = np.repeat(np.arange(4), 12)
+    pictures = random.integers(0, 256, (48, 3, 32, 32), dtype=np.uint8)
+    parts = {"train": np.arange(0, 48, 3), "validation": np.arange(1, 48, 3), "test": np.arange(2, 48, 3)}
+    return Dataset("pictures", pictures, labels, tuple("abcd"), parts, None, ())
+
+
+def die_at_event(countdown: int) -> None:
+    """Make every fsync and rename of a checkpoint a possible end."""
+    fsync, replace = os.fsync, os.replace
+
+    def count(name: object) -> bool:
+        nonlocal countdown
+        countdown -= "ckpt" in str(name)
+        return countdown < 0
+
+    def dying_fsync(descriptor: int) -> None:
+        if count(os.readlink(f"/proc/self/fd/{descriptor}")):
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size // 2)
+            os.kill(os.getpid(), signal.SIGKILL)
+        fsync(descriptor)
+
+    def dying_replace(source: object, target: object) -> None:
+        if count(target):
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(source, target)
+
+    os.fsync, os.replace = dying_fsync, dying_replace
+
+
+def child(order: dict) -> None:
+    run = RunStore(order["runs"]).open(order["run"])
+    logging.basicConfig(filename=run.path / "log.txt", level=logging.INFO, force=True)
+    steps, stopped = 0, stop_on_signal()
+
+    def stop() -> bool:
+        nonlocal steps
+        steps += 1
+        if steps == order.get("die_at_step"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if steps == order.get("fill_at"):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+        return stopped()
+
+    if "die_at_event" in order:
+        die_at_event(order["die_at_event"])
+    with run.lock():
+        train.train(run, dataset=generated_pictures() if order.get("pictures") else None, stop=stop)
+
+
+for line in sys.stdin:
+    pid = os.fork()
+    if not pid:
+        child(json.loads(line))
+        os._exit(0)
+    print("started", pid, flush=True)
+    print("ended", os.waitpid(pid, 0)[1], flush=True)
