@@ -42,20 +42,19 @@ def free_port() -> int:
 class Server:
     """The app as `make run` serves it, on a port of its own, with its runs in `runs`."""
 
-    def __init__(self, runs: Path, port: int | None = None, environment: dict[str, str] | None = None) -> None:
-        self.runs, self.port = runs, port or free_port()
+    def __init__(self, runs: Path, port: int | None = None, script: Path = ROOT / "app.py") -> None:
+        self.runs, self.port, self.script = runs, port or free_port(), script
         self.url = f"http://127.0.0.1:{self.port}"
-        self.environment = environment or {}
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Server:
         """Start and wait for the health route."""
-        command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py"), "--server.headless=true"]
+        command = [sys.executable, "-m", "streamlit", "run", str(self.script), "--server.headless=true"]
         self.log = open(self.runs.parent / f"server-{self.port}.log", "ab")  # noqa: SIM115 (closed in stop)
         self.process = subprocess.Popen(
             [*command, f"--server.port={self.port}"],
             cwd=ROOT,
-            env=os.environ | {"DML_RUNS": str(self.runs)} | self.environment,
+            env=os.environ | {"DML_RUNS": str(self.runs)},
             stdin=subprocess.DEVNULL,
             stdout=self.log,
             stderr=self.log,

@@ -1,0 +1,11 @@
+"""One slider, one number, in a fragment: the least a Streamlit page can do for a moved slider."""
+
+import streamlit as st
+
+
+@st.fragment
+def number() -> None:
+    st.html(f'<div id="answer">{st.slider("s", 0, 1000, 500)}</div>')
+
+
+number()

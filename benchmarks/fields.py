@@ -1,0 +1,145 @@
+"""Slider to repaint and drag to repaint on the fields page, beside an empty fragment rerun, in headless Chromium.
+
+A key press on the component's slider r is timed from its keydown event to the end of the first frame that shows the new
+field; its rival is a key press on st.slider in a page whose fragment shows one number, timed to the end of the first
+frame after the new number is in the page. The drag moves the negative once per frame for four seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.e2e.harness import CHROMIUM_FLAGS, ROOT, Server, chromium_path
+
+# From the event to the end of the frame in which the target changed. A canvas marks itself (data-seq) inside the frame
+# that paints it; text changes before its frame.
+TIME_A_KEY = """([target, inFrame]) => new Promise((resolve) => {
+  let start;
+  addEventListener("keydown", () => { start = performance.now(); }, { once: true, capture: true });
+  const observer = new MutationObserver(() => {
+    observer.disconnect();
+    const after = () => { const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => resolve(performance.now() - start); port2.postMessage(0); };
+    if (inFrame) after(); else requestAnimationFrame(after);
+  });
+  observer.observe(target, { attributes: inFrame, childList: !inFrame, subtree: !inFrame, characterData: !inFrame });
+})"""
+
+DRAG = """([canvas, handle, seconds]) => new Promise((resolve) => {
+  const box = canvas.getBoundingClientRect(), begin = performance.now();
+  const asked = new Map(), trips = [], own = [];
+  let fields = 0, frames = 0, moved = null;
+  const clear = CanvasRenderingContext2D.prototype.clearRect;
+  CanvasRenderingContext2D.prototype.clearRect = function (...a) {
+    if (this.canvas === canvas && moved !== null) { own.push(performance.now() - moved); moved = null; }
+    return clear.apply(this, a);
+  };
+  const send = WebSocket.prototype.send;
+  WebSocket.prototype.send = function (text) {
+    if (typeof text === "string") asked.set(JSON.parse(text).id, performance.now());
+    return send.call(this, text);
+  };
+  const observer = new MutationObserver(() => {
+    fields += 1;
+    const at = asked.get(Number(canvas.dataset.seq));
+    if (at) trips.push(performance.now() - at);
+  });
+  observer.observe(canvas, { attributes: true, attributeFilter: ["data-seq"] });
+  const step = (now) => {
+    frames += 1;
+    const t = (performance.now() - begin) / 1000;
+    if (t > seconds) {
+      observer.disconnect();
+      CanvasRenderingContext2D.prototype.clearRect = clear;
+      WebSocket.prototype.send = send;
+      return resolve({ fields: fields / t, frames: frames / t, trips, own });
+    }
+    moved ??= performance.now();
+    handle.dispatchEvent(new PointerEvent("pointermove", { bubbles: true,
+      clientX: box.left + box.width * (0.5 + 0.3 * Math.cos(3 * t)),
+      clientY: box.top + box.height * (0.5 + 0.3 * Math.sin(3 * t)) }));
+    requestAnimationFrame(step);
+  };
+  requestAnimationFrame(step);
+})"""
+
+
+def keys(page: Any, slider: Any, target: Any, in_frame: bool, presses: int) -> list[float]:
+    """Milliseconds from key to painted answer, one per press."""
+    slider.focus()
+    times = []
+    for press in range(presses + 3):
+        handle = page.evaluate_handle("(args) => ({ promise: (" + TIME_A_KEY + ")(args) })", [target, in_frame])
+        page.keyboard.press("ArrowRight" if press % 2 else "ArrowLeft")
+        times.append(page.evaluate("(h) => h.promise", handle))
+        page.wait_for_timeout(350)  # let the gesture's end (fine picture, link) pass
+    return times[3:]
+
+
+def report(name: str, values: list[float], rival: float | None = None) -> None:
+    median, p95 = np.percentile(values, [50, 95])
+    ratio = "" if rival is None else f"   {median / rival:5.2f} x the empty rerun"
+    print(f"{name:34s} median {median:6.1f} ms   p95 {p95:6.1f} ms{ratio}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--presses", type=int, default=40, help="key presses per slider")
+    parser.add_argument("--seconds", type=float, default=4.0, help="length of the drag")
+    arguments = parser.parse_args()
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        runs = Path(folder) / "runs"
+        rival = Server(runs, script=ROOT / "benchmarks" / "empty_rerun" / "app.py").start()
+        ours = Server(runs).start()
+        try:
+            browser = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
+            print(
+                f"{platform.machine()}, {browser.version}, streamlit {version('streamlit')}, "
+                f"{arguments.presses} presses, viewport 1440 x 900"
+            )
+            page = browser.new_page(viewport={"width": 1440, "height": 900})
+            page.goto(rival.url)
+            target = page.wait_for_selector("#answer").evaluate_handle("(el) => el.closest('[data-testid=stHtml]')")
+            empty = keys(page, page.get_by_role("slider"), target, False, arguments.presses)
+            page.goto(f"{ours.url}/?n=0.3,0.8")
+            canvas = page.wait_for_selector("canvas.plane[data-seq]")
+            slider = page.get_by_role("slider", name="r", exact=True)
+            moved = keys(page, slider, canvas, True, arguments.presses)
+            report("empty fragment rerun, st.slider", empty)
+            report("fields page, slider r", moved, float(np.median(empty)))
+
+            handle = page.get_by_role("button", name="negative at")
+            box = handle.bounding_box()
+            page.mouse.move(box["x"] + 18, box["y"] + 18)
+            page.mouse.down()
+            drag = page.evaluate(DRAG, [canvas, handle.element_handle(), arguments.seconds])
+            page.mouse.up()
+            report("drag: request to painted field", drag["trips"], float(np.median(empty)))
+            report("drag: pointer to its point painted", drag["own"])
+            print(f"drag: {drag['fields']:.1f} new fields a second at {drag['frames']:.1f} frames a second")
+            print(
+                json.dumps(
+                    {"slider_ratio": float(np.median(moved) / np.median(empty)), "fields_per_second": drag["fields"]}
+                )
+            )
+            browser.close()
+        finally:
+            rival.kill()
+            ours.kill()
+
+
+if __name__ == "__main__":
+    main()

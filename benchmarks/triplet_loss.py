@@ -1,0 +1,90 @@
+"""Batch triplet loss, forward and backward: every loss of the catalogue against PML's TripletMarginLoss.
+
+Random unit embeddings, 8 samples per class, all valid triplets, float32. Each case runs in a process of its own: median
+time of the repetitions and peak resident memory above the state just before them. PML minimises the same ranking loss
+(margin 0.1) over the same triplets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import platform
+import statistics
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+RIVAL = "PML TripletMarginLoss"
+
+
+def peak_kib() -> int:
+    """Highest resident memory since the last reset."""
+    return int(next(x.split()[1] for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM")))
+
+
+def measure(job: tuple[str, int, int, int, int]) -> tuple[float, float]:
+    """Median seconds and peak MiB of forward + backward of one loss."""
+    name, batch, dim, threads, repeats = job
+    import torch
+
+    from dmlcore import losses
+
+    torch.set_num_threads(threads)
+    generator = torch.Generator().manual_seed(0)
+    points = torch.nn.functional.normalize(torch.randn(batch, dim, generator=generator))
+    labels = torch.arange(batch) // 8
+    if name == RIVAL:
+        from pytorch_metric_learning.losses import TripletMarginLoss
+
+        loss = TripletMarginLoss(margin=0.1)
+    else:
+        loss = losses.create(name)
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> float:
+        leaf = x.clone().requires_grad_()
+        began = time.perf_counter()
+        loss(leaf, y).backward()
+        return time.perf_counter() - began
+
+    step(points[:32], labels[:32])
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
+    before = peak_kib()
+    first = step(points, labels)
+    peak = (peak_kib() - before) / 1024
+    times = [first] + [step(points, labels) for _ in range(repeats - 1)]
+    return statistics.median(times[1:] or times), peak
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batches", type=int, nargs="+", default=[128, 512])
+    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=11)
+    arguments = parser.parse_args()
+    from dmlcore import losses
+
+    print(
+        f"{platform.processor() or platform.machine()}, {arguments.threads} threads, torch {version('torch')}, "
+        f"PML {version('pytorch-metric-learning')}, dim {arguments.dim}, 8 per class, median of {arguments.repeats - 1}"
+    )
+    context = multiprocessing.get_context("spawn")
+    for batch in arguments.batches:
+        results = {}
+        for name in [RIVAL, *losses.names()]:
+            with context.Pool(1) as pool:
+                job = (name, batch, arguments.dim, arguments.threads, arguments.repeats)
+                results[name] = pool.apply(measure, (job,))
+        seconds, mebibytes = results[RIVAL]
+        print(f"\nbatch {batch}: {batch * 7 * (batch - 8)} triplets")
+        for name, (s, m) in results.items():
+            ratios = f"{seconds / s:5.1f} x faster  {mebibytes / max(m, 0.1):5.1f} x leaner"
+            print(f"  {name:24s} {s * 1e3:8.1f} ms  {m:7.1f} MiB   {ratios}")
+
+
+if __name__ == "__main__":
+    main()
