@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from dmlcore import durable
+from dmlcore import data, durable
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 
@@ -30,9 +30,11 @@ class JobError(RuntimeError):
 def launch(spec: RunSpec, store: RunStore, *, check: Callable[[RunSpec], object] | None = None) -> str:
     """Create a run and start training it in a process of its own; return the run id.
 
-    check(spec) may raise to refuse the spec first. What only the worker can find (it alone imports torch) becomes the
-    state "failed" with its message. Raises JobError while MOST_AT_ONCE runs are waiting or working.
+    Raises DataError if the data set is not there, JobError while MOST_AT_ONCE runs are waiting or working, and what
+    check(spec) raises. What only the worker can find (it alone imports torch) becomes the state "failed".
     """
+    if data.available(spec.data.name, spec.data.root) is None:
+        data.locate(spec.data.name, spec.data.root)  # raises, and says where it looked
     if check:
         check(spec)
     busy = [run.id for run in store.list() if run.status() in ("queued", "running")]

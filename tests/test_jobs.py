@@ -1,0 +1,143 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dmlcore import jobs
+from dmlcore.data import DataError
+from dmlcore.jobs import JobError
+from dmlcore.runs import Run, RunStore, scores
+from dmlcore.spec import RunSpec
+
+LAUNCHER = """
+import os, signal, sys
+from dmlcore import jobs
+from dmlcore.runs import RunStore
+from dmlcore.spec import RunSpec
+print(jobs.launch(RunSpec.from_json(sys.argv[1]), RunStore(sys.argv[2])), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+SHORT = RunSpec().with_overrides(["schedule.steps=40", "schedule.validate_every=20", "schedule.checkpoint_every=10"])
+ENDLESS = SHORT.with_overrides(["schedule.steps=1000000"])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    return RunStore(tmp_path / "runs")
+
+
+def until(condition: Callable[[], object], run: Run, seconds: float = 90.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{run.status()}: {run.log_tail()}"
+        time.sleep(0.02)
+
+
+def test_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: RunStore, tmp_path: Path) -> None:
+    launcher = subprocess.run(
+        [sys.executable, "-c", LAUNCHER, SHORT.to_json(), str(store.root)],
+        cwd=tmp_path,  # not the repository
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert launcher.returncode == -signal.SIGKILL, launcher.stderr
+    run = store.open(launcher.stdout.strip())
+    seen: list[str] = []
+    until(lambda: seen.append(run.status()) or seen[-1] not in ("queued", "running"), run)
+    assert seen[-1] == "done", run.log_tail()
+    assert "lost" not in seen
+    state = run.state()
+    assert (state.step, state.pid > 0, state.device.startswith(("CPU", "NVIDIA"))) == (40, True, True)
+
+    # Projection of what it learned, then evaluation again, which finds the very same scores.
+    jobs.project(run)
+    until(run.projection, run)
+    with np.load(run.projection(), allow_pickle=False) as plane, np.load(run.embeddings()) as learned:
+        assert plane["points"].shape == (len(learned["embeddings"]), 2)
+        assert len(learned["labels"]) == len(learned["indices"]) == len(learned["embeddings"]) == 896
+    until(lambda: not run.alive(), run)
+    before = run.metrics()
+    jobs.evaluate(run)
+    until(lambda: "evaluated" in "".join(run.log_tail(3)), run)
+    assert run.metrics() == before
+    assert run.status() == "done"
+    until(lambda: not run.alive(), run)
+    with pytest.raises(JobError, match="is done"):
+        jobs.resume(run)
+
+
+def test_cancel_keeps_everything_and_resume_goes_on(store: RunStore) -> None:
+    run = store.open(jobs.launch(ENDLESS, store))
+    with pytest.raises(JobError, match=r"about to start|working on it"):
+        jobs.resume(run)
+    until(lambda: len(run.metrics()[0]) > 5, run)
+    with pytest.raises(JobError, match="working on it"):
+        jobs.evaluate(run)
+    jobs.cancel(run)
+    until(lambda: run.status() == "cancelled", run)
+    until(lambda: not run.alive(), run)
+    rows = run.metrics()[0]
+    assert rows[-1]["step"] == run.state().step
+
+    jobs.resume(run)
+    until(lambda: len(run.metrics()[0]) > len(rows) + 5, run)
+    assert run.metrics()[0][: len(rows)] == rows
+    jobs.cancel(run)
+    until(lambda: not run.alive(), run)
+    assert run.status() == "cancelled"
+
+
+def test_cancel_before_the_worker_came_is_final(store: RunStore) -> None:
+    run = store.open(jobs.launch(SHORT, store))
+    jobs.cancel(run)
+    assert run.status() == "cancelled"
+    until(lambda: not run.alive(), run)
+    assert run.metrics()[0] == []
+
+
+def test_what_only_the_worker_finds_becomes_failed(store: RunStore) -> None:
+    run = store.open(jobs.launch(SHORT.with_overrides(["loss.name=nonsense"]), store))
+    until(lambda: run.status() == "failed", run)
+    assert "unknown loss 'nonsense'" in run.state().message
+
+
+def test_missing_data_and_refused_specs_start_nothing(store: RunStore, tmp_path: Path) -> None:
+    def refuse(spec: RunSpec) -> None:
+        raise ValueError(f"no {spec.loss.name}")
+
+    with pytest.raises(DataError, match="CIFAR"):
+        jobs.launch(SHORT.with_overrides(["data.name=cifar100", f"data.root={json.dumps(str(tmp_path))}"]), store)
+    with pytest.raises(DataError, match="nonsense"):
+        jobs.launch(SHORT.with_overrides(["data.name=nonsense"]), store)
+    with pytest.raises(ValueError, match="no ranking"):
+        jobs.launch(SHORT, store, check=refuse)
+    assert list(store.list()) == []
+
+
+def test_the_queue_has_a_ceiling(store: RunStore) -> None:
+    for _ in range(jobs.MOST_AT_ONCE):
+        store.create(SHORT)
+    with pytest.raises(JobError, match="cancel one or wait"):
+        jobs.launch(SHORT, store)
+
+
+def test_projecting_needs_embeddings(store: RunStore) -> None:
+    with pytest.raises(JobError, match="evaluate it first"):
+        jobs.project(store.create(SHORT))
+
+
+def test_scores_tell_before_and_after(store: RunStore) -> None:
+    run = store.open(jobs.launch(SHORT, store))
+    until(lambda: run.status() == "done", run)
+    found = scores(run.metrics()[0])
+    assert found.keys() == {"inputs", "untrained", "trained"}
+    assert found["trained"]["map_at_r"] > found["untrained"]["map_at_r"] + 0.1
