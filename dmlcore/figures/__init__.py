@@ -1,0 +1,1 @@
+"""Arrays -> figures: no files, no streamlit."""

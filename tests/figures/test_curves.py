@@ -1,0 +1,83 @@
+"""Curves: nothing is lost by thinning, rows line up across panels, and the specification is valid Vega-Lite."""
+
+from __future__ import annotations
+
+import altair as alt
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dmlcore.figures.curves import COLOURS, DASHES, MOST, Curve, Panel, interval, linked, table, thin
+
+
+def curve(steps, run="a", start=1):
+    numbers = np.arange(start, steps + 1)
+    return Curve(run, numbers, np.sin(numbers * 0.7) + numbers / 100)
+
+
+@given(st.integers(1, 10_000_000))
+def test_the_interval_is_the_smallest_power_of_two_that_is_enough(steps):
+    width = interval(steps)
+    assert width & (width - 1) == 0
+    assert -(-steps // width) <= MOST
+    assert width == 1 or -(-steps // (width // 2)) > MOST
+
+
+@pytest.mark.parametrize("steps", [1, 7, MOST, MOST + 1, 5 * MOST + 3])
+def test_thinning_keeps_mean_range_and_end(steps):
+    whole = curve(steps)
+    width = interval(steps)
+    rows = thin(whole, width)
+    assert len(rows["step"]) <= MOST
+    assert rows["step"][-1] == steps
+    for i, tick in enumerate(rows["tick"]):
+        inside = whole.values[(tick - 1) * width : tick * width]
+        assert rows["value"][i] == pytest.approx(inside.mean())
+        assert (rows["low"][i], rows["high"][i]) == (inside.min(), inside.max())
+
+
+def test_step_zero_is_not_averaged_with_training():
+    rows = thin(curve(1000, start=0), interval(1000))
+    assert rows["step"][0] == 0
+    assert rows["value"][0] == 0
+
+
+def test_ticks_are_shared_by_panels_and_by_runs_of_different_length():
+    validation = Curve("long", np.arange(0, 1001, 50), np.linspace(0, 1, 21))
+    rows = table([Panel("loss", [curve(1000, "long"), curve(90, "short")]), Panel("MAP@R", [validation])])
+    width = interval(1000)
+    assert (rows["tick"] == -(-rows["step"] // width)).all()
+    of_validation = set(rows["tick"][rows["panel"] == "MAP@R"]) - {0}
+    assert of_validation <= set(rows["tick"][(rows["panel"] == "loss") & (rows["run"] == "long")])
+
+
+def test_no_curve_gives_no_rows():
+    rows = table([Panel("loss", []), Panel("MAP@R", [Curve("a", np.empty(0, np.int64), np.empty(0))])])
+    assert {name: len(column) for name, column in rows.items()} == dict.fromkeys(
+        ("panel", "run", "tick", "step", "value", "low", "high"), 0
+    )
+
+
+def test_the_specification_is_valid_and_one_hover_listens_on_every_panel():
+    panels = [Panel("loss", [curve(50), curve(50, "b")]), Panel("MAP@R", [curve(50)], unit=".0%")]
+    spec, _ = linked(panels, steps=50)
+    alt.VConcatChart.from_dict(spec)  # raises unless it fits the schema
+    names = [layer.get("name") for panel in spec["vconcat"] for layer in panel["layer"]]
+    assert [param["views"] for param in spec["params"]] == [[name for name in names if name]]
+
+
+def test_the_specification_does_not_change_while_a_run_goes_on():
+    assert linked([Panel("loss", [curve(5)])], steps=900)[0] == linked([Panel("loss", [curve(800)])], steps=900)[0]
+
+
+def test_several_runs_differ_in_colour_and_dashes_and_have_a_legend():
+    def encoding(runs):
+        spec, _ = linked([Panel("loss", [curve(5, run) for run in runs])], steps=5)
+        return next(x["encoding"] for x in spec["vconcat"][0]["layer"] if x["mark"]["type"] == "line")
+
+    shown = encoding(["a", "b", "c"])
+    assert shown["color"]["scale"] == {"domain": ["a", "b", "c"], "range": list(COLOURS[:3])}
+    assert shown["strokeDash"]["scale"]["range"] == list(DASHES[:3])
+    assert shown["color"]["legend"] == shown["strokeDash"]["legend"] is not None
+    assert encoding(["a"])["color"]["legend"] is None
