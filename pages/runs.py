@@ -1,5 +1,261 @@
-"""Placeholder until its engineer commits it."""
+"""Runs: what trains, how it goes, what came of it; everything is read from the run directories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 import streamlit as st
 
-st.title("runs")
+from dmlcore import durable, jobs
+from dmlcore.figures.curves import Curve, Panel, linked
+from dmlcore.runs import Run, RunError, RunState, RunStore
+from pages._ui import live
+from pages._ui.live import literal, percent
+
+LIVE, IDLE = 1.0, 5.0  # seconds between two looks
+MOST_LISTED = 200
+
+
+def board(was_busy: bool) -> None:
+    """Table and details; the fragment that keeps itself up to date."""
+    try:
+        _board(was_busy)
+    except (RunError, OSError) as error:  # a run was removed while we looked at it
+        st.caption("A run has changed meanwhile; looking again.")
+        st.text(str(error))
+
+
+def _board(was_busy: bool) -> None:
+    store = RunStore()
+    runs = store.list()
+    if live.busy(runs[:MOST_LISTED]) != was_busy:
+        st.rerun()  # so that the fragment is registered anew, faster or slower
+    if not runs:
+        _nothing_yet(store)
+        return
+    shown, unknown = live.chosen(store)
+    if unknown:
+        st.warning("The address names a run that is not here. Choose one from the table.", icon=":material/link_off:")
+    _table(runs[:MOST_LISTED], shown)
+    if len(runs) > MOST_LISTED:
+        st.caption(f"The newest {MOST_LISTED} of {len(runs)} runs.")
+    if not shown:
+        st.caption("Nothing is selected: below is the newest run.")
+    for run in shown or runs[:1]:
+        _card(run, alone=len(shown) < 2)
+    _results(shown or runs[:1])
+    for run_id, reason in store.unreadable():
+        with st.expander(f"Unreadable: {run_id}", icon=":material/warning:"):
+            st.text(reason)
+
+
+def _nothing_yet(store: RunStore) -> None:
+    with st.container(border=True):
+        st.markdown("**No runs yet.** Train something: with the settings as they are it takes a few seconds.")
+        st.page_link("train.py", label="Go to Train", icon=":material/play_circle:")
+        st.caption("Runs are kept in")
+        st.code(str(store.root), language=None)
+
+
+def _table(runs: Sequence[Run], shown: Sequence[Run]) -> None:
+    """One row per run, newest first; rows are selected by click, and the address keeps the selection."""
+    ids = [run.id for run in runs]
+    selected = [ids.index(run.id) for run in shown if run.id in ids]
+    # Selections are row numbers: another list, or an address that changed from outside, needs another widget.
+    seen = st.session_state.setdefault("runs-seen", {"table": 0, "ids": None, "run": None})
+    if seen["ids"] != ids or seen["run"] != st.query_params.get("run"):
+        seen |= {"table": seen["table"] + 1, "ids": ids, "run": st.query_params.get("run")}
+    key = f"runs-table-{seen['table']}"
+    st.dataframe(
+        _columns(runs),
+        key=key,
+        hide_index=True,
+        selection_mode="multi-row",
+        selection_default={"selection": {"rows": selected}},
+        on_select=lambda: _select(key, ids),
+        column_config={
+            "status": st.column_config.TextColumn(width=90),
+            "steps": st.column_config.ProgressColumn(min_value=0, max_value=100, format="%d %%", width=90),
+            "untrained": st.column_config.NumberColumn("MAP@R before", format="%.1f %%", help="test part, untrained"),
+            "trained": st.column_config.NumberColumn("MAP@R after", format="%.1f %%", help="test part, trained"),
+            "started": st.column_config.DatetimeColumn(format="distance"),
+        },
+    )
+    st.caption(f"Select up to {live.MOST_CHOSEN} rows to compare; the address of this page keeps the selection.")
+
+
+def _columns(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    states = [run.state() for run in runs]
+    scores = [live.reader().history(run).scores for run in runs]
+
+    def map_at_r(of: str) -> list[float | None]:
+        values = [score.get(of, {}).get("map_at_r") for score in scores]
+        return [None if value is None else 100 * value for value in values]
+
+    return {
+        "status": [run.status() for run in runs],
+        "run": [live.label(run) for run in runs],
+        "data": [live.data_title(run.spec.data.name) for run in runs],
+        "steps": [100 * state.step / max(1, state.steps) for state in states],
+        "untrained": map_at_r("untrained"),
+        "trained": map_at_r("trained"),
+        "started": [datetime.fromtimestamp(state.created, UTC) for state in states],
+    }
+
+
+def _select(key: str, ids: Sequence[str]) -> None:
+    rows = st.session_state[key].selection.rows[: live.MOST_CHOSEN]
+    if rows:
+        st.query_params["run"] = ",".join(ids[row] for row in rows)
+    else:
+        st.query_params.pop("run", None)
+    st.session_state["runs-seen"]["run"] = st.query_params.get("run")
+
+
+def _card(run: Run, *, alone: bool) -> None:
+    """Name, status, progress, buttons and log of one run; smaller when it shares the page."""
+    status, state = run.status(), run.state()
+    with st.container(border=True, key=f"run-{run.id}"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            literal(live.label(run), "h3")
+            live.badge(status)
+        _progress(run, status, state)
+        if refused := st.session_state.pop(f"refused-{run.id}", None):
+            st.error(refused)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            _buttons(run, status)
+            if not alone:
+                with st.popover("Log", icon=":material/notes:", key=f"log-{run.id}"):
+                    _log(run)
+        if alone:
+            with st.expander("Log", icon=":material/notes:"):
+                _log(run)
+
+
+def _log(run: Run) -> None:
+    st.code("\n".join(run.log_tail(30)) or "nothing yet", language=None, height=220)
+
+
+def _progress(run: Run, status: str, state: RunState) -> None:
+    where = f"step {state.step:,} of {state.steps:,}"
+    done = min(1.0, state.step / max(1, state.steps))
+    on = f" on {state.device}" if state.device else ""
+    if status == "running":
+        asked = "stopping after the current step" if run.cancel_requested() else state.message
+        st.progress(done, text=f"{where} · {live.time_left(state)} · {asked}{on}")
+    elif status == "queued":
+        st.progress(done, text=f"{where} · waiting for its process to start")
+    elif status == "lost":
+        st.progress(done, text=f"{where}, then its process ended without a word")
+        st.warning("Lost, not gone: all up to the last checkpoint is kept. Resume goes on from there.")
+    elif status == "failed":
+        st.error("Failed. The reason:", icon=":material/error:")
+        st.code(state.message, language=None, wrap_lines=True)
+    else:
+        st.text(f"{state.message} · {where} in {live.duration(state.seconds)}{on}")
+
+
+def _buttons(run: Run, status: str) -> None:
+    if status in ("queued", "running"):
+        asked = run.cancel_requested()
+        if st.button("Cancel", key=f"cancel-{run.id}", icon=":material/stop:", disabled=asked, help=CANCEL):
+            _ask(run, jobs.cancel)
+    elif status != "done" and st.button(
+        "Resume", key=f"resume-{run.id}", icon=":material/resume:", type="primary", help=RESUME
+    ):
+        _ask(run, jobs.resume)
+    link = {"run": run.id}
+    if run.embeddings():
+        st.page_link("gallery.py", label="Gallery", icon=":material/grid_view:", query_params=link)
+        st.page_link("maps.py", label="Map", icon=":material/bubble_chart:", query_params=link)
+    st.page_link("train.py", label="Train another like it", icon=":material/tune:", query_params={"like": run.id})
+    if status not in ("queued", "running"):
+        with st.popover("Delete", icon=":material/delete:", key=f"delete-{run.id}"):
+            st.markdown("This removes the run with its checkpoints and scores. There is no way back.")
+            if st.button("Delete for good", key=f"delete-for-good-{run.id}", type="primary"):
+                _ask(run, Run.delete)
+
+
+CANCEL = "Ends after the current step and keeps everything; a resume goes on from there."
+RESUME = "Goes on from the last checkpoint, exactly as if nothing had happened."
+
+
+def _ask(run: Run, action: Callable[[Run], object]) -> None:
+    """Do it; a refusal is shown on the card at the next look."""
+    try:
+        action(run)
+    except (jobs.JobError, durable.Busy, RunError, OSError) as error:
+        st.session_state[f"refused-{run.id}"] = str(error)
+    st.rerun()
+
+
+def _results(runs: Sequence[Run]) -> None:
+    """Curves and test scores of the selected runs, laid over each other."""
+    histories = [(live.label(run), live.reader().history(run)) for run in runs]
+    panels = [
+        Panel("loss", [Curve(name, *history.loss.arrays()) for name, history in histories], height=200),
+        Panel(
+            "validation MAP@R",
+            [Curve(name, *history.validation.arrays()) for name, history in histories],
+            unit=".1%",
+        ),
+        Panel(
+            "active triplets",
+            [Curve(name, *history.active.arrays()) for name, history in histories],
+            unit=".0%",
+            height=110,
+        ),
+    ]
+    panels = [panel for panel in panels if any(len(curve.steps) for curve in panel.curves)]
+    if not panels:
+        st.caption("Curves appear with the first steps.")
+        return
+    spec, columns = linked(panels, steps=max(run.state().steps for run in runs))
+    st.subheader("Curves", anchor=False)
+    st.vega_lite_chart(
+        columns,
+        spec,
+        width="stretch",
+        key="curves",
+        alt="Loss, validation MAP@R and share of active triplets over the steps",
+    )
+    st.caption(
+        "Hover to read values at the same step in all panels. The band is the range of the loss within a few steps; "
+        "active triplets are those that still move a point. Tested are the weights with the best validation MAP@R."
+    )
+    _scores(runs, histories)
+
+
+REPRESENTATIONS = {
+    "inputs": "raw input",
+    "untrained": "untrained network",
+    "trained": "trained network",
+}
+
+
+def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, live.History]]) -> None:
+    rows = []
+    for name, history in histories:
+        for of, words in REPRESENTATIONS.items():
+            if score := history.scores.get(of):
+                recall = {f"R@{k}": percent(value) for k, value in score["recall_at"].items()}
+                rows.append({"run": name, "embedding": words, "MAP@R": percent(score["map_at_r"])} | recall)
+    if not rows:
+        return
+    st.subheader("Scores on the test part", anchor=False)
+    if len(histories) == 1:
+        rows = [{key: value for key, value in row.items() if key != "run"} for row in rows]
+    st.dataframe(rows, hide_index=True, key="scores", width="content")
+    if any("trained" not in history.scores for _, history in histories):
+        st.caption("The trained network is tested at the end of the run.")
+
+
+st.title("Runs", anchor=False)
+st.markdown(
+    "Every training is a process of its own: close the browser, restart the server, and it goes on. Watch it here, "
+    "cancel or resume it, and lay several over each other."
+)
+is_busy = live.busy(RunStore().list()[:MOST_LISTED])
+st.fragment(board, run_every=LIVE if is_busy else IDLE)(is_busy)

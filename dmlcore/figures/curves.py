@@ -52,6 +52,7 @@ def linked(panels: Sequence[Panel], *, steps: int) -> tuple[Spec, Columns]:
         "params": [{"name": "hover", "select": hover, "views": [_points(i) for i in range(len(panels))]}],
         "vconcat": [_panel(i, panel, _by_run(runs), steps, last=panel is panels[-1]) for i, panel in enumerate(panels)],
         "spacing": 14,
+        "autosize": {"type": "fit-x", "contains": "padding"},
     }
     return spec, table(panels)
 
@@ -98,7 +99,15 @@ def _points(number: int) -> str:
 
 def _by_run(runs: Sequence[str]) -> Mapping[str, Any]:
     """Colour and dashes by run in one legend; none for a single run."""
-    legend = {"title": None, "orient": "top", "columns": 2, "labelLimit": 420, "symbolSize": 400}
+    legend = {
+        "title": None,
+        "orient": "top",
+        "columns": 2,
+        "labelLimit": 420,
+        "symbolType": "stroke",
+        "symbolSize": 600,
+    }
+    legend |= {"symbolOpacity": 1, "symbolStrokeWidth": 3, "symbolFillColor": "transparent"}
     shared = {"field": "run", "type": "nominal", "legend": legend if len(runs) > 1 else None}
     cycle = range(len(runs))
     colours = {"domain": runs, "range": [COLOURS[i % len(COLOURS)] for i in cycle]}

@@ -1,0 +1,168 @@
+"""What the pages know of runs, read from disk: one shared reader of curves, status in words, links by ?run=."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from dmlcore import losses
+from dmlcore.data import DataError, describe
+from dmlcore.runs import Row, Run, RunError, RunState, RunStore
+
+KEPT = 64  # runs whose curves stay in memory
+MOST_CHOSEN = 8  # runs shown together, one colour each
+
+# Word, icon and colour of each status: never colour alone.
+STATUS = {
+    "queued": ("queued", ":material/schedule:", "gray"),
+    "running": ("running", ":material/play_arrow:", "blue"),
+    "done": ("done", ":material/check:", "green"),
+    "failed": ("failed", ":material/error:", "red"),
+    "cancelled": ("cancelled", ":material/stop_circle:", "gray"),
+    "lost": ("lost", ":material/help:", "orange"),
+}
+
+
+class Series:
+    """Values by ascending step; a step that comes again replaces itself and all after it, as a resumed run does."""
+
+    def __init__(self) -> None:
+        self._steps, self._values = array("q"), array("d")
+
+    def add(self, step: int, value: float) -> None:
+        if self._steps and step <= self._steps[-1]:
+            cut = bisect_left(self._steps, step)
+            del self._steps[cut:], self._values[cut:]
+        self._steps.append(step)
+        self._values.append(value)
+
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Copies (n,), (n,), as the reader goes on appending."""
+        return np.array(self._steps, dtype=np.int64), np.array(self._values, dtype=np.float64)
+
+
+@dataclass
+class History:
+    """What metrics.jsonl of one run says so far; `scores` by "inputs", "untrained", "trained"."""
+
+    loss: Series = field(default_factory=Series)
+    active: Series = field(default_factory=Series)
+    validation: Series = field(default_factory=Series)
+    scores: dict[str, Row] = field(default_factory=dict)
+    offset: int = 0
+
+    def take(self, row: Row) -> None:
+        kind = row.get("kind")
+        if kind == "step":
+            self.loss.add(row["step"], row["loss"])
+            if "active" in row:
+                self.active.add(row["step"], row["active"])
+        elif kind == "validation" and row["map_at_r"] is not None:
+            self.validation.add(row["step"], row["map_at_r"])
+        elif kind == "scores":
+            self.scores[row["of"]] = row
+
+
+class Reader:
+    """Reads each metrics.jsonl once and then only what was appended, for all visitors together."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, History] = OrderedDict()
+
+    def history(self, run: Run) -> History:
+        with self._lock:
+            known = self._known.pop(str(run.path), None) or History()
+            rows, offset = run.metrics(known.offset)
+            if offset < known.offset:  # a resume has cut the file; all rows came again
+                known = History()
+            for row in rows:
+                known.take(row)
+            known.offset = offset
+            self._known[str(run.path)] = known
+            while len(self._known) > KEPT:
+                self._known.popitem(last=False)
+            return known
+
+
+@st.cache_resource
+def reader() -> Reader:
+    """The one reader of this server."""
+    return Reader()
+
+
+def chosen(store: RunStore) -> tuple[list[Run], int]:
+    """The runs that ?run=a,b of this page names, and how many of the names are no runs."""
+    names = [name for name in st.query_params.get("run", "")[:1000].split(",") if name]
+    runs: list[Run] = []
+    for name in dict.fromkeys(names[:MOST_CHOSEN]):
+        try:
+            run = store.open(name)
+            _ = run.state(), run.spec  # raises for a run that cannot be read
+            runs.append(run)
+        except RunError:
+            pass
+    return runs, len(dict.fromkeys(names)) - len(runs)
+
+
+def label(run: Run) -> str:
+    """A short name that tells this run from all others."""
+    return f"{run.spec.name or data_title(run.spec.data.name)} · {loss_title(run.spec.loss.name)} · {run.id[-4:]}"
+
+
+def data_title(name: str) -> str:
+    """Title of a data set; its name if this release does not know it."""
+    try:
+        return describe(name).title
+    except DataError:
+        return name
+
+
+def loss_title(name: str) -> str:
+    """Title of a loss; its name if this release does not know it."""
+    return losses.formula(name).title if name in losses.names() else name
+
+
+def time_left(state: RunState) -> str:
+    """For example "2 min left", from the time per step so far."""
+    if not state.step:
+        return "estimating the time left"
+    seconds = state.seconds / state.step * (state.steps - state.step)
+    return f"{duration(seconds)} left"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: 8 s, 3 min, 2 h 5 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def literal(text: str, element: str = "span") -> None:
+    """Show text as it is: neither HTML nor Markdown, and its direction stays its own."""
+    st.html(f"<{element} style='margin:0'><bdi>{escape(text)}</bdi></{element}>")
+
+
+def badge(status: str) -> None:
+    """The status as a coloured pill with word and icon."""
+    word, icon, colour = STATUS[status]
+    st.badge(word, icon=icon, color=colour)  # type: ignore[arg-type]  # the table above holds badge colours only
+
+
+def busy(runs: Sequence[Run]) -> bool:
+    """Whether one of the runs waits or works."""
+    return any(run.status() in ("queued", "running") for run in runs)
