@@ -1,0 +1,86 @@
+"""A button for a job that makes what a page lacks, and a live line that waits for it; nothing is computed here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import streamlit as st
+
+from dmlcore import jobs
+from dmlcore.checkpoint import LAST
+from dmlcore.runs import START_GRACE, Run, RunError
+
+Task = Literal["evaluate", "project"]
+_START: dict[Task, Callable[[Run], None]] = {"evaluate": jobs.evaluate, "project": jobs.project}
+_LABEL: dict[Task, str] = {"evaluate": "Evaluate the checkpoint", "project": "Compute the map"}
+_DOING: dict[Task, str] = {"evaluate": "Embedding the test part", "project": "Computing the t-SNE map"}
+
+
+def offer(run: Run, task: Task) -> None:
+    """Say what is being waited for, or give the button that starts it."""
+    asked = st.session_state.get(_key(run, task))
+    if _busy(run) or (asked and _starting(asked)):
+        _wait(run.path, task, _products(run))
+        return
+    if asked:
+        del st.session_state[_key(run, task)]
+        if _products(run) == asked["before"]:
+            st.error(f"{_DOING[task]} ended without a result. The last lines of the log:", icon=":material/error:")
+            st.code("\n".join(run.log_tail(6)) or "the log is empty", language=None)
+    if task == "evaluate" and not (run.path / LAST).exists():
+        st.info("This run ended before its first checkpoint, so there is nothing to show; resume it to go on.")
+        st.page_link("runs.py", label="Open Runs", icon=":material/monitoring:", query_params={"run": run.id})
+        return
+    st.button(_LABEL[task], key=task, type="primary", icon=":material/play_arrow:", on_click=_begin, args=(run, task))
+
+
+@st.fragment(run_every="1s")
+def _wait(path: Path, task: Task, before: tuple[object, ...]) -> None:
+    """One line that follows the worker; the whole page runs again once there is something new or nobody works."""
+    run = Run(path)
+    asked = st.session_state.get(_key(run, task))
+    try:
+        busy, state = _busy(run), run.state()
+        if asked and busy:
+            asked["seen"] = True
+        if _products(run) != before or not (busy or (asked and _starting(asked))):
+            st.rerun()
+    except RunError:  # deleted
+        st.rerun()
+    if run.status() in ("queued", "running"):
+        done = state.step / max(1, state.steps)
+        st.progress(min(1.0, done), f"The run is training: step {state.step:,} of {state.steps:,}. This page waits.")
+    else:
+        since = f", {time.monotonic() - asked['at']:.0f} s" if asked else ""
+        st.info(f"{_DOING[task]}{since} …", icon=":material/hourglass_top:")
+
+
+def _begin(run: Run, task: Task) -> None:
+    try:
+        _START[task](run)
+    except (jobs.JobError, RunError, OSError) as error:
+        st.toast(str(error), icon=":material/error:")
+        return
+    st.session_state[_key(run, task)] = {"at": time.monotonic(), "seen": False, "before": _products(run)}
+
+
+def _busy(run: Run) -> bool:
+    return run.alive() or run.status() == "queued"
+
+
+def _starting(asked: dict[str, float]) -> bool:
+    """Whether the worker may still be on its way: never seen, and asked for a moment ago."""
+    return not asked["seen"] and time.monotonic() - asked["at"] < START_GRACE
+
+
+def _products(run: Run) -> tuple[object, ...]:
+    """What changes when a job has written something."""
+    source, plane = run.embeddings(), run.projection()
+    return tuple((path.name, path.stat().st_mtime_ns) for path in (source, plane) if path)
+
+
+def _key(run: Run, task: Task) -> str:
+    return f"asked:{run.id}:{task}"

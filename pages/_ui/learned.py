@@ -1,0 +1,138 @@
+"""What a run has learned, ready to show: neighbours and scores of its test embeddings, computed once per file."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from dmlcore.data import DataError
+from dmlcore.metrics import nearest, retrieval
+from dmlcore.runs import Run
+from pages._ui import thumbnails
+
+MOST_NEIGHBOURS = 24
+Order = Literal["worst first", "best first", "by index"]
+
+
+class Unreadable(RuntimeError):
+    """A file of embeddings or points that is damaged; the message says which and what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Row i is sample `indices[i]` of the data set, of class `labels[i]`; neighbours are rows too, nearest first."""
+
+    indices: NDArray[np.int64]  # (n,)
+    labels: NDArray[np.int64]  # (n,)
+    neighbours: NDArray[np.int64]  # (n, k)
+    distances: NDArray[np.float64]  # (n, k)
+    right: NDArray[np.bool_]  # (n, k): of the query's class
+    average_precision: NDArray[np.float64]  # (n,), NaN where the class has no other sample
+    recall_at_1: float | None
+    map_at_r: float | None
+
+    @property
+    def failures(self) -> NDArray[np.bool_]:
+        """(n,): the nearest neighbour is of another class although there is one of the same."""
+        return ~self.right[:, 0] & ~np.isnan(self.average_precision)
+
+    def queries(self, label: int | None, order: Order, failures: bool) -> NDArray[np.int64]:
+        """Rows that pass the filters, in order; those of a class without a second sample come last."""
+        rows = np.arange(len(self.labels))
+        if order != "by index":
+            quality = self.average_precision if order == "worst first" else -self.average_precision
+            rows = np.argsort(quality, kind="stable")  # NaN sorts last
+        keep = self.failures[rows] if failures else np.ones(len(rows), bool)
+        if label is not None:
+            keep &= self.labels[rows] == label
+        return rows[keep]
+
+    def row(self, index: str) -> int | None:
+        """The row of a sample named in a link, or None."""
+        if not (index.isascii() and index.isdigit() and len(index) < 10):
+            return None
+        rows = np.flatnonzero(self.indices == int(index))
+        return int(rows[0]) if len(rows) else None
+
+
+@st.cache_resource(max_entries=6, show_spinner="Finding the nearest neighbours …")
+def learned(path: Path) -> Learned:
+    """Neighbours of an embeddings file, whose name is the digest of the weights; raises Unreadable."""
+    embeddings, labels, indices = _arrays(path, "embeddings", "labels", "indices")
+    try:
+        distances, neighbours = nearest(embeddings, k=min(MOST_NEIGHBOURS, len(embeddings) - 1))
+        scores = retrieval(embeddings, labels, ks=(1,))
+    except (ValueError, TypeError) as error:
+        raise Unreadable(f"{path.name} cannot be shown: {error}. Evaluate the run again.") from None
+    return Learned(
+        indices=indices,
+        labels=labels,
+        neighbours=neighbours,
+        distances=distances,
+        right=labels[neighbours] == labels[:, None],
+        average_precision=scores.per_query_average_precision,
+        recall_at_1=scores.recall_at[1],
+        map_at_r=scores.map_at_r,
+    )
+
+
+@st.cache_resource(max_entries=6, show_spinner=False)
+def points(path: Path) -> NDArray[np.float32]:
+    """The map (n, 2) of a projection file; raises Unreadable."""
+    (plane,) = _arrays(path, "points")
+    return plane
+
+
+def outdated(run: Run, source: Path) -> bool:
+    """Whether the run was trained on after these embeddings were written: their scores are then not its last row."""
+    try:
+        return _last_scored(run.path, (run.path / "metrics.jsonl").stat().st_size) != source.stem
+    except (OSError, ValueError):
+        return False
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _last_scored(path: Path, size: int) -> str | None:
+    """The weights that the last row of metrics.jsonl scores, if it does; size is the key of the cache."""
+    rows, _ = Run(path).metrics()
+    return rows[-1].get("weights") if rows else None
+
+
+def naming(run: Run) -> Callable[[int], str]:
+    """The name of a class by its number; says so, and falls back to the number, where the data set is gone."""
+    names: tuple[str, ...] = ()
+    try:
+        with st.spinner("Reading the data set …", show_time=True):
+            data = thumbnails.dataset(run.spec)
+        names = data.class_names
+        if data.picture is None:
+            st.caption(
+                f"This data set has no pictures: a tile shows the {data.inputs.shape[1]} input values of a sample as "
+                "bars, from the smallest to the largest value of the data set."
+            )
+    except DataError as error:
+        st.warning(
+            "No pictures and no class names: the data set of this run cannot be read.", icon=":material/hide_image:"
+        )
+        st.text(str(error))
+    return lambda label: names[label] if label < len(names) else f"class {label}"
+
+
+def percent(value: float | None) -> str:
+    """A score in 0..1 as shown; a dash where there is none."""
+    return "–" if value is None or np.isnan(value) else f"{100 * value:.1f} %"
+
+
+def _arrays(path: Path, *names: str) -> list[NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return [file[name] for name in names]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise Unreadable(f"{path.name} cannot be read ({error}). Evaluate the run again.") from None

@@ -1,0 +1,52 @@
+"""The choice of a run by ?run=, shared by the pages that show one."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dmlcore.runs import RUN_ID, Run, RunError, RunStore
+
+KEY = "picked_run"
+_LAST = "last_run"  # of this session: changing the page in the navigation drops ?run=
+
+
+def pick(store: RunStore, *, width: int = 640) -> Run | None:
+    """A box with all runs, newest first, that follows and writes ?run=; None (and a way out) where there is no run.
+
+    Without ?run= it is the last run of the session, else the newest one that has been evaluated, else the newest.
+    """
+    runs = {run.id: run for run in store.list()}
+    if not runs:
+        st.info("There are no runs yet. A training on the digits takes seconds.", icon=":material/info:")
+        st.page_link("train.py", label="Train a first network", icon=":material/play_circle:")
+        return None
+    wanted = st.query_params.get("run")
+    chosen = wanted if wanted in runs else _default(runs)
+    st.session_state[KEY] = chosen  # the link is the truth, the box follows
+    st.selectbox("Run", list(runs), key=KEY, format_func=lambda run: _label(runs[run]), on_change=_write, width=width)
+    if wanted is not None and wanted not in runs:
+        named = f"`{wanted}`" if RUN_ID.fullmatch(wanted) else "in the link"
+        st.warning(f"The run {named} is not in this store; another one is shown.", icon=":material/link_off:")
+    st.session_state[_LAST] = chosen
+    return runs[chosen]
+
+
+def _write() -> None:
+    st.query_params["run"] = st.session_state[KEY]
+
+
+def _default(runs: dict[str, Run]) -> str:
+    last = st.session_state.get(_LAST)
+    if last in runs:
+        return str(last)
+    return next((name for name, run in runs.items() if run.embeddings()), next(iter(runs)))
+
+
+def _label(run: Run) -> str:
+    """Plain text; the box shows it literally."""
+    try:
+        spec, status, message = run.spec, run.status(), run.state().message
+    except RunError:  # deleted this very moment
+        return run.id
+    outcome = message if status == "done" else status
+    return f"{spec.name or spec.data.name} · {spec.loss.name} · {outcome} · {run.id}"

@@ -1,0 +1,119 @@
+"""Small pictures of samples over HTTP: /api/thumb/RUN/INDEX; the run's spec says which data set the index is of."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import threading
+from functools import lru_cache
+
+import anyio.to_thread
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+from PIL import Image
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from dmlcore.bench import load_data
+from dmlcore.data import DataError, Dataset
+from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.spec import RunSpec
+
+SIDE = 128  # pixels, longest side
+_INDEX = re.compile(r"[0-9]{1,9}")
+_PAPER, _INK = np.array([[226, 231, 237], [58, 74, 94]], np.uint8)  # of the glyphs: readable on light and dark pages
+_loading = threading.Lock()  # a page asks for dozens of pictures at once: one thread reads the data set
+
+
+def address(run: Run) -> str:
+    """Where the thumbnails of a run are served; append the index in the data set."""
+    return f"/{st.get_option('server.baseUrlPath') or ''}/api/thumb/{run.id}/".replace("//", "/")
+
+
+def dataset(spec: RunSpec) -> Dataset:
+    """The data set of a spec, shared by all visitors; raises DataError."""
+    with _loading:
+        return _dataset(_key(spec))
+
+
+def thumbnail(spec: RunSpec, index: int) -> tuple[bytes, str]:
+    """(content, media type) of the picture of one sample; raises IndexError, DataError."""
+    if not 0 <= index < len(dataset(spec).labels):
+        raise IndexError(index)
+    return _encoded(_key(spec), index)
+
+
+def enlarged(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """A tiny picture (h, w, 3) by a whole factor, every pixel a sharp square, up to SIDE."""
+    factor = max(1, SIDE // max(picture.shape[:2]))
+    return picture.repeat(factor, axis=0).repeat(factor, axis=1)
+
+
+def bars(values: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """The glyph of a vector (F,) of values in 0..1: one bar each, as a picture (SIDE, SIDE, 3)."""
+    column = np.arange(SIDE) * len(values) / SIDE
+    height = np.rint(values[column.astype(int)] * (SIDE - 8)) + 4  # the smallest value is still a sliver
+    gap = column % 1 < 0.15 if len(values) <= SIDE // 8 else np.zeros(SIDE, bool)
+    filled = (np.arange(SIDE, 0, -1)[:, None] <= height) & ~gap
+    picture: NDArray[np.uint8] = np.where(filled[..., None], _INK, _PAPER)
+    return picture
+
+
+async def respond(request: Request) -> Response:
+    """One thumbnail; 404 for whatever is not a sample of a run here."""
+    return await anyio.to_thread.run_sync(_respond, request)
+
+
+def _respond(request: Request) -> Response:
+    index = request.path_params["index"]
+    if not _INDEX.fullmatch(index):
+        return Response(status_code=404)
+    try:
+        content, media = thumbnail(RunStore().open(request.path_params["run"]).spec, int(index))
+    except (RunError, DataError, IndexError):
+        return Response(status_code=404)
+    tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+    headers = {"ETag": tag, "Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=media, headers=headers)
+
+
+ROUTES: list[BaseRoute] = [Route("/api/thumb/{run}/{index}", respond)]
+
+
+def _key(spec: RunSpec) -> str:
+    """What decides the samples and their order, so that runs on the same data share it."""
+    return RunSpec(seed=spec.seed, data=spec.data).to_json()
+
+
+@lru_cache(maxsize=3)
+def _dataset(key: str) -> Dataset:
+    return load_data(RunSpec.from_json(key))
+
+
+@lru_cache(maxsize=3)
+def _span(key: str) -> tuple[float, float]:
+    """Smallest and largest input value of a data set of vectors."""
+    inputs = _dataset(key).inputs[:]
+    return float(inputs.min()), float(inputs.max())
+
+
+@lru_cache(maxsize=4096)  # about 5 kB each
+def _encoded(key: str, index: int) -> tuple[bytes, str]:
+    data = dataset(RunSpec.from_json(key))
+    if data.picture is None:
+        low, high = _span(key)
+        picture = bars((np.asarray(data.inputs[index], np.float64) - low) / ((high - low) or 1.0))
+    else:
+        picture = data.picture(index)
+    photograph = max(picture.shape[:2]) > SIDE
+    image = Image.fromarray(enlarged(picture))
+    if photograph:
+        image.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)
+    file = io.BytesIO()
+    image.save(file, "JPEG", quality=88) if photograph else image.save(file, "PNG")
+    return file.getvalue(), "image/jpeg" if photograph else "image/png"
