@@ -72,6 +72,7 @@ def _table(runs: Sequence[Run], shown: Sequence[Run]) -> None:
         _columns(runs),
         key=key,
         hide_index=True,
+        placeholder="–",
         selection_mode="multi-row",
         selection_default={"selection": {"rows": selected}},
         on_select=lambda: _select(key, ids),
@@ -175,7 +176,13 @@ def _buttons(run: Run, status: str) -> None:
         with st.popover("Delete", icon=":material/delete:", key=f"delete-{run.id}"):
             st.markdown("This removes the run with its checkpoints and scores. There is no way back.")
             if st.button("Delete for good", key=f"delete-for-good-{run.id}", type="primary"):
-                _ask(run, Run.delete)
+                _ask(run, _delete)
+
+
+def _delete(run: Run) -> None:
+    run.delete()
+    left = [name for name in st.query_params.get("run", "").split(",") if name not in ("", run.id)]
+    st.query_params.from_dict({"run": ",".join(left)} if left else {})
 
 
 CANCEL = "Ends after the current step and keeps everything; a resume goes on from there."
@@ -199,12 +206,12 @@ def _results(runs: Sequence[Run]) -> None:
         Panel(
             "validation MAP@R",
             [Curve(name, *history.validation.arrays()) for name, history in histories],
-            unit=".1%",
+            unit=".3~%",
         ),
         Panel(
             "active triplets",
             [Curve(name, *history.active.arrays()) for name, history in histories],
-            unit=".0%",
+            unit=".3~%",
             height=110,
         ),
     ]

@@ -1,0 +1,259 @@
+"""The form of a RunSpec: presets, the sidebar, and the command line that trains the same."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+import tomli_w
+import torch
+
+from dmlcore import data, losses
+from dmlcore.data import DataError
+from dmlcore.spec import RunSpec, SpecError, keys
+from pages._ui.forms import Form
+
+SPECS = Path(__file__).resolve().parents[2] / "assets" / "specs"
+FIRST = "digits"
+NETWORKS = {"vectors": ["mlp"], "pictures": ["resnet20"]}
+WORDS = {
+    "samples": "new samples of known classes",
+    "classes": "classes never seen",
+    "none": "nothing",
+    "mean_valid": "mean over all triplets",
+    "mean_nonzero": "mean over triplets that cost something",
+    "mean_raw": "mean without clamps",
+    "mlp": "MLP, for vectors",
+    "resnet20": "ResNet20, for pictures",
+    "rmsprop": "RMSprop",
+    "adam": "Adam",
+    "cpu": "CPU",
+    "cuda": "CUDA",
+}
+
+
+@cache
+def presets() -> dict[str, RunSpec]:
+    """The specs in assets/specs by name, the default first."""
+    found = {path.stem: RunSpec.from_toml(path.read_text()) for path in sorted(SPECS.glob("*.toml"))}
+    return {FIRST: found.pop(FIRST)} | found
+
+
+@cache
+def cuda() -> bool:
+    """Whether this machine has a CUDA device that torch can use."""
+    return torch.cuda.is_available()
+
+
+def fill(form: Form, spec: RunSpec) -> None:
+    """Put a spec into the form."""
+    form.fill(_values(spec) | {"base": spec})
+
+
+def _values(spec: RunSpec) -> dict[str, Any]:
+    plain: dict[str, Any] = spec.model_dump()
+    values: dict[str, Any] = {}
+    for key in keys():
+        section, _, name = key.rpartition(".")
+        values[key] = plain[section][name] if section else plain[name]
+    values["model.hidden"] = ", ".join(map(str, spec.model.hidden))
+    values["data.root"] = spec.data.root or ""
+    if spec.data.name in data.names():
+        info = data.describe(spec.data.name)
+        values |= {"data.split": spec.data.split or info.split}
+        values |= {"data.validation": spec.data.validation or info.validation}
+    del values["loss.parameters"]
+    if spec.loss.name in losses.names():
+        given = {**losses.formula(spec.loss.name).defaults, **spec.loss.parameters}
+        values |= {_parameter(spec.loss.name, key): value for key, value in given.items()}
+        values |= {f"{_parameter(spec.loss.name, key)}-open": value == math.inf for key, value in given.items()}
+    return values
+
+
+def sidebar(form: Form) -> None:
+    """All fields of the form."""
+    fields = keys()
+
+    def field(key: str, label: str, **shown: Any) -> Any:
+        return form.field(key, label, fields[key], words=lambda value: WORDS.get(value, value), **shown)
+
+    form.choice(
+        "preset",
+        "Start from",
+        list(presets()),
+        words=lambda name: presets()[name].name or name,
+        help="Fills the whole form with one of the specs in assets/specs.",
+        on_change=_use_preset,
+        args=(form,),
+    )
+    field("name", "Name")
+
+    st.subheader("Data", anchor=False)
+    name = form.choice(
+        "data.name",
+        "Data set",
+        data.names(),
+        words=lambda name: data.describe(name).title,
+        help="Choosing one takes over its usual network, batch and steps.",
+        on_change=_use_data,
+        args=(form,),
+    )
+    info = data.describe(name)
+    if info.needs_files:
+        field("data.root", "Folder of the data", placeholder="the usual places")
+        _where(info, form.values["data.root"])
+    field("data.split", "Test on")
+    field("data.validation", "Validate on")
+    if info.resizes:
+        field("data.image_size", "Picture size", placeholder="as stored")
+
+    st.subheader("Loss", anchor=False)
+    loss = form.choice("loss.name", "Loss", losses.names(), words=lambda name: losses.formula(name).title)
+    formula = losses.formula(loss)
+    for key in _shown_parameters(form, formula):
+        form.parameter(_parameter(loss, key), key, formula.parameters[key], formula.defaults[key])
+    field("loss.reduction", "Reduction")
+
+    st.subheader("Network", anchor=False)
+    form.choice(
+        "model.name",
+        "Network",
+        NETWORKS[info.kind],
+        words=lambda name: WORDS[name],
+        help=fields["model.name"].description,
+    )
+    if info.kind == "vectors":
+        field("model.hidden", "Hidden layers", placeholder="none: a linear map")
+    field("model.embedding_dim", "Embedding dimension")
+    field("model.normalize", "Normalise embeddings")
+
+    st.subheader("Training", anchor=False)
+    left, right = st.columns(2)
+    with left:
+        field("batch.classes", "Batch classes")
+        field("schedule.steps", "Steps", step=50)
+        field("optimiser.name", "Optimiser")
+        field("seed", "Seed")
+    with right:
+        field("batch.samples", "Samples each")
+        field("schedule.validate_every", "Validate every", step=10)
+        field("optimiser.learning_rate", "Learning rate")
+        field("schedule.patience", "Patience")
+    device = {"auto": f"auto: {'CUDA' if cuda() else 'CPU'} on this machine"}
+    form.field("device", "Device", fields["device"], words=lambda value: (device | WORDS).get(value, value))
+    with st.expander("More"):
+        field("optimiser.weight_decay", "Weight decay")
+        field("schedule.checkpoint_every", "Checkpoint every", step=10)
+
+
+def spec_of(form: Form) -> RunSpec:
+    """The spec that the form shows; raises SpecError naming what cannot be used."""
+    values = form.values
+    nested: dict[str, Any] = {}
+    for key in keys():
+        section, _, name = key.rpartition(".")
+        if key != "loss.parameters":
+            (nested.setdefault(section, {}) if section else nested)[name] = values.get(key)
+    info = data.describe(values["data.name"])
+    nested["data"]["root"] = (values["data.root"] or "").strip() or None if info.needs_files else None
+    nested["data"]["image_size"] = values["data.image_size"] if info.resizes else None
+    nested["model"]["hidden"] = _widths(values["model.hidden"])
+    nested["loss"]["parameters"] = _given_parameters(form, losses.formula(values["loss.name"]))
+    return RunSpec.parse(nested)
+
+
+def command(spec: RunSpec) -> str | None:
+    """The command line that trains exactly this, starting from the preset with the fewest changes; None without one."""
+    tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, spec)) is not None]
+    if not tries:
+        return None
+    name, changes = min(tries, key=lambda found: len(found[1]))
+    return shlex.join(["python", "-m", "dmlcore", "train", name, *changes])
+
+
+def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:
+    """The key=value that turn `base` into `spec`; None where that takes removing a key, which has no spelling."""
+    changes = []
+    plain, before = spec.model_dump(), base.model_dump()
+    for key in keys():
+        section, _, name = key.rpartition(".")
+        mine, theirs = (values[section][name] if section else values[name] for values in (plain, before))
+        if key == "loss.parameters":
+            kept = theirs if spec.loss.name == base.loss.name else {}
+            changes += [f"loss.{k}={_toml(v)}" for k, v in mine.items() if kept.get(k) != v]
+        elif mine != theirs and mine is not None:
+            changes.append(f"{key}={_toml(mine)}")
+    try:
+        return changes if base.with_overrides(changes) == spec else None
+    except SpecError:
+        return None
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, str) and value.isidentifier() and value not in ("true", "false", "inf", "nan"):
+        return value  # a bare word is read as a string
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return tomli_w.dumps({"value": value}).removeprefix("value = ").strip()
+
+
+def _parameter(loss: str, key: str) -> str:
+    """Each loss remembers its own values."""
+    return f"loss.{loss}.{key}"
+
+
+def _shown_parameters(form: Form, formula: losses.TripletFormula) -> list[str]:
+    """The parameters of its panel, and what the spec we started from sets beyond them."""
+    base: RunSpec = form.values["base"]
+    given: Mapping[str, Any] = base.loss.parameters if base.loss.name == formula.name else {}
+    return [key for key in formula.parameters if key in formula.sliders or key in given]
+
+
+def _given_parameters(form: Form, formula: losses.TripletFormula) -> dict[str, float | str]:
+    """Every parameter shown, spelled out: a spec means the same even if a default changes one day."""
+    values: dict[str, float | str] = {}
+    for key in _shown_parameters(form, formula):
+        name = _parameter(formula.name, key)
+        opened = form.values.get(f"{name}-open", False)
+        values[key] = math.inf if opened else form.values.get(name, formula.defaults[key])
+    return values
+
+
+def _widths(text: str) -> list[Any]:
+    parts = (text or "").replace(",", " ").split()
+    return [int(part) if part.isdecimal() else part for part in parts]
+
+
+def _use_preset(form: Form) -> None:
+    fill(form, presets()[st.session_state[form.widget_key("preset")]])
+
+
+def _use_data(form: Form) -> None:
+    """Take over what suits another data set; loss, seed and device stay."""
+    name = st.session_state[form.widget_key("data.name")]
+    spec = next((spec for spec in presets().values() if spec.data.name == name), None)
+    if spec is None:
+        return
+    stays = ("loss.", "seed", "device")
+    form.fill({key: value for key, value in _values(spec).items() if not key.startswith(stays)})
+    named = next(preset for preset, other in presets().items() if other is spec)
+    form.fill({"preset": named})
+
+
+def _where(info: data.Description, root: str | None) -> None:
+    """Whether the files of a data set are there, and where."""
+    try:
+        found = data.available(info.name, (root or "").strip() or None)
+    except (DataError, OSError, ValueError) as error:
+        st.error(str(error))
+        return
+    if found is None:
+        st.warning("Its files were not found.", icon=":material/folder_off:")
+    else:
+        st.caption(":material/folder: Found:")
+        st.code(str(found), language=None, wrap_lines=True)
