@@ -13,12 +13,12 @@ STYLE = """<style>
 .neighbours { display: flex; flex-direction: column; font-size: 12px; line-height: 1.25; }
 .neighbours .row { display: flex; gap: 18px; padding: 14px 0 10px; border-top: 1px solid rgb(128 128 128 / .28); }
 .neighbours .row:first-of-type { border-top: 0; }
-.neighbours .found { display: grid; grid-template-columns: repeat(auto-fill, 96px); gap: 10px 12px; flex: 1; }
-.neighbours figure { margin: 0; position: relative; width: 96px; }
-.neighbours figure.query { width: 128px; flex: none; }
-.neighbours .frame { display: block; box-sizing: border-box; width: 96px; height: 96px; padding: 2px;
+.neighbours .found { display: grid; grid-template-columns: repeat(auto-fill, minmax(82px, 1fr)); gap: 10px; flex: 1; }
+.neighbours figure { margin: 0; position: relative; max-width: 104px; }
+.neighbours figure.query { width: 128px; max-width: none; flex: none; }
+.neighbours .frame { display: block; box-sizing: border-box; width: 100%; aspect-ratio: 1; padding: 2px;
   border: 3px solid transparent; border-radius: 6px; background: rgb(128 128 128 / .10); }
-.neighbours .query .frame { width: 128px; height: 128px; border-color: rgb(128 128 128 / .55); }
+.neighbours .query .frame { border-color: rgb(128 128 128 / .55); }
 .neighbours .right .frame { border-color: #009E73; }
 .neighbours .wrong .frame { border-color: #D55E00; border-style: dashed; }
 .neighbours a.frame:hover { box-shadow: 0 0 0 3px rgb(86 180 233 / .65); }

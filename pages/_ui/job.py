@@ -54,8 +54,8 @@ def _wait(path: Path, task: Task, before: tuple[object, ...]) -> None:
         done = state.step / max(1, state.steps)
         st.progress(min(1.0, done), f"The run is training: step {state.step:,} of {state.steps:,}. This page waits.")
     else:
-        since = f", {time.monotonic() - asked['at']:.0f} s" if asked else ""
-        st.info(f"{_DOING[task]}{since} …", icon=":material/hourglass_top:")
+        doing = f"{_DOING[task]}, {time.monotonic() - asked['at']:.0f} s" if asked else "A job is working on this run"
+        st.info(f"{doing} …", icon=":material/hourglass_top:")
 
 
 def _begin(run: Run, task: Task) -> None:

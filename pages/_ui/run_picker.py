@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.runs import RUN_ID, Run, RunError, RunStore
 
@@ -10,10 +11,11 @@ KEY = "picked_run"
 _LAST = "last_run"  # of this session: changing the page in the navigation drops ?run=
 
 
-def pick(store: RunStore, *, width: int = 640) -> Run | None:
+def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 640) -> Run | None:
     """A box with all runs, newest first, that follows and writes ?run=; None (and a way out) where there is no run.
 
-    Without ?run= it is the last run of the session, else the newest one that has been evaluated, else the newest.
+    into: the container for the box alone. Without ?run= it is the last run of the session, else the newest one that
+    has been evaluated, else the newest.
     """
     runs = {run.id: run for run in store.list()}
     if not runs:
@@ -23,7 +25,8 @@ def pick(store: RunStore, *, width: int = 640) -> Run | None:
     wanted = st.query_params.get("run")
     chosen = wanted if wanted in runs else _default(runs)
     st.session_state[KEY] = chosen  # the link is the truth, the box follows
-    st.selectbox("Run", list(runs), key=KEY, format_func=lambda run: _label(runs[run]), on_change=_write, width=width)
+    box = into or st.container()
+    box.selectbox("Run", list(runs), key=KEY, format_func=lambda run: _label(runs[run]), on_change=_write, width=width)
     if wanted is not None and wanted not in runs:
         named = f"`{wanted}`" if RUN_ID.fullmatch(wanted) else "in the link"
         st.warning(f"The run {named} is not in this store; another one is shown.", icon=":material/link_off:")

@@ -56,7 +56,7 @@ def bars(values: NDArray[np.float64]) -> NDArray[np.uint8]:
     """The glyph of a vector (F,) of values in 0..1: one bar each, as a picture (SIDE, SIDE, 3)."""
     column = np.arange(SIDE) * len(values) / SIDE
     height = np.rint(values[column.astype(int)] * (SIDE - 8)) + 4  # the smallest value is still a sliver
-    gap = column % 1 < 0.15 if len(values) <= SIDE // 8 else np.zeros(SIDE, bool)
+    gap = abs(column % 1 - 0.5) > 0.42 if len(values) <= SIDE // 8 else np.zeros(SIDE, bool)
     filled = (np.arange(SIDE, 0, -1)[:, None] <= height) & ~gap
     picture: NDArray[np.uint8] = np.where(filled[..., None], _INK, _PAPER)
     return picture
