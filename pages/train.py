@@ -147,8 +147,10 @@ def _describe_loss(spec: RunSpec) -> None:
     margin = f" + {formula.parameters[formula.margin.name].symbol}" if formula.margin else ""
     st.latex(rf"E = {formula.latex}{margin}")
     st.markdown(formula.sentence)
+    upper = losses.create(spec.loss.name, **spec.loss.parameters).m2
+    window = "from below at 0" if upper == math.inf else f"to 0 … {upper:.4g}; triplets above it move nothing"
     st.caption(
-        f"{formula.source}. A is the anchor, P its positive, N its negative; the loss is E clamped from below at 0."
+        f"{formula.source}. $a$ is the anchor, $p$ its positive, $n$ its negative; the loss is $E$ clamped {window}."
     )
 
 

@@ -57,7 +57,8 @@ class Form:
                 "max_value": None if high is None else float(high),
             }
             return self._draw(key, st.number_input, label, **limits, **({"step": 1e-4, "format": "%g"} | shown))
-        return self._draw(key, st.text_input, label, max_chars=_most_characters(info), **shown)
+        longest = _most_characters(info) if bare is str else None  # of a tuple it counts the items
+        return self._draw(key, st.text_input, label, max_chars=longest, **shown)
 
     def choice(self, key: str, label: str, options: Sequence[str], *, words: Words = str, **shown: Any) -> str:
         """One of `options`; a value that is none of them gives way to the first."""

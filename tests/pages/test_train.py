@@ -1,0 +1,245 @@
+"""The train page without a browser: the form makes valid specs, refuses what cannot work, and starts one job."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dmlcore import data, losses
+from dmlcore.jobs import MOST_AT_ONCE, JobError
+from dmlcore.params import Slider
+from dmlcore.runs import RunStore
+from dmlcore.spec import RunSpec, keys
+from pages._ui.forms import _log_stops
+from pages._ui.preflight import Submits
+from pages._ui.spec_form import command, overrides, presets
+from tests.e2e.harness import ROOT
+
+TINY = ["data.name=toy", "schedule.steps=2", "batch.classes=4", "data.split=classes", "data.validation=none"]
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
+    return RunStore()
+
+
+@pytest.fixture
+def opened(store):
+    def run(**query: str) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=60).run()
+        for key, value in query.items():
+            app.query_params[key] = value
+        return app.switch_page("train.py").run()
+
+    return run
+
+
+def shown_spec(app: AppTest) -> RunSpec:
+    return RunSpec.from_toml(next(code.value for code in app.code if code.language == "toml"))
+
+
+def wait(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_the_first_form_is_the_default_spec(opened):
+    app = opened()
+    assert not app.exception
+    assert shown_spec(app) == presets()["digits"]
+    assert not app.button(key="start").disabled
+    assert [(m.label, m.value) for m in app.metric] == [
+        ("train", "724 samples"),
+        ("validation", "177 samples"),
+        ("test", "896 samples"),
+    ]
+
+
+@pytest.mark.parametrize("name", list(presets()))
+def test_a_preset_fills_the_whole_form(opened, name):
+    app = opened()
+    app.selectbox(key="train-preset").select(name).run()
+    assert not app.exception
+    assert shown_spec(app) == presets()[name]
+
+
+def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
+    app = opened()
+    app.selectbox(key="train-preset").select("cub").run()
+    helps = {widget.help for kind in ("selectbox", "number_input", "text_input", "toggle") for widget in app.get(kind)}
+    app.selectbox(key="train-preset").select("digits").run()
+    helps |= {widget.help for kind in ("selectbox", "text_input") for widget in app.get(kind)}
+    # Their own words: data set and loss. Not for a form: K of the scores, the table of parameters.
+    left = {"data.name", "loss.name", "loss.parameters", "ks"}
+    assert {key for key, field in keys().items() if field.description not in helps} == left
+
+
+@pytest.mark.parametrize("name", losses.names())
+def test_a_loss_shows_its_own_sliders_at_once_and_gives_a_valid_spec(opened, name):
+    app = opened()
+    app.selectbox(key="train-loss-name").select(name).run()
+    assert not app.exception
+    formula = losses.formula(name)
+    sliders = {w.key for kind in ("slider", "select_slider") for w in app.get(kind)}
+    assert sliders == {
+        f"train-loss-{name.replace('_', '-')}-{key}" for key, p in formula.sliders.items() if isinstance(p, Slider)
+    }
+    spec = shown_spec(app)
+    assert set(spec.loss.parameters) == set(formula.sliders)
+    given = presets()["digits"].loss
+    start = given.parameters if given.name == name else {}
+    assert losses.create(name, **spec.loss.parameters).hyper == losses.create(name, **start).hyper
+    assert any(formula.latex in latex.value for latex in app.latex)
+
+
+def test_the_upper_clamp_opens_and_closes_and_each_loss_keeps_its_values(opened):
+    app = opened()
+    app.selectbox(key="train-loss-name").select("distance_sensitive").run()
+    app.slider(key="train-loss-distance-sensitive-r").set_value(1.5).run()
+    app.toggle(key="train-loss-distance-sensitive-m2-open").set_value(True).run()
+    assert shown_spec(app).loss.parameters["m2"] == math.inf
+    app.selectbox(key="train-loss-name").select("ranking").run()
+    assert shown_spec(app).loss.parameters == {"m": 0.5}
+    app.selectbox(key="train-loss-name").select("distance_sensitive").run()
+    app.toggle(key="train-loss-distance-sensitive-m2-open").set_value(False).run()
+    assert shown_spec(app).loss.parameters["m2"] == 5.0
+    assert shown_spec(app).loss.parameters["r"] == 1.5
+
+
+def test_settings_outlive_a_visit_to_another_page(opened):
+    app = opened()
+    app.number_input(key="train-schedule-steps").set_value(77).run()
+    app.switch_page("runs.py").run()
+    app.switch_page("train.py").run()
+    assert shown_spec(app).schedule.steps == 77
+
+
+def test_a_logarithmic_slider_keeps_to_its_range_and_holds_its_start():
+    stops = _log_stops(Slider(0.001, 1.0, "m", "h", log=True), 0.0123)
+    assert (stops[0], stops[-1]) == (0.001, 1.0)
+    assert 0.0123 in stops
+    assert stops == sorted(set(stops))
+
+
+def test_too_many_classes_are_refused_before_the_start_with_both_numbers(opened):
+    app = opened()
+    app.selectbox(key="train-preset").select("digits-classes").run()
+    assert any("too few to generalise" in info.value for info in app.info)
+    app.number_input(key="train-batch-classes").set_value(8).run()
+    assert any("8 are asked for" in text.value and "only 5" in text.value for text in app.text)
+    assert app.button(key="start").disabled
+
+
+def test_missing_files_are_refused_with_the_folder_and_the_remedy(opened, tmp_path):
+    app = opened()
+    app.selectbox(key="train-data-name").select("cub").run()
+    app.text_input(key="train-data-root").set_value(str(tmp_path)).run()
+    assert not app.exception
+    assert any(str(tmp_path) in text.value and "Download" in text.value for text in app.text)
+    assert app.button(key="start").disabled
+    assert app.warning[0].value == "Its files were not found."
+
+
+def test_a_senseless_layer_is_named(opened):
+    app = opened()
+    app.text_input(key="train-model-hidden").set_value("128, many").run()
+    assert any("model.hidden" in text.value and "many" in text.value for text in app.text)
+    assert not any(button.key == "start" for button in app.button)
+
+
+@pytest.mark.parametrize("bad", ["nan", "../x", "\0", "<b>", "x" * 100_000])
+def test_a_senseless_link_opens_the_default(opened, bad):
+    app = opened(like=bad)
+    assert not app.exception
+    assert shown_spec(app) == presets()["digits"]
+    assert len(app.warning) == 1
+
+
+def test_a_link_to_a_run_takes_its_spec_even_beyond_the_sliders(opened, store):
+    spec = presets()["toy"].with_overrides(["loss.name=facenet", "loss.m=40.0", "loss.m2=3.0", "seed=7", "name=mine"])
+    app = opened(like=store.create(spec).id)
+    assert shown_spec(app) == spec
+
+
+def test_one_press_starts_one_detached_run_and_leads_to_it(opened, store):
+    app = opened()
+    app.selectbox(key="train-data-name").select("toy").run()
+    app.number_input(key="train-schedule-steps").set_value(2).run()
+    app.button(key="start").click().run()
+    assert not app.exception
+    (run,) = store.list()
+    assert app.title[0].value == "Runs"
+    assert app.query_params["run"] in (run.id, [run.id])
+    assert run.spec.data.name == "toy"
+    wait(lambda: run.status() == "done")
+
+
+def test_two_hundred_presses_with_one_token_start_one_job(store):
+    submits, spec = Submits(), RunSpec().with_overrides(TINY)
+    with ThreadPoolExecutor(32) as pool:
+        found = set(pool.map(lambda _: submits.launch("token", spec, store), range(200)))
+    (run,) = store.list()
+    assert found == {run.id}
+    wait(lambda: run.status() == "done")
+
+
+def test_many_tokens_do_not_pass_the_ceiling_and_a_refused_one_may_try_again(store):
+    submits, spec = Submits(), RunSpec().with_overrides(TINY)
+    waiting = [store.create(spec) for _ in range(MOST_AT_ONCE - 1)]  # queued: their workers may be on the way
+
+    def press(number: int) -> str | None:
+        try:
+            return submits.launch(str(number), spec, store)
+        except JobError:
+            return None
+
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(press, range(40)))
+    (run_id,) = filter(None, found)
+    assert len(store.list()) == MOST_AT_ONCE
+    refused = str(found.index(None))
+    assert not submits.used(refused)
+    waiting[0].delete()
+    second = submits.launch(refused, spec, store)
+    for name in (run_id, second):
+        wait(lambda name=name: store.open(name).status() == "done")
+
+
+CHANGES = [
+    [],
+    ["schedule.steps=100", "loss.m=0.25"],
+    ["loss.name=distance_sensitive", "loss.m2=inf", "seed=3"],
+    ["model.hidden=[]", "model.normalize=false", 'name=it\'s $x$ "here"'],
+    ["data.name=cifar100", "data.root=/tmp/a folder", "model.name=resnet20", "device=cuda"],
+    ["loss.name=location_aware", "loss.variant=rule", "optimiser.learning_rate=1e-5"],
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_the_command_line_gives_the_very_same_spec(changes):
+    spec = presets()["digits"].with_overrides(changes)
+    python, m, module, train, name, *rest = shlex.split(command(spec) or "")
+    assert (python, m, module, train) == ("python", "-m", "dmlcore", "train")
+    assert presets()[name].with_overrides(rest) == spec
+
+
+def test_what_only_removing_a_key_can_reach_has_no_overrides():
+    sized = presets()["digits"].with_overrides(["data.image_size=64"])
+    assert overrides(sized, presets()["digits"]) is None
+
+
+def test_data_and_network_fit_together_for_every_data_set(opened):
+    app = opened()
+    for name in data.names():
+        app.selectbox(key="train-data-name").select(name).run()
+        kind = data.describe(name).kind
+        assert shown_spec(app).model.name == {"vectors": "mlp", "pictures": "resnet20"}[kind]
+        assert app.selectbox(key="train-preset").value == name
