@@ -144,7 +144,7 @@ def _progress(run: Run, status: str, state: RunState) -> None:
     on = f" on {state.device}" if state.device else ""
     if status == "running":
         asked = "stopping after the current step" if run.cancel_requested() else state.message
-        st.progress(done, text=f"{where} · {live.time_left(state)} · {asked}{on}")
+        st.progress(done, text=f"{where} · {live.time_left(state, live.reader().history(run).pace)} · {asked}{on}")
     elif status == "queued":
         st.progress(done, text=f"{where} · waiting for its process to start")
     elif status == "lost":

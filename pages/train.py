@@ -117,7 +117,7 @@ def _describe_data(spec: RunSpec, found: Summary | None) -> None:
         for part, (samples, classes) in found.parts.items():
             if samples:
                 shown = f"{classes:,} classes"
-                st.metric(part, f"{samples:,} samples", shown, delta_color="off", delta_arrow="off", border=True)
+                st.metric(f"{part} samples", f"{samples:,}", shown, delta_color="off", delta_arrow="off", border=True)
     learned = found.parts["train"][1]
     if spec.data.split == "classes" and learned < FEW:
         story = f" {DIGITS_STORY}" if spec.data.name == "digits" else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from array import array
 from bisect import bisect_left
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -18,6 +18,7 @@ from dmlcore import losses
 from dmlcore.data import DataError, describe
 from dmlcore.runs import Row, Run, RunError, RunState, RunStore
 
+PACE = 60  # last looks at a run from which its speed is told
 KEPT = 64  # runs whose curves stay in memory
 MOST_CHOSEN = 8  # runs shown together, one colour each
 
@@ -58,6 +59,7 @@ class History:
     active: Series = field(default_factory=Series)
     validation: Series = field(default_factory=Series)
     scores: dict[str, Row] = field(default_factory=dict)
+    pace: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE))  # (step, seconds) as seen
     offset: int = 0
 
     def take(self, row: Row) -> None:
@@ -132,12 +134,16 @@ def loss_title(name: str) -> str:
     return losses.formula(name).title if name in losses.names() else name
 
 
-def time_left(state: RunState) -> str:
-    """For example "2 min left", from the time per step so far."""
-    if not state.step:
+def time_left(state: RunState, pace: deque[tuple[int, float]]) -> str:
+    """For example "2 min left", from the steps watched lately, as the beginning is slow; notes this state in `pace`."""
+    if pace and (state.step, state.seconds) < pace[-1]:
+        pace.clear()
+    if not pace or state.step > pace[-1][0]:
+        pace.append((state.step, state.seconds))
+    step, seconds = pace[0] if pace[0][0] < state.step else (0, 0.0)
+    if state.step - step < 3:
         return "estimating the time left"
-    seconds = state.seconds / state.step * (state.steps - state.step)
-    return f"{duration(seconds)} left"
+    return f"{duration((state.seconds - seconds) / (state.step - step) * (state.steps - state.step))} left"
 
 
 def duration(seconds: float) -> str:

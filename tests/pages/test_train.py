@@ -57,9 +57,9 @@ def test_the_first_form_is_the_default_spec(opened):
     assert shown_spec(app) == presets()["digits"]
     assert not app.button(key="start").disabled
     assert [(m.label, m.value) for m in app.metric] == [
-        ("train", "724 samples"),
-        ("validation", "177 samples"),
-        ("test", "896 samples"),
+        ("train samples", "724"),
+        ("validation samples", "177"),
+        ("test samples", "896"),
     ]
 
 
