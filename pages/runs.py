@@ -11,10 +11,9 @@ import streamlit as st
 from dmlcore import durable, jobs
 from dmlcore.runs import Run, RunError, RunState, RunStore
 from pages._ui import live, results
-from pages._ui.live import literal
+from pages._ui.live import MOST_LISTED, literal
 
 LIVE, IDLE = 1.0, 5.0  # seconds between two looks
-MOST_LISTED = 200
 
 
 def board(was_busy: bool) -> None:

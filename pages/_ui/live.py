@@ -19,7 +19,8 @@ from dmlcore.data import DataError, describe
 from dmlcore.runs import Row, Run, RunError, RunState, RunStore
 
 PACE = 60  # last looks at a run from which its speed is told
-KEPT = 64  # runs whose curves stay in memory
+MOST_LISTED = 200  # runs in the table
+KEPT = 256  # runs whose curves stay in memory: more than are listed, or each look would read all of them anew
 MOST_CHOSEN = 8  # runs shown together, one colour each
 
 # Word, icon and colour of each status: never colour alone.

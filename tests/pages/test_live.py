@@ -77,6 +77,10 @@ def test_a_step_that_comes_again_replaces_itself_and_what_followed():
     assert (steps.tolist(), values.tolist()) == ([1, 2], [1.0, 20.0])
 
 
+def test_all_listed_runs_stay_in_memory():
+    assert live.KEPT > live.MOST_LISTED
+
+
 def test_no_more_runs_stay_in_memory_than_agreed(tmp_path, monkeypatch):
     monkeypatch.setattr(live, "KEPT", 3)
     reader, store = live.Reader(), RunStore(tmp_path)
