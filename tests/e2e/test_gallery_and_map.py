@@ -1,0 +1,82 @@
+"""Gallery and map under a real mouse and keyboard, on a real run."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dmlcore import evaluation
+from dmlcore.runs import Run
+from tests.e2e.harness import Server
+from tests.pages.conftest import make_run
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def shown(server: Server) -> Run:
+    run = make_run(server.runs)
+    evaluation.project(run)
+    return run
+
+
+def test_a_click_makes_a_neighbour_the_query_and_back_returns(page, server, shown):
+    page.goto(f"{server.url}/gallery?run={shown.id}")
+    pictures = page.locator(".neighbours .found a")
+    pictures.first.wait_for()
+    page.evaluate("window.same_page = true")
+    chosen = pictures.nth(2).get_attribute("data-index")
+    pictures.nth(2).click()
+    page.wait_for_url(re.compile(f"query={chosen}"))
+    page.get_by_role("button", name="All queries").wait_for()
+    assert page.locator(".neighbours .query a").get_attribute("data-index") == chosen
+    assert page.evaluate("window.same_page"), "the app was not loaded again"
+    page.go_back()
+    page.locator(".neighbours .row").nth(7).wait_for()
+    loaded = page.locator(".neighbours img").first.evaluate("(x) => x.decode().then(() => x.naturalWidth)")
+    assert loaded == 128
+    frame = page.locator(".neighbours .wrong .frame").first.evaluate(
+        "(x) => [getComputedStyle(x).borderStyle, getComputedStyle(x).borderColor]"
+    )
+    assert frame == ["dashed", "rgb(213, 94, 0)"]
+
+
+def test_the_point_under_the_mouse_shows_its_picture_and_opens_its_neighbours(page, server, shown):
+    page.goto(f"{server.url}/maps?run={shown.id}")
+    canvas = page.locator("canvas.map")
+    canvas.wait_for()
+    canvas.focus()
+    page.keyboard.press("ArrowRight")
+    page.locator(".card img").wait_for()
+    first = canvas.get_attribute("data-hovered")
+    page.keyboard.press("ArrowUp")
+    page.wait_for_function("([x, old]) => x.dataset.hovered !== old", arg=[canvas.element_handle(), first])
+    hovered = canvas.get_attribute("data-hovered")
+    page.locator(f'.card img[src$="/{shown.id}/{hovered}"]').wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(f"gallery.*query={hovered}"))
+    page.get_by_role("link", name="On the map").click()
+    page.wait_for_url(re.compile(f"maps.*point={hovered}"))
+
+    canvas.wait_for()
+    box = canvas.bounding_box()
+    for share in range(20, 80, 2):  # along the middle until a point is near
+        page.mouse.move(box["x"] + box["width"] * share / 100, box["y"] + box["height"] / 2)
+        if canvas.get_attribute("data-hovered"):
+            break
+    page.locator(".card img").wait_for()
+    under = canvas.get_attribute("data-hovered")
+    page.mouse.down()
+    page.mouse.up()
+    page.wait_for_url(re.compile(f"gallery.*query={under}"))
+
+
+def test_a_class_of_the_legend_stands_out(page, server, shown):
+    page.goto(f"{server.url}/maps?run={shown.id}")
+    page.get_by_role("button", name=re.compile("^3 ")).click()
+    page.locator('.legend button[aria-pressed="true"]').wait_for()
+    assert page.locator(".legend button.faint").count() == 9
+    page.locator('[data-testid="stMultiSelect"]').get_by_text("3", exact=True).wait_for()
+    page.locator('.legend button[aria-pressed="true"]').click()
+    page.locator(".legend button.faint").first.wait_for(state="detached")

@@ -1,0 +1,50 @@
+"""A small real run that the pages can show, trained once."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from dmlcore import evaluation
+from dmlcore.runs import Run, RunStore
+from dmlcore.spec import RunSpec
+from dmlcore.train import train
+
+SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=8"]
+
+
+def make_run(root: Path, *overrides: str) -> Run:
+    """Train a spec of a few steps in this process."""
+    threads, exact = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    run = RunStore(root).create(RunSpec().with_overrides([*SHORT, *overrides]))
+    with run.lock():
+        state = train(run)
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(exact)
+    assert state.state == "done", state.message
+    return run
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs folder with one done digits run, evaluated and projected; tests work on copies."""
+    root = tmp_path_factory.mktemp("trained")
+    evaluation.project(make_run(root))
+    return root
+
+
+@pytest.fixture
+def runs(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the trained run in a store of its own, which is $DML_RUNS."""
+    root = tmp_path / "runs"
+    shutil.copytree(trained, root)
+    monkeypatch.setenv("DML_RUNS", str(root))
+    return root
+
+
+@pytest.fixture
+def run(runs: Path) -> Run:
+    return RunStore(runs).list()[0]

@@ -1,0 +1,239 @@
+"""The gallery shows the neighbours the metrics count, marks them rightly and survives every link."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from html import unescape
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dmlcore import data
+from dmlcore.runs import RunStore, scores
+from dmlcore.spec import RunSpec
+from pages._ui import grid
+from pages._ui.learned import learned, outdated
+from tests.e2e.harness import ROOT
+from tests.pages.conftest import make_run
+
+
+def opened(page: str = "gallery.py", **query: str) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=60).run()
+    app.switch_page(page)
+    for key, value in query.items():
+        app.query_params[key] = value
+    return app.run()
+
+
+def figures(app: AppTest) -> list[list[tuple[str, int, str, str]]]:
+    """(kind, index, alt, text) of each figure, by row."""
+    body = next(x.body for x in app.get("html") if 'class="neighbours"' in x.body)
+    found = []
+    for row in body.split('<div class="row">')[1:]:
+        parts = re.findall(r'<figure class="(\w+)"><a .*?data-index="(\d+)".*?alt="(.*?)".*?<figcaption>(.*?)</f', row)
+        found.append([(k, int(i), unescape(alt), re.sub("<.*?>", "|", text)) for k, i, alt, text in parts])
+    return found
+
+
+def plain_neighbours(run, row: int) -> np.ndarray:
+    """Rows of all others by distance, by the definition."""
+    embeddings = np.load(run.embeddings())["embeddings"].astype(float)
+    distance = np.linalg.norm(embeddings - embeddings[row], axis=1)
+    order = np.lexsort((np.arange(len(distance)), distance))
+    return order[order != row], distance
+
+
+def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_RUNS", str(tmp_path / "none"))
+    app = opened()
+    assert not app.exception
+    assert "no runs yet" in app.info[0].value
+    assert app.get("page_link")[0].proto.page == "train"
+
+
+def test_each_row_is_a_query_with_its_nearest_neighbours(run):
+    app = opened(order="by index", k="5")
+    assert not app.exception
+    arrays = np.load(run.embeddings())
+    digits = data.load("digits")
+    rows = figures(app)
+    assert len(rows) == 8
+    for row, (query, *found) in enumerate(rows):
+        order, distance = plain_neighbours(run, row)
+        assert query[:2] == ("query", arrays["indices"][row])
+        assert [i for _, i, *_ in found] == arrays["indices"][order[:5]].tolist()
+        for (kind, index, alt, text), other in zip(found, order, strict=False):
+            right = digits.labels[index] == digits.labels[query[1]]
+            assert kind == ("right" if right else "wrong")
+            assert f"class {digits.class_names[digits.labels[index]]}, {kind}" in alt
+            assert f"{distance[other]:.3f}" in text
+
+
+def test_the_summary_is_the_score_of_the_run(run):
+    app = opened()
+    row = scores(run.metrics()[0])["trained"]
+    summary = next(x.value for x in app.markdown if "MAP@R" in x.value and "failures" in x.value)
+    assert f"MAP@R {100 * row['map_at_r']:.1f} %" in summary
+    assert f"R@1 {100 * row['recall_at']['1']:.1f} %" in summary
+    assert f"{round((1 - row['recall_at']['1']) * row['queries'])} failures" in summary
+
+
+def test_worst_first_then_filters(run):
+    app = opened()
+    found = learned(run.embeddings())
+    precision = found.average_precision[[found.row(str(row[0][1])) for row in figures(app)]]
+    assert (np.diff(precision) >= 0).all()
+    assert precision[0] == np.nanmin(found.average_precision)
+    app.toggle(key="failures").set_value(True)
+    app.selectbox(key="class").set_value(8).run()
+    labels = data.load("digits").labels
+    rows = figures(app)
+    assert rows
+    assert all(labels[query[1]] == 8 and first[0] == "wrong" for query, first, *_ in rows)
+    expected = int((found.failures & (found.labels == 8)).sum())
+    assert any(x.value.startswith(f"{expected} queries") for x in app.caption)
+
+
+def test_a_failure_is_wrong_at_once_although_it_could_be_right(run):
+    found = learned(run.embeddings())
+    assert 0 < found.failures.sum() < len(found.labels)
+    for row in np.flatnonzero(found.failures)[:20]:
+        assert found.labels[plain_neighbours(run, row)[0][0]] != found.labels[row]
+
+
+def test_a_query_of_the_link_is_shown_alone_with_more_neighbours(run):
+    index = int(np.load(run.embeddings())["indices"][3])
+    app = opened(run=run.id, query=str(index))
+    (row,) = figures(app)
+    assert row[0][1] == index
+    assert len(row) == 25
+    app.button(key="all_queries").click().run()
+    assert len(figures(app)) == 8
+    assert "query" not in app.query_params
+
+
+BAD = ["nan", "../../etc/passwd", "-1", "99999999", "9" * 5000, "٣", "x" * 10_000, "<script>", ""]
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_senseless_link_gets_a_plain_message(run, bad):
+    app = opened(run=bad, query=bad, order=bad, k=bad, failures=bad)
+    assert not app.exception
+    assert len(app.warning) == 2
+    assert "<script>" not in "".join(x.value for x in app.warning)
+    assert len(figures(app)) == 8
+
+
+def test_a_training_index_is_no_query(run):
+    app = opened(query=str(data.load("digits").parts["train"][0]))
+    assert "not in the test part" in app.warning[0].value
+
+
+def test_a_run_without_embeddings_is_evaluated_by_a_job(run):
+    run.embeddings().unlink()
+    app = opened(run=run.id)
+    assert not app.get("html")
+    app.button(key="evaluate").click().run()
+    assert not app.exception
+    deadline = time.monotonic() + 60
+    while not run.embeddings() or run.alive():
+        assert time.monotonic() < deadline, run.log_tail()
+        time.sleep(0.2)
+    app.run()
+    assert len(figures(app)) == 8
+
+
+def test_a_job_that_fails_shows_the_log(run):
+    run.embeddings().unlink()
+    for name in ("last.ckpt", "prev.ckpt"):
+        (run.path / name).write_bytes(b"damaged")
+    app = opened(run=run.id)
+    app.button(key="evaluate").click().run()
+    deadline = time.monotonic() + 60
+    while not app.error:
+        assert time.monotonic() < deadline, run.log_tail()
+        time.sleep(0.5)
+        app.run()
+    assert "ended without a result" in app.error[0].value
+    assert "last.ckpt" in app.code[0].value
+
+
+def test_a_run_that_never_began_offers_no_job(runs):
+    run = RunStore(runs).create(RunSpec())
+    with run.lock():
+        run.update(state="cancelled")
+    app = opened(run=run.id)
+    assert "before its first checkpoint" in app.info[0].value
+    assert not app.button
+
+
+def test_a_training_run_is_waited_for(runs):
+    run = RunStore(runs).create(RunSpec())
+    app = opened(run=run.id)
+    assert not app.exception
+    assert not app.button
+    assert "training: step 0 of 400" in app.get("progress")[0].proto.text
+
+
+def test_damaged_embeddings_are_named(run):
+    run.embeddings().write_bytes(b"PK\x03\x04 cut")
+    app = opened(run=run.id)
+    assert not app.exception
+    assert "cannot be read" in app.error[0].value
+    assert app.button(key="evaluate")
+
+
+def test_embeddings_are_outdated_once_training_went_on(run):
+    source = run.embeddings()
+    assert not outdated(run, source)
+    with open(run.path / "metrics.jsonl", "a") as file:
+        file.write(json.dumps({"kind": "step", "step": 9, "loss": 0.1}) + "\n")
+    assert outdated(run, source)
+    app = opened(run=run.id)
+    assert app.button(key="evaluate")
+    assert len(figures(app)) == 8
+
+
+def test_names_are_shown_literally(run):
+    nasty = '<img src=x onerror=alert(1)> "quote" \u202e **bold** $x$'
+    html = grid.html(
+        [(grid.Tile(1, nasty), [grid.Neighbour(2, nasty, ("<b>",), True)])], '/x"', lambda i: f"?q={i}&r=1"
+    )
+    assert "<img src=x" not in html
+    assert "<b>" not in html
+    assert 'src="/x&quot;2"' in html
+    assert html.count("<bdi") == 2
+
+
+def test_a_run_on_vectors_says_what_its_tiles_are(runs):
+    run = make_run(runs, "data.name=toy", "batch.classes=4")
+    app = opened(run=run.id)
+    assert not app.exception
+    assert any("3 input values" in x.value for x in app.caption)
+    assert "Gaussian" in figures(app)[0][0][2]
+
+
+def test_data_that_is_gone_leaves_the_neighbours(run):
+    spec = json.loads((run.path / "spec.json").read_text())
+    spec["data"] |= {"name": "cub", "root": str(run.path)}
+    (run.path / "spec.json").write_text(json.dumps(spec))
+    app = opened(run=run.id)
+    assert not app.exception
+    assert "No pictures" in app.warning[0].value
+    assert "class 8" in str(figures(app))
+
+
+def test_the_session_keeps_its_run_when_the_page_changes(runs):
+    older = RunStore(runs).list()[0]
+    newer = make_run(runs, "seed=1")
+    app = opened()
+    assert app.selectbox(key="picked_run").value == newer.id
+    app.selectbox(key="picked_run").set_value(older.id).run()
+    assert app.query_params["run"] in (older.id, [older.id])
+    app.switch_page("maps.py")
+    app.query_params.clear()
+    app.run()
+    assert app.selectbox(key="picked_run").value == older.id
