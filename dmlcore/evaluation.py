@@ -83,8 +83,11 @@ def write_embeddings(run: Run, digest: str, embeddings: NDArray[np.float32], dat
 
 
 def project(run: Run) -> Path:
-    """Write the t-SNE (array points, (n, 2)) of the newest embeddings beside them; raises RunError without any."""
-    from dmlcore.projection import tsne  # scikit-learn is slow to import, and training does not need it
+    """Write the t-SNE of the newest embeddings beside them: points (n, 2) and perplexity; RunError without any."""
+    from dmlcore.projection import (
+        fitting_perplexity,
+        tsne,
+    )  # scikit-learn is slow to import, and training does not need it
 
     source = run.embeddings()
     if source is None:
@@ -92,7 +95,8 @@ def project(run: Run) -> Path:
     with np.load(source, allow_pickle=False) as arrays:
         points = tsne(arrays["embeddings"], seed=run.spec.seed)
     path = source.with_suffix(".tsne.npz")
-    durable.replace(path, lambda file: np.savez(file, allow_pickle=False, points=points))
+    perplexity = fitting_perplexity(len(points))
+    durable.replace(path, lambda file: np.savez(file, allow_pickle=False, points=points, perplexity=perplexity))
     return path
 
 

@@ -14,6 +14,11 @@ FEWEST = 5  # points that a t-SNE map needs
 SHORTEST = 250  # iterations: scikit-learn's first phase alone
 
 
+def fitting_perplexity(points: int, perplexity: float = 30) -> float:
+    """The perplexity that `tsne` takes for so many points: at most (points - 1) / 3."""
+    return min(perplexity, (points - 1) / 3)
+
+
 def tsne(
     embeddings: ArrayLike | torch.Tensor, *, perplexity: float = 30, iterations: int = 1000, seed: int = 0
 ) -> Plane:
@@ -34,7 +39,7 @@ def tsne(
         raise ValueError(f"iterations must be at least {SHORTEST}, got {iterations}")
     start = _principal(points, seed)
     model = TSNE(
-        perplexity=min(perplexity, (len(points) - 1) / 3),
+        perplexity=fitting_perplexity(len(points), perplexity),
         max_iter=iterations,
         init=start / start[:, 0].std() * 1e-4,  # the size that scikit-learn gives its own PCA start
         learning_rate="auto",

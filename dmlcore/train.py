@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dmlcore import checkpoint, durable, evaluation
-from dmlcore.bench import Bench, TrainingError, augment, build, device_name, load_data, prepare_device, seed_of
 from dmlcore.checkpoint import Checkpoint, CheckpointError
 from dmlcore.data import DataError, Dataset
 from dmlcore.models import ModelError
 from dmlcore.runs import MetricsWriter, Run, RunError, RunState, scores
 from dmlcore.sampling import BalancedSampler
 from dmlcore.spec import RunSpec
+from dmlcore.workbench import TrainingError, Workbench, augment, build, device_name, load_data, prepare_device, seed_of
 
 STATE_EVERY = 0.25  # seconds between two updates of state.json
 log = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ def _train(run: Run, dataset: Dataset | None, report: _Reporter, stop: Callable[
         report(progress.step, "testing")
         after = _test(run, bench, progress, metrics)
         metrics.sync()
-        message = f"test MAP@R {_percent(scores(run.metrics()[0])['untrained']['map_at_r'])} -> {_percent(after)}"
+        message = f"test MAP@R {_percent(scores(run.metrics()[0])['untrained']['map_at_r'])} → {_percent(after)}"
         log.info("done: %s", message)
         return report(progress.step, message, state="done")
 
@@ -156,7 +156,7 @@ def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
         return _test(run, bench, progress, metrics)
 
 
-def _test_untrained(bench: Bench, metrics: MetricsWriter) -> Progress:
+def _test_untrained(bench: Workbench, metrics: MetricsWriter) -> Progress:
     """Score raw inputs and untrained network on the test part, and validate."""
     ks = bench.spec.ks
     raw = evaluation.raw_inputs(bench.data, "test")
@@ -166,7 +166,7 @@ def _test_untrained(bench: Bench, metrics: MetricsWriter) -> Progress:
     return _validate(bench, Progress(), metrics)
 
 
-def _validate(bench: Bench, progress: Progress, metrics: MetricsWriter) -> Progress:
+def _validate(bench: Workbench, progress: Progress, metrics: MetricsWriter) -> Progress:
     """Score the validation part, if there is one, and keep the weights if they are the best so far."""
     if not len(bench.data.parts["validation"]):
         return progress
@@ -183,7 +183,7 @@ def _validate(bench: Bench, progress: Progress, metrics: MetricsWriter) -> Progr
     return replace(progress, best_score=found.map_at_r, best_step=progress.step, stale=0)
 
 
-def _test(run: Run, bench: Bench, progress: Progress, metrics: MetricsWriter) -> float | None:
+def _test(run: Run, bench: Workbench, progress: Progress, metrics: MetricsWriter) -> float | None:
     """Score the test part with the best weights, write its embeddings; return MAP@R."""
     if bench.best:
         bench.model.load_state_dict(bench.best)
@@ -198,7 +198,7 @@ def _test(run: Run, bench: Bench, progress: Progress, metrics: MetricsWriter) ->
     return found.map_at_r
 
 
-def _save(run: Run, bench: Bench, progress: Progress, metrics: MetricsWriter) -> None:
+def _save(run: Run, bench: Workbench, progress: Progress, metrics: MetricsWriter) -> None:
     facts = asdict(progress) | {"metrics_offset": metrics.sync(), "threads": torch.get_num_threads()}
     facts |= {"torch": str(torch.__version__), "spec": run.spec.to_json(), "spec_digest": run.spec.digest()}
     checkpoint.save(run.path, bench.tensors(), facts)
@@ -219,7 +219,7 @@ def _load(run: Run) -> Checkpoint | None:
     return saved
 
 
-def _restore(bench: Bench, saved: Checkpoint) -> Progress:
+def _restore(bench: Workbench, saved: Checkpoint) -> Progress:
     bench.restore(saved.tensors)
     return Progress(**{field.name: saved.facts[field.name] for field in fields(Progress)})
 
@@ -231,7 +231,7 @@ def _threads(saved: Checkpoint | None, spec: RunSpec) -> int:
     return 1 if spec.model.name == "mlp" else torch.get_num_threads()
 
 
-def _sampler(bench: Bench) -> BalancedSampler:
+def _sampler(bench: Workbench) -> BalancedSampler:
     batch, labels = bench.spec.batch, bench.data.labels[bench.data.parts["train"]]
     try:
         return BalancedSampler(labels, batch.classes, batch.samples, seed=bench.spec.seed)
@@ -243,7 +243,7 @@ def _exhausted(spec: RunSpec, progress: Progress) -> bool:
     return 0 < spec.schedule.patience <= progress.stale
 
 
-def _loss(bench: Bench, embeddings: Tensor, labels: Tensor, step: int, indices: NDArray[np.int64]) -> Tensor:
+def _loss(bench: Workbench, embeddings: Tensor, labels: Tensor, step: int, indices: NDArray[np.int64]) -> Tensor:
     try:
         loss: Tensor = bench.loss(embeddings, labels)
     except ValueError as error:  # the loss refuses embeddings that are not finite or whose squares overflow

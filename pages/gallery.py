@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dmlcore.runs import Run, RunStore
 from pages._ui import grid, job, run_picker, thumbnails
-from pages._ui.learned import Learned, Order, Unreadable, learned, naming, outdated, percent
+from pages._ui.learned import Learned, Order, Unreadable, learned, naming, outdated
+from pages._ui.live import percent
 
 ROWS = 8  # queries on a page
 CLICK = "gallery_click"

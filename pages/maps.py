@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
 import streamlit as st
@@ -11,9 +10,11 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore.figures.maps import class_map
 from dmlcore.runs import Run, RunStore
 from pages._ui import job, map_canvas, run_picker, thumbnails
-from pages._ui.learned import Learned, Unreadable, learned, naming, outdated, percent, points
+from pages._ui.learned import Learned, Unreadable, learned, naming, outdated, plane
+from pages._ui.live import percent
 
 CANVAS = "class_map"
+AT_ONCE = 4 << 20  # bytes of embeddings (some 7,000 of 128 dimensions) whose map is computed unasked
 
 
 def page() -> None:
@@ -26,7 +27,7 @@ def page() -> None:
     run = run_picker.pick(RunStore(), into=boxes, width=470)
     if run is None:
         return
-    source, plane = run.embeddings(), run.projection()
+    source, file = run.embeddings(), run.projection()
     if source is None:
         st.markdown("This run has not been evaluated yet: its map needs the embeddings of the test part.")
         job.offer(run, "evaluate")
@@ -34,25 +35,26 @@ def page() -> None:
     if outdated(run, source):
         st.caption("The run was trained on since its last evaluation.")
         job.offer(run, "evaluate")
-    elif plane is None:
+    elif file is None:
         st.markdown(
             "These embeddings have no map yet: t-SNE takes seconds for hundreds of samples, minutes for "
             "tens of thousands."
         )
-        job.offer(run, "project")
-    if plane is None:
+        job.offer(run, "project", at_once=source.stat().st_size < AT_ONCE)
+    if file is None:
         return
     try:
-        draw(run, learned(source), plane, boxes)
+        draw(run, learned(source), file, boxes)
     except (Unreadable, ValueError) as error:
         st.error(str(error), icon=":material/broken_image:")
         job.offer(run, "project")
 
 
-def draw(run: Run, found: Learned, plane: Path, boxes: DeltaGenerator) -> None:
+def draw(run: Run, found: Learned, file: Path, boxes: DeltaGenerator) -> None:
     """Filter (beside the run), canvas and caption."""
     name = naming(run)
-    figure = class_map(points(plane), found.labels, found.indices, name)
+    points, perplexity = plane(file)
+    figure = class_map(points, found.labels, found.indices, name)
     present = [c["label"] for c in figure["classes"]]
     highlight = boxes.multiselect(
         "Classes that stand out",
@@ -78,7 +80,7 @@ def draw(run: Run, found: Learned, plane: Path, boxes: DeltaGenerator) -> None:
     if clicked is not None:
         st.switch_page("gallery.py", query_params={"run": run.id, "query": str(clicked)})
     st.caption(
-        f"t-SNE (perplexity {_perplexity(len(found.labels)):g}, seed {run.spec.seed}) of {len(found.labels):,} test "
+        f"t-SNE (perplexity {perplexity:g}, seed {run.spec.seed}) of {len(found.labels):,} test "
         f"embeddings of {len(present):,} classes. Test MAP@R {percent(found.map_at_r)}, measured on the embeddings "
         "themselves, not on this plane. t-SNE keeps neighbours together; how far apart groups lie, how large and how "
         "dense they are means nothing. A name stands at the most central sample of its class. Zoom with + and −, or "
@@ -94,14 +96,6 @@ def _toggle(key: str) -> None:
     label, chosen = st.session_state[CANVAS]["toggle"], st.session_state.get(key, [])
     if label is not None:
         st.session_state[key] = [c for c in chosen if c != label] if label in chosen else [*chosen, label]
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def _perplexity(samples: int) -> float:
-    """What the projection takes for so many samples."""
-    from dmlcore.projection import tsne  # scikit-learn takes a second to import, after the map is on its way
-
-    return min(float(inspect.signature(tsne).parameters["perplexity"].default), (samples - 1) / 3)
 
 
 page()

@@ -10,7 +10,7 @@ import streamlit as st
 
 from dmlcore import durable, jobs
 from dmlcore.runs import Run, RunError, RunState, RunStore
-from pages._ui import live, results
+from pages._ui import live, results, run_picker
 from pages._ui.live import MOST_LISTED, literal
 
 LIVE, IDLE = 1.0, 5.0  # seconds between two looks
@@ -41,6 +41,8 @@ def _board(was_busy: bool) -> None:
         st.caption(f"The newest {MOST_LISTED} of {len(runs)} runs.")
     if not shown:
         st.caption("Nothing is selected: below is the newest run.")
+    if len(shown) == 1:
+        run_picker.remember(shown[0])
     for run in shown or runs[:1]:
         _card(run, alone=len(shown) < 2)
     results.show(shown or runs[:1])

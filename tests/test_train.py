@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dmlcore import checkpoint, train
-from dmlcore.bench import load_data
 from dmlcore.data import Dataset
 from dmlcore.runs import Run, RunStore, scores, series
 from dmlcore.spec import RunSpec
+from dmlcore.workbench import load_data
 
 SPECS = sorted((Path(__file__).parents[1] / "assets" / "specs").glob("*.toml"))
 BASE = RunSpec().with_overrides(

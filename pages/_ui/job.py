@@ -19,8 +19,12 @@ _LABEL: dict[Task, str] = {"evaluate": "Evaluate the checkpoint", "project": "Co
 _DOING: dict[Task, str] = {"evaluate": "Embedding the test part", "project": "Computing the t-SNE map"}
 
 
-def offer(run: Run, task: Task) -> None:
-    """Say what is being waited for, or give the button that starts it."""
+def offer(run: Run, task: Task, *, at_once: bool = False) -> None:
+    """Say what is being waited for, or give the button that starts it; `at_once` presses it the first time."""
+    tried = st.session_state.setdefault("jobs begun unasked", set())
+    if at_once and not _busy(run) and (key := _key(run, task)) not in tried:
+        tried.add(key)
+        _begin(run, task)
     asked = st.session_state.get(_key(run, task))
     if _busy(run) or (asked and _starting(asked)):
         _wait(run.path, task, _products(run))

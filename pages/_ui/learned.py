@@ -84,10 +84,10 @@ def learned(path: Path) -> Learned:
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)
-def points(path: Path) -> NDArray[np.float32]:
-    """The map (n, 2) of a projection file; raises Unreadable."""
-    (plane,) = _arrays(path, "points")
-    return plane
+def plane(path: Path) -> tuple[NDArray[np.float32], float]:
+    """The map (n, 2) of a projection file, and the perplexity it was made with; raises Unreadable."""
+    points, perplexity = _arrays(path, "points", "perplexity")
+    return points, float(perplexity)
 
 
 def outdated(run: Run, source: Path) -> bool:
@@ -123,11 +123,6 @@ def naming(run: Run) -> Callable[[int], str]:
         )
         st.text(str(error))
     return lambda label: names[label] if label < len(names) else f"class {label}"
-
-
-def percent(value: float | None) -> str:
-    """A score in 0..1 as shown; a dash where there is none."""
-    return "–" if value is None or np.isnan(value) else f"{100 * value:.1f} %"
 
 
 def _arrays(path: Path, *names: str) -> list[NDArray[Any]]:

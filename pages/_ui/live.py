@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from array import array
 from bisect import bisect_left
@@ -156,7 +157,8 @@ def duration(seconds: float) -> str:
 
 
 def percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f} %"
+    """A score in 0..1 as shown; a dash where there is none."""
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f} %"
 
 
 def literal(text: str, element: str = "span") -> None:

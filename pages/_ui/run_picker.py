@@ -6,6 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.runs import RUN_ID, Run, RunError, RunStore
+from pages._ui import live
 
 KEY = "picked_run"
 _LAST = "last_run"  # of this session: changing the page in the navigation drops ?run=
@@ -30,8 +31,13 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
     if wanted is not None and wanted not in runs:
         named = f"`{wanted}`" if RUN_ID.fullmatch(wanted) else "in the link"
         st.warning(f"The run {named} is not in this store; another one is shown.", icon=":material/link_off:")
-    st.session_state[_LAST] = chosen
+    remember(runs[chosen])
     return runs[chosen]
+
+
+def remember(run: Run) -> None:
+    """What the pages show next when they are opened without ?run=."""
+    st.session_state[_LAST] = run.id
 
 
 def _write() -> None:
@@ -48,8 +54,7 @@ def _default(runs: dict[str, Run]) -> str:
 def _label(run: Run) -> str:
     """Plain text; the box shows it literally."""
     try:
-        spec, status, message = run.spec, run.status(), run.state().message
+        status = run.status()
+        return f"{live.label(run)} · {run.state().message if status == 'done' else status}"
     except RunError:  # deleted this very moment
         return run.id
-    outcome = message if status == "done" else status
-    return f"{spec.name or spec.data.name} · {spec.loss.name} · {outcome} · {run.id}"

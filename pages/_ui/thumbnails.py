@@ -17,10 +17,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from dmlcore.bench import load_data
 from dmlcore.data import DataError, Dataset
 from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import RunSpec
+from dmlcore.workbench import load_data
 
 SIDE = 128  # pixels, longest side
 _INDEX = re.compile(r"[0-9]{1,9}")

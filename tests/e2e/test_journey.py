@@ -24,7 +24,7 @@ def lab(tmp_path: Path):
 
 
 def settled(page, text) -> None:
-    page.get_by_text(text).first.wait_for(timeout=60_000)
+    page.get_by_text(text).locator("visible=true").first.wait_for(timeout=60_000)
 
 
 def test_from_a_force_field_to_a_trained_gallery(browser, lab, screenshots):
@@ -63,8 +63,8 @@ def test_from_a_force_field_to_a_trained_gallery(browser, lab, screenshots):
     before = run.state().step
     lab.start()
     page.reload()
-    settled(page, run_id[-4:])
-    settled(page, re.compile("MAP@R .* → |MAP@R .* -> "))
+    page.get_by_role("heading", name=re.compile(run_id[-4:])).wait_for()
+    settled(page, re.compile("MAP@R .* → "))
     assert run.state().state == "done"
     assert run.state().step == 3000 > before
 
@@ -84,7 +84,6 @@ def test_from_a_force_field_to_a_trained_gallery(browser, lab, screenshots):
 
     # The map, with a picture under the pointer.
     page.goto(f"{lab.url}/maps?run={run_id}")
-    page.get_by_role("button", name="Compute the map").click()
     canvas = page.locator("canvas.map")
     canvas.wait_for(timeout=60_000)
     settled(page, "of 896 test embeddings of 10 classes")

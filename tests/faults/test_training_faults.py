@@ -23,11 +23,11 @@ import pytest
 import torch
 
 from dmlcore import durable, jobs, train
-from dmlcore.bench import load_data
 from dmlcore.data import Dataset
 from dmlcore.runs import Run, RunStore
 from dmlcore.sampling import BalancedSampler
 from dmlcore.spec import RunSpec
+from dmlcore.workbench import load_data
 
 REPOSITORY = Path(__file__).parents[2]
 SPEC = RunSpec().with_overrides(
@@ -263,7 +263,7 @@ def test_row_3_gradient_that_is_not_finite_stops_before_the_optimiser(
         backward_passes += 1
         return gradient * torch.inf if backward_passes == 17 else gradient
 
-    def build(*arguments: Any) -> train.Bench:
+    def build(*arguments: Any) -> train.Workbench:
         bench = train_build(*arguments)
         next(bench.model.parameters()).register_hook(spoil)
         return bench

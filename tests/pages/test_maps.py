@@ -64,17 +64,31 @@ def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
     assert "no runs yet" in app.info[0].value
 
 
-def test_a_map_that_is_missing_is_made_by_a_job(run):
-    run.projection().unlink()
-    app = opened("maps.py")
-    app.button(key="project").click().run()
+def finished(run, app: AppTest) -> AppTest:
+    """The page once the job that it has started is done."""
     assert not app.exception
     deadline = time.monotonic() + 90
     while not run.projection() or run.alive():
         assert time.monotonic() < deadline, run.log_tail()
         time.sleep(0.2)
-    app.run()
-    assert canvas(app)["count"] == 896
+    return app.run()
+
+
+def test_a_small_map_that_is_missing_is_made_unasked(run):
+    run.projection().unlink()
+    assert canvas(finished(run, opened("maps.py")))["count"] == 896
+
+
+def test_a_large_map_is_made_on_request(run):
+    run.projection().unlink()
+    with np.load(run.embeddings()) as arrays:
+        wide = {k: np.repeat(v, 20, axis=1) if k == "embeddings" else v for k, v in arrays.items()}
+    np.savez(run.embeddings(), **wide)
+    app = opened("maps.py")
+    assert not run.alive()
+    assert run.projection() is None
+    app.button(key="project").click().run()
+    assert canvas(finished(run, app))["count"] == 896
 
 
 def test_newer_embeddings_need_a_newer_map(run):
@@ -86,13 +100,14 @@ def test_newer_embeddings_need_a_newer_map(run):
         file.write(json.dumps(row) + "\n")
     app = opened("maps.py")
     assert not app.exception
-    assert not app.get("bidi_component")
-    assert app.button(key="project")
+    assert not app.get("bidi_component"), "the old map is not shown for the new embeddings"
+    finished(run, app)
+    assert run.projection().name.startswith("0" * 64)
 
 
 @pytest.mark.parametrize("points", [np.zeros((3, 2)), np.full((896, 2), np.nan)])
 def test_a_map_that_does_not_fit_is_refused(run, points):
-    np.savez(run.projection(), points=points)
+    np.savez(run.projection(), points=points, perplexity=30.0)
     app = opened("maps.py")
     assert not app.exception
     assert app.error

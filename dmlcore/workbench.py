@@ -22,7 +22,7 @@ class TrainingError(RuntimeError):
 
 
 @dataclass
-class Bench:
+class Workbench:
     """Everything that changes during a training; `best` holds the weights with the best validation score."""
 
     spec: RunSpec
@@ -50,7 +50,7 @@ class Bench:
         self.best = checkpoint.part(tensors, "best")
 
 
-def build(spec: RunSpec, dataset: Dataset, device: torch.device) -> Bench:
+def build(spec: RunSpec, dataset: Dataset, device: torch.device) -> Workbench:
     """Network, loss and optimiser, initialised as a function of the seed; raises TrainingError or ModelError."""
     model = _model(spec, dataset).to(device)
     loss = _loss(spec).to(device)
@@ -63,7 +63,7 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device) -> Bench:
         lr=spec.optimiser.learning_rate,
         weight_decay=spec.optimiser.weight_decay,
     )
-    return Bench(spec, dataset, device, model, loss, optimiser, best={})
+    return Workbench(spec, dataset, device, model, loss, optimiser, best={})
 
 
 def load_data(spec: RunSpec) -> Dataset:
