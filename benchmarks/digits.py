@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import platform
 import statistics
+import sys
 import tempfile
 from pathlib import Path
 
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from dmlcore.runs import RunStore, scores
 from dmlcore.spec import RunSpec

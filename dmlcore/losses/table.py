@@ -141,13 +141,20 @@ class _TableSum(torch.autograd.Function):
             leaves = _Leaves(tables[1], tables[0], block)
             with torch.enable_grad():
                 raw = energy(Triplet(leaves.edge, leaves.square_norm, floor)) + window.margin
-            values = raw.detach()
-            valid = block.valid.expand_as(values)
-            clamped = values.clamp(0.0, window.m2).mul_(valid)
-            active = (values > 0).logical_and_(values < window.m2).logical_and_(valid)
-            total += (clamped if window.clamped else values.where(valid, 0.0)).sum(dtype=torch.float64)
-            tally += torch.stack([x.count_nonzero() for x in (valid, clamped, active)])
-            weight = (active if window.clamped else valid).to(values.dtype)
+            # raw is fresh memory that no backward reads, so it may be masked and clamped in place.
+            values = raw.detach().masked_fill_(~block.valid, -torch.inf)
+            active = values > 0
+            if window.m2 < torch.inf:
+                active &= values < window.m2
+            weight = (active if window.clamped else block.valid.expand_as(values)).to(values.dtype)
+            if not window.clamped:
+                total += values.where(block.valid, 0.0).sum()
+            clamped = values.clamp_(0.0, window.m2)
+            if window.clamped:
+                total += clamped.sum()
+            tally[0] += block.valid.count_nonzero() * (values.numel() // max(block.valid.numel(), 1))
+            tally[1] += clamped.count_nonzero()
+            tally[2] += active.count_nonzero()
             grads = torch.autograd.grad(raw, [leaf for *_, leaf in leaves.taken], weight)
             for (is_edge, index, _), grad in zip(leaves.taken, grads, strict=True):
                 if block.repeats or not is_edge:  # a negative serves several classes of one block
