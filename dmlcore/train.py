@@ -92,6 +92,7 @@ def _train(run: Run, dataset: Dataset | None, report: _Reporter, stop: Callable[
     with MetricsWriter(run, saved.facts["metrics_offset"] if saved else 0) as metrics:
         # Before the first step: what the inputs themselves and the untrained network score.
         if not saved:
+            report(0, "scoring raw inputs and the untrained network")
             progress = _test_untrained(bench, metrics)
             _save(run, bench, progress, metrics)
         saved_step = progress.step

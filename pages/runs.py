@@ -142,7 +142,7 @@ def _log(run: Run) -> None:
 def _progress(run: Run, status: str, state: RunState) -> None:
     where = f"step {state.step:,} of {state.steps:,}"
     done = min(1.0, state.step / max(1, state.steps))
-    on = f" on {state.device}" if state.device else ""
+    on = f" · {state.device}" if state.device else ""
     if status == "running":
         asked = "stopping after the current step" if run.cancel_requested() else state.message
         st.progress(done, text=f"{where} · {live.time_left(state, live.reader().history(run).pace)} · {asked}{on}")
