@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Slider:
         """Return `value` as a float; raise ValueError or TypeError naming the parameter `name` and its range."""
         if value is None and self.optional:
             return math.inf
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
+        if isinstance(value, bool) or not isinstance(value, Real):  # Real: numpy scalars too
             raise TypeError(f"{name} must be a number, got {value!r}")
         number = float(value)
         if math.isnan(number) or (math.isinf(number) and not (self.optional and number > 0)):

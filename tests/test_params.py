@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from dmlcore.params import Choice, Slider
@@ -35,6 +36,13 @@ def test_a_slider_wants_a_number(value):
 def test_a_slider_validates_itself(bad):
     with pytest.raises(ValueError, match="slider"):
         Slider(**({"low": 0.0, "high": 1.0, "symbol": "m", "help": "margin"} | bad))
+
+
+@pytest.mark.parametrize("value", [np.float32(0.5), np.float64(0.5), np.int64(1)])
+def test_numpy_numbers_are_numbers(value):
+    checked = Slider(0, 1, "m", "margin").check("m", value)
+    assert type(checked) is float
+    assert checked == value
 
 
 def test_a_choice_lists_its_options():

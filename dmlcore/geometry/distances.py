@@ -79,8 +79,11 @@ def power_potential(d: Tensor, q: float, floor: float = 0.0) -> Tensor:
     at max(d, floor), or -inf with floor = 0. Source: Karaman 2021, Eq. 3.17.
     """
     logarithmic = abs(q) < 1e-9
-    # The second bound keeps d^(q-1) finite in float32, so that a masked gradient stays 0 and not 0 * inf.
-    below = d <= max(floor if q < 1e-9 else 0.0, torch.finfo(d.dtype).eps / 10)
+    # Below `smallest`, q d^(q-1) may overflow: there a masked gradient would be 0 * inf and not 0.
+    info = torch.finfo(d.dtype)
+    smallest = max(info.eps / 10, (info.max / (16 + abs(q))) ** (1 / (q - 1)) if q < 0 else 0.0)
+    floor = max(floor, smallest) if floor else 0.0
+    below = d <= max(floor if q < 1e-9 else 0.0, smallest)
     inside = torch.where(below, 1.0, d)
     value = inside.log() if logarithmic else inside.pow(q) / q
     if q >= 1e-9:

@@ -29,8 +29,13 @@ def forces(loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor
     """Forces on anchor, positive, negative: minus the gradient of the clamped loss.
 
     Shapes (..., D) x3, broadcast together; each force has the shape of its own point (summed over the broadcast).
-    Outside 0 < raw < m2 all three are zero. Source: Karaman 2021, Sec. 3.1.
+    Outside 0 < raw < m2 all three are zero. Raises TypeError or ValueError naming the point that is no finite
+    floating-point tensor. Source: Karaman 2021, Sec. 3.1.
     """
+    for name, x in (("anchor", a), ("positive", p), ("negative", n)):
+        if not isinstance(x, Tensor) or not x.is_floating_point():
+            kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
+            raise TypeError(f"{name} must be a floating-point tensor, got {kind}")
     with torch.enable_grad():
         points = [x.detach().requires_grad_() for x in (a, p, n)]
         energy = loss.clamped(*points).sum()

@@ -25,11 +25,12 @@ class Margin:
     high: float
     name: str = "m"
     help: str = "margin, in the units of the energy: larger keeps more triplets active"
+    above: float = -math.inf
 
     @property
     def slider(self) -> Slider:
         """The margin as a slider."""
-        return Slider(self.low, self.high, self.name.replace("1", "_1"), self.help, step=0.005)
+        return Slider(self.low, self.high, self.name.replace("1", "_1"), self.help, step=0.005, above=self.above)
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,10 @@ class TripletFormula:
     defaults: Mapping[str, float | str]
     own: tuple[str, ...]  # names of the formula's own hyper-parameters
 
+    def __reduce__(self) -> tuple[Callable[[str], TripletFormula], tuple[str]]:
+        """Pickle by name: in its module the name of `core` means this object, not the bare function."""
+        return _entered, (self.name,)
+
     def __call__(self, anchor: Tensor, positive: Tensor, negative: Tensor, **hyper: float | str) -> Tensor:
         """Core energy without margin or clamp; hyper: the formula's own parameters."""
         unknown = set(hyper) - set(self.own)
@@ -88,6 +93,10 @@ class TripletFormula:
 
 
 CATALOGUE: dict[str, TripletFormula] = {}
+
+
+def _entered(name: str) -> TripletFormula:
+    return CATALOGUE[name]
 
 
 def triplet_loss(

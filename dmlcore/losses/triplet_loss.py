@@ -62,9 +62,9 @@ class TripletLoss(nn.Module):
         (anchors1, positives, anchors2, negatives) of a PML miner, joined on the anchor. A batch without a triplet
         gives 0 with zero gradients. Raises ValueError or TypeError naming the argument.
         """
+        if isinstance(embeddings, Tensor) and embeddings.dtype in (torch.float16, torch.bfloat16):
+            embeddings = embeddings.float()  # before the check: squares that overflow float16 do not matter here
         check_batch(embeddings, labels)
-        if embeddings.dtype in (torch.float16, torch.bfloat16):
-            embeddings = embeddings.float()
         triplets = None if indices_tuple is None else as_triplets(indices_tuple, labels)
         window = Window(self.margin, self.m2, clamped=self.reduction != "mean_raw")
         total, self.counts = batch_energy(embeddings, labels, self._energy, window, self._floor, triplets)
@@ -85,9 +85,13 @@ def check_batch(embeddings: Tensor, labels: Tensor) -> None:
     if embeddings.ndim != 2:
         raise ValueError(f"embeddings must have shape (B, D), got {tuple(embeddings.shape)}")
     if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.is_complex():
-        raise TypeError(f"labels must be an integer tensor, got {getattr(labels, 'dtype', type(labels).__name__)}")
+        raise TypeError(f"labels must be an integer tensor, got {_kind(labels)}")
     if labels.shape != embeddings.shape[:1]:
         raise ValueError(f"labels must have shape ({len(embeddings)},) like embeddings, got {tuple(labels.shape)}")
+
+
+def _kind(value: object) -> str:
+    return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
 
 
 def as_triplets(indices_tuple: tuple[Tensor, ...], labels: Tensor) -> Indices:

@@ -56,7 +56,7 @@ def facenet(t: Triplet) -> Tensor:
     latex=r"d_{ap}^2-d_{an}^2,\quad m_2=m",
     source="Schroff et al. 2015; Karaman 2021, Eq. 2.25",
     sentence="FaceNet clamped to the semi-hard negatives: farther than the positive, but within the margin.",
-    margin=Margin(0.2, 0.01, 2.0),
+    margin=Margin(0.2, 0.01, 2.0, above=0.0),  # it is also the upper end of the clamp window [0, m]
     clamp=Clamp(to="m"),
 )
 def facenet_mined(t: Triplet) -> Tensor:

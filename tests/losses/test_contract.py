@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 
 import pytest
 import torch
 
 from dmlcore import losses
-from dmlcore.geometry import scan
+from dmlcore.geometry import forces, scan
 from dmlcore.params import Choice, Slider
 
 REDUCTIONS = losses.REDUCTIONS
@@ -191,10 +192,14 @@ def test_bad_points_are_named(name):
             points[position] = bad
             with pytest.raises(ValueError, match=argument):
                 loss.raw(*points)
+            with pytest.raises(ValueError, match=argument):
+                forces(loss, *points)
         points = [good, good, good]
         points[position] = torch.zeros(3, 2, dtype=torch.int64)
         with pytest.raises(TypeError, match=argument):
             loss.core(*points)
+        with pytest.raises(TypeError, match=argument):
+            forces(loss, *points)
     with pytest.raises(ValueError, match="negative"):
         loss.clamped(good, good, torch.zeros(3, 4))
     with pytest.raises(ValueError, match="broadcast"):
@@ -243,6 +248,26 @@ def test_bad_hyper_parameters_are_named(name):
             losses.create(name, **{key: math.nan if isinstance(parameter, Slider) else "no such option"})
     with pytest.raises(TypeError, match="no_such_parameter"):
         losses.formula(name)(torch.zeros(2), torch.zeros(2), torch.zeros(2), no_such_parameter=1)
+
+
+@every_setting
+def test_a_loss_survives_pickling(name, hyper):
+    """As DataLoader workers, spawned processes and torch.save need it."""
+    embeddings, labels = batch()
+    loss = losses.create(name, **hyper)
+    again = pickle.loads(pickle.dumps(loss))
+    assert again.formula is loss.formula
+    assert torch.equal(again(embeddings, labels), loss(embeddings, labels))
+
+
+@every_loss
+def test_the_clamp_window_is_never_empty(name):
+    """m2 > 0 whatever the margin: else the clamp to [0, m2] would be negative."""
+    for key in ("m2", losses.formula(name).clamp.to):
+        if key in losses.formula(name).parameters:
+            for value in (0.0, -1.0):
+                with pytest.raises(ValueError, match=key):
+                    losses.create(name, **{key: value})
 
 
 @every_loss

@@ -78,6 +78,26 @@ def test_half_precision_embeddings_are_evaluated_in_float32():
     assert x.grad.dtype == torch.bfloat16
 
 
+def test_half_precision_embeddings_may_have_squares_beyond_its_range():
+    x = torch.full((4, 128), 20.0, dtype=torch.float16)  # |x|^2 = 51,200; float16 ends at 65,504
+    x[1::2] *= -10
+    labels = torch.tensor([0, 0, 1, 1])
+    loss = losses.create("ranking")
+    assert loss(x, labels).item() == pytest.approx(loss(x.double(), labels).item(), rel=1e-6)
+
+
+@pytest.mark.parametrize("r", [4.0, 6.0, 8.0, 20.0])
+@pytest.mark.parametrize("m2", [5.0, None])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_steep_pushes_stay_finite_at_tiny_distances(r, m2, dtype):
+    x = (1e-7 * torch.randn(12, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))).to(dtype)
+    x.requires_grad_()
+    value = losses.create("distance_sensitive", r=r, m2=m2)(x, torch.arange(12) // 4)
+    value.backward()
+    assert torch.isfinite(value)
+    assert torch.isfinite(x.grad).all()
+
+
 @pytest.mark.parametrize("r", [1.0, 2.0, 3.0])
 def test_an_open_clamp_freezes_the_push_below_the_floor(r):
     loss = losses.create("distance_sensitive", r=r, m2=None)
