@@ -26,7 +26,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dmlcore.geometry import Field, distance, forces, scan
 from dmlcore.geometry.boundary import level_lines
-from pages._ui.scene import POINTS, Scene, schema
+from pages._ui.scene import POINTS, Scene, finite, schema
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "field_canvas"
 MOST_BYTES = 4096  # of one request
@@ -38,7 +38,7 @@ RANKING_MARGIN = 0.1  # of the ranking discs drawn on request, as in Karaman 202
 
 def answer(request: dict[str, Any]) -> bytes:
     """The field of request["scene"], at most FINEST nodes a side; request["scale"] locks the colour scale."""
-    scene = Scene.of(request.get("scene") or {})
+    scene = Scene.of(request.get("scene"))
     n = int(_bounded(request.get("n"), 2 * ARROWS, FINEST, 101))
     x0, y0, half = scene.view
     step = 2 * half / n
@@ -130,9 +130,8 @@ def _keep(scale: Any, fitting: float, settle: bool) -> float:
 
 
 def _bounded(value: Any, low: float, high: float, default: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return default
-    return min(max(value, low), high)
+    number = finite(value) if isinstance(value, (int, float)) else None
+    return default if number is None else min(max(number, low), high)
 
 
 def _json_number(x: float) -> float | None:

@@ -38,9 +38,10 @@ class Scene:
     view: tuple[float, float, float] = (0.25, 0.1, 1.5)
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Scene:
+    def of(cls, data: Any) -> Scene:
         """A valid scene from untrusted data: what is missing or senseless falls back, numbers are brought in range."""
         default = cls()
+        data = data if isinstance(data, Mapping) else {}
         name = data.get("loss")
         name = name if isinstance(name, str) and name in losses.names() else default.loss
         raw_hyper = data.get("hyper")
@@ -94,7 +95,7 @@ class Scene:
 _FLAGS = ("region", "arrows", "discs")
 
 
-def _number(value: Any) -> float | None:
+def finite(value: Any) -> float | None:
     """A finite float of a number or a short text; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)) or len(str(value)) > 32:
         return None
@@ -114,7 +115,7 @@ def _hyper(name: str, given: Mapping[str, Any]) -> dict[str, float | str]:
             hyper[key] = _one_of(value, parameter.options, str(hyper[key]))
         elif parameter.optional and (value is None or value in ("inf", math.inf)):
             hyper[key] = math.inf
-        elif (number := _number(value)) is not None:
+        elif (number := finite(value)) is not None:
             # Papers use margins far outside the sliders (m = 40); exponents and ratios beyond them mean nothing.
             low, high = (-MARGINS, MARGINS) if key.startswith("m") else (parameter.low, parameter.high)
             number = min(max(number, low), high)
@@ -125,7 +126,7 @@ def _hyper(name: str, given: Mapping[str, Any]) -> dict[str, float | str]:
 def _point(value: Any, default: Point) -> Point:
     if not isinstance(value, (list, tuple)) or len(value) != 2:
         return default
-    x, y = (_number(v) for v in value)
+    x, y = (finite(v) for v in value)
     return default if x is None or y is None else (_within(x), _within(y))
 
 
@@ -136,7 +137,7 @@ def _within(x: float) -> float:
 def _view(value: Any, default: tuple[float, float, float]) -> tuple[float, float, float]:
     if not isinstance(value, (list, tuple)) or len(value) != 3:
         return default
-    x, y, half = (_number(v) for v in value)
+    x, y, half = (finite(v) for v in value)
     if x is None or y is None or half is None:
         return default
     return _within(x), _within(y), min(max(half, 0.05), 50.0)

@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from dmlcore import losses
 from dmlcore.geometry import forces
 from pages._ui import field_service
 from pages._ui.scene import POINTS, Scene
@@ -102,6 +103,23 @@ def test_an_answer_is_small():
 @pytest.mark.parametrize("n", [None, 1, 10**9, -5, "many", float("nan"), True])
 def test_grid_sizes_are_bounded(n):
     assert 2 * field_service.ARROWS <= decode(field_service.answer({"n": n}))["n"] <= field_service.FINEST
+
+
+@pytest.mark.parametrize("bad", [None, [], "x", 5, 10**400, -(10**400), {"n": 1}, True, 1e300])
+@pytest.mark.parametrize("key", ["id", "scene", "n", "scale", "reference", "settle"])
+def test_any_value_of_any_key_gets_an_answer(client, key, bad):
+    with client.websocket_connect("/api/field") as socket:
+        socket.send_text(json.dumps({key: bad}))
+        assert decode(socket.receive_bytes())["n"] >= 40
+
+
+@pytest.mark.parametrize("name", losses.names())
+@pytest.mark.parametrize("value", [-1e9, 0.0, 1e9, None])
+def test_extreme_hyper_parameters_get_a_field(name, value):
+    hyper = dict.fromkeys(losses.formula(name).parameters, value)
+    for shade in ("energy", "force"):
+        scene = {"loss": name, "hyper": hyper, "positive": [0, 0], "negative": [0, 100], "shade": shade}
+        assert decode(field_service.answer({"scene": scene, "n": 40}))["scale"] > 0
 
 
 def test_the_socket_answers_and_survives_bad_messages(client):
