@@ -96,7 +96,7 @@ class Run:
     def metrics(self, since: int = 0) -> tuple[list[Row], int]:
         """Complete rows of metrics.jsonl from byte `since` on, and the offset to ask for next.
 
-        A torn last line waits. After a resume the file may be shorter or cut elsewhere: then all rows come again, so
+        A torn last line waits; a damaged one costs only itself. After a resume the file may be shorter or cut elsewhere: then all rows come again, so
         key what you keep by (kind, step).
         """
         try:
@@ -110,7 +110,7 @@ class Run:
         except FileNotFoundError:
             return [], 0
         whole = text[: text.rfind(b"\n") + 1]
-        return [json.loads(line) for line in whole.splitlines()], since + len(whole)
+        return [row for line in whole.splitlines() if (row := _row(line))], since + len(whole)
 
     def log_tail(self, lines: int = 20) -> list[str]:
         """The last lines of log.txt."""
@@ -265,6 +265,14 @@ class RunStore:
                 found.append((0.0, run, str(error)))
         found.sort(key=lambda item: (item[0], item[1].id), reverse=True)
         return [(run, reason) for _, run, reason in found]
+
+
+def _row(line: bytes) -> Row | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
 
 
 def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:

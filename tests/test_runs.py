@@ -143,6 +143,15 @@ def test_a_torn_last_line_waits(run: Run) -> None:
     assert run.metrics(end) == ([], end)
 
 
+@pytest.mark.parametrize("damaged", [b"", b"\0\0\0", b'{"kind":"st', b"\xff\xfe", b"null", b"[1]", b"NaN,"])
+def test_a_damaged_line_costs_only_itself(run: Run, damaged: bytes) -> None:
+    good = b'{"kind":"step","step":1,"loss":0.5}\n'
+    (run.path / "metrics.jsonl").write_bytes(good + damaged + b"\n" + good)
+    rows, offset = run.metrics()
+    assert [row["step"] for row in rows] == [1, 1]
+    assert offset == 2 * len(good) + len(damaged) + 1
+
+
 @pytest.mark.parametrize("since", [3, 10_000])
 def test_an_offset_that_no_longer_fits_starts_over(run: Run, since: int) -> None:
     (run.path / "metrics.jsonl").write_text('{"kind":"step","step":1,"loss":0.5}\n')
