@@ -96,8 +96,8 @@ class Run:
     def metrics(self, since: int = 0) -> tuple[list[Row], int]:
         """Complete rows of metrics.jsonl from byte `since` on, and the offset to ask for next.
 
-        A torn last line waits; a damaged one costs only itself. After a resume the file may be shorter or cut elsewhere: then all rows come again, so
-        key what you keep by (kind, step).
+        A torn last line waits; a damaged one costs only itself. After a resume the file may be shorter or cut
+        elsewhere: then all rows come again, so key what you keep by (kind, step).
         """
         try:
             with open(self.path / "metrics.jsonl", "rb") as file:
