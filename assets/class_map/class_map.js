@@ -61,6 +61,8 @@ class ClassMap {
       this.points = new Uint16Array(bytes(data.points));
       this.indices = new Int32Array(bytes(data.indices));
       this.hovered = -1;
+      this.spread = [this.extent(0), this.extent(1)];
+      this.scaled();
       this.fit();
     }
     this.marked = this.indices.indexOf(data.mark ?? -1);
@@ -80,11 +82,22 @@ class ClassMap {
   resize() {
     const { width, height } = this.canvas.getBoundingClientRect(), ratio = devicePixelRatio || 1;
     if (!width) return;
-    Object.assign(this, { width, height, ratio, side: Math.min(width, height) });
+    Object.assign(this, { width, height, ratio });
+    this.scaled();
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
     this.sprites = null;
     this.draw();
+  }
+
+  extent(axis) { // what the points take of the unit square along an axis, with the same margin as along the longer one
+    let low = 65535, high = 0;
+    for (let i = axis; i < this.points.length; i += 3) [low, high] = [Math.min(low, this.points[i]), Math.max(high, this.points[i])];
+    return Math.min(1, (high - low) / 65535 + 0.06);
+  }
+
+  scaled() { // pixels of the unit square at which all points just fit the frame, whatever the shape of either
+    if (this.width && this.spread) this.side = Math.min(this.width / this.spread[0], this.height / this.spread[1]);
   }
 
   toPixels(x, y) {
