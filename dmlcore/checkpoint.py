@@ -42,7 +42,7 @@ class Checkpoint:
 
 
 def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
-    """Write last.ckpt, keeping the one before as prev.ckpt; return the digest.
+    """Write last.ckpt, keeping the one before as prev.ckpt unless it is damaged; return the digest.
 
     A crash at any point leaves at least one whole generation. Raises OSError (disk full) with both old ones intact.
     """
@@ -54,7 +54,7 @@ def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) 
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
-    if (folder / LAST).exists():
+    if _is_whole(folder / LAST):  # a damaged one must not take the place of a whole one
         os.replace(folder / LAST, folder / PREV)
     os.replace(fresh, folder / LAST)
     durable.sync_directory(folder)
@@ -81,6 +81,17 @@ def load(folder: Path) -> Checkpoint | None:
 
 def read(path: Path) -> Checkpoint:
     """Read one checkpoint file; raises CheckpointError if a single bit differs from what was saved."""
+    digest, payload = _checked(path)
+    try:
+        tensors = safetensors.torch.load(payload)
+        facts = json.loads(_header(payload)["__metadata__"]["facts"])
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise CheckpointError(f"{path.name} is not a checkpoint of this program: {error!r}") from None
+    return Checkpoint(tensors, facts, digest, path)
+
+
+def _checked(path: Path) -> tuple[str, bytes]:
+    """Digest and payload of a checkpoint file; raises CheckpointError unless the one fits the other."""
     try:
         contents = path.read_bytes()
     except OSError as error:
@@ -89,12 +100,15 @@ def read(path: Path) -> Checkpoint:
     digest = hashlib.sha256(payload).hexdigest()
     if stated != digest.encode() or contents[_PREFIX - 1 : _PREFIX] != b"\n":
         raise CheckpointError(f"{path.name} is damaged or no checkpoint ({len(contents):,} bytes, wrong SHA-256)")
+    return digest, payload
+
+
+def _is_whole(path: Path) -> bool:
     try:
-        tensors = safetensors.torch.load(payload)
-        facts = json.loads(_header(payload)["__metadata__"]["facts"])
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise CheckpointError(f"{path.name} is not a checkpoint of this program: {error!r}") from None
-    return Checkpoint(tensors, facts, digest, path)
+        _checked(path)
+    except CheckpointError:
+        return False
+    return True
 
 
 def pack(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,29 @@ def test_a_missing_last_generation_falls_back(tmp_path: Path) -> None:
     found = checkpoint.load(tmp_path)
     assert found is not None
     assert found.facts["step"] == 1
+
+
+def test_a_damaged_generation_never_pushes_out_a_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint.save(tmp_path, TENSORS, {"step": 1})
+    checkpoint.save(tmp_path, TENSORS, {"step": 2})
+    (tmp_path / "last.ckpt").write_bytes(b"damaged")
+    rename = os.replace
+
+    def killed(source: Path, target: Path) -> None:
+        if target.name == "last.ckpt":
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            checkpoint.save(tmp_path, TENSORS, {"step": 2})
+    found = checkpoint.load(tmp_path)
+    assert found is not None
+    assert found.facts["step"] == 1
+
+    checkpoint.save(tmp_path, TENSORS, {"step": 2})
+    assert [checkpoint.read(tmp_path / name).facts["step"] for name in ("last.ckpt", "prev.ckpt")] == [2, 1]
 
 
 @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.RMSprop])
