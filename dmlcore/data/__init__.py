@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +35,8 @@ def describe(name: str) -> Description:
 def available(name: str, root: Path | str | None = None) -> Path | None:
     """Return where the files of `name` are (folder or archive; "." if it needs none), or None; unpacks nothing."""
     info = describe(name)
-    return folders.find(info, _path(root)) if info.needs_files else Path()
+    with _readable(info):
+        return folders.find(info, _path(root)) if info.needs_files else Path()
 
 
 def locate(name: str, root: Path | str | None = None) -> Path:
@@ -43,7 +46,8 @@ def locate(name: str, root: Path | str | None = None) -> Path:
     ../data and ../shared/data of the repository. Raises DataError saying where it looked and what to download.
     """
     info = describe(name)
-    return folders.locate(info, _path(root)) if info.needs_files else Path()
+    with _readable(info):
+        return folders.locate(info, _path(root)) if info.needs_files else Path()
 
 
 def load(
@@ -62,7 +66,8 @@ def load(
     """
     info = describe(name)
     _check_image_size(info, image_size)
-    samples = _READERS[name][1](locate(name, root), image_size or info.image_size, seed)
+    with _readable(info):
+        samples = _READERS[name][1](locate(name, root), image_size or info.image_size, seed)
     parts = splits.parts(samples, split or info.split, validation or info.validation, seed)
     for array in (samples.labels, *parts.values()):
         array.flags.writeable = False
@@ -75,6 +80,15 @@ def load(
         picture=samples.picture,
         notes=samples.notes + _count(samples, parts),
     )
+
+
+@contextmanager
+def _readable(info: Description) -> Iterator[None]:
+    """Turn what the system refuses (permission, too long a name) into a DataError."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{info.title} cannot be read: {error}; check the folder and its permissions") from error
 
 
 def _path(root: Path | str | None) -> Path | None:

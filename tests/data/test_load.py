@@ -128,3 +128,12 @@ def test_toy_follows_section_9():
 def test_a_bad_argument_is_named(name, options, message):
     with pytest.raises(dmlcore.data.DataError, match=message):
         dmlcore.data.load(name, **options)
+
+
+@pytest.mark.parametrize("name", [name for name in dmlcore.data.names() if dmlcore.data.describe(name).needs_files])
+@pytest.mark.parametrize(
+    "ask", [dmlcore.data.available, dmlcore.data.locate, lambda name, root: dmlcore.data.load(name, root=root)]
+)
+def test_what_the_system_refuses_is_a_data_error(name, ask):
+    with pytest.raises(dmlcore.data.DataError, match="File name too long"):
+        ask(name, "x" * 5000)
