@@ -56,7 +56,11 @@ def train(
     runs: Runs = None,
 ) -> None:
     """Train in the foreground; prints the run id, exits 0 when finished. Ctrl-C stops after the current step."""
-    run = RunStore(runs).create(_read_spec(spec).with_overrides(overrides or []))
+    chosen = _read_spec(spec).with_overrides(overrides or [])
+    from dmlcore.workbench import refuse_unusable  # late: it imports torch
+
+    refuse_unusable(chosen)
+    run = RunStore(runs).create(chosen)
     print(run.id, flush=True)
     _log_to(run)
     _finish(_train(run))

@@ -66,6 +66,12 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device) -> Workbench:
     return Workbench(spec, dataset, device, model, loss, optimiser, best={})
 
 
+def refuse_unusable(spec: RunSpec) -> None:
+    """Raise TrainingError for an unknown loss or a bad hyper-parameter, DataError for missing data: before a run exists."""
+    _loss(spec)
+    data.locate(spec.data.name, spec.data.root)
+
+
 def load_data(spec: RunSpec) -> Dataset:
     """The data set of a spec; raises DataError."""
     d = spec.data

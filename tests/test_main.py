@@ -64,6 +64,19 @@ def test_failed_training_exits_1_with_its_reason(tmp_path: Path) -> None:
     assert "Traceback" not in found.stderr
 
 
+@pytest.mark.parametrize(
+    ("override", "reason"),
+    [("loss.name=no_such_loss", "no_such_loss"), ("loss.q=1", "q"), ("data.root=/no/such/folder", "/no/such/folder")],
+)
+def test_an_unusable_spec_leaves_no_run_behind(tmp_path: Path, override: str, reason: str) -> None:
+    found = dml("train", "cifar100", override, "--runs", str(tmp_path / "runs"))
+    assert found.returncode == 1
+    assert found.stdout == ""
+    assert reason in found.stderr
+    assert "Traceback" not in found.stderr
+    assert not list((tmp_path / "runs").glob("*"))
+
+
 def test_help_lists_every_key() -> None:
     text = dml("train", "--help").stdout
     assert all(f"{key}: " in text for key in keys())
