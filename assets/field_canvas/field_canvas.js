@@ -63,10 +63,11 @@ class Fields {
       handle.addEventListener("keydown", (e) => this.nudge(e, name));
     }
     const key = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
+    this.clampKey = key("dashed", "upper clamp");
     return el("div", { class: "field" }, el("div", { class: "stage" },
       el("div", { class: "left" }, this.frame,
         el("div", { class: "below" }, el("span", { class: "bar" }, this.shadeText, "0", this.scaleBar, this.scaleText),
-          key("", "loss = 0"), key("dashed", "upper clamp"), key("hatched", "no force")),
+          key("", "loss = 0"), this.clampKey, key("hatched", "no force")),
         this.readout, this.notice, this.live),
       this.side));
   }
@@ -184,7 +185,10 @@ class Fields {
     this.readout.replaceChildren(...rows.map(([name, value]) => el("div", {}, el("span", {}, name), el("b", { "data-readout": name }, value))));
     this.shadeText.textContent = this.scene.shade === "energy" ? "loss" : "force";
     this.scaleText.textContent = `≥ ${Number(f.scale.toPrecision(3))}`;
-    this.notice.textContent = this.link.fallback ? "No direct connection: pictures come through the page itself, a little slower." : "";
+    this.clampKey.style.display = f.m2 === null ? "none" : "";
+    this.notice.textContent = [
+      f.arrows.some((x) => x) ? "" : `The ${this.scene.probe} feels no force anywhere in this view. Scan with another point, move the points, or change a parameter.`,
+      this.link.fallback ? "No direct connection: pictures come through the page itself, a little slower." : ""].filter(Boolean).join(" ");
   }
 
   // ---- drawing

@@ -10,10 +10,10 @@ const RAMPS = {
 export const INK = {
   light: { text: "#1b2430", faint: "rgba(27,36,48,.45)", arrow: "rgba(20,24,40,.8)", glow: "rgba(255,255,255,.4)", grid: "rgba(27,36,48,.07)",
            hatch: "rgba(90,100,115,.34)", veil: "rgba(236,239,243,.72)", rim: "#ffffff", outer: "#1b2430",
-           anchor: "#000000", positive: "#0072B2", negative: "#D55E00", force: "#009E73", disc: "#B35C00" },
+           anchor: "#000000", positive: "#0072B2", negative: "#D55E00", force: "#009E73", forceText: "#00694D", disc: "#B35C00" },
   dark: { text: "#e6eaf0", faint: "rgba(230,234,240,.5)", arrow: "rgba(240,244,255,.8)", glow: "rgba(12,14,20,.4)", grid: "rgba(230,234,240,.07)",
           hatch: "rgba(160,172,190,.30)", veil: "rgba(18,22,28,.62)", rim: "#12161c", outer: "#e6eaf0",
-          anchor: "#ffffff", positive: "#3D9BD6", negative: "#F07A2B", force: "#22C495", disc: "#E69F00" },
+          anchor: "#ffffff", positive: "#3D9BD6", negative: "#F07A2B", force: "#22C495", forceText: "#22C495", disc: "#E69F00" },
 };
 
 export function decode(buffer) {
@@ -220,7 +220,7 @@ function triangle(ctx, scene, size, ink) {
 
 // Big arrows: 70 px for a force of 1, growing ever slower; the number beside tells the magnitude.
 function forces(ctx, scene, field, size, ink) {
-  const at = toPixels(scene.view, size);
+  const at = toPixels(scene.view, size), labels = [];
   POINTS.forEach((name, i) => {
     const [fx, fy] = field.forces[i], magnitude = Math.hypot(fx, fy);
     if (!(magnitude > 1e-9)) return;
@@ -242,12 +242,19 @@ function forces(ctx, scene, field, size, ink) {
       ctx.fill();
     }
     ctx.lineCap = "butt";
-    ctx.font = "600 12px system-ui, sans-serif";
-    ctx.textAlign = ux < -0.3 ? "right" : ux > 0.3 ? "left" : "center";
-    ctx.textBaseline = "middle";
     const inside = (v, room) => Math.min(Math.max(v, room), size - room);
-    halo(ctx, magnitude.toPrecision(3), inside(tx + ux * 10, 34), inside(ty + uy * 14, 12), ink.force, ink.rim, 4);
+    const left = inside(tx + ux * 10, 34), align = ux < -0.3 ? "right" : ux > 0.3 ? "left" : "center";
+    let top = inside(ty + uy * 14, 12); // a number that would cover another steps aside, away from the edge
+    const step = top < size - 42 ? 15 : -15;
+    while (labels.some((l) => Math.abs(l.left - left) < 42 && Math.abs(l.top - top) < 14)) top += step;
+    labels.push({ left, top, align, text: magnitude.toPrecision(3) });
   });
+  ctx.font = "600 12px system-ui, sans-serif"; // numbers above all arrows
+  ctx.textBaseline = "middle";
+  for (const { left, top, align, text } of labels) {
+    ctx.textAlign = align;
+    halo(ctx, text, left, top, ink.forceText, ink.rim, 4);
+  }
 }
 
 function points(ctx, scene, size, ink) {
