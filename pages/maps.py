@@ -44,7 +44,13 @@ def page() -> None:
     if file is None:
         return
     try:
-        draw(run, learned(source), file, boxes)
+        found = learned(source)
+    except Unreadable as error:
+        st.error(str(error), icon=":material/broken_image:")
+        job.offer(run, "evaluate")
+        return
+    try:
+        draw(run, found, file, boxes)
     except (Unreadable, ValueError) as error:
         st.error(str(error), icon=":material/broken_image:")
         job.offer(run, "project")

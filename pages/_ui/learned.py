@@ -65,7 +65,7 @@ class Learned:
 @st.cache_resource(max_entries=6, show_spinner="Finding the nearest neighbours …")
 def learned(path: Path) -> Learned:
     """Neighbours of an embeddings file, whose name is the digest of the weights; raises Unreadable."""
-    embeddings, labels, indices = _arrays(path, "embeddings", "labels", "indices")
+    embeddings, labels, indices = _arrays(path, "embeddings", "labels", "indices", remedy="Evaluate the run again")
     try:
         distances, neighbours = nearest(embeddings, k=min(MOST_NEIGHBOURS, len(embeddings) - 1))
         scores = retrieval(embeddings, labels, ks=(1,))
@@ -86,7 +86,7 @@ def learned(path: Path) -> Learned:
 @st.cache_resource(max_entries=6, show_spinner=False)
 def plane(path: Path) -> tuple[NDArray[np.float32], float]:
     """The map (n, 2) of a projection file, and the perplexity it was made with; raises Unreadable."""
-    points, perplexity = _arrays(path, "points", "perplexity")
+    points, perplexity = _arrays(path, "points", "perplexity", remedy="Compute the map again")
     return points, float(perplexity)
 
 
@@ -125,9 +125,9 @@ def naming(run: Run) -> Callable[[int], str]:
     return lambda label: names[label] if label < len(names) else f"class {label}"
 
 
-def _arrays(path: Path, *names: str) -> list[NDArray[Any]]:
+def _arrays(path: Path, *names: str, remedy: str) -> list[NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return [file[name] for name in names]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise Unreadable(f"{path.name} cannot be read ({error}). Evaluate the run again.") from None
+        raise Unreadable(f"{path.name} cannot be read ({error}). {remedy}.") from None
