@@ -67,7 +67,7 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device) -> Workbench:
 
 
 def refuse_unusable(spec: RunSpec) -> None:
-    """Raise TrainingError for an unknown loss or a bad hyper-parameter, DataError for missing data: before a run exists."""
+    """Raise TrainingError for a loss that cannot be made, DataError for missing data, before a run exists."""
     _loss(spec)
     data.locate(spec.data.name, spec.data.root)
 

@@ -98,7 +98,6 @@ def _columns(runs: Sequence[Run]) -> dict[str, list[Any]]:
     return {
         "status": [run.status() for run in runs],
         "run": [live.label(run) for run in runs],
-        "data": [live.data_title(run.spec.data.name) for run in runs],
         "steps": [100 * state.step / max(1, state.steps) for state in states],
         "untrained": map_at_r("untrained"),
         "trained": map_at_r("trained"),

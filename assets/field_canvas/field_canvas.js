@@ -33,7 +33,7 @@ class Fields {
     const styled = new Promise((resolve) => { style.onload = style.onerror = resolve; });
     this.root.append(style);
     [this.schema] = await Promise.all([schemaReady, styled]);
-    this.root.append(this.dom());
+    this.root.append((this.whole = this.dom()));
     this.themed();
     new ResizeObserver(() => this.resize()).observe(this.frame);
     this.resize();
@@ -152,6 +152,7 @@ class Fields {
     const theme = r + g + b < 384 ? "dark" : "light";
     if (theme === this.theme) return;
     this.theme = theme;
+    this.whole.style.colorScheme = theme; // native sliders and boxes follow
     const ctx = this.scaleBar.getContext("2d");
     for (let i = 0; i < 110; i++) { ctx.fillStyle = `rgb(${rampColour(i / 109, theme)})`; ctx.fillRect(i, 0, 1, 1); }
     if (this.field) this.pictures = rasterise(this.field, theme);

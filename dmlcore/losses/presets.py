@@ -79,7 +79,7 @@ PRESETS: tuple[Preset, ...] = (
         Preset(
             "3.7",
             f"s = {s}, r = {r}",
-            "Pull d^s against push 1/d^r: s acts on the pair, r on both edges of the negative.",
+            "Pull dˢ against push ρ/dʳ: s acts on the pair, r on both edges of the negative.",
             "distance_sensitive",
             _charges(s=s, r=r, m1=5),
             (0.0, 0.0),
