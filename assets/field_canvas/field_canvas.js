@@ -153,6 +153,8 @@ class Fields {
     if (theme === this.theme) return;
     this.theme = theme;
     this.whole.style.colorScheme = theme; // native sliders and boxes follow
+    // On the dark page Chromium gives a dark accent a glaring white track.
+    this.whole.style.setProperty("--accent", theme === "dark" ? "#56B4E9" : "var(--st-primary-color)");
     const ctx = this.scaleBar.getContext("2d");
     for (let i = 0; i < 110; i++) { ctx.fillStyle = `rgb(${rampColour(i / 109, theme)})`; ctx.fillRect(i, 0, 1, 1); }
     if (this.field) this.pictures = rasterise(this.field, theme);
