@@ -66,6 +66,14 @@ class TripletFormula:
     defaults: Mapping[str, float | str]
     own: tuple[str, ...]  # names of the formula's own hyper-parameters
 
+    def __post_init__(self) -> None:
+        """Write the docstring of this loss from what it declares."""
+        lines = [self.sentence, "", f"Core: {self.latex}", f"Source: {self.source}", ""]
+        for name, parameter in self.parameters.items():
+            span = f"{parameter.low:g}..{parameter.high:g}" if isinstance(parameter, Slider) else parameter.options
+            lines.append(f"{name} = {self.defaults[name]} ({span}): {parameter.help}")
+        object.__setattr__(self, "__doc__", "\n".join(lines))  # the dataclass is frozen
+
     def __reduce__(self) -> tuple[Callable[[str], TripletFormula], tuple[str]]:
         """Pickle by name: in its module the name of `core` means this object, not the bare function."""
         return _entered, (self.name,)

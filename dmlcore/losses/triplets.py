@@ -60,7 +60,7 @@ def facenet(t: Triplet) -> Tensor:
     clamp=Clamp(to="m"),
 )
 def facenet_mined(t: Triplet) -> Tensor:
-    return t.d_ap**2 - t.d_an**2
+    return facenet.core(t)
 
 
 @triplet_loss(

@@ -284,6 +284,9 @@ def test_each_loss_is_documented(name):
     assert formula.sentence.endswith(".")
     assert any(ch.isdigit() for ch in formula.source), "a source has a year"
     assert "d_" in formula.latex or r"^\top" in formula.latex
+    assert formula.source in formula.__doc__
+    for key in formula.parameters:
+        assert f"{key} = {formula.defaults[key]} (" in formula.__doc__
     for key, parameter in formula.sliders.items():
         assert parameter.help, key
         parameter.check(key, formula.defaults[key])

@@ -35,20 +35,20 @@ def lattices(draw):
     return (points + draw(st.sampled_from([0, -7, 1000, 2**20]))) * 2.0 ** draw(st.sampled_from([0, -3, 40, -80, 300]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(lattices(), st.data())
 def test_ties_and_copies_are_ranked_by_index(points, data):
     agree(points, None, data.draw(st.integers(1, len(points) - 1)))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(lattices(), st.data())
 def test_a_separate_gallery_leaves_nothing_out(points, data):
     cut = data.draw(st.integers(1, len(points) - 1))
     agree(points[:cut], points[cut:], data.draw(st.integers(1, len(points) - cut)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 2**32),
     st.integers(2, 300),

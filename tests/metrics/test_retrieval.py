@@ -81,13 +81,13 @@ def labelled_points(draw):
     return points, labels
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(labelled_points())
 def test_every_score_equals_its_formula(case):
     agree(*case)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(labelled_points(), st.data())
 def test_a_separate_gallery_leaves_nothing_out(case, data):
     points, labels = case
