@@ -1,12 +1,14 @@
 // The plane of the fields page: owns points, sliders and drawing; asks Python for fields, tells Streamlit once per gesture.
-import { INK, POINTS, decode, fromPixels, paint, rampColour, rasterise, toPixels } from "./paint.js";
-import { control, el, pointRows, tidy } from "./controls.js";
-import { Link } from "./socket.js";
+import { applyTheme, el, styled, tidy } from "../shared/dom.js";
+import { INK, POINTS, rampColour } from "../shared/ink.js";
+import { lossPanel, pointRows } from "../shared/controls.js";
+import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
+import { fromPixels, paint, rasterise, toPixels } from "./paint.js";
 
 const MOVING = 101, RESTING = 201; // nodes along a side while the hand moves, and once it rests
 const apps = new WeakMap();
 const here = (name) => new URL(name, import.meta.url);
-const schemaReady = fetch(here("schema.json")).then((r) => r.json());
+const schemaReady = fetch(here("../shared/schema.json")).then((r) => r.json());
 
 export function render({ data, parentElement, setStateValue }) {
   let app = apps.get(parentElement);
@@ -23,16 +25,12 @@ export function unmount(parentElement) {
 class Fields {
   constructor(root, data) {
     Object.assign(this, { root, scene: structuredClone(data.scene), rev: data.rev, hidden: new Set(data.hide), seq: 0, answered: 0, hand: null });
-    const address = data.socket ? new URL("api/field", new URL(data.base, location.href)).href.replace(/^http/, "ws") : null;
-    this.link = new Link(address, (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
+    this.link = new Link(socketAddress(data, "api/field"), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
     this.ready = this.build(data);
   }
 
   async build(data) {
-    const style = el("link", { rel: "stylesheet", href: here("field_canvas.css").href });
-    const styled = new Promise((resolve) => { style.onload = style.onerror = resolve; });
-    this.root.append(style);
-    [this.schema] = await Promise.all([schemaReady, styled]);
+    [this.schema] = await Promise.all([schemaReady, styled(this.root, here("../shared/shared.css").href, here("field_canvas.css").href)]);
     this.root.append((this.whole = this.dom()));
     this.themed();
     new ResizeObserver(() => this.resize()).observe(this.frame);
@@ -64,7 +62,7 @@ class Fields {
     }
     const key = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
     this.clampKey = key("dashed", "upper clamp");
-    return el("div", { class: "field" }, el("div", { class: "stage" },
+    return el("div", { class: "lab" }, el("div", { class: "stage" },
       el("div", { class: "left" }, this.frame,
         el("div", { class: "below" }, el("span", { class: "bar" }, this.shadeText, "0", this.scaleBar, this.scaleText),
           key("", "loss = 0"), this.clampKey, key("hatched", "no force")),
@@ -73,19 +71,10 @@ class Fields {
   }
 
   panel() {
-    const { losses, presets } = this.schema, { loss } = this.scene;
-    const choice = el("select", { "aria-label": "loss" }, ...Object.entries(losses).map(([name, l]) => el("option", { value: name, selected: name === loss }, l.title)));
-    choice.addEventListener("change", () => {
-      this.scene.loss = choice.value;
-      this.scene.hyper = Object.fromEntries(losses[choice.value].controls.map((c) => [c.name, c.default]));
-      this.scale = null;
-      this.panel();
-      this.rest();
-    });
-    const sliders = losses[loss].controls.filter((c) => !this.hidden.has(c.name)).map((c) => control(c, this.scene.hyper[c.name] ?? (c.name in this.scene.hyper ? null : c.default), {
-      onInput: (x) => { this.touch(); this.scene.hyper[c.name] = x; this.move(); },
-      onRest: () => this.rest(),
-    }));
+    const { presets } = this.schema;
+    const sections = lossPanel(this.schema, this.scene, { hidden: this.hidden,
+      onInput: () => { this.touch(); this.move(); }, onRest: () => this.rest(),
+      onLoss: () => { this.touch(); this.scale = null; this.panel(); this.rest(); } });
     this.rows = pointRows(INK, {
       onProbe: (name) => { this.touch(); this.scene.probe = name; this.scale = null; this.rest(); },
       onMove: (name, axis, x) => { this.touch(); this.scene[name][axis] = x; this.rest(); },
@@ -101,8 +90,7 @@ class Fields {
     const pill = (text, pressed, act, name = text) => el("button", { "aria-pressed": String(pressed), "aria-label": name, onclick: act }, text);
     const chosen = presets[this.preset], panels = presets.map((p, i) => [p, i]).filter(([p]) => p.figure === chosen?.figure);
     this.side.replaceChildren(
-      el("section", {}, el("h4", {}, "Loss"), choice),
-      el("section", {}, ...(sliders.length ? sliders : [el("p", { class: "caption" }, "This loss has no parameter.")])),
+      ...sections,
       el("section", {}, el("h4", {}, "Points"), this.rows.grid),
       el("section", {}, el("h4", {}, "Shown"), shade, el("div", { class: "switches", style: "margin-top:8px" },
         tick("region", "active region", "hatched: the loss is clamped there and the scanning point feels no force"),
@@ -119,8 +107,8 @@ class Fields {
     const focused = this.root.activeElement?.textContent;
     this.preset = index;
     this.scale = null;
-    const { shade, region, arrows } = this.scene;
-    this.scene = { ...structuredClone(this.schema.presets[index].scene), shade, region, arrows };
+    const { figure, panel, caption, ...scene } = structuredClone(this.schema.presets[index]);
+    Object.assign(this.scene, scene);
     this.panel();
     [...this.side.querySelectorAll(".pills button")].find((b) => b.textContent === focused)?.focus();
     this.rest();
@@ -139,22 +127,15 @@ class Fields {
       this.ask(RESTING);
     }
     if (data.answer && data.answer.id > this.answered) {
-      this.receive(Uint8Array.from(atob(data.answer.bytes), (c) => c.charCodeAt(0)).buffer);
+      this.receive(base64Buffer(data.answer.bytes));
       this.link.done();
     }
   }
 
   themed() {
-    const probe = el("span", { style: "color: var(--st-background-color)" });
-    this.root.append(probe);
-    const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g).map(Number);
-    probe.remove();
-    const theme = r + g + b < 384 ? "dark" : "light";
+    const theme = applyTheme(this.root, this.whole);
     if (theme === this.theme) return;
     this.theme = theme;
-    this.whole.style.colorScheme = theme; // native sliders and boxes follow
-    // On the dark page Chromium gives a dark accent a glaring white track.
-    this.whole.style.setProperty("--accent", theme === "dark" ? "#56B4E9" : "var(--st-primary-color)");
     const ctx = this.scaleBar.getContext("2d");
     for (let i = 0; i < 110; i++) { ctx.fillStyle = `rgb(${rampColour(i / 109, theme)})`; ctx.fillRect(i, 0, 1, 1); }
     if (this.field) this.pictures = rasterise(this.field, theme);
@@ -182,7 +163,7 @@ class Fields {
   numbers() {
     const f = this.field, show = (x) => (x === null ? "∞" : Math.abs(x) >= 1000 ? x.toExponential(2) : x.toFixed(3));
     const size = ([x, y]) => show(Math.hypot(x, y));
-    const rows = [["loss", show(f.energy)], ["before clamp", show(f.raw)], ["triplet", f.active ? "active" : f.raw !== null && f.raw <= 0 ? "satisfied" : "clamped"],
+    const rows = [["loss", show(f.energy)], ["before clamp", show(f.raw)], ["triplet", f.hit ? "active" : f.raw !== null && f.raw <= 0 ? "satisfied" : "clamped"],
       ["force on A", size(f.forces[0])], ["force on P", size(f.forces[1])], ["force on N", size(f.forces[2])],
       ["d(A,P)", show(f.edges.ap)], ["d(A,N)", show(f.edges.an)], ["d(P,N)", show(f.edges.pn)]];
     this.readout.replaceChildren(...rows.map(([name, value]) => el("div", {}, el("span", {}, name), el("b", { "data-readout": name }, value))));

@@ -1,43 +1,10 @@
 // Painting only: every number comes from Python. Plane coordinates have y upwards; the canvas is square.
 
-export const POINTS = ["anchor", "positive", "negative"];
-const LETTER = { anchor: "A", positive: "P", negative: "N" };
-
-const RAMPS = {
-  light: [[247, 246, 252], [214, 208, 236], [160, 147, 210], [104, 86, 172], [58, 40, 120]],
-  dark: [[24, 28, 36], [46, 42, 86], [84, 70, 150], [138, 122, 204], [206, 198, 244]],
-};
-export const INK = {
-  light: { text: "#1b2430", faint: "rgba(27,36,48,.45)", arrow: "rgba(20,24,40,.8)", glow: "rgba(255,255,255,.4)", grid: "rgba(27,36,48,.07)",
-           hatch: "rgba(90,100,115,.34)", veil: "rgba(236,239,243,.72)", rim: "#ffffff", outer: "#1b2430",
-           anchor: "#000000", positive: "#0072B2", negative: "#D55E00", force: "#009E73", forceText: "#00694D", disc: "#B35C00" },
-  dark: { text: "#e6eaf0", faint: "rgba(230,234,240,.5)", arrow: "rgba(240,244,255,.8)", glow: "rgba(12,14,20,.4)", grid: "rgba(230,234,240,.07)",
-          hatch: "rgba(160,172,190,.30)", veil: "rgba(18,22,28,.62)", rim: "#12161c", outer: "#e6eaf0",
-          anchor: "#ffffff", positive: "#3D9BD6", negative: "#F07A2B", force: "#22C495", forceText: "#22C495", disc: "#E69F00" },
-};
-
-export function decode(buffer) {
-  const length = new DataView(buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
-  const n = header.n;
-  let at = 4 + length;
-  const take = (bytes) => { const part = buffer.slice(at, at + bytes); at += bytes; return part; };
-  const shade = new Uint8Array(take(n * n));
-  const bits = new Uint8Array(take(Math.ceil((n * n) / 8)));
-  const arrows = new Int8Array(take(20 * 20 * 2));
-  const corners = new Uint16Array(take(buffer.byteLength - at));
-  return { ...header, shade, bits, arrows, corners };
-}
-
-export function rampColour(t, theme) {
-  const ramp = RAMPS[theme], x = Math.min(Math.max(t, 0), 1) * (ramp.length - 1);
-  const i = Math.min(Math.floor(x), ramp.length - 2), f = x - i;
-  return ramp[i].map((v, c) => Math.round(v + (ramp[i + 1][c] - v) * f));
-}
+import { INK, LETTER, POINTS, halo, niceStep, rampColour } from "../shared/ink.js";
 
 // The two pictures of an answer, n x n: colour, and a veil over what receives no force. Made once per answer.
 export function rasterise(field, theme) {
-  const { n, shade, bits } = field;
+  const { n, shade, active: bits } = field;
   const table = Array.from({ length: 256 }, (_, i) => rampColour(i / 255, theme));
   const colour = new ImageData(n, n), veil = new ImageData(n, n);
   for (let row = 0; row < n; row++) {
@@ -110,11 +77,6 @@ function hatch(ctx, size, veil, left, top, side, ink) {
   ctx.drawImage(overlay, 0, 0, size, size);
 }
 
-function niceStep(span) {
-  const raw = span / 6, power = 10 ** Math.floor(Math.log10(raw));
-  return [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
-}
-
 function grid(ctx, size, view, ink) {
   const [x, y, half] = view, step = niceStep(2 * half), at = toPixels(view, size);
   const digits = Math.max(0, -Math.floor(Math.log10(step)));
@@ -134,15 +96,6 @@ function grid(ctx, size, view, ink) {
       halo(ctx, label, axis ? 5 : place, axis ? place : size - 5, ink.text, ink.rim);
     }
   }
-}
-
-function halo(ctx, text, x, y, colour, rim, width = 3) {
-  ctx.lineJoin = "round";
-  ctx.lineWidth = width;
-  ctx.strokeStyle = rim;
-  ctx.strokeText(text, x, y);
-  ctx.fillStyle = colour;
-  ctx.fillText(text, x, y);
 }
 
 function boundaries(ctx, field, left, top, side, ink) {

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from typing import Any
 
 import streamlit as st
 
 from dmlcore import losses
-from pages._ui import field_service
+from pages._ui import assets, field_service
 from pages._ui.scene import POINTS, Scene
 
 KEY = "field"
 _KEPT_APART = ("hide", "socket")  # query parameters that are no part of the scene
 
 
-def _base() -> str:
-    """The path the app is served under, ending in a slash."""
-    return f"/{st.get_option('server.baseUrlPath') or ''}/".replace("//", "/")
-
-
-# A few lines go with every message; the component's files themselves are fetched once, by address.
-_LOADER = """
-const loaded = {};
-const load = (data) => loaded[data.files] ??= import(new URL(data.files + "field_canvas.js", location.href).href);
-export default (component) => {
-  load(component.data).then((module) => module.render(component));
-  return () => load(component.data).then((module) => module.unmount(component.parentElement));
-};
-"""
-_plane = st.components.v2.component("dml_field_canvas", js=_LOADER)
+_plane = assets.component("field_canvas")
 
 
 @st.fragment
@@ -45,12 +30,10 @@ def show() -> None:
             data={
                 "scene": scene.to_json(),
                 "rev": rev,
-                "base": _base(),
-                "files": f"{_base()}api/field-canvas/{field_service.version()}/",
                 "hide": st.query_params.get("hide", "")[:200].split(","),
                 "idle": not st.query_params.to_dict(),
                 "socket": st.query_params.get("socket") != "off",
-                "answer": _fallback_answer(state.get("ask")),
+                "answer": assets.fallback(state.get("ask"), field_service.answer),
             },
             on_scene_change=_nothing,
             on_ask_change=_nothing,
@@ -75,13 +58,6 @@ def _current(committed: Any) -> tuple[Scene, int]:
     elif query != seen["query"]:
         seen |= {"rev": seen["rev"] + 1, "query": query, "scene": Scene.from_query(query)}
     return seen["scene"], seen["rev"]
-
-
-def _fallback_answer(ask: Any) -> dict[str, Any] | None:
-    """Where no socket opens the component asks through its own state; the answer travels in its data."""
-    if not isinstance(ask, dict):
-        return None
-    return {"id": ask.get("id", 0), "bytes": base64.b64encode(field_service.answer(ask)).decode()}
 
 
 def _explain(scene: Scene) -> None:

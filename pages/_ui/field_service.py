@@ -1,35 +1,25 @@
 """Fields over a WebSocket: a scene comes in, small bytes go out; computed in Python, painted by the component.
 
-Answer = uint32 length, header (JSON, that many bytes), uint8 shade (n, n), packed bits of the active region (n, n),
-int8 arrows (20, 20, 2), uint16 boundary points (K, 2) over the view. Rows run from the bottom of the view to its top.
+Arrays: uint8 shade (n, n), packed bits of the active region, int8 arrows (20, 20, 2), uint16 boundary points (K, 2)
+over the view. Rows run from the bottom of the view to its top.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import struct
-from functools import cache
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import anyio.to_thread
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route, WebSocketRoute
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.routing import BaseRoute
 
 from dmlcore.geometry import Field, distance, forces, scan
 from dmlcore.geometry.boundary import level_lines
-from pages._ui.scene import POINTS, Scene, finite, schema
+from pages._ui.scene import POINTS, Scene
+from pages._ui.untrusted import bounded
+from pages._ui.wire import pack, socket_route
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets" / "field_canvas"
-MOST_BYTES = 4096  # of one request
 ARROWS = 20  # arrows along one side
 INLINE = 101  # grids up to this side are computed on the event loop (about 3 ms)
 FINEST = 201
@@ -39,7 +29,7 @@ RANKING_MARGIN = 0.1  # of the ranking discs drawn on request, as in Karaman 202
 def answer(request: dict[str, Any]) -> bytes:
     """The field of request["scene"], at most FINEST nodes a side; request["scale"] locks the colour scale."""
     scene = Scene.of(request.get("scene"))
-    n = int(_bounded(request.get("n"), 2 * ARROWS, FINEST, 101))
+    n = int(bounded(request.get("n"), 2 * ARROWS, FINEST, 101))
     x0, y0, half = scene.view
     step = 2 * half / n
     x, y = (torch.arange(n, dtype=torch.float64).add(0.5).mul(step).add(c - half) for c in (x0, y0))
@@ -79,7 +69,7 @@ def readout(scene: Scene) -> dict[str, Any]:
         "raw": _json_number(raw),
         "energy": _json_number(energy),
         "m2": _json_number(loss.m2),
-        "active": 0 < raw < loss.m2,
+        "hit": 0 < raw < loss.m2,
         "forces": [(f + 0.0).tolist() for f in forces(loss, a, p, n)],  # + 0.0 makes a zero of -0
         "edges": {k: float(distance(*xy)) for k, xy in {"ap": (a, p), "an": (a, n), "pn": (p, n)}.items()},
     }
@@ -100,14 +90,13 @@ def _pack(
     arrows = np.rint(127 * force / (length + reference))  # |F| / (|F| + reference): direction exact, length bounded
     low, width = np.array(view[:2]) - view[2], 2 * view[2]
     corners = np.concatenate(lines) if lines else np.empty((0, 2))
-    head = json.dumps(header, allow_nan=False).encode()
-    parts = (
-        np.rint(255 * np.clip(np.nan_to_num(shade, posinf=1.0), 0, 1)).astype(np.uint8),
-        np.packbits(field.active.numpy()),
-        arrows.astype(np.int8),
-        np.rint(65535 * np.clip((corners - low) / width, 0, 1)).astype("<u2"),
-    )
-    return struct.pack("<I", len(head)) + head + b"".join(part.tobytes() for part in parts)
+    arrays = {
+        "shade": np.rint(255 * np.clip(np.nan_to_num(shade, posinf=1.0), 0, 1)).astype(np.uint8),
+        "active": np.packbits(field.active.numpy()),
+        "arrows": arrows.astype(np.int8),
+        "corners": np.rint(65535 * np.clip((corners - low) / width, 0, 1)).astype(np.uint16),
+    }
+    return pack(header, arrays)
 
 
 def _scale(
@@ -125,80 +114,14 @@ def _scale(
 
 def _keep(scale: Any, fitting: float, settle: bool) -> float:
     """A scale stays locked while the hand moves; once it settles, it stays unless it has become misleading."""
-    locked = _bounded(scale, 1e-9, 1e12, fitting)
+    locked = bounded(scale, 1e-9, 1e12, fitting)
     return fitting if settle and not 0.6 < locked / fitting < 1.6 else locked
-
-
-def _bounded(value: Any, low: float, high: float, default: float) -> float:
-    number = finite(value) if isinstance(value, (int, float)) else None
-    return default if number is None else min(max(number, low), high)
 
 
 def _json_number(x: float) -> float | None:
     return x if math.isfinite(x) else None
 
 
-def _same_site(socket: WebSocket) -> bool:
-    """Whether the page that opened the socket came from this very server; browsers always send Origin."""
-    origin = socket.headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == socket.headers.get("host")
-
-
-async def field_socket(socket: WebSocket) -> None:
-    """One request, one answer; a request that is no valid JSON object gets {"error": ...} as text."""
-    if not _same_site(socket):
-        await socket.close(code=1008)
-        return
-    await socket.accept()
-    try:
-        while True:
-            text = await socket.receive_text()
-            try:
-                if len(text) > MOST_BYTES:
-                    raise ValueError(f"a request has at most {MOST_BYTES} bytes")
-                request = json.loads(text, parse_constant=_refuse_constant)
-                if not isinstance(request, dict):
-                    raise ValueError("a request is a JSON object")
-            except (ValueError, RecursionError) as error:
-                await socket.send_text(json.dumps({"error": str(error)}))
-                continue
-            large = _bounded(request.get("n"), 0, FINEST, INLINE) > INLINE
-            await socket.send_bytes(await anyio.to_thread.run_sync(answer, request) if large else answer(request))
-    except (WebSocketDisconnect, KeyError):  # KeyError: a binary frame, which nobody of ours sends
-        return
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number")
-
-
-@cache
-def assets() -> dict[str, tuple[bytes, str]]:
-    """The component's own files by name: content and media type."""
-    types = {".js": "text/javascript", ".css": "text/css"}
-    files = {p.name: (p.read_bytes(), types[p.suffix]) for p in sorted(ASSETS.iterdir()) if p.suffix in types}
-    return files | {"schema.json": (schema().encode(), "application/json")}
-
-
-@cache
-def version() -> str:
-    """Digest of the component's files: part of their address, so that browsers may keep them for ever."""
-    digest = hashlib.sha256()
-    for name, (content, _) in sorted(assets().items()):
-        digest.update(name.encode() + content)
-    return digest.hexdigest()[:16]
-
-
-async def asset(request: Request) -> Response:
-    """A file of the component under an address that changes with its content."""
-    known = assets().get(request.path_params["name"])
-    if known is None or request.path_params["version"] != version():
-        return Response(status_code=404)
-    content, media = known
-    return Response(content, media_type=media, headers={"Cache-Control": "public, max-age=31536000, immutable"})
-
-
 ROUTES: list[BaseRoute] = [
-    WebSocketRoute("/api/field", field_socket),
-    Route("/api/field-canvas/{version}/{name}", asset),
+    socket_route("/api/field", answer, heavy=lambda request: bounded(request.get("n"), 0, FINEST, INLINE) > INLINE)
 ]

@@ -10,9 +10,9 @@ import anyio.to_thread
 from starlette.routing import BaseRoute
 from streamlit import App
 
-from pages._ui import field_service, thumbnails
+from pages._ui import assets, field_service, thumbnails
 
-ROUTES: list[BaseRoute] = [*field_service.ROUTES, *thumbnails.ROUTES]
+ROUTES: list[BaseRoute] = [*assets.ROUTES, *field_service.ROUTES, *thumbnails.ROUTES]
 
 
 def _warm_up() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 
 import numpy as np
 import pytest
@@ -14,26 +13,20 @@ from starlette.websockets import WebSocketDisconnect
 
 from dmlcore import losses
 from dmlcore.geometry import forces
-from pages._ui import field_service
+from pages._ui import assets, field_service
 from pages._ui.scene import POINTS, Scene
+from pages._ui.wire import unpack
 
 
 def decode(answer: bytes) -> dict:
-    (length,) = struct.unpack_from("<I", answer)
-    field = json.loads(answer[4 : 4 + length])
-    n, at = field["n"], 4 + length
-    field["shade"] = np.frombuffer(answer, np.uint8, n * n, at).reshape(n, n)
-    at += n * n
-    field["active"] = np.unpackbits(np.frombuffer(answer, np.uint8, -(-n * n // 8), at), count=n * n).reshape(n, n)
-    at += -(-n * n // 8)
-    field["arrows"] = np.frombuffer(answer, np.int8, 800, at).reshape(20, 20, 2)
-    field["corners"] = np.frombuffer(answer, "<u2", -1, at + 800).reshape(-1, 2)
-    return field
+    header = unpack(answer)
+    field, n = header | header["arrays"], header["n"]
+    return field | {"active": np.unpackbits(field["active"], count=n * n).reshape(n, n)}
 
 
 @pytest.fixture
 def client():
-    with TestClient(Starlette(routes=field_service.ROUTES)) as client:
+    with TestClient(Starlette(routes=[*field_service.ROUTES, *assets.ROUTES])) as client:
         yield client
 
 
@@ -124,7 +117,7 @@ def test_extreme_hyper_parameters_get_a_field(name, value):
 
 def test_the_socket_answers_and_survives_bad_messages(client):
     with client.websocket_connect("/api/field", headers={"origin": "http://testserver"}) as socket:
-        for bad in ('{"scene": {"view": [NaN, 0, 1]}}', "[]", "no json", '{"id": 1' + " " * 5000 + "}", "[" * 3000):
+        for bad in ('{"scene": {"view": [NaN, 0, 1]}}', "[]", "no json", '{"id": 1' + " " * 9000 + "}", "[" * 3000):
             socket.send_text(bad)
             assert "error" in json.loads(socket.receive_text())
         socket.send_text(json.dumps({"id": 3, "n": 150, "scene": {"loss": "../x", "anchor": [1e308, "y"]}}))
@@ -141,11 +134,11 @@ def test_a_foreign_page_gets_no_socket(client):
 
 
 def test_component_files_have_an_address_that_changes_with_them(client):
-    base = f"/api/field-canvas/{field_service.version()}"
-    for name, (content, _) in field_service.assets().items():
+    base = f"/api/assets/{assets.version()}"
+    for name, (content, _) in assets.files().items():
         response = client.get(f"{base}/{name}")
         assert response.content == content
         assert "immutable" in response.headers["cache-control"]
-    assert {"field_canvas.js", "schema.json"} <= set(field_service.assets())
-    for bad in (f"{base}/../app.py", f"{base}/none.js", "/api/field-canvas/0/paint.js", f"{base}/%2e%2e%2fapp.py"):
+    assert {"field_canvas/field_canvas.js", "shared/schema.json"} <= set(assets.files())
+    for bad in (f"{base}/../app.py", f"{base}/none.js", "/api/assets/0/shared/dom.js", f"{base}/%2e%2e%2fapp.py"):
         assert client.get(bad).status_code == 404

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from dmlcore import losses
 from dmlcore.losses.presets import PRESETS
-from pages._ui.scene import MARGINS, REACH, Scene, schema
+from pages._ui.scene import Scene
+from pages._ui.schema import schema
+from pages._ui.untrusted import MARGINS, REACH
 
 NASTY = ["nan", "1e999", "-inf", "\0", "../../etc/passwd", "x" * 100_000, "", "1,2", "<script>", "１", "0x10", "true"]
 anything = st.recursive(
@@ -75,6 +77,6 @@ def test_the_schema_offers_every_loss_and_every_preset():
     assert list(offered["losses"]) == losses.names()
     assert len(offered["presets"]) == len(PRESETS)
     for preset, stored in zip(offered["presets"], PRESETS, strict=True):
-        scene = Scene.of(preset["scene"])
+        scene = Scene.of(preset)
         assert scene.loss == stored.loss
         assert {k: scene.hyper[k] for k in stored.hyper} == stored.hyper

@@ -1,25 +1,6 @@
-// The panel beside the plane, generated from Python's parameter table.
-import { POINTS } from "./paint.js";
-
-const GREEK = { "\\rho": "ρ" };
-
-export function el(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (value === true) node.setAttribute(key, "");
-    else if (value !== false && value !== null && value !== undefined) node.setAttribute(key, value);
-  }
-  node.append(...children);
-  return node;
-}
-
-function symbol(text) {
-  const [base, sub] = text.split("_");
-  return [GREEK[base] ?? base, ...(sub ? [el("sub", {}, sub)] : [])];
-}
-
-export const tidy = (x) => (x === null ? "" : String(Number(x.toFixed(4))));
+// Sliders and point rows, generated from Python's parameter table.
+import { el, symbol, tidy } from "./dom.js";
+import { POINTS } from "./ink.js";
 
 // One hyper-parameter: range and number box, or a choice; input while it moves, change once it rests.
 export function control(schema, value, { onInput, onRest }) {
@@ -93,4 +74,20 @@ export function pointRows(ink, { onProbe, onMove }) {
     }
   };
   return { grid, show };
+}
+
+// The loss with its sliders: a menu over the catalogue and one control per hyper-parameter. state = {loss, hyper} is changed
+// in place; onInput while a slider moves, onRest once it rests, onLoss after another loss was chosen (its defaults set).
+export function lossPanel(schema, state, { hidden = new Set(), onInput, onRest, onLoss, label = "loss" }) {
+  const { losses } = schema;
+  const choice = el("select", { "aria-label": label }, ...Object.entries(losses).map(([name, l]) => el("option", { value: name, selected: name === state.loss }, l.title)));
+  choice.addEventListener("change", () => {
+    state.loss = choice.value;
+    state.hyper = Object.fromEntries(losses[choice.value].controls.map((c) => [c.name, c.default]));
+    onLoss();
+  });
+  const sliders = losses[state.loss].controls.filter((c) => !hidden.has(c.name)).map((c) => control(c,
+    state.hyper[c.name] ?? (c.name in state.hyper ? null : c.default), { onInput: (x) => { state.hyper[c.name] = x; onInput(c.name); }, onRest: () => onRest(c.name) }));
+  return [el("section", {}, el("h4", {}, "Loss"), choice),
+    el("section", {}, ...(sliders.length ? sliders : [el("p", { class: "caption" }, "This loss has no parameter.")]))];
 }

@@ -1,0 +1,56 @@
+// Small things every component needs: elements, numbers, the page's theme.
+
+export function el(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value === true) node.setAttribute(key, "");
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(key, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+// Our own MathML (from Python's LaTeX), never a visitor's text.
+export function mathml(markup) {
+  const holder = el("div", { class: "formula" });
+  holder.innerHTML = markup;
+  return holder;
+}
+
+const GREEK = { "\\rho": "ρ", "\\mu": "μ", "\\gamma": "γ", "\\beta": "β" };
+export function symbol(text) {
+  const [base, sub] = text.split("_");
+  return [GREEK[base] ?? base, ...(sub ? [el("sub", {}, sub)] : [])];
+}
+
+export const tidy = (x) => (x === null || x === undefined ? "" : String(Number(x.toFixed(4))));
+export const show = (x) => (x === null || x === undefined ? "∞" : Math.abs(x) >= 1000 ? x.toExponential(2) : x.toFixed(3));
+
+// "light" or "dark", read from the colours Streamlit hands to components; native controls follow through --accent.
+export function applyTheme(root, whole) {
+  const probe = el("span", { style: "color: var(--st-background-color)" });
+  root.append(probe);
+  const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g).map(Number);
+  probe.remove();
+  const theme = r + g + b < 384 ? "dark" : "light";
+  whole.style.colorScheme = theme;
+  // On the dark page Chromium gives a dark accent a glaring white track.
+  whole.style.setProperty("--accent", theme === "dark" ? "#56B4E9" : "var(--st-primary-color)");
+  return theme;
+}
+
+// Adds the style sheets to a component's root and waits for them, so that nothing flashes unstyled.
+export function styled(root, ...addresses) {
+  return Promise.all(addresses.map((href) => new Promise((resolve) => {
+    const link = el("link", { rel: "stylesheet", href });
+    link.onload = link.onerror = resolve;
+    root.append(link);
+  })));
+}
+
+export function save(name, blob) {
+  const address = URL.createObjectURL(blob), link = el("a", { href: address, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
+}

@@ -1,0 +1,48 @@
+"""What every component needs to know, as JSON: the losses with formulas, sources and sliders, and the presets."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+from latex2mathml.converter import convert
+
+from dmlcore import losses
+from dmlcore.losses.presets import PRESETS
+from dmlcore.params import Parameter, Slider
+from pages._ui import untrusted
+
+
+@cache
+def schema() -> str:
+    """{"losses": {name: {title, sentence, source, mathml, margin, controls}}, "presets": [...]}; formulas as MathML."""
+    return json.dumps(
+        {
+            "losses": {name: _loss(losses.formula(name)) for name in losses.names()},
+            "presets": [asdict(p) | {"hyper": untrusted.jsonable(untrusted.hyper(p.loss, p.hyper))} for p in PRESETS],
+        },
+        ensure_ascii=False,
+    )
+
+
+def _loss(formula: losses.TripletFormula) -> dict[str, Any]:
+    margin = f" + {formula.parameters[formula.margin.name].symbol}" if formula.margin else ""
+    return {
+        "title": formula.title,
+        "sentence": formula.sentence,
+        "source": formula.source,
+        "mathml": convert(rf"E = {formula.latex}{margin}", display="block"),
+        "margin": formula.margin.name if formula.margin else None,
+        "controls": [_control(k, p, formula.defaults[k]) for k, p in formula.sliders.items()],
+    }
+
+
+def _control(name: str, parameter: Parameter, default: float | str) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": name, "symbol": parameter.symbol, "help": parameter.help}
+    shown["default"] = None if default == math.inf else default
+    if isinstance(parameter, Slider):
+        return shown | {k: getattr(parameter, k) for k in ("low", "high", "step", "log", "optional")}
+    return shown | {"options": parameter.options}

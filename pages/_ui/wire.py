@@ -1,0 +1,90 @@
+"""Messages between a component and Python: JSON comes in, a JSON header with arrays goes out, over a WebSocket.
+
+An answer is a uint32 length, that many bytes of JSON, then the arrays one after another; the JSON's "arrays" tells
+[dtype, shape] of each. `assets/shared/wire.js` is the other end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+MOST_BYTES = 8192  # of one request
+
+Request = dict[str, Any]
+
+
+def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """One answer; dtypes are uint8, int8, uint16, int16, uint32, int32 or float32 of any shape, little-endian."""
+    table = {name: [array.dtype.name, list(array.shape)] for name, array in arrays.items()}
+    head = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
+    return b"".join((struct.pack("<I", len(head)), head, *(np.ascontiguousarray(a).tobytes() for a in arrays.values())))
+
+
+def unpack(answer: bytes) -> dict[str, Any]:
+    """The header of an answer, with its arrays under "arrays": the inverse of `pack`."""
+    (length,) = struct.unpack_from("<I", answer)
+    header: dict[str, Any] = json.loads(answer[4 : 4 + length])
+    at, arrays = 4 + length, {}
+    for name, (dtype, shape) in header["arrays"].items():
+        count = math.prod(shape)
+        arrays[name] = np.frombuffer(answer, dtype, count, at).reshape(shape)
+        at += arrays[name].nbytes
+    return header | {"arrays": arrays}
+
+
+def socket_route(
+    path: str, answer: Callable[[Request], bytes], heavy: Callable[[Request], bool] = lambda _: False
+) -> WebSocketRoute:
+    """A WebSocket at `path`: one request, one answer; `heavy` requests are answered by a thread, others on the loop.
+
+    A request that is no JSON object within MOST_BYTES gets {"error": ...} as text. Pages of other sites get no socket.
+    """
+
+    async def endpoint(socket: WebSocket) -> None:
+        if not _same_site(socket):
+            await socket.close(code=1008)
+            return
+        await socket.accept()
+        try:
+            while True:
+                try:
+                    request = _parsed(await socket.receive_text())
+                except (ValueError, RecursionError) as error:
+                    await socket.send_text(json.dumps({"error": str(error)}))
+                    continue
+                reply = await anyio.to_thread.run_sync(answer, request) if heavy(request) else answer(request)
+                await socket.send_bytes(reply)
+        except (WebSocketDisconnect, KeyError):  # KeyError: a binary frame, which nobody of ours sends
+            return
+
+    return WebSocketRoute(path, endpoint)
+
+
+def _parsed(text: str) -> Request:
+    if len(text) > MOST_BYTES:
+        raise ValueError(f"a request has at most {MOST_BYTES} bytes")
+    request = json.loads(text, parse_constant=_refuse_constant)
+    if not isinstance(request, dict):
+        raise ValueError("a request is a JSON object")
+    return request
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _same_site(socket: WebSocket) -> bool:
+    """Whether the page that opened the socket came from this very server; browsers always send Origin."""
+    origin = socket.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == socket.headers.get("host")
