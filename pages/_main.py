@@ -8,12 +8,18 @@ ICON = Path(__file__).resolve().parents[1] / "assets" / "icon.svg"
 
 st.set_page_config(page_title="DML Lab", page_icon=str(ICON), layout="wide")
 st.navigation(
-    [
-        st.Page("fields.py", title="Fields", icon=":material/explore:", default=True),
-        st.Page("train.py", title="Train", icon=":material/play_circle:"),
-        st.Page("runs.py", title="Runs", icon=":material/monitoring:"),
-        st.Page("gallery.py", title="Gallery", icon=":material/grid_view:"),
-        st.Page("maps.py", title="Map", icon=":material/bubble_chart:"),
-    ],
+    {
+        "Geometry": [
+            st.Page("fields.py", title="Fields", icon=":material/explore:", default=True),
+        ],
+        "Training": [
+            st.Page("train.py", title="Train", icon=":material/play_circle:"),
+            st.Page("runs.py", title="Runs", icon=":material/monitoring:"),
+        ],
+        "Inspection": [
+            st.Page("gallery.py", title="Gallery", icon=":material/grid_view:"),
+            st.Page("maps.py", title="Map", icon=":material/bubble_chart:"),
+        ],
+    },
     position="top",
 ).run()
