@@ -37,17 +37,21 @@ class TripletLoss(nn.Module):
         self.margin = float(self.hyper[formula.margin.name]) if formula.margin else 0.0
         self.m2 = float(self.hyper[formula.clamp.to or "m2"])
         self._own = {k: self.hyper[k] for k in formula.own}
-        self._floor = FLOOR if math.isinf(self.m2) or reduction == "mean_raw" else 0.0
+        self.floor = FLOOR if math.isinf(self.m2) or reduction == "mean_raw" else 0.0
         self.counts = TripletCounts(0, 0, 0)
 
     def core(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Energy without margin and clamp; points (..., D) x3 -> (...)."""
-        return self._energy(Triplet.of_points(*check_points(anchor, positive, negative), floor=self._floor))
+        return self._energy(Triplet.of_points(*check_points(anchor, positive, negative), floor=self.floor))
 
     def raw(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Energy with margin, before the clamp; points (..., D) x3 -> (...). +inf where a diverging push meets d = 0
         under a finite m2."""
         return self.core(anchor, positive, negative) + self.margin
+
+    def raw_of(self, triplet: Triplet) -> Tensor:
+        """Energy with margin, before the clamp, from edge lengths and squared norms."""
+        return self._energy(triplet) + self.margin
 
     def clamped(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """min(m2, max(0, raw)), with a gradient only where 0 < raw < m2; points (..., D) x3 -> (...)."""
@@ -67,7 +71,7 @@ class TripletLoss(nn.Module):
         check_batch(embeddings, labels)
         triplets = None if indices_tuple is None else as_triplets(indices_tuple, labels)
         window = Window(self.margin, self.m2, clamped=self.reduction != "mean_raw")
-        total, self.counts = batch_energy(embeddings, labels, self._energy, window, self._floor, triplets)
+        total, self.counts = batch_energy(embeddings, labels, self._energy, window, self.floor, triplets)
         divisor = self.counts.nonzero if self.reduction == "mean_nonzero" else self.counts.valid
         return total / max(divisor, 1)
 
