@@ -1,0 +1,155 @@
+"""The least and the greatest energy of any triplet of unit vectors, and what is left of residuals among them.
+
+Three unit vectors span at most three dimensions: the extremes on the sphere in 3-D are those of every higher dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dmlcore.geometry.distances import FLOOR, Triplet, distance
+from dmlcore.geometry.sphere import central_angle, on_circle, radial, random_triplets, tangent
+
+Energy = Callable[[Triplet], Tensor]
+Points = tuple[Tensor, Tensor, Tensor]
+
+NODES = 37  # along an angle of 0..pi: steps of 5 degrees, both ends included
+STARTS = 24  # nodes from which the search goes on
+FINEST = 1e-11  # radians; where the search ends
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """An extreme energy (maybe infinite) and the angles a-p, a-n, p-n, radians, where it is taken or approached."""
+
+    value: float
+    angles: tuple[float, float, float]
+
+
+def extremes(energy: Energy, dimension: int = 3) -> tuple[Extreme, Extreme]:
+    """Least and greatest energy over all triplets of the unit circle (dimension 2) or of the unit sphere (3).
+
+    A grid over the angles of the three points, ends included, then a pattern search from the best nodes, which needs
+    no gradients: the extremes lie in corners. Where an energy diverges as two points meet, the value is infinite.
+    Raises ValueError for another dimension.
+    """
+    if dimension not in (2, 3):
+        raise ValueError(f"dimension must be 2 or 3 (3 stands for every higher one), got {dimension}")
+    turn = torch.linspace(0, math.pi, NODES, dtype=torch.float64)
+    full = torch.linspace(-math.pi, math.pi, 2 * NODES - 1, dtype=torch.float64)
+    axes = [turn, full] if dimension == 2 else [turn, turn, turn]
+    nodes = torch.cartesian_prod(*axes)
+    low, high = torch.stack([x[0] for x in axes]), torch.stack([x[-1] for x in axes])
+    found = []
+    for sign in (1.0, -1.0):  # the greatest energy is the least of its negative
+
+        def signed(at: Tensor, sign: float = sign) -> Tensor:
+            return sign * energy(Triplet.of_points(*configuration(at)))
+
+        at, value = _search(signed, nodes, low, high)
+        if _diverges(lambda t, sign=sign: sign * energy(t), dimension):  # type: ignore[misc]
+            value = -math.inf
+        a, p, n = configuration(at)
+        where = [float(central_angle(x, y)) for x, y in ((a, p), (a, n), (p, n))]
+        found.append(Extreme(sign * value, (where[0], where[1], where[2])))
+    return found[0], found[1]
+
+
+def configuration(at: Tensor) -> Points:
+    """Three unit vectors from angles (..., 2): a-p and the signed a-n in a plane; (..., 3): a-p, a-n and the angle
+    between the planes of both."""
+    p, n = on_circle(at[..., 0]), on_circle(at[..., 1])
+    if at.shape[-1] == 3:
+        zero = torch.zeros_like(p[..., :1])
+        turn = on_circle(at[..., 2])
+        p = torch.cat([p, zero], dim=-1)
+        n = torch.cat([n[..., :1], n[..., 1:] * turn], dim=-1)
+    a = torch.zeros_like(p)
+    a[..., 0] = 1
+    return a, p, n
+
+
+def _search(f: Callable[[Tensor], Tensor], nodes: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, float]:
+    """Least f over the box: each of the best nodes steps to its best neighbour, or halves its step if it has none."""
+    values, best = f(nodes).topk(STARTS, largest=False)
+    at, step = nodes[best], torch.full((STARTS, 1, 1), math.pi / (NODES - 1), dtype=nodes.dtype)
+    offsets = torch.cartesian_prod(*[torch.tensor([-1.0, 0.0, 1.0], dtype=nodes.dtype)] * nodes.shape[1])
+    while float(step.max()) > FINEST and math.isfinite(float(values.min())):
+        around = (at[:, None] + step * offsets).clamp(low, high)
+        least, which = f(around).min(dim=1)
+        better = least < values
+        at = torch.where(better[:, None], around[torch.arange(STARTS), which], at)
+        values = torch.where(better, least, values)
+        step = torch.where(better[:, None, None], step, step / 2)
+    first = int(values.argmin())
+    return at[first], float(values[first])
+
+
+def _diverges(energy: Energy, dimension: int) -> bool:
+    """Whether the energy falls without bound as two points meet.
+
+    It is -inf there, or a formula froze it below FLOOR: flat below, while from one octave to the next above FLOOR it
+    falls no slower than a logarithm does.
+    """
+    gaps = torch.tensor([0.0, FLOOR / 64, FLOOR / 8, 2 * FLOOR, 4 * FLOOR, 8 * FLOOR], dtype=torch.float64)
+    other = torch.linspace(0, math.pi, NODES, dtype=torch.float64)
+    gap, angle = torch.meshgrid(gaps, other, indexing="ij")
+    for pair in (("a", "p", "n"), ("a", "n", "p"), ("p", "n", "a")):
+        planar = dict(zip(pair, (torch.zeros_like(gap), gap, angle), strict=True))
+        a, p, n = (on_circle(planar[k]) for k in ("a", "p", "n"))
+        values = energy(Triplet.of_points(a, p, n))
+        least = values.min(dim=1).values.tolist()
+        if least[0] == -math.inf:
+            return True
+        flat = abs(least[0] - least[2]) + abs(least[1] - least[2]) < 1e-9 * max(1.0, abs(least[2]))
+        steps = least[4] - least[3], least[5] - least[4]
+        if flat and steps[0] > 1e-3 and steps[0] > 0.999 * steps[1]:
+            return True
+    return False
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """Parts of a triplet's three gradients, as shares in 0..1 of their norm, over random unit triplets."""
+
+    whole: float  # largest part that lies along no edge of the triplet
+    tangential: float  # largest part of that in the tangent planes: what survives normalisation
+    radial: float  # mean share of the squared norm that is radial: removed by normalisation
+
+
+def residuals(energy: Energy, dimension: int = 3, count: int = 512, seed: int = 0) -> Residuals:
+    """What lies along no edge of the triplet, before and after the projection on the tangent planes.
+
+    Gradients by automatic differentiation with respect to the points, minus those along the edges, by automatic
+    differentiation with respect to the edge lengths; over `count` random triplets of unit vectors.
+    """
+    a, p, n = (x.requires_grad_() for x in random_triplets(count, dimension, seed))
+    points = {"a": a, "p": p, "n": n}
+    gradients = torch.autograd.grad(energy(Triplet.of_points(a, p, n)).sum(), [a, p, n])
+    edges = {k: distance(points[k[0]], points[k[1]]).detach().requires_grad_() for k in ("ap", "an", "pn")}
+    norms = {k: x.detach().square().sum(-1) for k, x in points.items()}
+    along = torch.autograd.grad(
+        energy(Triplet(edges.__getitem__, norms.__getitem__)).sum(),
+        list(edges.values()),
+        allow_unused=True,
+        materialize_grads=True,
+    )
+    rest = {k: g.clone() for k, g in zip(points, gradients, strict=True)}
+    for (pair, length), slope in zip(edges.items(), along, strict=True):
+        x, y = (points[k].detach() for k in pair)
+        pull = (slope / length.detach())[:, None] * (x - y)
+        rest[pair[0]] -= pull
+        rest[pair[1]] += pull
+    size = torch.stack(gradients).square().sum((0, -1))  # of a triplet's three gradients together, squared
+    on_sphere = [tangent(r, points[k].detach()) for k, r in rest.items()]
+    inward = torch.stack([radial(g, x.detach()) for g, x in zip(gradients, points.values(), strict=True)])
+    return Residuals(
+        float((torch.stack(list(rest.values())).square().sum((0, -1)) / size).max().sqrt()),
+        float((torch.stack(on_sphere).square().sum((0, -1)) / size).max().sqrt()),
+        float((inward.square().sum(0) / size).mean()),
+    )

@@ -1,0 +1,148 @@
+"""Triplets of unit vectors: points from angles and back, tangential and radial forces, scans of circle and sphere.
+
+On the unit sphere only the part of a force in the tangent plane moves a point; normalisation removes the radial rest.
+Angles are radians; longitude counts from the first axis towards the second, latitude from the equator to the pole.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dmlcore.geometry.field import EdgeEnergy, Probe, TripletEnergy, forces, probe_field
+
+UNIT = 1e-6  # how far a norm may be from 1
+
+
+def on_circle(angle: Tensor) -> Tensor:
+    """Points (..., 2) of the unit circle at the angles (...), counted from the first axis."""
+    return torch.stack([angle.cos(), angle.sin()], dim=-1)
+
+
+def on_sphere(longitude: Tensor, latitude: Tensor) -> Tensor:
+    """Points (..., 3) of the unit sphere at longitude and latitude (...), which broadcast."""
+    longitude, latitude = torch.broadcast_tensors(longitude, latitude)
+    parallel = latitude.cos()
+    return torch.stack([parallel * longitude.cos(), parallel * longitude.sin(), latitude.sin()], dim=-1)
+
+
+def angles(points: Tensor) -> Tensor:
+    """Angle (..., 1) of points (..., 2), or longitude and latitude (..., 2) of points (..., 3): the way back."""
+    longitude = torch.atan2(points[..., 1], points[..., 0])
+    if points.shape[-1] == 2:
+        return longitude[..., None]
+    if points.shape[-1] != 3:
+        raise ValueError(f"points must have 2 or 3 coordinates, got shape {tuple(points.shape)}")
+    latitude = torch.atan2(points[..., 2], torch.hypot(points[..., 0], points[..., 1]))
+    return torch.stack([longitude, latitude], dim=-1)
+
+
+def central_angle(x: Tensor, y: Tensor) -> Tensor:
+    """Angle (...) in [0, pi] between unit vectors (..., D), exact for near and for opposite ones."""
+    return 2 * torch.atan2((x - y).norm(dim=-1), (x + y).norm(dim=-1))
+
+
+def tangent(force: Tensor, point: Tensor) -> Tensor:
+    """The part of `force` in the tangent plane of the unit sphere at `point`; both (..., D)."""
+    return force - radial(force, point)[..., None] * point
+
+
+def radial(force: Tensor, point: Tensor) -> Tensor:
+    """The part (...) of `force` along the unit vector `point`, outward positive: what normalisation removes."""
+    return (force * point).sum(-1)
+
+
+@dataclass(frozen=True)
+class SphereForces:
+    """Forces on anchor, positive, negative: tangential vectors (..., D), and the radial part (...) that is removed."""
+
+    tangential: tuple[Tensor, Tensor, Tensor]
+    radial: tuple[Tensor, Tensor, Tensor]
+
+
+def sphere_forces(loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor) -> SphereForces:
+    """Tangent-projected forces of the clamped loss on three unit vectors (..., D), and the radial parts left out.
+
+    The tangential force is minus the gradient of the loss along the sphere. Raises ValueError naming the point that
+    is no unit vector.
+    """
+    _units(a, p, n)
+    f_a, f_p, f_n = forces(loss, a, p, n)
+    return SphereForces(
+        (tangent(f_a, a), tangent(f_p, p), tangent(f_n, n)), (radial(f_a, a), radial(f_p, p), radial(f_n, n))
+    )
+
+
+@dataclass(frozen=True)
+class SphereScan:
+    """What the probe would meet at each node of circle or sphere, the other two points fixed."""
+
+    raw: Tensor  # (...) energy before the clamp
+    energy: Tensor  # (...) clamped energy
+    active: Tensor  # (...) bool: 0 < raw < m2
+    tangential: Tensor  # (..., D) force along the sphere
+    radial: Tensor  # (...) outward force, removed by normalisation
+
+
+def scan_sphere(
+    loss: EdgeEnergy, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", nodes: Tensor
+) -> SphereScan:
+    """Move the probe over the unit vectors `nodes` (..., D) while the other two points (D,) stay.
+
+    One forward and one backward pass. Raises ValueError for an unknown probe or a point that is no unit vector.
+    """
+    _units(a, p, n)
+    field = probe_field(loss, a, p, n, probe=probe, at=nodes)
+    return SphereScan(field.raw, field.energy, field.active, tangent(field.force, nodes), radial(field.force, nodes))
+
+
+def raw_on_sphere(
+    loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor, *, probe: Probe = "negative", nodes: Tensor
+) -> Tensor:
+    """raw (...) alone of `scan_sphere`, without forces: for fine textures."""
+    with torch.no_grad():
+        return loss.raw(*_replaced(probe, nodes, a, p, n)).expand(nodes.shape[:-1])
+
+
+def angle_map(loss: TripletEnergy, positive: Tensor, negative: Tensor) -> Tensor:
+    """raw (H, W) of triplets on the circle over theta_p - theta_a (W,) and theta_n - theta_a (H,).
+
+    A rotation-invariant loss on the circle depends on these two angles alone.
+    """
+    with torch.no_grad():
+        anchor = on_circle(torch.zeros((), dtype=positive.dtype))
+        return loss.raw(anchor, on_circle(positive)[None, :], on_circle(negative)[:, None])
+
+
+def fibonacci_sphere(count: int) -> Tensor:
+    """`count` evenly spread points (count, 3) of the unit sphere: heights equal steps, longitudes golden angles."""
+    i = torch.arange(count, dtype=torch.float64)
+    height = 1 - (2 * i + 1) / count
+    return on_sphere(i * math.pi * (3 - math.sqrt(5)), torch.asin(height))
+
+
+def random_triplets(count: int, dimension: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Anchors, positives, negatives (count, dimension), independent and uniform on the unit sphere, float64."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(3, count, dimension, dtype=torch.float64, generator=generator)
+    a, p, n = drawn / drawn.norm(dim=-1, keepdim=True)
+    return a, p, n
+
+
+def _replaced(probe: Probe, nodes: Tensor, a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    if probe == "anchor":
+        return nodes, p, n
+    if probe == "positive":
+        return a, nodes, n
+    if probe == "negative":
+        return a, p, nodes
+    raise ValueError(f"probe must be anchor, positive or negative, got {probe!r}")
+
+
+def _units(a: Tensor, p: Tensor, n: Tensor) -> None:
+    for name, x in (("anchor", a), ("positive", p), ("negative", n)):
+        if not bool(((x.detach().norm(dim=-1) - 1).abs() < UNIT).all()):
+            raise ValueError(f"{name} must be a unit vector; divide it by its norm first")
