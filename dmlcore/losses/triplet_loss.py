@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from dmlcore.geometry import Triplet
 from dmlcore.geometry.distances import FLOOR
 from dmlcore.losses.formula import TripletFormula, check_finite, check_points
-from dmlcore.losses.table import Indices, TripletCounts, Window, batch_energy
+from dmlcore.losses.table import Indices, TripletCounts, Window, pair_tables, table_energy
 
 Reduction = Literal["mean_valid", "mean_nonzero", "mean_raw"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean_valid", "mean_nonzero", "mean_raw")
@@ -69,9 +69,18 @@ class TripletLoss(nn.Module):
         if isinstance(embeddings, Tensor) and embeddings.dtype in (torch.float16, torch.bfloat16):
             embeddings = embeddings.float()  # before the check: squares that overflow float16 do not matter here
         check_batch(embeddings, labels)
+        return self.of_tables(*pair_tables(embeddings), labels, indices_tuple)
+
+    def of_tables(
+        self, distances: Tensor, norms: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None
+    ) -> Tensor:
+        """`forward` on the distances (B, B) and squared norms (B,) of a batch (`table.pair_tables`), labels (B,).
+
+        The gradient with respect to the distances tells pull (entries of one class) from push (of two).
+        """
         triplets = None if indices_tuple is None else as_triplets(indices_tuple, labels)
         window = Window(self.margin, self.m2, clamped=self.reduction != "mean_raw")
-        total, self.counts = batch_energy(embeddings, labels, self._energy, window, self.floor, triplets)
+        total, self.counts = table_energy(distances, norms, labels, self._energy, window, self._floor, triplets)
         divisor = self.counts.nonzero if self.reduction == "mean_nonzero" else self.counts.valid
         return total / max(divisor, 1)
 
