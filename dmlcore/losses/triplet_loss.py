@@ -80,7 +80,7 @@ class TripletLoss(nn.Module):
         """
         triplets = None if indices_tuple is None else as_triplets(indices_tuple, labels)
         window = Window(self.margin, self.m2, clamped=self.reduction != "mean_raw")
-        total, self.counts = table_energy(distances, norms, labels, self._energy, window, self._floor, triplets)
+        total, self.counts = table_energy(distances, norms, labels, self._energy, window, self.floor, triplets)
         divisor = self.counts.nonzero if self.reduction == "mean_nonzero" else self.counts.valid
         return total / max(divisor, 1)
 
