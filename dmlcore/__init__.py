@@ -8,7 +8,19 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-_SUBMODULES = ("data", "geometry", "jobs", "losses", "metrics", "projection", "runs", "sampling", "spec")
+_SUBMODULES = (
+    "data",
+    "geometry",
+    "jobs",
+    "losses",
+    "metrics",
+    "mining",
+    "projection",
+    "runs",
+    "sampling",
+    "simulation",
+    "spec",
+)
 
 __all__ = list(_SUBMODULES)
 

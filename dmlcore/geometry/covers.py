@@ -1,0 +1,98 @@
+"""Greedy k-centre and covering radii: how well a few points stand for many."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def k_center(points: ArrayLike | torch.Tensor, existing: ArrayLike | torch.Tensor | None, k: int) -> Ints:
+    """Greedy k-centre: k times the point farthest from all centres so far, (k,) indices into points in order of choice.
+
+    points (N, D); existing (M, D) centres already there, or None. Ties go to the lowest index, and with nothing
+    existing the first pick is index 0. Any k centres cover at best half as tightly. Raises ValueError naming the
+    argument. Source: Gonzalez 1985; Sener & Savarese 2018.
+    """
+    points = _points("points", points)
+    if isinstance(k, bool) or not 0 <= k <= len(points):
+        raise ValueError(f"k must be in 0..{len(points)}, the number of points, got {k}")
+    uncovered = np.full(len(points), np.inf)
+    if existing is not None and len(existing):
+        others = _points("existing", existing)
+        if others.shape[1] != points.shape[1]:
+            raise ValueError(f"existing must have {points.shape[1]} columns like points, got {others.shape[1]}")
+        uncovered = _distances(points, others).min(axis=1)
+    picks = np.empty(k, dtype=np.int64)
+    for i in range(k):
+        picks[i] = pick = int(uncovered.argmax())
+        uncovered = np.minimum(uncovered, _distances(points, points[pick : pick + 1])[:, 0])
+        uncovered[picks[: i + 1]] = -1.0  # a duplicate of a centre is at distance 0 too, but may still be picked
+    return picks
+
+
+def covering_radius(points: ArrayLike | torch.Tensor, centers: ArrayLike | torch.Tensor) -> float:
+    """Largest distance from a point, (N, D), to its nearest centre, (M, D). Raises ValueError naming the argument."""
+    points, centers = _points("points", points), _points("centers", centers)
+    if not len(points) or not len(centers):
+        raise ValueError("points and centers must not be empty")
+    return float(_distances(points, centers).min(axis=1).max())
+
+
+def covering_curve(points: ArrayLike | torch.Tensor) -> Floats:
+    """Covering radius of the greedy k-centre for k = 1..N, (N,): starts at the exact discrete 1-centre, ends at 0.
+
+    points (N, D), N > 0. The exact k-centre is NP-hard; these radii are at most twice as large.
+    """
+    points = _points("points", points)
+    if not len(points):
+        raise ValueError("points must not be empty")
+    return _curves(_distances(points, points)[None])[0]
+
+
+def average_covering_radius(points: ArrayLike | torch.Tensor, labels: ArrayLike | torch.Tensor) -> float:
+    """Mean over classes of the mean greedy covering radius of each class: how thinly classes are spread.
+
+    points (N, D), labels (N,) integers. Source: the covering radius as a bound of generalisation, Gürbüz et al. 2023.
+    """
+    points, labels = _points("points", points), np.asarray(labels)
+    if labels.shape != (len(points),) or not len(labels):
+        raise ValueError(f"labels must have shape ({len(points)},), one per point, got {labels.shape}")
+    classes, sizes = np.unique(labels, return_counts=True)
+    averages = np.empty(len(classes))
+    for size in np.unique(sizes):
+        chosen = np.flatnonzero(sizes == size)
+        members = points[[np.flatnonzero(labels == c) for c in classes[chosen]]]
+        averages[chosen] = _curves(np.linalg.norm(members[:, :, None] - members[:, None], axis=-1)).mean(axis=1)
+    return float(averages.mean())
+
+
+def _curves(distances: Floats) -> Floats:
+    """Greedy covering radii, (C, n), of C sets at once from their distances (C, n, n)."""
+    sets, curve = np.arange(len(distances)), np.empty(distances.shape[:2])
+    pick = distances.max(axis=2).argmin(axis=1)
+    uncovered = distances[sets, pick].copy()
+    for k in range(curve.shape[1]):
+        # A duplicate of a centre is at distance 0, and so is then every radius to come: no mask is needed here.
+        pick = uncovered.argmax(axis=1)
+        curve[:, k] = uncovered[sets, pick]
+        uncovered = np.minimum(uncovered, distances[sets, pick])
+    return curve
+
+
+def _distances(x: Floats, y: Floats) -> Floats:
+    """Direct distances (N, M), a block of rows at a time so that memory stays within 64 MiB."""
+    rows = max(1, (1 << 23) // max(1, y.size))
+    blocks = [np.linalg.norm(x[i : i + rows, None] - y[None], axis=-1) for i in range(0, len(x), rows)]
+    return np.concatenate(blocks) if blocks else np.empty((0, len(y)))
+
+
+def _points(name: str, value: ArrayLike | torch.Tensor) -> Floats:
+    array = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
+    array = array.astype(np.float64)
+    if array.ndim != 2 or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite numbers of shape (N, D), got shape {array.shape}")
+    return array

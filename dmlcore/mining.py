@@ -1,0 +1,144 @@
+"""Miners: from a distance table and labels to the triplets a loss should see.
+
+Each takes distances (B, B) and labels (B,) and returns (anchors, positives, negatives), (T,) int64 each, the
+`indices_tuple` of `TripletLoss.forward`. Ties go to the lowest index; anchors without a positive or a negative give
+nothing. A valid triplet is a != p of one class and n of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Triplets = tuple[Tensor, Tensor, Tensor]
+Mine = Callable[[Tensor, Tensor], Triplets]
+
+
+@dataclass(frozen=True)
+class Miner:
+    """A miner with what a panel shows of it; call it with distances (B, B) and labels (B,)."""
+
+    name: str
+    title: str
+    sentence: str
+    source: str
+    mine: Mine
+
+    def __call__(self, distances: Tensor, labels: Tensor) -> Triplets:
+        """Indices of anchors, positives and negatives, (T,) each."""
+        if distances.ndim != 2 or distances.shape[0] != distances.shape[1] or len(labels) != len(distances):
+            raise ValueError(
+                f"distances must be (B, B) and labels (B,), got {tuple(distances.shape)} and {tuple(labels.shape)}"
+            )
+        return self.mine(distances.detach(), labels)
+
+
+MINERS: dict[str, Miner] = {}
+
+
+def names() -> list[str]:
+    """Every miner."""
+    return list(MINERS)
+
+
+def miner(title: str, sentence: str, source: str) -> Callable[[Mine], Miner]:
+    """Enter a function of distances and labels under its own name."""
+
+    def enter(mine: Mine) -> Miner:
+        MINERS[mine.__name__] = Miner(mine.__name__, title, sentence, source, mine)
+        return MINERS[mine.__name__]
+
+    return enter
+
+
+@miner(
+    "Semi-hard",
+    "For every pair, the nearest negative that is farther than the positive.",
+    "Schroff et al. 2015 (FaceNet), Sec. 3.2",
+)
+def semi_hard(distances: Tensor, labels: Tensor) -> Triplets:
+    anchors, positives, other = _pairs(distances, labels)
+    farther = distances[anchors] > distances[anchors, positives][:, None]
+    return _nearest(distances, anchors, positives, other[anchors] & farther)
+
+
+@miner(
+    "Hardest negative per pair",
+    "For every pair, the negative nearest to the anchor.",
+    "Simo-Serra et al. 2015; the negatives FaceNet warns of",
+)
+def hard_negative(distances: Tensor, labels: Tensor) -> Triplets:
+    anchors, positives, other = _pairs(distances, labels)
+    return _nearest(distances, anchors, positives, other[anchors])
+
+
+@miner(
+    "Batch hard",
+    "For every anchor, its farthest positive and its nearest negative.",
+    "Hermans, Beyer & Leibe 2017, Eq. 5",
+)
+def batch_hard(distances: Tensor, labels: Tensor) -> Triplets:
+    anchors, positive, other = _one_positive(distances, labels, farthest=True)
+    return _nearest(distances, anchors, positive, other[anchors])
+
+
+@miner(
+    "Easy positive, hard negative",
+    "For every anchor, its nearest positive and its nearest negative: classes may keep several clusters.",
+    "Xuan, Stylianou & Pless 2020 (EPHN)",
+)
+def easy_positive(distances: Tensor, labels: Tensor) -> Triplets:
+    anchors, positive, other = _one_positive(distances, labels, farthest=False)
+    return _nearest(distances, anchors, positive, other[anchors])
+
+
+@miner(
+    "Easy positive, semi-hard negative",
+    "For every anchor, its nearest positive and the nearest negative farther than that.",
+    "Xuan, Stylianou & Pless 2020 (EPSHN)",
+)
+def easy_positive_semi_hard(distances: Tensor, labels: Tensor) -> Triplets:
+    anchors, positive, other = _one_positive(distances, labels, farthest=False)
+    farther = distances[anchors] > distances[anchors, positive][:, None]
+    return _nearest(distances, anchors, positive, other[anchors] & farther)
+
+
+def _same_and_other(labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Tables (B, B) of positives (same class, not itself) and negatives."""
+    same = labels[:, None] == labels
+    return same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device), ~same
+
+
+def _pairs(distances: Tensor, labels: Tensor) -> Triplets:
+    """Anchors and positives of all ordered positive pairs, (P,) each, and the table of negatives, (B, B)."""
+    positive, other = _same_and_other(labels)
+    anchors, positives = positive.nonzero(as_tuple=True)
+    return anchors, positives, other
+
+
+def _one_positive(distances: Tensor, labels: Tensor, farthest: bool) -> Triplets:
+    """Each anchor that has a positive with its farthest or nearest one, (A,) each, and the table of negatives."""
+    positive, other = _same_and_other(labels)
+    anchors = positive.any(1).nonzero()[:, 0]
+    if not len(anchors):
+        return anchors, anchors, other
+    signed = -distances[anchors] if farthest else distances[anchors]
+    return anchors, _first_smallest(signed.masked_fill(~positive[anchors], torch.inf)), other
+
+
+def _nearest(distances: Tensor, anchors: Tensor, positives: Tensor, allowed: Tensor) -> Triplets:
+    """For each pair (T,) the allowed (T, B) negative nearest to its anchor; pairs without one are left out."""
+    found = allowed.any(1)
+    anchors, positives, allowed = anchors[found], positives[found], allowed[found]
+    return anchors, positives, _first_smallest(distances[anchors].masked_fill(~allowed, torch.inf))
+
+
+def _first_smallest(rows: Tensor) -> Tensor:
+    """Index of the first of equal minima of each row, (T, B) -> (T,); argmin promises no order."""
+    if not len(rows):
+        return torch.zeros(0, dtype=torch.int64, device=rows.device)
+    column = torch.arange(rows.shape[1], device=rows.device)
+    return torch.where(rows == rows.min(dim=1, keepdim=True).values, column, rows.shape[1]).min(dim=1).values

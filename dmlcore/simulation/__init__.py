@@ -1,0 +1,38 @@
+"""Charges: points in the plane that move step by step as a triplet loss pulls and pushes them."""
+
+from dmlcore.simulation.charges import MOST_POINTS, MOST_STEPS, REACH, STRIDE, Frame, Simulation
+from dmlcore.simulation.measures import FIXED_COLUMNS, Portrait, clamp_lines, depends_on, phase_portrait
+from dmlcore.simulation.spec import (
+    MOST_CHANGES,
+    NORMALISATIONS,
+    OPTIMISERS,
+    SIDES,
+    Change,
+    Law,
+    Spec,
+)
+from dmlcore.simulation.starts import STARTS, Start, start_points
+
+__all__ = [
+    "FIXED_COLUMNS",
+    "MOST_CHANGES",
+    "MOST_POINTS",
+    "MOST_STEPS",
+    "NORMALISATIONS",
+    "OPTIMISERS",
+    "REACH",
+    "SIDES",
+    "STARTS",
+    "STRIDE",
+    "Change",
+    "Frame",
+    "Law",
+    "Portrait",
+    "Simulation",
+    "Spec",
+    "Start",
+    "clamp_lines",
+    "depends_on",
+    "phase_portrait",
+    "start_points",
+]

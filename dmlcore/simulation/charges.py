@@ -1,0 +1,199 @@
+"""The simulation: evaluate the loss of all points, move them by the optimiser, keep every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dmlcore import mining
+from dmlcore.geometry.covers import average_covering_radius
+from dmlcore.losses.table import pair_tables
+from dmlcore.metrics import retrieval
+from dmlcore.simulation.measures import class_radii
+from dmlcore.simulation.spec import ALL, MOST_POINTS, MOST_STEPS, OPTIMISERS, REACH, Law, Spec
+from dmlcore.simulation.starts import start_points
+
+__all__ = ["MOST_POINTS", "MOST_STEPS", "REACH", "STRIDE", "Frame", "Simulation"]
+
+STRIDE = 0.25  # no point moves farther in one step: keeps steep pushes from hurling points away
+STRONGEST = 100.0  # nor is any force above this one handed to the optimiser, whose running means it would spoil
+_MOVING = ("momentum_buffer", "exp_avg")  # optimiser state that is a velocity
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One step: where the points stand, the force that will move them, and what is measured there."""
+
+    positions: Floats  # (N, 2)
+    force: Floats  # (N, 2): N times minus the gradient of the mean loss, one side of it where the law says so
+    loss: float
+    active: float  # share of the triplets (of the mined ones, with a miner) with 0 < raw < m2
+    pull: float  # mean over active triplets of dE/d(d_ap)
+    push: float  # mean over active triplets of -dE/d(d_an) - dE/d(d_pn)
+    covering: float  # mean greedy covering radius, mean over classes
+    map_at_r: float
+    largest_step: float  # longest way of a point since the step before
+    triplets: int  # evaluated: all valid ones, or the mined ones
+    capped: int  # points whose way here was cut to STRIDE
+    means: Floats  # (C, 2) class means
+    radii: Floats  # (C,) largest distance of a class from its mean
+
+
+class Simulation:
+    """The history of a spec, computed as far as it is asked for and kept; not safe for several threads at once.
+
+    Loss and gradients in float32. One thread of torch (`torch.set_num_threads(1)`) or a loss without norms and miners
+    gives the same bits every time: parallel scattered sums have no fixed order.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        points, labels = start_points(spec.start, spec.classes, spec.per_class, spec.seed)
+        self.labels = labels
+        self._labels = torch.from_numpy(labels)
+        self._x = torch.nn.Parameter(torch.from_numpy(points.astype(np.float32)))
+        self.frames: list[Frame] = []
+        self._way: tuple[float, int] = (0.0, 0)
+        self._law = spec.law
+        self._optimiser = self._fresh_optimiser()
+        if spec.law.normalise != "none":
+            self._to_circle()
+        self._enter(0)
+
+    def frame(self, step: int) -> Frame:
+        """The frame of a step in 0..MOST_STEPS, computing what is missing before it."""
+        if not 0 <= step <= MOST_STEPS:
+            raise ValueError(f"step must be in 0..{MOST_STEPS}, got {step}")
+        while len(self.frames) <= step:
+            self.advance()
+        return self.frames[step]
+
+    def advance(self) -> Frame:
+        """Compute one more frame."""
+        if self.frames:
+            self._move(self.frames[-1].force)
+            self._enter(len(self.frames))
+        self.frames.append(self._evaluate())
+        return self.frames[-1]
+
+    def forked(self, spec: Spec) -> Simulation | None:
+        """The history of another spec, sharing every frame before the two part; None if they differ from the start.
+
+        The frames kept hold the forces, so the optimiser's state is rebuilt by its own steps, without any loss.
+        """
+        if replace(spec, changes=()) != replace(self.spec, changes=()):
+            return None
+        differing = set(spec.changes) ^ set(self.spec.changes)
+        shared = min([len(self.frames), *(change.at for change in differing)])
+        fork = Simulation(spec)
+        for frame in self.frames[:shared]:
+            if fork.frames:
+                fork._move(fork.frames[-1].force)
+                fork._enter(len(fork.frames))
+            fork.frames.append(frame)
+        return fork
+
+    # ---- one step
+    def _evaluate(self) -> Frame:
+        law, x = self._law, self._x
+        loss = law.module()
+        with torch.enable_grad():
+            distances, norms = pair_tables(x)
+            mined = None if law.miner == ALL else mining.MINERS[law.miner](distances, self._labels)
+            energy = loss.of_tables(distances, norms, self._labels, mined)
+            by_distance, by_norm = torch.autograd.grad(energy, (distances, norms), retain_graph=True)
+        by_distance, by_norm = (g.nan_to_num(0.0, posinf=0.0, neginf=0.0) for g in (by_distance, by_norm))
+        same = self._labels[:, None] == self._labels
+        pull, push = by_distance * same, by_distance * ~same
+        # What depends on norms is a force on a single point, neither pull nor push: it acts only with both.
+        acting = {"pull": pull, "push": push, "both": by_distance}[law.side]
+        radial = by_norm if law.side == "both" else torch.zeros_like(by_norm)
+        (gradient,) = torch.autograd.grad((distances, norms), x, (acting, radial))
+        counts = loss.counts
+        per_active = counts.valid / max(counts.active, 1)
+        positions = x.detach().numpy().copy()
+        exact = positions.astype(np.float64)
+        means, radii = class_radii(exact, self.labels)
+        scores = retrieval(exact, self.labels, ks=(1,))
+        return Frame(
+            positions=positions,
+            force=self._bounded(-gradient * len(x)).numpy(),
+            loss=_finite(float(energy.detach())),
+            active=counts.active / max(counts.valid, 1),
+            pull=float(pull.double().sum()) * per_active,
+            push=-float(push.double().sum()) * per_active,
+            covering=average_covering_radius(exact, self.labels),
+            map_at_r=scores.map_at_r or 0.0,
+            largest_step=self._way[0],
+            triplets=counts.valid,
+            capped=self._way[1],
+            means=means.astype(np.float32),
+            radii=radii.astype(np.float32),
+        )
+
+    def _bounded(self, force: Tensor) -> Tensor:
+        """Along the circle where the law says so, and never above STRONGEST."""
+        x = self._x.detach()
+        if self._law.normalise == "project":
+            force = force - (force * x).sum(1, keepdim=True) * x
+        size = torch.linalg.vector_norm(force, dim=1, keepdim=True)
+        return force * (STRONGEST / size.clamp_min(STRONGEST))
+
+    @torch.no_grad()
+    def _move(self, force: Floats) -> None:
+        """One step of the optimiser; ways beyond STRIDE are cut, coordinates kept within REACH."""
+        before = self._x.detach().clone()
+        self._x.grad = -torch.from_numpy(force)
+        self._optimiser.step()
+        way = self._x - before
+        length = torch.linalg.vector_norm(way, dim=1, keepdim=True)
+        self._x.copy_(before + way * (STRIDE / length.clamp_min(STRIDE)))
+        self._x.clamp_(-REACH, REACH)
+        if self._law.normalise != "none":
+            self._to_circle()
+        self._way = float(torch.linalg.vector_norm(self._x - before, dim=1).max()), int((length > STRIDE).sum())
+
+    @torch.no_grad()
+    def _enter(self, step: int) -> None:
+        """Apply what was changed at this step, before it is evaluated."""
+        for change in self.spec.changes:
+            if change.at != step:
+                continue
+            if change.law and change.law != self._law:
+                self._obey(change.law)
+            for index, x, y in change.moved:
+                self._x[index] = torch.tensor((x, y))
+                for state in self._optimiser.state.values():
+                    for name in _MOVING:
+                        if state.get(name) is not None:
+                            state[name][index] = 0.0  # the hand lays a point down at rest
+            if self._law.normalise != "none":
+                self._to_circle()
+
+    def _obey(self, law: Law) -> None:
+        """Another law from now on; an optimiser of the same kind keeps its memory."""
+        same_kind, self._law = law.optimiser == self._law.optimiser, law
+        if same_kind:
+            for group in self._optimiser.param_groups:
+                group["lr"] = law.step_size
+        else:
+            self._optimiser = self._fresh_optimiser()
+
+    def _fresh_optimiser(self) -> torch.optim.Optimizer:
+        return OPTIMISERS[self._law.optimiser].create([self._x], lr=self._law.step_size)
+
+    @torch.no_grad()
+    def _to_circle(self) -> None:
+        """x / |x|; a point at the very origin goes to (1, 0)."""
+        size = torch.linalg.vector_norm(self._x, dim=1, keepdim=True)
+        self._x.copy_(torch.where(size > 0, self._x / size.clamp_min(1e-30), torch.tensor([1.0, 0.0])))
+
+
+def _finite(x: float) -> float:
+    return float(np.clip(np.nan_to_num(x), -1e30, 1e30))

@@ -1,0 +1,98 @@
+"""What is measured of the charges at a step: radii, scores, and the phase portrait of their triplets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dmlcore.geometry import Triplet
+from dmlcore.geometry.boundary import Lines, level_lines
+from dmlcore.losses import TripletLoss
+
+Floats = NDArray[np.float64]
+
+FIXED_COLUMNS = ("loss", "active", "pull", "push", "covering", "map_at_r", "largest_step")
+
+
+def class_radii(positions: Floats, labels: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Class means (C, 2) and radii (C,): each the largest distance of a point of the class from its mean.
+
+    positions (N, 2), labels (N,) in 0..C-1.
+    """
+    counts = np.bincount(labels)
+    means = np.stack([np.bincount(labels, positions[:, axis]) for axis in (0, 1)], axis=1) / counts[:, None]
+    radii = np.zeros(len(counts))
+    np.maximum.at(radii, labels, np.linalg.norm(positions - means[labels], axis=1))
+    return means, radii
+
+
+@dataclass(frozen=True)
+class Portrait:
+    """How many valid triplets have which distances: counts (bins, bins) over [0, reach]^2, rows d_an, columns d_ap."""
+
+    counts: Floats
+    reach: float
+    violated: float  # share of triplets with d_an < d_ap
+
+
+def phase_portrait(positions: Floats, labels: NDArray[np.int64], bins: int = 48) -> Portrait:
+    """The exact portrait of all valid triplets.
+
+    positions (N, 2), labels (N,). Given the anchor, positive and negative are free of each other, so the table of
+    triplets is a sum over anchors of (histogram of d_an) x (histogram of d_ap): no triplet is ever listed.
+    """
+    n = len(positions)
+    distances = np.linalg.norm(positions[:, None] - positions[None], axis=-1)
+    reach = _round_up(float(distances.max()))
+    positive = (labels[:, None] == labels) & ~np.eye(n, dtype=bool)
+    negative = labels[:, None] != labels
+    cell = np.minimum((distances * (bins / reach)).astype(np.int64), bins - 1) + bins * np.arange(n)[:, None]
+    of_pairs, of_negatives = (
+        np.bincount(cell[mask], minlength=n * bins).reshape(n, bins).astype(np.float64) for mask in (positive, negative)
+    )
+    # Of each anchor's sorted distances, how many negatives stand before each positive (ties: the positive first).
+    ordered = np.sort(np.where(negative, distances, np.inf), axis=1)
+    violated = sum(
+        int(np.searchsorted(ordered[anchor], distances[anchor, positive[anchor]]).sum()) for anchor in range(n)
+    )
+    total = int((positive.sum(axis=1) * negative.sum(axis=1)).sum())
+    return Portrait(of_negatives.T @ of_pairs, reach, violated / max(total, 1))
+
+
+def clamp_lines(loss: TripletLoss, reach: float, nodes: int = 97) -> tuple[Lines, Lines]:
+    """Where raw = 0 and where raw = m2 in the plane (d_ap, d_an) over [0, reach]^2, as polylines (K, 2).
+
+    What else the loss depends on (`depends_on`) is set to d_pn = d_an and |a| = |p| = |n| = 1.
+    """
+    axis = np.linspace(0.0, reach, nodes)
+    d_an, d_ap = torch.meshgrid(*2 * [torch.from_numpy(axis)], indexing="ij")
+    one = torch.ones((), dtype=torch.float64)
+    edges = {"ap": d_ap, "an": d_an, "pn": d_an}
+    raw = loss.raw_of(Triplet(edges.__getitem__, lambda _: one, loss.floor))
+    values = np.nan_to_num(raw.expand(nodes, nodes).numpy(), posinf=1e9, neginf=-1e9)
+    return level_lines(axis, axis, values, 0.0), (
+        [] if math.isinf(loss.m2) else level_lines(axis, axis, values, loss.m2)
+    )
+
+
+def depends_on(loss: TripletLoss) -> frozenset[str]:
+    """What a loss asks of a triplet: edges "ap", "an", "pn" and squared norms "a", "p", "n"."""
+    asked: set[str] = set()
+
+    def given(name: str) -> Tensor:
+        asked.add(name)
+        return torch.ones(())
+
+    loss.raw_of(Triplet(given, given, loss.floor))
+    return frozenset(asked)
+
+
+def _round_up(x: float) -> float:
+    """The next of 0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32: axes that do not tremble."""
+    steps = (0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
+    return next((s for s in steps if s >= x), 32.0)

@@ -1,0 +1,164 @@
+"""What determines a simulation, as validated plain data: start, law of motion, and changes made on the way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any
+
+import torch
+
+from dmlcore import losses, mining
+from dmlcore.simulation.starts import STARTS
+
+NORMALISATIONS = {
+    "none": "Points move freely in the plane.",
+    "renormalise": "After every step each point is put back on the unit circle: x / |x|.",
+    "project": "Only the part of the force along the unit circle acts, then x / |x|.",
+}
+SIDES = {
+    "both": "Pull and push act.",
+    "pull": "Only the forces along the edges anchor-positive act.",
+    "push": "Only the forces along the edges to negatives act.",
+}
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """An optimiser of torch.optim: title for a panel, and how to create it on points with a step size."""
+
+    title: str
+    create: Callable[..., torch.optim.Optimizer]
+
+
+OPTIMISERS = {
+    "sgd": Optimiser("SGD", partial(torch.optim.SGD, foreach=False)),
+    "momentum": Optimiser("SGD, momentum 0.9", partial(torch.optim.SGD, momentum=0.9, foreach=False)),
+    "rmsprop": Optimiser("RMSprop", partial(torch.optim.RMSprop, foreach=False)),
+    "adam": Optimiser("Adam", partial(torch.optim.Adam, foreach=False)),
+}
+MOST_CLASSES, MOST_PER_CLASS, MOST_POINTS = 8, 100, 300
+MOST_CHANGES = 24
+MOST_STEPS = 1000
+REACH = 10.0  # coordinates stay within +-REACH
+ALL = "all"  # miner: every valid triplet
+
+
+@dataclass(frozen=True)
+class Law:
+    """How points move: loss with its hyper-parameters, miner, side, optimiser, step size, normalisation.
+
+    step_size is in the plane's units per step and unit force, where the force on a point is N times minus the gradient
+    of the mean loss of N points. Raises KeyError, TypeError or ValueError naming the field.
+    """
+
+    loss: str = "distance_sensitive"
+    hyper: Mapping[str, float | str] = field(default_factory=dict)  # stands for itself: defaults may be left out
+    optimiser: str = "sgd"
+    step_size: float = 0.05
+    miner: str = ALL
+    side: str = "both"
+    normalise: str = "none"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hyper", losses.formula(self.loss).resolve(self.hyper))
+        _one_of("optimiser", self.optimiser, OPTIMISERS)
+        _one_of("side", self.side, SIDES)
+        _one_of("normalise", self.normalise, NORMALISATIONS)
+        _one_of("miner", self.miner, (ALL, *mining.names()))
+        if not (math.isfinite(self.step_size) and 0 < self.step_size <= 10):
+            raise ValueError(f"step_size must be in (0, 10], got {self.step_size}")
+
+    def __hash__(self) -> int:
+        return hash((self.loss, *sorted(self.hyper.items()), self.optimiser, self.step_size, self.miner, self.side))
+
+    def module(self) -> losses.TripletLoss:
+        """The loss."""
+        return losses.create(self.loss, **self.hyper)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a visitor did before step `at` was evaluated: another law, or points laid elsewhere, (index, x, y) each."""
+
+    at: int
+    law: Law | None = None
+    moved: tuple[tuple[int, float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Everything that determines a simulation; equal specs give equal histories, bit for bit on one machine.
+
+    classes 2..8, per_class 2..100, together at most 300 points; changes in the order of their steps, at most 24.
+    """
+
+    start: str = "random"
+    classes: int = 5
+    per_class: int = 60
+    seed: int = 0
+    law: Law = field(default_factory=Law)
+    changes: tuple[Change, ...] = ()
+
+    def __post_init__(self) -> None:
+        _one_of("start", self.start, STARTS)
+        for name, low, high in (
+            ("classes", 2, MOST_CLASSES),
+            ("per_class", 2, MOST_PER_CLASS),
+            ("seed", 0, 2**31 - 1),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} must be in {low}..{high}, got {getattr(self, name)}")
+        if self.points > MOST_POINTS:
+            raise ValueError(f"classes x per_class must be at most {MOST_POINTS} points, got {self.points}")
+        steps = [change.at for change in self.changes]
+        if len(steps) > MOST_CHANGES or steps != sorted(steps) or not all(0 <= at <= MOST_STEPS for at in steps):
+            raise ValueError(f"changes must be at most {MOST_CHANGES}, in order, at steps 0..{MOST_STEPS}, got {steps}")
+        for change in self.changes:
+            for index, *at in change.moved:
+                if not (0 <= index < self.points and all(abs(x) <= REACH for x in at)):
+                    raise ValueError(f"moved: index must be below {self.points}, coordinates within {REACH:g}")
+
+    @property
+    def points(self) -> int:
+        """Number of points N."""
+        return self.classes * self.per_class
+
+    def law_at(self, step: int) -> Law:
+        """The law in force at a step."""
+        laws = [change.law for change in self.changes if change.at <= step and change.law]
+        return laws[-1] if laws else self.law
+
+    def to_python(self, steps: int) -> str:
+        """A script that computes this very history with dmlcore."""
+        return (
+            "from dmlcore.simulation import Change, Law, Simulation, Spec\n\n"
+            f"spec = {_code(self)}\nsimulation = Simulation(spec)\nframe = simulation.frame({steps})\n"
+            "print(frame.loss, frame.map_at_r, frame.positions[:3])\n"
+        )
+
+
+def _one_of(name: str, value: object, options: Any) -> None:
+    if value not in options:
+        raise ValueError(f"{name} must be one of {', '.join(options)}, got {value!r}")
+
+
+def _code(value: Any) -> str:
+    """Python source of a spec: only what differs from the defaults; infinity, which has no literal, spelled out."""
+    if isinstance(value, (Spec, Law, Change)):
+        default = type(value)(at=-1) if isinstance(value, Change) else type(value)()
+        given = {f.name: getattr(value, f.name) for f in fields(value)}
+        if isinstance(value, Law):
+            usual = losses.formula(value.loss).defaults
+            given["hyper"] = {k: v for k, v in value.hyper.items() if v != usual[k]}
+            default = Law(value.loss)
+            object.__setattr__(default, "hyper", {})
+        shown = [f"{k}={_code(v)}" for k, v in given.items() if v != getattr(default, k) or k == "loss"]
+        return f"{type(value).__name__}({', '.join(shown)})"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_code, value))}{',' * (len(value) == 1)})"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{k!r}: {_code(v)}" for k, v in value.items()) + "}"
+    return 'float("inf")' if value == math.inf else repr(value)

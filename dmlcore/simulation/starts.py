@@ -1,0 +1,93 @@
+"""Where the charges stand before the first step; one function each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Place = Callable[[np.random.Generator, int, int], Floats]
+
+
+@dataclass(frozen=True)
+class Start:
+    """A start with what a panel shows of it; place(random, classes, per_class) -> (classes, per_class, 2)."""
+
+    name: str
+    title: str
+    sentence: str
+    place: Place
+
+
+STARTS: dict[str, Start] = {}
+
+
+def start_points(name: str, classes: int, per_class: int, seed: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Points (N, 2) and labels (N,) of a start, sorted by class; pure. KeyError lists the known starts."""
+    if name not in STARTS:
+        raise KeyError(f"unknown start {name!r}; known: {', '.join(STARTS)}")
+    placed = STARTS[name].place(np.random.default_rng(seed), classes, per_class)
+    return placed.reshape(-1, 2), np.repeat(np.arange(classes), per_class)
+
+
+def _start(title: str, sentence: str) -> Callable[[Place], Place]:
+    def enter(place: Place) -> Place:
+        name = place.__name__
+        STARTS[name] = Start(name, title, sentence, place)
+        return place
+
+    return enter
+
+
+def _noise(random: np.random.Generator, classes: int, per_class: int, spread: float) -> Floats:
+    return spread * random.standard_normal((classes, per_class, 2))
+
+
+def _around(classes: int, radius: float) -> Floats:
+    """Class centres on a circle, (classes, 1, 2)."""
+    angle = 2 * np.pi * np.arange(classes) / classes + np.pi / 2
+    return radius * np.stack([np.cos(angle), np.sin(angle)], axis=-1)[:, None]
+
+
+@_start("Random", "every class is spread alike over the same disc")
+def random(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    return _noise(random, classes, per_class, 0.5)
+
+
+@_start("Two moons", "interlocking half circles, one per class, in a chain")
+def moons(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    angle = np.linspace(0, np.pi, per_class)
+    number = np.arange(classes)[:, None]
+    up = np.where(number % 2 == 0, 1.0, -1.0)
+    x = number - (classes - 1) / 2 + np.cos(angle)
+    y = up * (np.sin(angle) - 0.25)
+    scale = 3.0 / (classes + 1)  # as wide as the other starts
+    return scale * np.stack([x, y], axis=-1) + _noise(random, classes, per_class, 0.04)
+
+
+@_start("Rings", "concentric circles, one per class")
+def rings(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    angle = 2 * np.pi * np.arange(per_class) / per_class
+    radius = 1.2 * np.linspace(0.3, 1.0, classes)[:, None]
+    circle = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
+    return circle + _noise(random, classes, per_class, 0.03)
+
+
+@_start("Collapsed", "all points within a hundredth about one place")
+def collapsed(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    return _noise(random, classes, per_class, 0.01)
+
+
+@_start("An outlier", "separated classes, but one point stands amid another class")
+def outlier(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    placed = separated(random, classes, per_class)
+    placed[0, 0] = _around(classes, 1.0)[classes // 2, 0]
+    return placed
+
+
+@_start("Separated", "every class already in a heap of its own")
+def separated(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    return _around(classes, 1.0) + _noise(random, classes, per_class, 0.12)
