@@ -11,6 +11,8 @@ st.navigation(
     {
         "Geometry": [
             st.Page("fields.py", title="Fields", icon=":material/explore:", default=True),
+            st.Page("sphere.py", title="Circle and sphere", icon=":material/public:"),
+            st.Page("charges.py", title="Charges", icon=":material/bolt:"),
         ],
         "Training": [
             st.Page("train.py", title="Train", icon=":material/play_circle:"),

@@ -49,16 +49,16 @@ export function control(schema, value, { onInput, onRest }) {
   return el("div", { class: "control" }, ...parts);
 }
 
-// Rows of the three points: probe, name, x, y.
-export function pointRows(ink, { onProbe, onMove }) {
-  const rows = {}, grid = el("div", { class: "points" },
-    el("small", { title: "the point that scans the plane" }, "scan"), el("span"), el("small", {}, "x"), el("small", {}, "y"));
+// Rows of the three points: probe, name and a box for each axis.
+export function pointRows(ink, { onProbe, onMove, axes = ["x", "y"], space = "plane" }) {
+  const rows = {}, grid = el("div", { class: "points", style: `grid-template-columns: 20px minmax(0, 1fr) repeat(${axes.length}, 74px)` },
+    el("small", { title: `the point that scans the ${space}` }, "scan"), el("span"), ...axes.map((axis) => el("small", {}, axis)));
   for (const name of POINTS) {
     const probe = el("input", { type: "radio", name: "probe", value: name, "aria-label": `scan with ${name}`,
-      title: "this point scans the plane: colour and arrows tell what it would feel there" });
+      title: `this point scans the ${space}: colour and arrows tell what it would feel there` });
     probe.addEventListener("change", () => onProbe(name));
-    const boxes = [0, 1].map((axis) => {
-      const box = el("input", { type: "number", step: "any", "aria-label": `${name} ${"xy"[axis]}` });
+    const boxes = axes.map((label, axis) => {
+      const box = el("input", { type: "number", step: "any", "aria-label": `${name} ${label}` });
       box.addEventListener("change", () => { if (box.value !== "" && Number.isFinite(Number(box.value))) onMove(name, axis, Number(box.value)); });
       return box;
     });

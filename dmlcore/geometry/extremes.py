@@ -115,7 +115,10 @@ def _diverges(energy: Energy, dimension: int) -> bool:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Parts of a triplet's three gradients, as shares in 0..1 of their norm, over random unit triplets."""
+    """Parts of a triplet's three gradients, in units of their norm, over random unit triplets.
+
+    `whole` may exceed 1: off the sphere residuals and edges may pull against each other.
+    """
 
     whole: float  # largest part that lies along no edge of the triplet
     tangential: float  # largest part of that in the tangent planes: what survives normalisation

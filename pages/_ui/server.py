@@ -10,9 +10,15 @@ import anyio.to_thread
 from starlette.routing import BaseRoute
 from streamlit import App
 
-from pages._ui import assets, field_service, thumbnails
+from pages._ui import assets, charges_service, field_service, sphere_service, thumbnails
 
-ROUTES: list[BaseRoute] = [*assets.ROUTES, *field_service.ROUTES, *thumbnails.ROUTES]
+ROUTES: list[BaseRoute] = [
+    *assets.ROUTES,
+    *charges_service.ROUTES,
+    *field_service.ROUTES,
+    *sphere_service.ROUTES,
+    *thumbnails.ROUTES,
+]
 
 
 def _warm_up() -> None:
@@ -20,11 +26,13 @@ def _warm_up() -> None:
     import torch
 
     import dmlcore.losses
+    from dmlcore.simulation import Simulation, Spec
 
     # Fields are small: one thread answers them, and trainings are processes of their own.
     torch.set_num_threads(1)
     loss = dmlcore.losses.create(dmlcore.losses.names()[0])
     loss.clamped(*torch.zeros(3, 1, 2))
+    Simulation(Spec(per_class=4)).frame(1)  # the first step of an optimiser imports for a second
 
 
 @asynccontextmanager
