@@ -1,4 +1,7 @@
-"""The catalogue of losses."""
+"""The catalogue of losses.
+
+`losses.regions` is imported by itself: it loads scipy, which a training can do without.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,19 @@ from typing import Any
 
 from dmlcore.losses import triplets as triplets  # fills the catalogue
 from dmlcore.losses.formula import CATALOGUE, TripletFormula
+from dmlcore.losses.identities import Sameness, same_loss
 from dmlcore.losses.triplet_loss import REDUCTIONS, TripletLoss
 
-__all__ = ["REDUCTIONS", "TripletFormula", "TripletLoss", "create", "formula", "names"]
+__all__ = [
+    "REDUCTIONS",
+    "Sameness",
+    "TripletFormula",
+    "TripletLoss",
+    "create",
+    "formula",
+    "names",
+    "same_loss",
+]
 
 
 def names() -> list[str]:

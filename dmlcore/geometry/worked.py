@@ -1,0 +1,93 @@
+"""Margins and ratios worked out: the formula, the numbers put in, the value. LaTeX that converts to MathML."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dmlcore.geometry.margins import balanced_rho, margin_enclosing, margin_for_ellipse
+
+
+@dataclass(frozen=True)
+class Worked:
+    """A value with its derivation: line k of `numbers` is line k of `symbols` with the numbers put in, in LaTeX."""
+
+    value: float
+    symbols: tuple[str, ...]
+    numbers: tuple[str, ...]
+
+
+def explain_margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float) -> Worked:
+    """`margin_for_ellipse` worked out; same arguments, errors and source."""
+    value = margin_for_ellipse(d, m_ranking, s, rho)
+    R = d + m_ranking
+    b = R**2 + (d * math.sqrt(d**2 + 32 * R**2) - d**2) / 16
+    a = b * (1 + d**2 / (4 * (b - R**2)))
+    major = math.sqrt(max(a, b + d**2 / 4))
+    pull, pull_number = _pull(s, d)
+    n = _number
+    return Worked(
+        value,
+        (
+            r"R=d_{ap}+m",
+            r"b=R^2+\tfrac{1}{16}\left(d_{ap}\sqrt{d_{ap}^2+32R^2}-d_{ap}^2\right)",
+            r"a=b\left(1+\frac{d_{ap}^2}{4(b-R^2)}\right)",
+            r"A=\sqrt{\max\left(a,\,b+\tfrac14 d_{ap}^2\right)}",
+            rf"m_1=2\rho A-{pull}",
+        ),
+        (
+            _sum(d, m_ranking),
+            rf"b={n(R)}^2+\tfrac{{1}}{{16}}\left({n(d)}\cdot\sqrt{{{n(d)}^2+32\cdot {n(R)}^2}}-{n(d)}^2\right)={n(b)}",
+            rf"a={n(b)}\left(1+\frac{{{n(d)}^2}}{{4({n(b)}-{n(R)}^2)}}\right)={n(a)}",
+            rf"A=\sqrt{{\max\left({n(a)},\,{n(b)}+\tfrac14\cdot {n(d)}^2\right)}}={n(major)}",
+            rf"m_1=2\cdot {n(rho)}\cdot {n(major)}-{pull_number}={n(value)}",
+        ),
+    )
+
+
+def explain_margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float) -> Worked:
+    """`margin_enclosing` worked out; same arguments, errors and source."""
+    value = margin_enclosing(d, m_ranking, s, r, rho)
+    R, q, n = d + m_ranking, 1 - r, _number
+    pull, pull_number = _pull(s, d)
+    if abs(q) < 1e-9:
+        push = r"\rho\left(\log\,R+\log(R+d_{ap})\right)"
+        push_number = rf"{n(rho)}\left(\log({n(R)})+\log({n(R + d)})\right)"
+    else:
+        push = r"\frac{\rho}{1-r}\left(R^{1-r}+(R+d_{ap})^{1-r}\right)"
+        push_number = rf"\frac{{{n(rho)}}}{{{n(q)}}}\left({n(R)}^{{{n(q)}}}+{n(R + d)}^{{{n(q)}}}\right)"
+    return Worked(
+        value,
+        (r"R=d_{ap}+m", rf"m_1={push}-{pull}"),
+        (_sum(d, m_ranking), rf"m_1={push_number}-{pull_number}={n(value)}"),
+    )
+
+
+def explain_balanced_rho(B: int, C: int) -> Worked:
+    """`balanced_rho` worked out; same arguments, errors and source."""
+    value = balanced_rho(B, C)
+    K = B // C
+    return Worked(
+        value,
+        (r"K=\frac{B}{C}", r"\rho=\frac{B-K}{2(K-1)}"),
+        (rf"K=\frac{{{B}}}{{{C}}}={K}", rf"\rho=\frac{{{B}-{K}}}{{2({K}-1)}}={_number(value)}"),
+    )
+
+
+def _pull(s: float, d: float) -> tuple[str, str]:
+    """The pull energy of the pair, in symbols and in numbers."""
+    q, n = s + 1, _number
+    if abs(q) < 1e-9:
+        return r"\log\,d_{ap}", rf"\log({n(d)})"
+    return r"\frac{d_{ap}^{s+1}}{s+1}", rf"\frac{{{n(d)}^{{{n(q)}}}}}{{{n(q)}}}"
+
+
+def _sum(d: float, m_ranking: float) -> str:
+    sign = "-" if m_ranking < 0 else "+"
+    return f"R={_number(d)}{sign}{_number(abs(m_ranking))}={_number(d + m_ranking)}"
+
+
+def _number(x: float) -> str:
+    """Six digits in LaTeX."""
+    mantissa, _, exponent = f"{x:.6g}".partition("e")
+    return rf"({mantissa}\cdot 10^{{{int(exponent)}}})" if exponent else mantissa
