@@ -11,6 +11,7 @@ st.navigation(
     {
         "Geometry": [
             st.Page("fields.py", title="Fields", icon=":material/explore:", default=True),
+            st.Page("compare.py", title="Compare", icon=":material/compare:"),
             st.Page("sphere.py", title="Circle and sphere", icon=":material/public:"),
             st.Page("charges.py", title="Charges", icon=":material/bolt:"),
         ],

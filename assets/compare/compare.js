@@ -301,8 +301,9 @@ class Compare {
       key("", state.clamp || state.shade === "force" ? "loss = 0" : "zero"), ...(state.clamp && answer.panels.some((p) => p.m2 !== null) ? [key("dashed", "upper clamp")] : []), ...(state.clamp && state.region ? [key("hatched", "no force")] : []));
     if (focused) [...this.bars.querySelectorAll("button")].find((b) => b.textContent.includes(focused.split(" ").at(-1)))?.focus();
     this.mapBars.replaceChildren(bar(state.shade === "energy" ? "signed" : "half", state.shade === "energy" ? "loss" : "force", answer.span), el("span", {}, `largest in view ${number(answer.largest)}`));
-    const [i, j] = state.pair.map((k) => `loss ${k + 1}`), times = state.fit && answer.same.usable ? `${number(answer.same.factor)} × ${j}` : j;
-    this.legend.textContent = state.shade === "energy" ? `Orange: ${i} is larger. Blue: ${times} is larger. Blank: equal.` : `Colour and arrows: the force of ${i} minus that of ${times}. Blank: equal.`;
+    const [i, j] = state.pair.map((k) => `loss ${k + 1}`), { factor, shift } = answer.panels[state.pair[1]];
+    const times = [factor === 1 ? j : `${number(factor)} × ${j}`, ...(Math.abs(shift) > 1e-9 ? [`${shift < 0 ? "−" : "+"} ${number(Math.abs(shift))}`] : [])].join(" ");
+    this.legend.textContent = state.shade === "energy" ? `Orange: ${i} is larger. Blue: ${times} is larger. Blank: equal.` : `Colour and arrows: the force of ${i} minus that of ${factor === 1 ? j : `${number(factor)} × ${j}`}. Blank: equal.`;
     this.map.canvas.setAttribute("aria-label", `loss ${state.pair[0] + 1} minus loss ${state.pair[1] + 1}: largest difference in view ${number(answer.largest)}`);
     this.notice.textContent = this.link.fallback ? "No direct connection: pictures come through the page itself, a little slower." : "";
   }

@@ -43,7 +43,7 @@ export class Judgement {
     this.found.classList.toggle("same", same.same);
     this.word = same.same ? "The same loss" : "Different losses";
     this.title.textContent = `${same.same ? "✓" : "✗"} ${this.word}`;
-    this.text.textContent = same.sentence;
+    this.text.textContent = same.sentence + (this.app.state.space === "sphere" ? " Forces are shown as far as they point along the sphere: normalising removes the rest." : "");
     this.found.dataset.factor = same.factor ?? "";
     this.factor.textContent = `multiply loss ${this.app.state.pair[1] + 1} by ${same.usable ? number(same.factor) : "the best factor (none is positive)"}`;
   }

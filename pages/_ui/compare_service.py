@@ -1,7 +1,8 @@
 """Fields of two to four losses over the same points, with one scale, and the difference of two; one answer for all.
 
 Arrays, k = index of the panel: uint8 shade<k> (n, n), packed bits active<k>, int8 arrows<k> (20, 20, 2), uint16
-corners<k> (K, 2) over the view; of the pair uint8 difference (n, n), 128 = 0, and int8 apart (20, 20, 2). Rows run upwards.
+corners<k> (K, 2) over the view; of the pair uint8 difference (n, n), 128 = 0, and int8 apart (20, 20, 2).
+Rows run upwards.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import io
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +21,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from dmlcore.geometry import forces
 from dmlcore.geometry.boundary import level_lines
+from dmlcore.geometry.sphere import tangent
 from dmlcore.geometry.variant import Variant, VariantField, scan_variant
 from pages._ui import sameness
 from pages._ui.comparison import POINTS, Comparison
@@ -54,8 +58,7 @@ def answer(request: dict[str, Any]) -> bytes:
         return pack(header, {})
     n = int(bounded(request.get("n"), 2 * ARROWS, FINEST, INLINE))
     x, y = _axes(comparison, n)
-    points = _tensors(comparison)
-    fields = [scan_variant(v, *points, probe=comparison.probe, x=x, y=y) for v in variants]
+    fields = [_scanned(v, comparison, x, y) for v in variants]
     settle, lock = request.get("settle") is True, request.get("lock") is True
     shown, span, largest = _difference(comparison, fields)
     shades = [_shade(comparison, f) for f in fields]
@@ -122,16 +125,15 @@ def readout(variant: Variant, comparison: Comparison) -> Numbers:
         "hit": bool(variant.active(orders)),
         "factor": variant.factor,
         "shift": variant.shift,
-        "forces": [(f + 0.0).tolist() for f in forces(variant, *points)],  # + 0.0 makes a zero of -0
+        "forces": [(f + 0.0).tolist() for f in _forces(variant, comparison, *points)],  # + 0.0 makes a zero of -0
     }
 
 
 def arrays(comparison: Comparison, n: int = EXPORTED) -> dict[str, NDArray[Any]]:
     """Everything shown, float64: x (n,), y (n,); by panel raw, energy, force, active; the differences of the pair."""
     x, y = _axes(comparison, n)
-    points = _tensors(comparison)
     found: dict[str, NDArray[Any]] = {"x": x.numpy(), "y": y.numpy()}
-    fields = [scan_variant(v, *points, probe=comparison.probe, x=x, y=y) for v in read_as(comparison)]
+    fields = [_scanned(v, comparison, x, y) for v in read_as(comparison)]
     for k, field in enumerate(fields, start=1):
         for name in ("raw", "energy", "force", "active"):
             found[f"{name}{k}"] = getattr(field, name).numpy()
@@ -147,7 +149,7 @@ def _there(variants: list[Variant], comparison: Comparison, place: list[Any]) ->
     moved = {k: getattr(comparison, k) for k in POINTS} | {comparison.probe: reached}
     a, p, n = (torch.tensor(moved[k], dtype=torch.float64) for k in POINTS)
     energies = [float(v.clamped(a, p, n)) for v in variants]
-    felt = [forces(v, a, p, n)[POINTS.index(comparison.probe)] for v in variants]
+    felt = [_forces(v, comparison, a, p, n)[POINTS.index(comparison.probe)] for v in variants]
     first, second = comparison.pair
     return {
         "there": [
@@ -158,6 +160,22 @@ def _there(variants: list[Variant], comparison: Comparison, place: list[Any]) ->
             "force": float((felt[first] - felt[second]).norm()),
         },
     }
+
+
+def _scanned(variant: Variant, comparison: Comparison, x: Tensor, y: Tensor) -> VariantField:
+    field = scan_variant(variant, *_tensors(comparison), probe=comparison.probe, x=x, y=y)
+    if comparison.space == "plane":
+        return field
+    places = torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1)
+    return replace(field, force=tangent(field.force, normalize(places, dim=-1)))
+
+
+def _forces(variant: Variant, comparison: Comparison, a: Tensor, p: Tensor, n: Tensor) -> list[Tensor]:
+    """Forces on the three points; on the sphere only what normalisation leaves of them, the part along it."""
+    found = list(forces(variant, a, p, n))
+    if comparison.space == "plane":
+        return found
+    return [tangent(force, normalize(x, dim=-1)) for force, x in zip(found, (a, p, n), strict=True)]
 
 
 def _tensors(comparison: Comparison) -> tuple[Tensor, Tensor, Tensor]:
