@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +23,8 @@ def k_center(points: ArrayLike | torch.Tensor, existing: ArrayLike | torch.Tenso
     if isinstance(k, bool) or not 0 <= k <= len(points):
         raise ValueError(f"k must be in 0..{len(points)}, the number of points, got {k}")
     uncovered = np.full(len(points), np.inf)
-    if existing is not None and len(existing):
-        others = _points("existing", existing)
+    others = points[:0] if existing is None or np.size(existing) == 0 else _points("existing", existing)
+    if len(others):
         if others.shape[1] != points.shape[1]:
             raise ValueError(f"existing must have {points.shape[1]} columns like points, got {others.shape[1]}")
         uncovered = _distances(points, others).min(axis=1)
@@ -50,7 +52,8 @@ def covering_curve(points: ArrayLike | torch.Tensor) -> Floats:
     points = _points("points", points)
     if not len(points):
         raise ValueError("points must not be empty")
-    return _curves(_distances(points, points)[None])[0]
+    (curve,) = _curves(_distances(points, points)[None])
+    return cast(Floats, curve)
 
 
 def average_covering_radius(points: ArrayLike | torch.Tensor, labels: ArrayLike | torch.Tensor) -> float:
@@ -72,7 +75,7 @@ def average_covering_radius(points: ArrayLike | torch.Tensor, labels: ArrayLike 
 
 def _curves(distances: Floats) -> Floats:
     """Greedy covering radii, (C, n), of C sets at once from their distances (C, n, n)."""
-    sets, curve = np.arange(len(distances)), np.empty(distances.shape[:2])
+    sets, curve = np.arange(len(distances)), np.empty((len(distances), distances.shape[1]))
     pick = distances.max(axis=2).argmin(axis=1)
     uncovered = distances[sets, pick].copy()
     for k in range(curve.shape[1]):

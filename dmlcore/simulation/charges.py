@@ -82,17 +82,20 @@ class Simulation:
         self.frames.append(self._evaluate())
         return self.frames[-1]
 
-    def forked(self, spec: Spec) -> Simulation | None:
-        """The history of another spec, sharing every frame before the two part; None if they differ from the start.
-
-        The frames kept hold the forces, so the optimiser's state is rebuilt by its own steps, without any loss.
-        """
+    def shared_with(self, spec: Spec) -> int:
+        """How many of the frames computed so far another spec has too."""
         if replace(spec, changes=()) != replace(self.spec, changes=()):
-            return None
+            return 0
         differing = set(spec.changes) ^ set(self.spec.changes)
-        shared = min([len(self.frames), *(change.at for change in differing)])
+        return min([len(self.frames), *(change.at for change in differing)])
+
+    def forked(self, spec: Spec) -> Simulation:
+        """The history of another spec, beginning with the very frames of this one that it shares.
+
+        Frames hold the forces, so the optimiser's state is rebuilt by its own steps, without evaluating a loss.
+        """
         fork = Simulation(spec)
-        for frame in self.frames[:shared]:
+        for frame in self.frames[: self.shared_with(spec)]:
             if fork.frames:
                 fork._move(fork.frames[-1].force)
                 fork._enter(len(fork.frames))
@@ -127,7 +130,7 @@ class Simulation:
             loss=_finite(float(energy.detach())),
             active=counts.active / max(counts.valid, 1),
             pull=float(pull.double().sum()) * per_active,
-            push=-float(push.double().sum()) * per_active,
+            push=0.0 - float(push.double().sum()) * per_active,  # 0.0 - x: no -0
             covering=average_covering_radius(exact, self.labels),
             map_at_r=scores.map_at_r or 0.0,
             largest_step=self._way[0],
@@ -143,7 +146,8 @@ class Simulation:
         if self._law.normalise == "project":
             force = force - (force * x).sum(1, keepdim=True) * x
         size = torch.linalg.vector_norm(force, dim=1, keepdim=True)
-        return force * (STRONGEST / size.clamp_min(STRONGEST))
+        bounded: Tensor = force * (STRONGEST / size.clamp_min(STRONGEST))
+        return bounded
 
     @torch.no_grad()
     def _move(self, force: Floats) -> None:

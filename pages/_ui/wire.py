@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+import anyio
 import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +45,14 @@ def unpack(answer: bytes) -> dict[str, Any]:
 
 
 def socket_route(
-    path: str, answer: Callable[[Request], bytes], heavy: Callable[[Request], bool] = lambda _: False
+    path: str,
+    answer: Callable[[Request], bytes],
+    heavy: Callable[[Request], bool] = lambda _: False,
+    limiter: anyio.CapacityLimiter | None = None,
 ) -> WebSocketRoute:
     """A WebSocket at `path`: one request, one answer; `heavy` requests are answered by a thread, others on the loop.
+
+    `limiter` bounds the threads that answer at once; without one, anyio's common forty do.
 
     A request that is no JSON object within MOST_BYTES gets {"error": ...} as text. Pages of other sites get no socket.
     """
@@ -63,7 +69,11 @@ def socket_route(
                 except (ValueError, RecursionError) as error:
                     await socket.send_text(json.dumps({"error": str(error)}))
                     continue
-                reply = await anyio.to_thread.run_sync(answer, request) if heavy(request) else answer(request)
+                reply = (
+                    await anyio.to_thread.run_sync(answer, request, limiter=limiter)
+                    if heavy(request)
+                    else answer(request)
+                )
                 await socket.send_bytes(reply)
         except (WebSocketDisconnect, KeyError):  # KeyError: a binary frame, which nobody of ours sends
             return

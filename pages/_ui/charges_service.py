@@ -1,0 +1,210 @@
+"""Charges over a WebSocket: a spec comes in, the steps the browser lacks go out; computed and kept in Python.
+
+A request is {"spec", "have", "want", "show", "id"}: the page holds steps 0..have, wants them up to `want`, and looks at
+step `show`. It says everything, so that a socket has no state of its own: when it dies nothing stays behind, and any
+other socket, or the page itself, goes on from the same spec. What is computed is kept by spec, bounded in bytes, and
+shared: a class that opens one link computes it once. A spec that only differs later on (another slider at step 40)
+shares the steps before.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+import time
+from collections import OrderedDict
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from dmlcore.simulation import (
+    FIXED_COLUMNS,
+    MOST_STEPS,
+    Frame,
+    Simulation,
+    Spec,
+    clamp_lines,
+    depends_on,
+    phase_portrait,
+)
+from pages._ui import charges_spec
+from pages._ui.untrusted import bounded
+from pages._ui.wire import pack, socket_route
+
+PATIENCE = 0.25  # seconds one answer computes; what is not ready then comes with the next
+MOST_FRAMES = 100  # in one answer
+KEPT_BYTES = 128 << 20
+EXPORT_PATIENCE = 60.0
+# One step keeps a core busy for some 70 ms at 300 points: leave the others to fields and pages.
+TURNS = anyio.CapacityLimiter(max(1, (os.cpu_count() or 2) - 1))
+
+
+class Kept:
+    """Simulations by spec, the latest used last; the oldest go when the frames of all exceed `most` bytes."""
+
+    def __init__(self, most: int = KEPT_BYTES) -> None:
+        self.most = most
+        self._kept: OrderedDict[str, tuple[Simulation, threading.Lock]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, spec: Spec, draft: bool = False) -> tuple[Simulation, threading.Lock]:
+        """The simulation of a spec and the lock to hold while it computes; it shares the steps of the one most alike.
+
+        A draft, a state under the moving hand, is not kept.
+        """
+        key = json.dumps(charges_spec.to_json(spec))
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                self._shrink()
+                return self._kept[key]
+            alike = max(self._kept, key=lambda other: self._kept[other][0].shared_with(spec), default=None)
+            if alike is not None:
+                self._kept.move_to_end(alike)
+            parent = self._kept[alike][0] if alike is not None else None
+        fresh = parent.forked(spec) if parent else Simulation(spec), threading.Lock()
+        if draft:
+            return fresh
+        with self._lock:
+            found = self._kept.setdefault(key, fresh)
+            self._shrink()
+            return found
+
+    def bytes(self) -> int:
+        """An upper bound of the memory of all frames (those shared by two simulations count twice)."""
+        return sum(frame_bytes(s.spec) * len(s.frames) for s, _ in self._kept.values())
+
+    def _shrink(self) -> None:
+        while len(self._kept) > 1 and self.bytes() > self.most:
+            self._kept.popitem(last=False)
+
+
+def frame_bytes(spec: Spec) -> int:
+    """Memory of one frame: positions and forces in float32, class means, and the objects around them."""
+    return 16 * spec.points + 12 * spec.classes + 1000
+
+
+KEPT = Kept()
+
+
+def answer(request: dict[str, Any]) -> bytes:
+    """The steps after request["have"] up to request["want"], as far as they are ready within PATIENCE; at least one.
+
+    Arrays: positions and forces (K, N, 2), means (K, C, 2), radii (K, C), measures (K, len(FIXED_COLUMNS)) float32;
+    the portrait of step `show`, uint8 (bins, bins), logarithmic; `corners` (L, 2) of its clamp lines over [0, reach]^2.
+    """
+    spec = charges_spec.spec_of(request.get("spec"))
+    have = int(bounded(request.get("have"), -1, MOST_STEPS, -1))
+    want = int(bounded(request.get("want"), 0, MOST_STEPS, 0))
+    simulation, lock = KEPT.of(spec, draft=request.get("draft") is True)
+    began = time.monotonic()
+    with lock:
+        # A page that holds more than is kept (it was away, and the oldest went) waits until it is computed again.
+        while len(simulation.frames) <= want and (not simulation.frames or time.monotonic() - began < PATIENCE):
+            simulation.advance()
+        ready = len(simulation.frames)
+    first = min(have + 1, ready)
+    last = min(ready - 1, max(want, 0), first + MOST_FRAMES - 1)
+    frames = simulation.frames[first : last + 1]
+    shown = int(bounded(request.get("show"), 0, ready - 1, min(want, ready - 1)))
+    header = {
+        "id": request.get("id") if isinstance(request.get("id"), int) else 0,
+        "first": first,
+        "ready": ready - 1,
+        "most": MOST_STEPS,
+        "columns": list(FIXED_COLUMNS),
+        "triplets": [frame.triplets for frame in frames],
+        "capped": [frame.capped for frame in frames],
+    }
+    portrait, lines = _portrait(simulation, shown)
+    if request.get("rest") is True:
+        header |= {"query": charges_spec.to_query(spec), "python": spec.to_python(shown)}
+    return pack(header | portrait, _columns(simulation, frames) | lines)
+
+
+def _columns(simulation: Simulation, frames: list[Frame]) -> dict[str, NDArray[Any]]:
+    n, c = simulation.spec.points, simulation.spec.classes
+    measures = [[getattr(frame, name) for name in FIXED_COLUMNS] for frame in frames]
+    return {
+        "labels": simulation.labels.astype(np.uint8),
+        "positions": _stack([f.positions for f in frames], (n, 2)),
+        "forces": _stack([f.force for f in frames], (n, 2)),
+        "means": _stack([f.means for f in frames], (c, 2)),
+        "radii": _stack([f.radii for f in frames], (c,)),
+        "measures": np.array(measures, dtype=np.float32).reshape(len(frames), len(FIXED_COLUMNS)),
+    }
+
+
+def _stack(arrays: list[NDArray[np.float32]], shape: tuple[int, ...]) -> NDArray[np.float32]:
+    return np.stack(arrays).astype(np.float32) if arrays else np.empty((0, *shape), dtype=np.float32)
+
+
+def _portrait(simulation: Simulation, step: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    portrait = phase_portrait(simulation.frames[step].positions.astype(np.float64), simulation.labels)
+    loss = simulation.spec.law_at(step).module()
+    asked = depends_on(loss)
+    lines = clamp_lines(loss, portrait.reach)
+    corners = np.concatenate([*lines[0], *lines[1], np.empty((0, 2))])
+    top = float(portrait.counts.max())
+    header = {
+        "shown": step,
+        "reach": portrait.reach,
+        "violated": portrait.violated,
+        "valid": int(portrait.counts.sum()),
+        "top": int(top),
+        "outer": [len(line) for line in lines[0]],
+        "inner": [len(line) for line in lines[1]],
+        "third_edge": "pn" in asked,
+        "norms": bool(asked & {"a", "p", "n"}),
+    }
+    shade = np.rint(255 * np.log1p(portrait.counts) / max(np.log1p(top), 1e-9)).astype(np.uint8)
+    return header, {"density": shade, "corners": corners.astype(np.float32)}
+
+
+# ---- taking the history along
+def history(spec: Spec, steps: int, patience: float = EXPORT_PATIENCE) -> dict[str, Any] | None:
+    """Everything of steps 0..steps as arrays; None if it is not ready within `patience` seconds."""
+    simulation, lock = KEPT.of(spec)
+    began = time.monotonic()
+    with lock:
+        while len(simulation.frames) <= steps:
+            if time.monotonic() - began > patience:
+                return None
+            simulation.advance()
+    frames = simulation.frames[: steps + 1]
+    columns = _columns(simulation, frames)
+    names = {name: columns["measures"][:, i] for i, name in enumerate(FIXED_COLUMNS)}
+    return {k: v for k, v in columns.items() if k != "measures"} | names
+
+
+async def _history(request: Request) -> Response:
+    query = dict(request.query_params)
+    if request.path_params["kind"] not in ("npz", "json"):
+        return Response(status_code=404)
+    spec = charges_spec.from_query(query)
+    steps = int(bounded(query.get("step"), 0, MOST_STEPS, 0))
+    arrays = await anyio.to_thread.run_sync(history, spec, steps, limiter=TURNS)
+    if arrays is None:
+        return Response("not ready yet: play the page to this step, or ask again", 503, headers={"Retry-After": "30"})
+    name = f"charges-{spec.start}-{spec.seed}-{steps}.{request.path_params['kind']}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    if request.path_params["kind"] == "json":
+        body = {"spec": charges_spec.to_json(spec)} | {k: v.tolist() for k, v in arrays.items()}
+        return Response(json.dumps(body), media_type="application/json", headers=headers)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, spec=json.dumps(charges_spec.to_json(spec)), **arrays)
+    return Response(buffer.getvalue(), media_type="application/octet-stream", headers=headers)
+
+
+ROUTES: list[BaseRoute] = [
+    socket_route("/api/charges", answer, heavy=lambda _: True, limiter=TURNS),
+    Route("/api/charges/history.{kind}", _history),
+]
