@@ -1,0 +1,261 @@
+"""The reference of the losses: what each declares, its gradients, what it is invariant to, and its published results.
+
+Everything is read from the catalogue or computed, so a loss that joins the catalogue has its page. Closed forms of
+gradients come from `gradients.CLOSED_FORMS` where there are any. `python -m dmlcore.published.reference` prints
+docs/losses.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from dmlcore import losses
+from dmlcore.losses import TripletLoss
+from dmlcore.losses.normalised import Normalised, normalisation
+from dmlcore.params import Slider
+from dmlcore.published import tables
+from dmlcore.published.gradients import CLOSED_FORMS, ClosedForm
+
+HOLDS = 1e-9  # relative deviation up to which a property holds
+
+
+@dataclass(frozen=True)
+class Invariances:
+    """What the core of a loss does not feel: largest relative deviations over random triplets in 2-D, 3-D and 128-D.
+
+    degree: the core scales as |x|^degree, None where it is not homogeneous. sphere: the loss on unit vectors.
+    """
+
+    rotation: float
+    translation: float
+    exchange: float  # of anchor and positive
+    degree: float | None
+    sphere: Normalised
+
+    @property
+    def rows(self) -> list[tuple[str, bool, str]]:
+        """Each property in words, whether it holds, and what was found."""
+        exact = ("changes", "exact to rounding")
+        along, on_sphere = self.sphere.residual < HOLDS, self.sphere.residual_tangential < HOLDS
+        found = [
+            (f"the same when {what}", deviation < HOLDS, exact[deviation < HOLDS])
+            for what, deviation in (
+                ("all points are rotated or reflected", self.rotation),
+                ("all points are shifted (gradients sum to zero)", self.translation),
+                ("anchor and positive are exchanged", self.exchange),
+            )
+        ]
+        degree = "no single power" if self.degree is None else f"degree {self.degree:g}"
+        left = "no residual" if along else f"up to {self.sphere.residual:.0%} of a gradient lies along none"
+        radial = "the residual is radial: normalisation removes it" if on_sphere and not along else "no residual"
+        return [
+            *found,
+            ("core homogeneous under scaling of all points", self.degree is not None, degree),
+            ("forces along the edges of the triangle", along, left),
+            (
+                "the same on the unit sphere, tangentially",
+                on_sphere,
+                radial if on_sphere else f"residual up to {self.sphere.residual_tangential:.0%}",
+            ),
+        ]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Published rows of a loss on one data set: how many, and the best by R@1 and by MAP@R."""
+
+    dataset: str
+    count: int
+    by_recall: tables.Row
+    by_precision: tables.Row
+
+    @property
+    def best(self) -> list[tuple[str, tables.Row]]:
+        """The best rows with the column they lead; one where they coincide."""
+        if self.by_recall is self.by_precision:
+            return [("R@1, MAP@R", self.by_recall)]
+        return [("R@1", self.by_recall), ("MAP@R", self.by_precision)]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One loss of the catalogue: its declaration, closed forms (if entered), invariances and results."""
+
+    formula: losses.TripletFormula
+    closed_form: ClosedForm | None
+    invariances: Invariances
+    tried: dict[str, tuple[float, ...]]
+    results: tuple[Results, ...]
+
+    @property
+    def energy(self) -> str:
+        """LaTeX of the energy before the clamp, with its margin."""
+        margin = self.formula.margin
+        return self.formula.latex + (f" + {self.formula.parameters[margin.name].symbol}" if margin else "")
+
+    @property
+    def clamp_off(self) -> str:
+        """The smallest margin that switches the lower clamp off on the unit sphere, in words."""
+        sphere = self.invariances.sphere
+        if sphere.margin_off is None:
+            least = f"The least energy on the unit sphere is {sphere.least.value:.4g}"
+            return f"{least}: no triplet is ever satisfied." if sphere.clamp_is_off else f"{least}."
+        if math.isinf(sphere.margin_off):
+            return "No margin keeps every triplet of unit vectors active: the core falls without bound."
+        given = ", ".join(f"{k} = {_plain(v)}" for k, v in self.formula.defaults.items() if _shapes(self.formula, k))
+        at = f" (at {given})" if given else ""
+        return (
+            f"On the unit sphere {sphere.margin_name} = {sphere.margin_off:.4f} is the smallest margin "
+            f"that keeps every triplet above zero{at}."
+        )
+
+
+@cache
+def reference(name: str) -> Reference:
+    """The reference of a loss at its defaults; KeyError lists the known names."""
+    formula = losses.formula(name)
+    found = [
+        Results(dataset, len(rows), tables.best(rows, "R@1"), tables.best(rows, "MAP@R"))
+        for dataset in tables.DATASETS
+        if (rows := tables.of_loss(name, dataset))
+    ]
+    return Reference(
+        formula, CLOSED_FORMS.get(name), invariances(losses.create(name)), tables.tried(name), tuple(found)
+    )
+
+
+def invariances(loss: TripletLoss, count: int = 64) -> Invariances:
+    """Test a loss on `count` random triplets per dimension; a property that holds deviates by rounding alone."""
+    deviations = torch.zeros(3, dtype=torch.float64)
+    degrees = []
+    for dimension in (2, 3, 128):
+        generator = torch.Generator().manual_seed(dimension)
+
+        def draw(*shape: int, generator: torch.Generator = generator) -> Tensor:
+            return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+        triplet = draw(3, count, dimension) / math.sqrt(dimension)
+        turn = torch.linalg.qr(draw(dimension, dimension)).Q
+        core = loss.core(*triplet)
+        others = (
+            loss.core(*(triplet @ turn.T)),
+            loss.core(*(triplet + draw(dimension))),
+            loss.core(triplet[1], triplet[0], triplet[2]),
+        )
+        changed = torch.stack([(other - core).abs().max() / core.abs().max() for other in others])
+        deviations = torch.maximum(deviations, changed)
+        degrees.append(_degrees(loss, triplet, core))
+    degree = torch.cat(degrees)
+    spread = float((degree - degree.mean()).abs().max()) if bool(degree.isfinite().all()) else math.inf
+    rotation, translation, exchange = deviations.tolist()
+    return Invariances(
+        rotation, translation, exchange, round(float(degree.mean()), 6) if spread < 1e-6 else None, normalisation(loss)
+    )
+
+
+def _degrees(loss: TripletLoss, triplet: Tensor, core: Tensor) -> Tensor:
+    """log(core(k x)/core(x)) / log k of every triplet and k = 1/2, 2, 3; NaN where the sign changes."""
+    return torch.cat([(loss.core(*(k * triplet)) / core).log() / math.log(k) for k in (0.5, 2.0, 3.0)])
+
+
+def _shapes(formula: losses.TripletFormula, key: str) -> bool:
+    """Whether a hyper-parameter is part of the core and no margin."""
+    return key in formula.own and key != "m"
+
+
+def _plain(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return "∞" if math.isinf(value) else "12/7" if abs(value - 12 / 7) < 1e-9 else f"{value:g}"
+
+
+def hyper_text(row: tables.Row) -> str:
+    """The hyper-parameters of a published row as text."""
+    given = ", ".join(f"{k} = {_plain(v)}" for k, v in row.hyper.items()) or "no hyper-parameter"
+    return given + (", without clamp" if row.unhinged else "")
+
+
+def parameter_rows(formula: losses.TripletFormula) -> list[tuple[str, str, str, str, str]]:
+    """Symbol (LaTeX), name, range, default and meaning of each hyper-parameter a panel offers."""
+    found = []
+    for name, parameter in formula.sliders.items():
+        span = (
+            f"{parameter.low:g} to {parameter.high:g}{' or ∞' if parameter.optional else ''}"
+            if isinstance(parameter, Slider)
+            else ", ".join(parameter.options)
+        )
+        found.append((parameter.symbol, name, span, _plain(formula.defaults[name]), parameter.help))
+    return found
+
+
+def tried_text(reference: Reference) -> str:
+    """The values of the thesis, one hyper-parameter after another; empty where nothing was tried."""
+    return "; ".join(f"{k}: {', '.join(map(_plain, values))}" for k, values in reference.tried.items())
+
+
+# ---- docs/losses.md
+
+
+def markdown() -> str:
+    """The reference of all losses as one Markdown page."""
+    head = [
+        "# Losses",
+        "",
+        "Generated by `python -m dmlcore.published.reference > docs/losses.md`; do not edit. Invariances are computed "
+        "for the default hyper-parameters. $u_{xy}=(x-y)/d_{xy}$, and 0 where x = y. A loss is its energy clamped to "
+        "$[0, m_2]$; gradients are those of the energy before the clamp and hold where it is active.",
+        "",
+        f"Published results: Karaman 2021, Tables 4.1-4.14, in per cent. {tables.NOISE}",
+    ]
+    return "\n".join([*head, *(line for name in losses.names() for line in _section(reference(name)))]) + "\n"
+
+
+def _section(r: Reference) -> list[str]:
+    lines = ["", f"## {r.formula.title} (`{r.formula.name}`)", "", r.formula.sentence, "", f"$$E = {r.energy}$$", ""]
+    lines += [f"Source: {r.formula.source}.", ""]
+    if parameters := parameter_rows(r.formula):
+        lines += ["| parameter | name | range | default | meaning |", "|:--|:--|:--|--:|:--|"]
+        lines += [f"| ${s}$ | `{name}` | {span} | {default} | {help} |" for s, name, span, default, help in parameters]
+        lines.append("")
+    if r.closed_form:
+        where = f"with ${r.closed_form.where}$" if r.closed_form.where else ""
+        lines += ["| gradient on the | |", "|:--|:--|"]
+        lines += [
+            f"| {point} | ${latex}$ |"
+            for point, latex in zip(("anchor", "positive", "negative"), r.closed_form.gradient_latex, strict=True)
+        ]
+        lines += ["", "| along the edge | |", "|:--|:--|"]
+        lines += [
+            f"| {edge} | ${latex}$ |"
+            for edge, latex in zip(("a-p (pull)", "a-n (push)", "p-n (push)"), r.closed_form.laws_latex, strict=True)
+        ]
+        if r.closed_form.residual:
+            lines.append(f"| off the edges | ${r.closed_form.residual}$ |")
+        lines += ["", *([where + ".", ""] if where else [])]
+    lines += ["| property | holds | |", "|:--|:-:|:--|"]
+    lines += [f"| {what} | {'yes' if holds else 'no'} | {number} |" for what, holds, number in r.invariances.rows]
+    lines += ["", " ".join(filter(None, (r.clamp_off, r.closed_form.remark if r.closed_form else "")))]
+    if r.tried:
+        lines += ["", f"Tried in the thesis: {tried_text(r)}."]
+    if r.results:
+        lines += [
+            "",
+            "| data | rows | best by | R@1 | MAP@R | hyper-parameters | table |",
+            "|:--|--:|:--|--:|--:|:--|:--|",
+        ]
+        for found in r.results:
+            lines += [
+                f"| {found.dataset} | {found.count} | {column} | {row.scores['R@1']:.2f} | {row.scores['MAP@R']:.2f} | "
+                f"{hyper_text(row)} | {row.table} |"
+                for column, row in found.best
+            ]
+    return lines
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

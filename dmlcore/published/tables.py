@@ -1,0 +1,74 @@
+"""The result tables of Karaman 2021 (4.1-4.14): 180 rows as printed, by loss of the catalogue."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+COLUMNS = ("R@1", "R@2", "R@4", "R@8", "P@2", "P@4", "P@8", "P@R", "MAP@R")
+
+DATASETS = ("CUB-200-2011", "toy")
+
+NOISE = (
+    "Differences up to about 0.9 R@1 or 0.2 MAP@R mean nothing: repeated and equivalent settings differ that much. "
+    "Hyper-parameters were chosen on the test scores, so the best rows are optimistic."
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table: the loss, its hyper-parameters as printed, and the nine scores in per cent.
+
+    quoted_from: the table an overview row (4.13, 4.14) repeats, else empty. unhinged: run without any clamp.
+    """
+
+    table: str
+    dataset: str
+    loss: str
+    hyper: dict[str, float]
+    scores: dict[str, float]
+    label: str = ""
+    quoted_from: str = ""
+    unhinged: bool = False
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """All rows, in the order of the thesis."""
+    data = json.loads(files(__package__).joinpath("karaman-tables.json").read_text("utf-8"))
+    return tuple(_row(raw, data["tables"][raw["table"]].get("dataset", "CUB-200-2011")) for raw in data["rows"])
+
+
+def of_loss(name: str, dataset: str = "CUB-200-2011") -> list[Row]:
+    """Rows of a loss on a data set; rows that quote another are left out, unless the loss has no others."""
+    found = [row for row in rows() if row.loss == name and row.dataset == dataset]
+    return [row for row in found if not row.quoted_from] or found
+
+
+def tried(name: str) -> dict[str, tuple[float, ...]]:
+    """Every value of each hyper-parameter that the tables report for a loss, ascending."""
+    found = [row for dataset in DATASETS for row in of_loss(name, dataset)]
+    keys = dict.fromkeys(k for row in found for k in row.hyper)
+    return {k: tuple(sorted({row.hyper[k] for row in found if k in row.hyper})) for k in keys}
+
+
+def best(found: list[Row], column: str) -> Row:
+    """The row with the highest score in a column; ValueError if there is no row."""
+    return max(found, key=lambda row: row.scores[column])
+
+
+def _row(raw: dict[str, Any], dataset: str) -> Row:
+    hyper = {k: float(v) for k, v in raw["hp"].items() if not isinstance(v, (bool, str))}
+    return Row(
+        raw["table"],
+        dataset,
+        raw["method"],
+        hyper,
+        {column: raw[column] for column in COLUMNS},
+        raw.get("printed_label", ""),
+        raw.get("quoted_from", ""),
+        raw["hp"].get("hinge") is False,
+    )

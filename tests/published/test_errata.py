@@ -1,0 +1,126 @@
+"""The errata: every stated number against the printed functions, the catalogue and automatic differentiation."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from latex2mathml.converter import convert
+
+from dmlcore import losses
+from dmlcore.published import checks
+from dmlcore.published.errata import KINDS, METHODS, errata, erratum, search
+from dmlcore.published.printed import COUNTEREXAMPLES, POINTS, compare, points
+
+
+def agrees(stated: tuple[str, str], gradient: torch.Tensor) -> bool:
+    return all(checks.Number("", text, float(x)).agrees for text, x in zip(stated, gradient, strict=True))
+
+
+def test_all_46_are_there_and_whole():
+    assert [e.number for e in errata()] == list(range(1, 47))
+    for e in errata():
+        assert e.title
+        assert e.where
+        assert e.printed != e.true
+        assert e.kind in KINDS
+        assert set(e.checked) <= set(METHODS)
+        assert set(e.losses) <= set(losses.names())
+        assert bool(e.printed_latex) == bool(e.true_latex)
+
+
+@pytest.mark.parametrize("e", [e for e in errata() if e.printed_latex], ids=lambda e: e.number)
+def test_both_formulas_parse_and_mark_a_difference(e):
+    for latex in (e.printed_latex, e.true_latex):
+        plain = latex.replace(r"\diff", "")
+        assert plain.count("{") == plain.count("}")
+        assert convert(plain)
+    assert r"\diff{" in e.printed_latex
+    assert r"\diff{" in e.true_latex
+
+
+def test_every_gradient_erratum_has_a_counterexample():
+    assert {e.number for e in errata() if e.kind == "gradient"} <= set(COUNTEREXAMPLES)
+    assert {1, 2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22} == set(COUNTEREXAMPLES)
+
+
+@pytest.mark.parametrize("number", COUNTEREXAMPLES)
+def test_the_stated_coordinates_are_those_of_both_sides(number):
+    example = COUNTEREXAMPLES[number]
+    found = compare(example, *points(example), losses.formula(example.loss).resolve(example.hyper or {}))
+    for shown in erratum(number).shown:
+        at = POINTS.index(shown.point)
+        assert agrees(shown.printed, found.printed[at]), found.printed[at]
+        assert agrees(shown.true, found.true[at]), found.true[at]
+        assert not agrees(shown.printed, found.true[at]), "a counter-example tells the two apart"
+    assert float(found.difference) > 0.1
+
+
+@pytest.mark.parametrize("number", COUNTEREXAMPLES)
+def test_printed_and_true_differ_in_general(number):
+    """No erratum is an accident of its triplet: printed and true differ on random triplets too."""
+    example = COUNTEREXAMPLES[number]
+    hyper = losses.formula(example.loss).resolve(example.hyper or {})
+    generator = torch.Generator().manual_seed(number)
+    triplet = torch.randn(3, 50, 8, dtype=torch.float64, generator=generator)
+    found = compare(example, *triplet, hyper)
+    assert float(found.difference.median()) > 0.01
+
+
+@pytest.mark.parametrize("number", [n for n, e in COUNTEREXAMPLES.items() if e.truth is None])
+def test_the_true_side_is_what_training_uses(number):
+    """Where the loss is active its batch gradient is the true side's."""
+    example = COUNTEREXAMPLES[number]
+    hyper = dict(example.hyper or {})
+    formula = losses.formula(example.loss)
+    if formula.margin:
+        hyper[formula.margin.name] = 50.0
+    loss = losses.create(example.loss, **hyper)
+    triplet = [x.requires_grad_() for x in points(example)]
+    raw = loss.raw(*triplet)
+    true = compare(example, *points(example), formula.resolve(hyper)).true
+    for mine, theirs in zip(torch.autograd.grad(raw, triplet), true, strict=True):
+        assert torch.allclose(mine, theirs, atol=1e-12)
+
+
+def test_the_printed_moving_energy_divides_by_zero_on_isosceles_triplets():
+    example = COUNTEREXAMPLES[5]
+    a, p, _ = points(example)
+    found = compare(example, a, p, torch.tensor([0.0, 1.0], dtype=torch.float64), {"rho": 0.3})
+    assert found.printed_energy is not None
+    assert not found.printed_energy.isfinite()
+    assert found.true_energy.isfinite()
+
+
+@pytest.mark.parametrize("number", sorted(checks.checked()))
+def test_the_stated_numbers_are_recomputed(number):
+    found = checks.numbers(number)
+    assert found
+    for x in found:
+        assert x.agrees, f"{x.what}: stated {x.stated}, computed {x.value!r}"
+
+
+def test_a_number_is_judged_to_its_digits():
+    assert checks.Number("", "0.0543", 0.05434).agrees
+    assert not checks.Number("", "0.0543", 0.05436).agrees
+    assert checks.Number("", "6.44e7", 6.443e7).agrees
+    assert not checks.Number("", "6.44e7", 6.45e7).agrees
+
+
+def test_number_errata_have_numbers_but_the_simulated_one():
+    without = {e.number for e in errata() if e.kind in ("number", "formula")} - checks.checked() - set(COUNTEREXAMPLES)
+    assert without == {25, 38}
+
+
+def test_search():
+    assert search() == list(errata())
+    assert {e.number for e in search(loss="angular")} == {4, 15}
+    assert [e.number for e in search(text="Isosceles  printed")] == [5]
+    assert {e.kind for e in search(kind="text")} == {"text"}
+    assert [e.number for e in search(numbers=frozenset({3, 7}))] == [3, 7]
+    assert search(text="no such words") == []
+
+
+@pytest.mark.parametrize("number", [0, 47, -1])
+def test_an_unknown_number_names_the_range(number):
+    with pytest.raises(KeyError, match="1 to 46"):
+        erratum(number)
