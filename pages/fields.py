@@ -7,6 +7,6 @@ from pages._ui import field_canvas
 st.title("Force fields of triplet losses", anchor=False)
 st.markdown(
     "An **anchor** A pulls its **positive** P, of the same class, and pushes a **negative** N, of another. "
-    "Drag the points or move a slider: colour is the loss the scanning point would have there, arrows the force on it."
+    "Drag a point or move a slider: colour is the loss the scanning point would have there, arrows the force on it."
 )
 field_canvas.show()

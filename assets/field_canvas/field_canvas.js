@@ -1,13 +1,17 @@
-// The plane of the fields page: owns points, sliders and drawing; asks Python for fields, tells Streamlit once per gesture.
-import { applyTheme, el, styled, tidy } from "../shared/dom.js";
-import { INK, POINTS, rampColour } from "../shared/ink.js";
-import { lossPanel, pointRows } from "../shared/controls.js";
+// The fields page: owns the scene, the plane and its panels; asks Python for every number it shows.
+import { applyTheme, el, save, show, styled, tidy } from "../shared/dom.js";
+import { POINTS, rampColour, signedColour } from "../shared/ink.js";
 import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
 import { fromPixels, paint, rasterise, toPixels } from "./paint.js";
+import { cutChart, lawsChart } from "./charts.js";
+import { Explain } from "./explain.js";
+import { Hand } from "./hand.js";
+import { Panel } from "./panel.js";
+import { Lessons } from "./lessons.js";
 
-const MOVING = 101, RESTING = 201; // nodes along a side while the hand moves, and once it rests
+const FINE = 81, COARSE = 41, RESTING = 201; // nodes along a side while the hand moves (on a slow line: coarse), and at rest
 const apps = new WeakMap();
-const here = (name) => new URL(name, import.meta.url);
+const here = (name) => new URL(name, import.meta.url).href;
 const schemaReady = fetch(here("../shared/schema.json")).then((r) => r.json());
 
 export function render({ data, parentElement, setStateValue }) {
@@ -24,108 +28,105 @@ export function unmount(parentElement) {
 
 class Fields {
   constructor(root, data) {
-    Object.assign(this, { root, scene: structuredClone(data.scene), rev: data.rev, hidden: new Set(data.hide), seq: 0, answered: 0, hand: null });
+    Object.assign(this, { root, data, scene: structuredClone(data.scene), query: data.query, hidden: new Set(data.hide), batch: { B: 32, C: 4 },
+      seq: 0, answered: 0, trip: 0, undone: [], done: [] });
     this.link = new Link(socketAddress(data, "api/field"), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
     this.ready = this.build(data);
   }
 
   async build(data) {
-    [this.schema] = await Promise.all([schemaReady, styled(this.root, here("../shared/shared.css").href, here("field_canvas.css").href)]);
+    [this.schema] = await Promise.all([schemaReady, styled(this.root, here("../shared/shared.css"), here("field_canvas.css"))]);
+    this.hand = new Hand(this);
+    this.panel = new Panel(this);
+    this.explain = new Explain(this);
+    this.lessons = new Lessons(this);
     this.root.append((this.whole = this.dom()));
     this.themed();
+    this.done.push(this.state());
     new ResizeObserver(() => this.resize()).observe(this.frame);
     this.resize();
-    this.panel();
+    this.rebuild();
     this.ask(RESTING);
-    if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.orbit();
+    if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.lessons.orbit();
   }
 
-  // ---- the page
   dom() {
-    this.canvas = el("canvas", { class: "plane", "aria-label": "force field of the triplet loss", role: "img" });
+    this.canvas = el("canvas", { class: "plane", tabindex: 0, role: "img", "aria-label": "force field of the triplet loss" });
     this.handles = Object.fromEntries(POINTS.map((name) => [name, el("button", { class: "handle", "data-point": name, title: `drag the ${name}, or move it with the arrow keys` })]));
-    const zoom = (label, factor, name) => el("button", { "aria-label": name, title: name, onclick: () => this.zoom(factor) }, label);
-    this.frame = el("div", { class: "frame" }, this.canvas, ...Object.values(this.handles),
-      el("div", { class: "zoom" }, zoom("+", 1 / 1.25, "zoom in"), zoom("−", 1.25, "zoom out")));
+    this.ends = [0, 1].map((i) => el("button", { class: "handle end", title: "drag this end of the cut, or move it with the arrow keys", "data-end": i }));
+    const tool = (label, name, act) => el("button", { "aria-label": name, title: name, onclick: act }, label);
+    this.undoButton = tool("↶", "undo (Ctrl+Z)", () => this.undo());
+    this.redoButton = tool("↷", "redo (Ctrl+Shift+Z)", () => this.redo());
+    this.tip = el("div", { class: "tip", hidden: true });
+    this.frame = el("div", { class: "frame" }, this.canvas, ...this.ends, ...Object.values(this.handles), this.tip,
+      el("div", { class: "tools" }, this.undoButton, this.redoButton, tool("+", "zoom in", () => this.hand.zoom(1 / 1.25)), tool("−", "zoom out", () => this.hand.zoom(1.25)),
+        tool("⤢", "show all points", () => this.hand.fit())));
     this.scaleBar = el("canvas", { width: 110, height: 1 });
-    this.scaleText = el("span");
-    this.shadeText = el("span");
+    [this.scaleLow, this.scaleText, this.shadeText] = [el("span"), el("span"), el("span")];
     this.readout = el("div", { class: "readout" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.notice = el("div", { class: "notice" });
-    this.side = el("div", { class: "panel" });
-    this.canvas.addEventListener("pointerdown", (e) => this.pan(e));
-    this.canvas.addEventListener("wheel", (e) => { if (e.ctrlKey || e.metaKey) { e.preventDefault(); this.zoom(1.0015 ** e.deltaY); } }, { passive: false });
-    for (const [name, handle] of Object.entries(this.handles)) {
-      handle.addEventListener("pointerdown", (e) => this.drag(e, name));
-      handle.addEventListener("keydown", (e) => this.nudge(e, name));
-    }
     const key = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
-    this.clampKey = key("dashed", "upper clamp");
-    return el("div", { class: "lab" }, el("div", { class: "stage" },
-      el("div", { class: "left" }, this.frame,
-        el("div", { class: "below" }, el("span", { class: "bar" }, this.shadeText, "0", this.scaleBar, this.scaleText),
-          key("", "loss = 0"), this.clampKey, key("hatched", "no force")),
-        this.readout, this.notice, this.live),
-      this.side));
-  }
-
-  panel() {
-    const { presets } = this.schema;
-    const sections = lossPanel(this.schema, this.scene, { hidden: this.hidden,
-      onInput: () => { this.touch(); this.move(); }, onRest: () => this.rest(),
-      onLoss: () => { this.touch(); this.scale = null; this.panel(); this.rest(); } });
-    this.rows = pointRows(INK, {
-      onProbe: (name) => { this.touch(); this.scene.probe = name; this.scale = null; this.rest(); },
-      onMove: (name, axis, x) => { this.touch(); this.scene[name][axis] = x; this.rest(); },
+    this.keys = { bar: el("span", { class: "bar" }, this.shadeText, this.scaleLow, this.scaleBar, this.scaleText), outer: key("", "loss = 0"), clamp: key("dashed", "upper clamp"), none: key("hatched", "no force") };
+    this.hand.attach(this.canvas, this.handles, this.ends);
+    const whole = el("div", { class: "lab" }, el("div", { class: "stage" },
+      el("div", { class: "left" }, this.lessons.row, this.frame, el("div", { class: "below" }, ...Object.values(this.keys)), this.readout, this.notice, this.explain.cutBox, this.live),
+      this.panel.side, this.explain.side));
+    whole.addEventListener("keydown", (e) => {
+      if (!(e.ctrlKey || e.metaKey) || e.key.toLowerCase() !== "z" || e.target.matches("input[type=number], input[type=text]")) return;
+      e.preventDefault();
+      if (e.shiftKey) this.redo(); else this.undo();
     });
-    const tick = (name, text, title) => {
-      const box = el("input", { type: "checkbox", checked: this.scene[name] });
-      box.addEventListener("change", () => { this.touch(); this.scene[name] = box.checked; this.rest(); });
-      return el("label", { title }, box, text);
-    };
-    const shade = el("select", { "aria-label": "colour" }, ...[["energy", "Colour: clamped loss"], ["force", "Colour: force on the scanning point"]].map(([v, t]) => el("option", { value: v, selected: v === this.scene.shade }, t)));
-    shade.addEventListener("change", () => { this.touch(); this.scene.shade = shade.value; this.scale = null; this.rest(); });
-    const figures = [...new Set(presets.map((p) => p.figure))];
-    const pill = (text, pressed, act, name = text) => el("button", { "aria-pressed": String(pressed), "aria-label": name, onclick: act }, text);
-    const chosen = presets[this.preset], panels = presets.map((p, i) => [p, i]).filter(([p]) => p.figure === chosen?.figure);
-    this.side.replaceChildren(
-      ...sections,
-      el("section", {}, el("h4", {}, "Points"), this.rows.grid),
-      el("section", {}, el("h4", {}, "Shown"), shade, el("div", { class: "switches", style: "margin-top:8px" },
-        tick("region", "active region", "hatched: the loss is clamped there and the scanning point feels no force"),
-        tick("arrows", "force arrows", "force on the scanning point, were it there"),
-        tick("discs", "ranking discs", "where a negative violates the ranking loss with margin 0.1, about anchor and positive"))),
-      el("section", {}, el("h4", {}, "Figures of the thesis"),
-        el("div", { class: "pills" }, ...figures.map((f) => pill(f, f === chosen?.figure, () => this.show(presets.findIndex((p) => p.figure === f)), `figure ${f}`))),
-        ...(chosen ? [el("div", { class: "pills panels" }, ...panels.map(([p, i]) => pill(p.panel, i === this.preset, () => this.show(i)))), el("p", { class: "caption" }, chosen.caption)] : [])));
-    this.sync();
+    return whole;
   }
 
-  show(index) {
+  // ---- the scene
+  rebuild() { this.panel.build(); this.explain.build(); this.sync(); }
+
+  // Put a scene, or part of one, on the stage: a preset, a step of the tour, a link.
+  put(part, { keepScale = false } = {}) {
     this.touch();
-    const focused = this.root.activeElement?.textContent;
-    this.preset = index;
-    this.scale = null;
-    const { figure, panel, caption, ...scene } = structuredClone(this.schema.presets[index]);
-    Object.assign(this.scene, scene);
-    this.panel();
-    [...this.side.querySelectorAll(".pills button")].find((b) => b.textContent === focused)?.focus();
+    this.scene = { ...this.scene, ...structuredClone(part) };
+    if (part.loss && part.hyper === undefined) this.scene.hyper = this.defaults(part.loss);
+    if (!keepScale) this.scale = this.reference = null;
+    this.rebuild();
     this.rest();
+  }
+
+  defaults(loss) { return Object.fromEntries(this.schema.losses[loss].controls.map((c) => [c.name, c.default])); }
+  state() { return JSON.stringify(this.scene); }
+
+  undo() { if (this.done.length > 1) { this.undone.push(this.done.pop()); this.revive(this.done.at(-1)); } }
+  redo() { const next = this.undone.pop(); if (next) { this.done.push(next); this.revive(next); } }
+  revive(state) {
+    this.touch();
+    this.scene = JSON.parse(state);
+    this.scale = this.reference = null;
+    this.rebuild();
+    this.rest(false);
+  }
+
+  remember() {
+    const state = this.state();
+    if (state === this.done.at(-1)) return;
+    this.done.push(state);
+    if (this.done.length > 100) this.done.shift();
+    this.undone = [];
   }
 
   // ---- from Streamlit
   async hear(data) {
     await this.ready;
     this.themed();
-    if (data.rev !== this.rev && !this.hand) {
-      this.rev = data.rev;
+    if (data.query !== this.data.query && data.query !== this.query) { // Python was given another link
       this.scene = structuredClone(data.scene);
-      this.preset = undefined;
-      this.scale = null;
-      this.panel();
+      this.query = data.query;
+      this.hidden = new Set(data.hide);
+      this.scale = this.reference = null;
+      this.rebuild();
       this.ask(RESTING);
     }
+    this.data = data;
     if (data.answer && data.answer.id > this.answered) {
       this.receive(base64Buffer(data.answer.bytes));
       this.link.done();
@@ -136,43 +137,79 @@ class Fields {
     const theme = applyTheme(this.root, this.whole);
     if (theme === this.theme) return;
     this.theme = theme;
-    const ctx = this.scaleBar.getContext("2d");
-    for (let i = 0; i < 110; i++) { ctx.fillStyle = `rgb(${rampColour(i / 109, theme)})`; ctx.fillRect(i, 0, 1, 1); }
-    if (this.field) this.pictures = rasterise(this.field, theme);
+    if (this.field) this.rasterise();
+    this.colourBar();
     this.sync();
+    if (this.field) this.charts();
+  }
+
+  colourBar() {
+    const ctx = this.scaleBar.getContext("2d"), signed = this.scene.shade === "raw";
+    for (let i = 0; i < 110; i++) { ctx.fillStyle = `rgb(${signed ? signedColour(i / 54.5 - 1, this.theme) : rampColour(i / 109, this.theme)})`; ctx.fillRect(i, 0, 1, 1); }
   }
 
   // ---- from Python
   receive(buffer) {
-    const field = decode(buffer);
-    if (field.id < this.answered) return;
-    this.answered = field.id;
-    this.field = field;
-    this.pictures = rasterise(field, this.theme);
-    this.scale = field.scale;
-    this.reference = field.reference;
+    const answer = decode(buffer);
+    if (answer.hover) return this.hand.hovered(answer.hover);
+    if (answer.id < this.answered) return;
+    this.trip = 0.8 * this.trip + 0.2 * (performance.now() - (this.asked?.get(answer.id) ?? performance.now()));
+    this.asked = new Map([...(this.asked ?? [])].filter(([id]) => id > answer.id));
+    this.answered = answer.id;
+    this.field = answer;
+    this.rasterise();
+    this.scale = answer.scale;
+    this.reference = answer.reference;
+    const { scene } = this;
+    if (scene.margin === "normalised") scene.hyper.m1 = answer.m1; else if (answer.mu !== null) scene.mu = answer.mu;
+    const largest = Math.max(...answer.forces.concat(answer.residuals).map(([x, y]) => Math.hypot(x, y)), ...Object.values(answer.strengths).map(Math.abs), 1e-9);
+    const fitting = 130 / largest;
+    if (!this.forceScale || !(this.forceScale / fitting > 0.4 && this.forceScale / fitting < 1.5)) this.forceScale = fitting;
     this.numbers();
-    this.invalidate(field.id);
+    this.explain.numbers(answer);
+    this.charts();
+    if (answer.query) this.writeLink(answer.query);
+    this.invalidate(answer.id);
+  }
+
+  rasterise() { this.pictures = rasterise(this.field, this.theme, this.field.signed); }
+
+  charts() {
+    lawsChart(this.explain.laws, this.field, this.theme);
+    this.explain.cutBox.hidden = !this.field.cut;
+    if (this.field.cut) cutChart(this.explain.cut, this.field, this.scene, this.theme);
   }
 
   ask(n) {
-    const { scene, scale, reference } = this;
-    this.link.send({ id: ++this.seq, scene, n, scale, reference, settle: n === RESTING });
+    const { scene, scale, reference, batch } = this, id = ++this.seq;
+    (this.asked ??= new Map()).set(id, performance.now());
+    this.link.send({ id, scene, n, scale, reference, batch, settle: n === RESTING });
+  }
+
+  writeLink(query) {
+    this.query = new URLSearchParams(query).toString();
+    const kept = new URLSearchParams(location.search), all = new URLSearchParams(query);
+    for (const key of ["hide", "socket"]) if (kept.has(key)) all.set(key, kept.get(key));
+    history.replaceState(history.state, "", `${location.pathname}${String(all) ? `?${all}` : ""}${location.hash}`);
   }
 
   numbers() {
-    const f = this.field, show = (x) => (x === null ? "∞" : Math.abs(x) >= 1000 ? x.toExponential(2) : x.toFixed(3));
-    const size = ([x, y]) => show(Math.hypot(x, y));
-    const rows = [["loss", show(f.energy)], ["before clamp", show(f.raw)], ["triplet", f.hit ? "active" : f.raw !== null && f.raw <= 0 ? "satisfied" : "clamped"],
+    const f = this.field, { scene } = this, size = ([x, y]) => show(Math.hypot(x, y));
+    const state = f.hit ? "active" : f.raw !== null && f.raw <= 0 ? "satisfied" : "clamped";
+    const rows = [["loss", show(f.energy)], ["before clamp", show(f.raw)], ["triplet", state],
       ["force on A", size(f.forces[0])], ["force on P", size(f.forces[1])], ["force on N", size(f.forces[2])],
       ["d(A,P)", show(f.edges.ap)], ["d(A,N)", show(f.edges.an)], ["d(P,N)", show(f.edges.pn)]];
-    this.readout.replaceChildren(...rows.map(([name, value]) => el("div", {}, el("span", {}, name), el("b", { "data-readout": name }, value))));
-    this.shadeText.textContent = this.scene.shade === "energy" ? "loss" : "force";
-    this.scaleText.textContent = `≥ ${Number(f.scale.toPrecision(3))}`;
-    this.clampKey.style.display = f.m2 === null ? "none" : "";
+    if (this.readout.children.length !== rows.length) this.readout.replaceChildren(...rows.map(([name]) => el("div", {}, el("span", {}, name), el("b", { "data-readout": name }))));
+    rows.forEach(([, value], i) => { const cell = this.readout.children[i].lastChild; if (cell.textContent !== value) cell.textContent = value; });
+    const [unit, low, high] = { energy: ["loss", "0", "≥ "], raw: ["before clamp", `−${Number(f.scale.toPrecision(3))}`, ""], force: ["force", "0", "≥ "], none: ["", "", ""] }[scene.shade];
+    [this.shadeText.textContent, this.scaleLow.textContent, this.scaleText.textContent] = [unit, low, `${high}${Number(f.scale.toPrecision(3))}`];
+    this.keys.bar.hidden = scene.shade === "none";
+    this.keys.clamp.hidden = f.m2 === null || !scene.region;
+    this.keys.outer.hidden = this.keys.none.hidden = !scene.region;
     this.notice.textContent = [
-      f.arrows.some((x) => x) ? "" : `The ${this.scene.probe} feels no force anywhere in this view. Scan with another point, move the points, or change a parameter.`,
+      f.quiet ? `The ${scene.probe} feels no force anywhere in this view. Scan with another point, move the points, or change a parameter.` : "",
       this.link.fallback ? "No direct connection: pictures come through the page itself, a little slower." : ""].filter(Boolean).join(" ");
+    this.summary = `${this.schema.losses[scene.loss].title} loss ${show(f.energy)}, triplet ${state}; ${POINTS.map((name, i) => `${name} at ${scene[name].map(tidy).join(", ")} feels force ${f.forces[i].map((x) => x.toPrecision(3)).join(", ")}`).join("; ")}`;
   }
 
   // ---- drawing
@@ -184,6 +221,7 @@ class Fields {
     this.context = this.canvas.getContext("2d");
     this.context.setTransform(scale, 0, 0, scale, 0, 0);
     this.sync();
+    if (this.field) this.charts();
   }
 
   invalidate(id) {
@@ -191,118 +229,44 @@ class Fields {
     this.frameRequest ??= requestAnimationFrame(() => {
       this.frameRequest = null;
       if (!this.size) return;
-      paint(this.context, this.size, this.scene, this.field, this.pictures, this.theme);
+      paint(this.context, this.size, this.scene, this.field, this.pictures, this.theme, { hover: this.hand.hover, forceScale: this.forceScale });
       if (this.painting) this.canvas.dataset.seq = this.painting;
     });
   }
 
   sync() {
-    if (!this.size || !this.rows) return;
+    if (!this.size || !this.panel.rows) return;
     const at = toPixels(this.scene.view, this.size);
-    for (const name of POINTS) {
-      const [x, y] = at(this.scene[name]), handle = this.handles[name];
+    const place = (handle, where, label) => {
+      const [x, y] = at(where);
       handle.style.left = `${x}px`;
       handle.style.top = `${y}px`;
-      handle.setAttribute("aria-label", `${name} at ${this.scene[name].map(tidy).join(", ")}`);
-    }
-    this.rows.show(this.scene, this.theme);
+      handle.setAttribute("aria-label", `${label} at ${where.map(tidy).join(", ")}`);
+    };
+    for (const name of POINTS) place(this.handles[name], this.scene[name], name);
+    this.ends.forEach((end, i) => { end.hidden = !this.scene.cut; place(end, this.scene.line.slice(2 * i, 2 * i + 2), i ? "end of the cut" : "start of the cut"); });
+    this.panel.show();
+    this.undoButton.disabled = this.done.length < 2;
+    this.redoButton.disabled = !this.undone.length;
     this.invalidate();
   }
 
-  // ---- the hand
-  touch() {
-    this.handles.anchor.classList.remove("pulse");
-    if (!this.orbiting) return;
-    this.scene.negative = this.orbiting;
-    this.orbiting = null;
-  }
+  fromPixels(place) { return fromPixels(this.scene.view, this.size)(place); }
+  toPixels(place) { return toPixels(this.scene.view, this.size)(place); }
 
-  move() { this.sync(); this.ask(MOVING); }
+  // ---- what the hand does
+  touch() { this.lessons.still(); }
+  move() { this.sync(); this.ask(this.trip > 24 ? COARSE : FINE); }
 
-  // A gesture has ended: the fine picture, and one message to Streamlit.
-  rest() {
+  // A gesture has ended: the fine picture with the link, and a word to those who do not see it.
+  rest(remember = true) {
+    if (remember) this.remember();
     this.sync();
     this.ask(RESTING);
     clearTimeout(this.telling);
-    this.telling = setTimeout(() => {
-      this.setState("scene", structuredClone(this.scene));
-      if (this.field) this.live.textContent = `loss ${tidy(this.field.energy ?? 0)}`;
-    }, 120);
+    this.telling = setTimeout(() => { if (this.summary) { this.live.textContent = this.summary; this.canvas.setAttribute("aria-label", this.summary); } }, 400);
   }
 
-  drag(event, name) {
-    event.preventDefault();
-    this.touch();
-    const handle = event.currentTarget, box = this.canvas.getBoundingClientRect();
-    handle.focus();
-    handle.setPointerCapture(event.pointerId);
-    const [hx, hy] = toPixels(this.scene.view, this.size)(this.scene[name]), dx = event.clientX - box.left - hx, dy = event.clientY - box.top - hy;
-    this.follow(handle, (e) => {
-      const clip = (v) => Math.min(Math.max(v, 0), this.size);
-      this.scene[name] = fromPixels(this.scene.view, this.size)([clip(e.clientX - box.left - dx), clip(e.clientY - box.top - dy)]).map((v) => Number(v.toFixed(4)));
-    });
-  }
-
-  pan(event) {
-    if (event.pointerType === "touch") return;
-    this.touch();
-    this.canvas.setPointerCapture(event.pointerId);
-    const start = [...this.scene.view], k = (2 * start[2]) / this.size, { clientX, clientY } = event;
-    this.follow(this.canvas, (e) => { this.scene.view = [start[0] - (e.clientX - clientX) * k, start[1] + (e.clientY - clientY) * k, start[2]].map((v) => Number(v.toFixed(4))); });
-  }
-
-  follow(target, act) {
-    this.hand = target;
-    let moved = false;
-    const move = (e) => { moved = true; act(e); this.move(); };
-    const end = () => {
-      target.removeEventListener("pointermove", move);
-      target.removeEventListener("pointerup", end);
-      target.removeEventListener("pointercancel", end);
-      this.hand = null;
-      if (moved) this.rest();
-    };
-    target.addEventListener("pointermove", move);
-    target.addEventListener("pointerup", end);
-    target.addEventListener("pointercancel", end);
-  }
-
-  nudge(event, name) {
-    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    this.touch();
-    const by = event.shiftKey ? 0.1 : 0.01;
-    this.scene[name] = this.scene[name].map((v, axis) => Number((v + by * step[axis]).toFixed(4)));
-    this.move();
-    clearTimeout(this.resting);
-    this.resting = setTimeout(() => this.rest(), 250);
-  }
-
-  zoom(factor) {
-    this.touch();
-    this.scene.view[2] = Number(Math.min(Math.max(this.scene.view[2] * factor, 0.05), 50).toFixed(4));
-    this.move();
-    clearTimeout(this.resting);
-    this.resting = setTimeout(() => this.rest(), 250);
-  }
-
-  // First seconds: the negative goes once around the pair, so that a visitor sees the forces turn. Any touch ends it.
-  orbit() {
-    this.handles.anchor.classList.add("pulse");
-    const home = [...this.scene.negative], centre = [0, 1].map((i) => (this.scene.anchor[i] + this.scene.positive[i]) / 2);
-    const radius = Math.hypot(home[0] - centre[0], home[1] - centre[1]), from = Math.atan2(home[1] - centre[1], home[0] - centre[0]);
-    this.orbiting = home;
-    const begin = performance.now() + 600;
-    const step = (now) => {
-      if (this.orbiting !== home) return;
-      const t = Math.min(Math.max((now - begin) / 6000, 0), 1), angle = from + 2 * Math.PI * (t * t * (3 - 2 * t));
-      this.scene.negative = t < 1 ? [centre[0] + radius * Math.cos(angle), centre[1] + radius * Math.sin(angle)] : home;
-      this.move();
-      if (t < 1) requestAnimationFrame(step); else { this.orbiting = null; this.ask(RESTING); }
-    };
-    requestAnimationFrame(step);
-  }
-
+  png() { this.canvas.toBlob((blob) => save("field.png", blob)); }
   close() { this.link.close(); }
 }

@@ -15,10 +15,10 @@ const SIGNED = {
 export const INK = {
   light: { text: "#1b2430", faint: "rgba(27,36,48,.45)", arrow: "rgba(20,24,40,.8)", glow: "rgba(255,255,255,.4)", grid: "rgba(27,36,48,.07)",
            hatch: "rgba(90,100,115,.34)", veil: "rgba(236,239,243,.72)", rim: "#ffffff", outer: "#1b2430", page: "#ffffff",
-           anchor: "#000000", positive: "#0072B2", negative: "#D55E00", force: "#009E73", forceText: "#00694D", disc: "#B35C00" },
+           anchor: "#000000", positive: "#0072B2", negative: "#D55E00", force: "#009E73", forceText: "#00694D", disc: "#B35C00", contour: "#3a2878", residual: "#6b7480", axis: "rgba(27,36,48,.16)", positiveText: "#005a8e", negativeText: "#a84700" },
   dark: { text: "#e6eaf0", faint: "rgba(230,234,240,.5)", arrow: "rgba(240,244,255,.8)", glow: "rgba(12,14,20,.4)", grid: "rgba(230,234,240,.07)",
           hatch: "rgba(160,172,190,.30)", veil: "rgba(18,22,28,.62)", rim: "#12161c", outer: "#e6eaf0", page: "#12161c",
-          anchor: "#ffffff", positive: "#3D9BD6", negative: "#F07A2B", force: "#22C495", forceText: "#22C495", disc: "#E69F00" },
+          anchor: "#ffffff", positive: "#3D9BD6", negative: "#F07A2B", force: "#22C495", forceText: "#22C495", disc: "#E69F00", contour: "#cec6f4", residual: "#9aa6b5", axis: "rgba(230,234,240,.16)", positiveText: "#7cc0ea", negativeText: "#ffa56b" },
 };
 
 function along(ramp, t) {

@@ -189,7 +189,7 @@ LIFTED = Law(lambda d: -np.exp(-d), lambda v: -np.log(-v), lambda d: np.exp(-d))
 
 @closed_form("lifted", r"e^{-d_{an}}+e^{-d_{pn}}=e^{-(d_{ap}+m)}")
 def _lifted(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
-    bound = math.exp(-(pair.d + loss.margin - level))
+    bound = math.exp(min(level - loss.margin - pair.d, 1.0))  # the sum is at most 2: beyond, empty
     return two_distances(pair, LIFTED, -bound, f"exp(-d_an) + exp(-d_pn) > {bound:.4g}")
 
 

@@ -1,107 +1,169 @@
 """Fields over a WebSocket: a scene comes in, small bytes go out; computed in Python, painted by the component.
 
-Arrays: uint8 shade (n, n), packed bits of the active region, int8 arrows (20, 20, 2), uint16 boundary points (K, 2)
-over the view. Rows run from the bottom of the view to its top.
+Arrays, each only where its layer is shown; rows run from the bottom of the view to its top:
+shade uint8 (n, n); active packed bits of (n, n); arrows int8 (20, 20, 2); streams uint16 (S, K, 2) and corners,
+contours_at uint16 (K, 2), all over the view; laws float32 (3, K): pull_ap, push_an, push_pn; cut float32 (2, K): raw,
+clamped.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from starlette.routing import BaseRoute
 
-from dmlcore.geometry import Field, distance, forces, scan
-from dmlcore.geometry.boundary import level_lines
-from pages._ui.scene import POINTS, Scene
-from pages._ui.untrusted import bounded
-from pages._ui.wire import pack, socket_route
+from dmlcore.geometry import snapshot
+from dmlcore.geometry.boundary import Levels
+from dmlcore.geometry.streams import streamlets
+from pages._ui import readout
+from pages._ui.scene import Scene
+from pages._ui.untrusted import bounded, numbers
+from pages._ui.wire import Request, pack, socket_route
 
 ARROWS = 20  # arrows along one side
-INLINE = 101  # grids up to this side are computed on the event loop (about 3 ms)
+SAMPLES = 96  # of a law
+CUT = 160  # samples of a cut
+INLINE = 101  # grids up to this side are computed on the event loop (about 2 ms)
 FINEST = 201
-RANKING_MARGIN = 0.1  # of the ranking discs drawn on request, as in Karaman 2021, Fig. B.1
+
+Array = NDArray[Any]
 
 
-def answer(request: dict[str, Any]) -> bytes:
-    """The field of request["scene"], at most FINEST nodes a side; request["scale"] locks the colour scale."""
+def answer(request: Request) -> bytes:
+    """The field of request["scene"], at most FINEST nodes a side; or, with "hover", the numbers at that place.
+
+    request["scale"] and ["reference"] lock the scales of colour and arrows while the hand moves; "settle" says that it
+    rests: then the link and what needs more time (area, margins) come along.
+    """
     scene = Scene.of(request.get("scene"))
-    n = int(bounded(request.get("n"), 2 * ARROWS, FINEST, 101))
-    x0, y0, half = scene.view
-    step = 2 * half / n
-    x, y = (torch.arange(n, dtype=torch.float64).add(0.5).mul(step).add(c - half) for c in (x0, y0))
-    loss = scene.module()
-    points = [torch.tensor(getattr(scene, k), dtype=torch.float64) for k in POINTS]
-    field = scan(loss, *points, probe=scene.probe, x=x, y=y)
-    strength = field.force.norm(dim=-1).numpy()
-    shade = field.energy.numpy() if scene.shade == "energy" else strength
-    active = field.active.numpy()
+    identity = request.get("id") if isinstance(request.get("id"), int) else 0
+    if "hover" in request:
+        return pack({"id": identity, "hover": readout.place(scene, numbers(request["hover"], (0.0, 0.0)))}, {})
+    n = int(bounded(request.get("n"), 2 * ARROWS, FINEST, INLINE))
     settle = request.get("settle") is True
-    scale = _keep(
-        request.get("scale"), _scale(shade, active, upper=loss.m2 if scene.shade == "energy" else math.inf), settle
-    )
-    reference = _keep(request.get("reference"), _scale(strength, active, share=50), settle)
-    lines = [
-        level_lines(x.numpy(), y.numpy(), field.raw.numpy(), level) for level in (0.0, loss.m2) if level < math.inf
-    ]
-    header = {
-        "id": request.get("id") if isinstance(request.get("id"), int) else 0,
-        "n": n,
-        "scale": scale,
-        "reference": reference,
-        "view": scene.view,
-        "outer": [len(line) for line in lines[0]],
-        "inner": [len(line) for line in lines[1]] if len(lines) > 1 else [],
-        "radius": float(distance(points[0], points[1])) + RANKING_MARGIN if scene.discs else None,
-    } | readout(scene)
-    return _pack(header, field, shade / scale, reference, [line for both in lines for line in both], scene.view)
-
-
-def readout(scene: Scene) -> dict[str, Any]:
-    """The numbers of the triplet itself: energies, whether it is active, forces and edge lengths."""
-    loss = scene.module()
-    a, p, n = (torch.tensor(getattr(scene, k), dtype=torch.float64) for k in POINTS)
-    raw, energy = float(loss.raw(a, p, n)), float(loss.clamped(a, p, n))
-    return {
-        "raw": _json_number(raw),
-        "energy": _json_number(energy),
-        "m2": _json_number(loss.m2),
-        "hit": 0 < raw < loss.m2,
-        "forces": [(f + 0.0).tolist() for f in forces(loss, a, p, n)],  # + 0.0 makes a zero of -0
-        "edges": {k: float(distance(*xy)) for k, xy in {"ap": (a, p), "an": (a, n), "pn": (p, n)}.items()},
-    }
-
-
-def _pack(
-    header: dict[str, Any],
-    field: Field,
-    shade: NDArray[np.float64],
-    reference: float,
-    lines: list[NDArray[np.float64]],
-    view: tuple[float, float, float],
-) -> bytes:
-    stride = header["n"] / ARROWS
-    nodes = ((np.arange(ARROWS) + 0.5) * stride).astype(int)
-    force = field.force.numpy()[np.ix_(nodes, nodes)]
-    length = np.linalg.norm(force, axis=-1, keepdims=True)
-    arrows = np.rint(127 * force / (length + reference))  # |F| / (|F| + reference): direction exact, length bounded
-    low, width = np.array(view[:2]) - view[2], 2 * view[2]
-    corners = np.concatenate(lines) if lines else np.empty((0, 2))
-    arrays = {
-        "shade": np.rint(255 * np.clip(np.nan_to_num(shade, posinf=1.0), 0, 1)).astype(np.uint8),
-        "active": np.packbits(field.active.numpy()),
-        "arrows": arrows.astype(np.int8),
-        "corners": np.rint(65535 * np.clip((corners - low) / width, 0, 1)).astype(np.uint16),
-    }
+    header, arrays = _painted(scene, n, request, settle)
+    header |= {"id": identity, "n": n, "view": scene.view}
+    if settle:
+        header |= {"query": scene.to_query()} | readout.about_the_pair(scene, request)
     return pack(header, arrays)
 
 
-def _scale(
-    values: NDArray[np.float64], active: NDArray[np.bool_], *, share: float = 97, upper: float = math.inf
-) -> float:
+def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Header and arrays of the layers that are shown."""
+    x, y, places = _places(scene, n)
+    points = np.array([scene.anchor, scene.positive, scene.negative])
+    reach = _reach(points)
+    loss = scene.module()
+    found = snapshot(loss, points, probe=scene.probe, at=places, reach=np.linspace(reach / SAMPLES, reach, SAMPLES))
+    raw, force = found.field_raw[: n * n].reshape(n, n), found.field_force[: n * n].reshape(n, n, 2)
+    active = found.field_active[: n * n].reshape(n, n)
+    strength = np.hypot(force[..., 0], force[..., 1])
+    shade = {"raw": raw, "force": strength}.get(scene.shade)
+    if shade is None:
+        shade = np.clip(raw, 0.0, loss.m2)
+
+    upper = loss.m2 if scene.shade == "energy" else math.inf
+    scale = _keep(request.get("scale"), lambda: _scale(np.abs(shade), active, upper=upper), settle)
+    reference = _keep(request.get("reference"), lambda: _scale(strength, active, share=50), settle)
+    levels = Levels(x, y, raw)
+    outer, inner = (levels.lines(level) if level < math.inf else [] for level in (0.0, loss.m2))
+    header = readout.triplet(scene, found) | {
+        "scale": scale,
+        "reference": reference,
+        "reach": reach,
+        "signed": scene.shade == "raw",
+        "quiet": not active.any(),
+        "outer": [len(line) for line in outer],
+        "inner": [len(line) for line in inner],
+    }
+    arrays: dict[str, Array] = {"corners": _over_view([*outer, *inner], scene.view), "laws": _finite32(found.laws)}
+    if scene.shade != "none":
+        arrays["shade"] = _bytes(shade / scale, signed=scene.shade == "raw")
+    if scene.region:
+        arrays["active"] = np.packbits(active)
+    if scene.flow == "arrows":
+        nodes = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
+        arrays["arrows"] = _arrows(force[np.ix_(nodes, nodes)], reference)
+    elif scene.flow == "streams":
+        arrays["streams"] = _fraction(streamlets(force))
+    if scene.lines != "none":
+        chosen = [(level, levels.lines(level)) for level in _levels(scene, raw, scale, loss.m2)]
+        header["contours"] = [[level, [len(line) for line in lines]] for level, lines in chosen]
+        arrays["contours_at"] = _over_view([line for _, lines in chosen for line in lines], scene.view)
+    if scene.cut:
+        along = found.field_raw[n * n :]
+        arrays["cut"] = _finite32(np.stack((along, np.clip(along, 0.0, loss.m2))))
+    return header, arrays
+
+
+def _places(scene: Scene, n: int) -> tuple[Array, Array, Array]:
+    """x (n,), y (n,) of the nodes, and all places to evaluate: the nodes row by row, then the cut."""
+    x0, y0, half = scene.view
+    step = 2 * half / n
+    x, y = ((np.arange(n) + 0.5) * step + (c - half) for c in (x0, y0))
+    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    if scene.cut:
+        ends = np.reshape(scene.line, (2, 2))
+        places = np.concatenate((places, ends[0] + np.linspace(0, 1, CUT)[:, None] * (ends[1] - ends[0])))
+    return x, y, places
+
+
+def _reach(points: Array) -> float:
+    """A round length beyond the longest edge, for the laws."""
+    longest = max(math.dist(points[i], points[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    return float(2.0 ** math.ceil(math.log2(max(1.25 * longest, 1.0))))
+
+
+def _levels(scene: Scene, raw: Array, scale: float, m2: float) -> Iterator[float]:
+    """Round energies for the equipotentials: of the clamped loss within its window, of raw on both sides of 0."""
+    step = _round_up(scale / 7)
+    finite = raw[np.isfinite(raw)]
+    if not finite.size:
+        return
+    low, high = float(finite.min()), float(finite.max())
+    if scene.lines == "clamped":
+        low, high = max(low, step / 2), min(high, m2 - step / 4)
+    first, last = math.ceil(max(low, -12 * step) / step), math.floor(min(high, 12 * step) / step)
+    yield from (k * step for k in range(first, last + 1) if k)
+
+
+def _round_up(value: float) -> float:
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= value * (1 - 1e-9))
+
+
+def _bytes(shade: Array, *, signed: bool) -> Array:
+    """0..255 for 0..1, or for -1..1 if signed; infinite is full."""
+    if signed:
+        shade = (np.clip(np.nan_to_num(shade, posinf=1.0, neginf=-1.0), -1, 1) + 1) / 2
+    return np.asarray(np.rint(255 * np.clip(np.nan_to_num(shade, posinf=1.0), 0, 1)).astype(np.uint8))
+
+
+def _arrows(force: Array, reference: float) -> Array:
+    """|F| / (|F| + reference) in the direction of F, times 127: direction exact, length bounded."""
+    length = np.hypot(force[..., 0], force[..., 1])[..., None]
+    return np.asarray(np.rint(127 * force / (length + reference)).astype(np.int8))
+
+
+def _over_view(lines: list[Array], view: tuple[float, float, float]) -> Array:
+    if not lines:
+        return np.empty((0, 2), np.uint16)
+    return _fraction((np.concatenate(lines) - (np.array(view[:2]) - view[2])) / (2 * view[2]))
+
+
+def _fraction(values: Array) -> Array:
+    return np.asarray(np.rint(65535 * np.clip(values, 0, 1)).astype(np.uint16))
+
+
+def _finite32(values: Array) -> Array:
+    return np.asarray(np.nan_to_num(np.clip(values, -1e30, 1e30)).astype(np.float32))
+
+
+def _scale(values: Array, active: Array, *, share: float = 97, upper: float = math.inf) -> float:
     """A scale that `share` per cent of the active values stay below, rounded up to two digits, never above `upper`."""
     inside = values[active]
     top = float(np.percentile(inside, share)) if inside.size else 1.0
@@ -112,14 +174,13 @@ def _scale(
     return math.ceil(top / digit - 1e-9) * digit
 
 
-def _keep(scale: Any, fitting: float, settle: bool) -> float:
+def _keep(scale: Any, fitting: Any, settle: bool) -> float:
     """A scale stays locked while the hand moves; once it settles, it stays unless it has become misleading."""
-    locked = bounded(scale, 1e-9, 1e12, fitting)
-    return fitting if settle and not 0.6 < locked / fitting < 1.6 else locked
-
-
-def _json_number(x: float) -> float | None:
-    return x if math.isfinite(x) else None
+    locked = readout.number(scale)
+    if locked is not None and not settle:
+        return min(max(locked, 1e-9), 1e12)
+    fits: float = fitting()
+    return fits if locked is None or not 0.6 < locked / fits < 1.6 else locked
 
 
 ROUTES: list[BaseRoute] = [

@@ -1,11 +1,18 @@
-"""The fields page without a browser: formula, source and numbers follow the scene of the link."""
+"""The fields page without a browser: the component is handed the scene of the link and what its loss is."""
 
 from __future__ import annotations
+
+import json
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
+from pages._ui.field_canvas import KEY
+from pages._ui.scene import Scene
+from pages._ui.schema import schema
+from pages._ui.wire import unpack
 from tests.e2e.harness import ROOT
 
 
@@ -16,33 +23,42 @@ def opened(**query: str) -> AppTest:
     return app.run()
 
 
+def handed(app: AppTest) -> dict[str, Any]:
+    (stage,) = app.get("bidi_component")
+    return json.loads(stage.proto.json)
+
+
 @pytest.mark.parametrize("name", losses.names())
-def test_each_loss_is_explained(name):
-    app = opened(loss=name)
-    formula = losses.formula(name)
+def test_each_loss_opens_and_is_explained(name):
+    app = opened(loss=name, n="0.25,0.5")
     assert not app.exception
-    assert [x.value for x in app.subheader] == [formula.title]
-    assert formula.latex in app.latex[0].value
-    assert any(formula.source in x.value for x in app.caption)
-
-
-def test_the_numbers_are_those_of_the_triplet():
-    app = opened(s="0", r="2", rho="1.7142857", m1="5", m2="inf", n="0,1")
-    table = next(x.value for x in app.markdown if x.value.startswith("| |"))
-    assert "| negative | 0 | 1 | -0.6133 | 2.941 |" in table
+    assert handed(app)["scene"]["loss"] == name
+    assert handed(app)["scene"]["negative"] == [0.25, 0.5]
+    assert handed(app)["idle"] is False
+    told, formula = json.loads(schema())["losses"][name], losses.formula(name)
+    assert (told["title"], told["sentence"], told["source"]) == (formula.title, formula.sentence, formula.source)
+    assert told["mathml"].startswith("<math")
+    assert [c["name"] for c in told["controls"]] == list(formula.sliders)
 
 
 @pytest.mark.parametrize("bad", ["nan", "1e999", "../x", "\0", "x" * 100_000])
 def test_a_senseless_link_opens_the_default(bad):
-    app = opened(loss=bad, r=bad, a=bad, view=bad, hide=bad)
+    app = opened(loss=bad, r=bad, a=bad, view=bad, hide=bad, lines=bad, mu=bad, line=bad, margin=bad)
     assert not app.exception
-    assert app.subheader[0].value == losses.formula("distance_sensitive").title
+    assert Scene.of(handed(app)["scene"]) == Scene()
 
 
-def test_a_committed_gesture_is_written_into_the_link():
-    app = opened()
-    app.session_state["field"] = {"scene": {"loss": "ranking", "hyper": {"m": 0.4}, "negative": [0.5, 0.25]}}
+def test_a_first_visit_may_move_and_hidden_controls_are_named():
+    assert handed(opened())["idle"] is True
+    assert handed(opened(hide="m1,figures"))["hide"] == ["m1", "figures"]
+
+
+def test_where_no_socket_opens_the_page_answers_itself():
+    app = opened(socket="off")
+    assert handed(app)["socket"] is False
+    app.session_state[KEY] = {"ask": {"id": 5, "scene": {"loss": "ranking"}, "n": 41}}
     app.run()
-    assert app.subheader[0].value == losses.formula("ranking").title
-    query = dict(app.query_params)
-    assert {k: query[k] for k in ("loss", "m", "n")} == {"loss": "ranking", "m": "0.4", "n": "0.5,0.25"}
+    import base64
+
+    assert handed(app)["answer"]["id"] == 5
+    assert unpack(base64.b64decode(handed(app)["answer"]["bytes"]))["n"] == 41
