@@ -1,0 +1,249 @@
+// Painting of charges, curves and phase portrait: every number comes from Python.
+import { INK, niceStep, rampColour } from "../shared/ink.js";
+
+// Okabe-Ito by class; a shape of its own each, so that no class is known by colour alone.
+export const CLASS = {
+  light: ["#0072B2", "#D55E00", "#009E73", "#A8518A", "#1b2430", "#2E8FC7", "#B87A00", "#7A7400"],
+  dark: ["#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#e6eaf0", "#8CCBF2", "#E69F00", "#F0E442"],
+};
+export const SHAPES = ["circle", "square", "triangle", "diamond", "cross", "down", "star", "plus"];
+
+export function shape(ctx, kind, x, y, r) {
+  const ring = (n, turn, inner) => {
+    for (let i = 0; i < n; i++) {
+      const a = turn + (2 * Math.PI * i) / n, k = inner && i % 2 ? inner * r : r;
+      ctx[i ? "lineTo" : "moveTo"](x + k * Math.cos(a), y + k * Math.sin(a));
+    }
+    ctx.closePath();
+  };
+  const bars = (turn) => {
+    const w = r * 0.38, c = Math.cos(turn), s = Math.sin(turn);
+    [[w, w], [w, r], [-w, r], [-w, w], [-r, w], [-r, -w], [-w, -w], [-w, -r], [w, -r], [w, -w], [r, -w], [r, w]].forEach(([u, v], i) =>
+      ctx[i ? "lineTo" : "moveTo"](x + u * c - v * s, y + u * s + v * c));
+    ctx.closePath();
+  };
+  ctx.beginPath();
+  if (kind === "circle") ctx.arc(x, y, r * 0.9, 0, 7);
+  else if (kind === "square") ctx.rect(x - 0.8 * r, y - 0.8 * r, 1.6 * r, 1.6 * r);
+  else if (kind === "triangle") ring(3, -Math.PI / 2);
+  else if (kind === "down") ring(3, Math.PI / 2);
+  else if (kind === "diamond") ring(4, 0);
+  else if (kind === "star") ring(10, -Math.PI / 2, 0.45);
+  else bars(kind === "cross" ? Math.PI / 4 : 0);
+}
+
+// Half width of the view, in steps so that it does not tremble.
+export function halfWidth(positions) {
+  let most = 0;
+  for (const v of positions) most = Math.max(most, Math.abs(v));
+  return [0.06, 0.12, 0.25, 0.5, 0.8, 1.15, 1.5, 2, 2.6, 3.4, 4.5, 6, 8].find((h) => h >= most * 1.06) ?? 10.5;
+}
+
+export const toPixels = (half, size) => (x, y) => [((x + half) / (2 * half)) * size, ((half - y) / (2 * half)) * size];
+export const fromPixels = (half, size) => (px, py) => [(px / size) * 2 * half - half, half - (py / size) * 2 * half];
+
+// history.at(step) -> {positions, forces, means, radii}; show = {trails, arrows, circles}
+export function paintCharges(ctx, size, history, step, labels, show, theme, { half, chosen, circle }) {
+  const ink = INK[theme], colours = CLASS[theme], at = toPixels(half, size), frame = history.at(step), n = labels.length;
+  ctx.fillStyle = ink.page;
+  ctx.fillRect(0, 0, size, size);
+  grid(ctx, size, half, ink);
+  if (circle) {
+    ctx.strokeStyle = ink.faint;
+    ctx.lineWidth = 1;
+    ctx.beginPath();
+    ctx.arc(size / 2, size / 2, size / (2 * half), 0, 7);
+    ctx.stroke();
+  }
+  if (show.trails) trails(ctx, history, step, labels, colours, at);
+  if (show.circles) {
+    for (let c = 0; c < frame.radii.length; c++) {
+      const [x, y] = at(frame.means[2 * c], frame.means[2 * c + 1]);
+      ctx.strokeStyle = colours[c];
+      ctx.lineWidth = 1.4;
+      ctx.setLineDash([5, 4]);
+      ctx.beginPath();
+      ctx.arc(x, y, (frame.radii[c] / (2 * half)) * size, 0, 7);
+      ctx.stroke();
+      ctx.setLineDash([]);
+      ctx.beginPath();
+      ctx.moveTo(x - 5, y); ctx.lineTo(x + 5, y); ctx.moveTo(x, y - 5); ctx.lineTo(x, y + 5);
+      ctx.stroke();
+    }
+  }
+  if (show.arrows) arrows(ctx, frame, at, ink, n);
+  const r = (n > 160 ? 4.6 : n > 80 ? 5.6 : 6.6) * Math.max(0.75, Math.min(size / 560, 1.2));
+  ctx.lineWidth = 1.1;
+  ctx.strokeStyle = ink.rim;
+  for (let i = 0; i < n; i++) {
+    const [x, y] = at(frame.positions[2 * i], frame.positions[2 * i + 1]);
+    shape(ctx, SHAPES[labels[i]], x, y, r);
+    ctx.fillStyle = colours[labels[i]];
+    ctx.fill();
+    ctx.stroke();
+  }
+  if (chosen !== null) {
+    const [x, y] = at(frame.positions[2 * chosen], frame.positions[2 * chosen + 1]);
+    ctx.strokeStyle = "#E69F00";
+    ctx.lineWidth = 2.5;
+    ctx.beginPath();
+    ctx.arc(x, y, r + 6, 0, 7);
+    ctx.stroke();
+  }
+}
+
+function grid(ctx, size, half, ink) {
+  const step = niceStep(2 * half, 6), to = (v) => ((v + half) / (2 * half)) * size;
+  ctx.strokeStyle = ink.grid;
+  ctx.lineWidth = 1;
+  ctx.font = "11px system-ui, sans-serif";
+  ctx.fillStyle = ink.faint;
+  for (let v = Math.ceil(-half / step) * step; v <= half; v += step) {
+    const p = Math.round(to(v)) + 0.5;
+    ctx.beginPath();
+    ctx.moveTo(p, 0); ctx.lineTo(p, size); ctx.moveTo(0, size - p); ctx.lineTo(size, size - p);
+    ctx.stroke();
+    const text = String(Number(v.toFixed(3)));
+    ctx.textAlign = "center";
+    ctx.fillText(text, p, size - 5);
+  }
+}
+
+const TAIL = 40;
+function trails(ctx, history, step, labels, colours, at) {
+  const from = Math.max(0, step - TAIL);
+  ctx.lineWidth = 1.2;
+  ctx.globalAlpha = 0.32;
+  for (let c = 0; c <= labels[labels.length - 1]; c++) {
+    ctx.strokeStyle = colours[c];
+    ctx.beginPath();
+    for (let i = 0; i < labels.length; i++) {
+      if (labels[i] !== c) continue;
+      for (let k = from; k <= step; k++) {
+        const p = history.at(k).positions, [x, y] = at(p[2 * i], p[2 * i + 1]);
+        ctx[k === from ? "moveTo" : "lineTo"](x, y);
+      }
+    }
+    ctx.stroke();
+  }
+  ctx.globalAlpha = 1;
+}
+
+// An arrow of 34 px for |F| without end: length 34 |F| / (|F| + 1).
+function arrows(ctx, frame, at, ink, n) {
+  ctx.strokeStyle = ink.force;
+  ctx.lineWidth = 1.5;
+  ctx.beginPath();
+  for (let i = 0; i < n; i++) {
+    const fx = frame.forces[2 * i], fy = frame.forces[2 * i + 1], f = Math.hypot(fx, fy);
+    if (f < 1e-3) continue;
+    const [x, y] = at(frame.positions[2 * i], frame.positions[2 * i + 1]), k = 34 / (f + 1), u = fx * k, v = -fy * k, h = 0.28;
+    ctx.moveTo(x, y);
+    ctx.lineTo(x + u, y + v);
+    ctx.moveTo(x + u - h * (u + v * 0.6), y + v - h * (v - u * 0.6));
+    ctx.lineTo(x + u, y + v);
+    ctx.lineTo(x + u - h * (u - v * 0.6), y + v - h * (v + u * 0.6));
+  }
+  ctx.stroke();
+}
+
+// One curve chart over steps 0..last. lines = [{name, colour, dash, value(step)}]; the cursor stands at `step`.
+export function paintCurves(ctx, width, height, { title, lines, top, last, step }, theme) {
+  const ink = INK[theme], left = 40, right = width - 6, up = 17, down = height - 6, stride = Math.max(1, Math.ceil((last + 1) / 500));
+  ctx.clearRect(0, 0, width, height);
+  ctx.font = "11.5px system-ui, sans-serif";
+  let highest = top ?? 0;
+  if (!top) for (const line of lines) for (let k = 0; k <= last; k += stride) highest = Math.max(highest, line.value(k));
+  highest ||= 1;
+  if (!top) { const unit = niceStep(highest, 3); highest = Math.ceil(highest / unit - 1e-9) * unit; }
+  const X = (k) => left + ((right - left) * k) / Math.max(last, 10), Y = (v) => down - ((down - up) * Math.min(v, highest)) / highest;
+  ctx.strokeStyle = ink.grid;
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  for (const v of [0, highest / 2, highest]) { ctx.moveTo(left, Math.round(Y(v)) + 0.5); ctx.lineTo(right, Math.round(Y(v)) + 0.5); }
+  ctx.stroke();
+  ctx.fillStyle = ink.text;
+  ctx.globalAlpha = 0.75;
+  ctx.textAlign = "right";
+  ctx.fillText(label(highest), left - 5, up + 5);
+  ctx.fillText("0", left - 5, down + 3);
+  ctx.globalAlpha = 1;
+  ctx.textAlign = "left";
+  let x = left;
+  if (title) { ctx.fillText(title, x, 10); x += ctx.measureText(title).width + 12; }
+  for (const line of lines) {
+    ctx.strokeStyle = line.colour;
+    ctx.lineWidth = 1.7;
+    ctx.setLineDash(line.dash ?? []);
+    ctx.beginPath();
+    for (let k = 0; k <= last; k += stride) ctx[k ? "lineTo" : "moveTo"](X(k), Y(line.value(k)));
+    ctx.stroke();
+    if (line.name) {
+      ctx.beginPath();
+      ctx.moveTo(x, 6.5); ctx.lineTo(x + 16, 6.5);
+      ctx.stroke();
+      const text = `${line.name} ${label(line.value(Math.min(step, last)))}`;
+      ctx.fillText(text, x + 20, 10);
+      x += 32 + ctx.measureText(text).width;
+    }
+    ctx.setLineDash([]);
+  }
+  ctx.strokeStyle = ink.text;
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  ctx.moveTo(Math.round(X(step)) + 0.5, up - 2);
+  ctx.lineTo(Math.round(X(step)) + 0.5, down);
+  ctx.stroke();
+  return (px) => Math.round(((px - left) / (right - left)) * Math.max(last, 10));
+}
+
+const label = (v) => (v === 0 ? "0" : Math.abs(v) < 0.001 || Math.abs(v) >= 10000 ? v.toExponential(1) : String(Number(v.toPrecision(3))));
+
+// Density of all triplets over (d_ap, d_an), with the clamp lines of the loss.
+export function paintPortrait(ctx, width, height, portrait, theme) {
+  const ink = INK[theme], left = 40, down = height - 32, up = 6, right = width - 8, { density, reach, corners, outer, inner } = portrait;
+  const bins = Math.sqrt(density.length), picture = new ImageData(bins, bins), X = (v) => left + ((right - left) * v) / reach, Y = (v) => down - ((down - up) * v) / reach;
+  for (let row = 0; row < bins; row++) for (let column = 0; column < bins; column++) {
+    const to = 4 * ((bins - 1 - row) * bins + column), value = density[row * bins + column];
+    const [r, g, b] = value ? rampColour(0.12 + 0.88 * value / 255, theme) : rampColour(0, theme);
+    picture.data.set([r, g, b, 255], to);
+  }
+  const small = Object.assign(document.createElement("canvas"), { width: bins, height: bins });
+  small.getContext("2d").putImageData(picture, 0, 0);
+  ctx.clearRect(0, 0, width, height);
+  ctx.imageSmoothingEnabled = false;
+  ctx.drawImage(small, left, up, right - left, down - up);
+  ctx.strokeStyle = ink.faint;
+  ctx.lineWidth = 1;
+  ctx.strokeRect(left + 0.5, up + 0.5, right - left - 1, down - up - 1);
+  const line = (dash, colour, wide, draw) => {
+    for (const [w, c] of [[wide + 2, ink.page], [wide, colour]]) {
+      ctx.setLineDash(dash); ctx.lineWidth = w; ctx.strokeStyle = c;
+      ctx.beginPath(); draw(); ctx.stroke();
+    }
+    ctx.setLineDash([]);
+  };
+  line([2, 4], ink.text, 1.2, () => { ctx.moveTo(X(0), Y(0)); ctx.lineTo(X(reach), Y(reach)); });
+  let at = 0;
+  const poly = (lengths) => { for (const length of lengths) { for (let i = 0; i < length; i++, at++) ctx[i ? "lineTo" : "moveTo"](X(corners[2 * at]), Y(corners[2 * at + 1])); } };
+  const start = at;
+  line([], ink.negative, 2, () => { at = start; poly(outer); });
+  const second = outer.reduce((a, b) => a + b, 0);
+  line([7, 4], ink.negative, 2, () => { at = second; poly(inner); });
+  ctx.font = "11.5px system-ui, sans-serif";
+  ctx.fillStyle = ink.text;
+  ctx.textAlign = "center";
+  for (const v of [0, reach / 2, reach]) {
+    ctx.textAlign = v === reach ? "right" : "center";
+    ctx.fillText(label(v), X(v), down + 14);
+    ctx.textAlign = "right";
+    ctx.fillText(label(v), left - 5, Y(v) + (v === reach ? 9 : 4));
+  }
+  ctx.textAlign = "center";
+  ctx.fillText("d(a, p), to the positive", (left + right) / 2, down + 28);
+  ctx.save();
+  ctx.translate(11, (up + down) / 2);
+  ctx.rotate(-Math.PI / 2);
+  ctx.fillText("d(a, n), to the negative", 0, 0);
+  ctx.restore();
+}

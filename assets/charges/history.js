@@ -1,0 +1,51 @@
+// The steps the page has seen, for scrubbing without asking again.
+
+export class History {
+  constructor() { this.frames = []; this.drafted = null; }
+
+  get last() { return this.frames.length - 1; }
+  at(step) { return this.drafted?.step === step ? this.drafted.frame : this.frames[step]; }
+
+  // Steps that continue what is here; anything else is of another time.
+  add(answer) {
+    this.drafted = null;
+    const found = unpack(answer);
+    if (answer.first === this.frames.length) this.frames.push(...found);
+    const shown = this.frames[answer.shown];
+    if (shown) shown.portrait = portrait(answer);
+  }
+
+  preview(answer) {
+    const frame = unpack(answer)[answer.shown - answer.first];
+    if (!frame) return;
+    frame.portrait = portrait(answer);
+    this.drafted = { step: answer.shown, frame };
+  }
+
+  // The hand holds a point elsewhere: shown at once, before its forces are known.
+  lay(step, [index, x, y]) {
+    const frame = this.at(step);
+    if (!frame) return;
+    const positions = frame.positions.slice();
+    positions.set([x, y], 2 * index);
+    this.drafted = { step, frame: { ...frame, positions } };
+  }
+
+  // Steps from `step` on are of a future that was changed; the first of them stays in sight until the new one comes.
+  forget(step) {
+    const seen = this.at(step);
+    this.frames.length = Math.min(this.frames.length, step);
+    this.drafted = seen ? { step, frame: seen } : null;
+  }
+}
+
+function unpack(answer) {
+  const { positions, forces, means, radii, measures, columns, labels } = answer, n = 2 * labels.length, c = answer.shapes.radii[1], m = columns.length;
+  return answer.triplets.map((triplets, k) => ({
+    positions: positions.slice(k * n, (k + 1) * n), forces: forces.slice(k * n, (k + 1) * n),
+    means: means.slice(2 * k * c, 2 * (k + 1) * c), radii: radii.slice(k * c, (k + 1) * c),
+    measures: Object.fromEntries(columns.map((name, i) => [name, measures[k * m + i]])), triplets, capped: answer.capped[k],
+  }));
+}
+
+const portrait = ({ density, corners, reach, outer, inner, violated, valid, third_edge, norms }) => ({ density, corners, reach, outer, inner, violated, valid, third_edge, norms });
