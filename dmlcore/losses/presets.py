@@ -1,13 +1,15 @@
 """The figures of Karaman 2021 as settings: points, loss and hyper-parameters of each panel.
 
-Where the thesis states no margin (3.4, 3.6, 3.7, B.1 the upper one) one is chosen that keeps every panel active; forces
-do not depend on it.
+Where the thesis states no points (2.5, 3.1, 3.3) typical ones are chosen; where it states no margin (3.1 to 3.4, 3.6,
+3.7, B.1 the upper one) one that keeps every panel active: forces do not depend on it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+
+from dmlcore.geometry import Probe
 
 Point = tuple[float, float]
 BALANCED = 12 / 7  # rho of a batch of 32 with 4 classes, Eq. 3.19
@@ -27,6 +29,8 @@ class Preset:
     negative: Point = (0.0, 1.0)
     view: tuple[float, float, float] = (0.25, 0.0, 1.6)
     discs: bool = False  # draw the ranking discs about anchor and positive
+    probe: Probe = "negative"  # the point that scans the plane
+    mining: bool = False  # draw the easy, semi-hard and hard regions for the margin of the loss
 
 
 def _charges(**hyper: float) -> dict[str, float]:
@@ -34,6 +38,70 @@ def _charges(**hyper: float) -> dict[str, float]:
 
 
 PRESETS: tuple[Preset, ...] = (
+    Preset(
+        "2.5",
+        "(a) negative",
+        "Mining regions of the negative: easy beyond d + m, semi-hard down to d, hard inside, hardest within d - m.",
+        "ranking",
+        {"m": 0.4},
+        (0.0, 0.0),
+        (1.0, 0.0),
+        (-0.45, 1.1),
+        (0.0, 0.0, 1.9),
+        mining=True,
+    ),
+    Preset(
+        "2.5",
+        "(b) positive",
+        "Mining regions of the positive, negative fixed: easy within d(a,n) - m, semi-hard up to d(a,n), hard beyond.",
+        "ranking",
+        {"m": 0.4},
+        (0.0, 0.0),
+        (0.4, 0.9),
+        (1.2, 0.0),
+        (0.0, 0.0, 1.9),
+        probe="positive",
+        mining=True,
+    ),
+    Preset(
+        "3.1",
+        "charges",
+        "Negative permittivity, a sketch: the two like charges A and P attract each other, and both repel N.",
+        "distance_sensitive",
+        {"s": 1, "r": 2, "rho": 1, "m1": 0, "m2": math.inf},
+        (-0.5, 0.0),
+        (0.5, 0.0),
+        (0.0, 0.9),
+        (0.0, 0.4, 1.9),
+    ),
+    Preset(
+        "3.2",
+        "entangled",
+        "A unit equilateral triangle: the negative repels both ends of the pair as strongly as they attract.",
+        "entangle",
+        {"m": 1.5},
+        (0.0, 0.0),
+        (1.0, 0.0),
+        (0.5, math.sqrt(3) / 2),
+        (0.5, 0.4, 1.9),
+    ),
+    *(
+        Preset("3.3", panel, caption, loss, hyper, (0.0, 0.0), (1.0, 0.0), (0.2, 0.6), (0.5, 0.2, 1.6))
+        for panel, caption, loss, hyper in (
+            (
+                "modified",
+                "Unequal sides, equal forces: the modified loss pulls and pushes with constant strength.",
+                "modified_entangle",
+                {"rho": 1, "m": 1.3},
+            ),
+            (
+                "distance-sensitive",
+                "Unequal sides, unequal forces: the shorter the edge to the negative, the stronger its push.",
+                "distance_sensitive",
+                {"s": 1, "r": 2, "rho": 1, "m1": -2.325, "m2": 5},
+            ),
+        )
+    ),
     *(
         Preset(
             "3.4",

@@ -10,12 +10,13 @@ import anyio.to_thread
 from starlette.routing import BaseRoute
 from streamlit import App
 
-from pages._ui import assets, charges_service, compare_service, field_service, sphere_service, thumbnails
+from pages._ui import assets, charges_service, compare_service, exports, field_service, sphere_service, thumbnails
 
 ROUTES: list[BaseRoute] = [
     *assets.ROUTES,
     *charges_service.ROUTES,
     *compare_service.ROUTES,
+    *exports.ROUTES,
     *field_service.ROUTES,
     *sphere_service.ROUTES,
     *thumbnails.ROUTES,

@@ -1,0 +1,188 @@
+"""The numbers of a force field to take away: named arrays, JSON, npz, and a script that computes them again."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dmlcore.geometry import Probe, decompose, distance, forces, scan
+from dmlcore.geometry.boundary import level_lines
+from dmlcore.geometry.field import direction
+from dmlcore.losses import TripletLoss
+
+Arrays = dict[str, NDArray[Any]]
+Coordinates = Sequence[float]
+View = tuple[float, float, float]
+
+NODES = 201
+
+
+def field_arrays(
+    loss: TripletLoss,
+    anchor: Coordinates,
+    positive: Coordinates,
+    negative: Coordinates,
+    *,
+    probe: Probe = "negative",
+    view: View = (0.25, 0.0, 1.6),
+    n: int = NODES,
+) -> Arrays:
+    """Every number of the field that `probe` feels as it scans the view (centre x, centre y, half width).
+
+    x, y (n,) from edge to edge of the view; raw, energy (n, n), force (n, n, 2) and active (n, n) bool there, rows are
+    y; outer (K, 2) and inner (K, 2), the polylines raw = 0 and raw = m2 one after another, outer_sizes and inner_sizes
+    (L,) points each. Of the triplet itself: points (3, 2), forces (3, 2), their parts (3, 3, 2) along the edges ap, an,
+    pn and residuals (3, 2), edges (3,) = d_ap, d_an, d_pn, edge_forces (3,) = pull_ap, push_an, push_pn (positive:
+    attraction, repulsion, repulsion), triplet (2,) = raw, energy. All float64. raw is +inf where a diverging push under
+    a finite m2 meets distance 0.
+
+    Raises ValueError for a point that is not two finite numbers, an empty view, n < 2 or an unknown probe.
+    """
+    a, p, s = (_point(k, v) for k, v in (("anchor", anchor), ("positive", positive), ("negative", negative)))
+    x0, y0, half = view
+    if not (all(map(math.isfinite, view)) and half > 0 and n >= 2):
+        raise ValueError(f"view needs a finite centre and half width > 0 and n >= 2 nodes, got view={view}, n={n}")
+    x, y = (torch.linspace(c - half, c + half, n, dtype=torch.float64) for c in (x0, y0))
+    field = scan(loss, a, p, s, probe=probe, x=x, y=y)
+    arrays: Arrays = {
+        "x": x.numpy(),
+        "y": y.numpy(),
+        "raw": field.raw.numpy(),
+        "energy": field.energy.numpy(),
+        "force": field.force.numpy() + 0.0,  # makes a zero of -0
+        "active": field.active.numpy(),
+    }
+    for name, level in (("outer", 0.0), ("inner", loss.m2)):
+        lines = level_lines(arrays["x"], arrays["y"], arrays["raw"], level) if level < math.inf else []
+        arrays[name] = np.concatenate(lines) if lines else np.empty((0, 2))
+        arrays[f"{name}_sizes"] = np.array([len(line) for line in lines], dtype=np.int64)
+    split = decompose(loss, a, p, s)
+    pull, push_an, push_pn = (
+        strength * direction(u, v)
+        for strength, u, v in ((split.pull_ap, p, a), (split.push_an, a, s), (split.push_pn, p, s))
+    )
+    none = torch.zeros_like(a)
+    parts = [[pull, push_an, none], [-pull, none, push_pn], [none, -push_an, -push_pn]]
+    arrays["points"] = torch.stack([a, p, s]).numpy()
+    arrays["forces"] = torch.stack(forces(loss, a, p, s)).numpy() + 0.0
+    arrays["edges"] = torch.stack([distance(a, p), distance(a, s), distance(p, s)]).numpy()
+    arrays["parts"] = torch.stack([torch.stack(row) for row in parts]).numpy() + 0.0
+    arrays["residuals"] = torch.stack(split.residuals).numpy() + 0.0
+    arrays["edge_forces"] = torch.stack([split.pull_ap, split.push_an, split.push_pn]).numpy() + 0.0
+    arrays["triplet"] = torch.stack([split.raw, loss.clamped(a, p, s)]).numpy()
+    return arrays
+
+
+def polylines(arrays: Arrays, name: str) -> list[NDArray[np.float64]]:
+    """The polylines of "outer" or "inner", (K, 2) each."""
+    ends = np.cumsum(arrays[f"{name}_sizes"])[:-1]
+    return [line for line in np.split(arrays[name], ends) if len(line)]
+
+
+def as_npz(arrays: Arrays, about: Mapping[str, Any]) -> bytes:
+    """The arrays as a compressed npz file; `about`, plain data, travels as JSON text under "about"."""
+    file = io.BytesIO()
+    np.savez_compressed(file, about=np.array(_dumps(about)), **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def as_json(arrays: Arrays, about: Mapping[str, Any]) -> bytes:
+    """The arrays as nested lists beside `about`; a number that is not finite becomes null."""
+    return _dumps({**about, **{name: array.tolist() for name, array in arrays.items()}}).encode()
+
+
+def about(loss: TripletLoss, *, probe: Probe = "negative", view: View = (0.25, 0.0, 1.6)) -> dict[str, Any]:
+    """What the arrays are of, as plain data: loss, hyper-parameters, margin, clamp, source, probe, view."""
+    return {
+        "loss": loss.formula.name,
+        "title": loss.formula.title,
+        "formula": loss.formula.latex,
+        "source": loss.formula.source,
+        "hyper": dict(loss.hyper),
+        "probe": probe,
+        "view": list(view),
+        "note": "force = minus the gradient of min(m2, max(0, raw)); rows are y; null stands for +infinity",
+    }
+
+
+def snippet(
+    loss: TripletLoss,
+    anchor: Coordinates,
+    positive: Coordinates,
+    negative: Coordinates,
+    *,
+    probe: Probe = "negative",
+    view: View = (0.25, 0.0, 1.6),
+    n: int = NODES,
+    **drawing: Any,
+) -> str:
+    """A Python script that computes this very view with `dmlcore` alone and draws it; equal to the last bit.
+
+    Its variables x, y, field, force_a, force_p, force_n hold what `field_arrays` returns; `drawing` are arguments of
+    `draw_field`.
+    """
+    x0, y0, half = (float(v) for v in view)
+    hyper = "".join(f", {k}={_literal(v)}" for k, v in loss.hyper.items())
+    points = "\n".join(
+        f"{name} = torch.tensor({[float(v) for v in point]}, dtype=torch.float64)"
+        for name, point in (("anchor", anchor), ("positive", positive), ("negative", negative))
+    )
+    options = "".join(f", {k}={v!r}" for k, v in drawing.items())
+    return f'''"""{loss.formula.title}: the field the {probe} feels. Source: {loss.formula.source}."""
+# Made with DML Lab
+
+import torch
+
+from dmlcore import losses
+from dmlcore.figures.fields import draw_field, save_figure
+from dmlcore.geometry import forces, scan
+
+loss = losses.create({loss.formula.name!r}{hyper})
+{points}
+
+# The triplet itself: energy before and after the clamp, forces on its points.
+raw, energy = loss.raw(anchor, positive, negative), loss.clamped(anchor, positive, negative)
+force_a, force_p, force_n = forces(loss, anchor, positive, negative)
+print(f"raw {{raw.item():.6g}}, loss {{energy.item():.6g}}")
+print(f"forces on a {{force_a.tolist()}}, p {{force_p.tolist()}}, n {{force_n.tolist()}}")
+
+# The {probe} scans the plane: field.raw, field.energy, field.active (n, n), field.force (n, n, 2); rows are y.
+x = torch.linspace({x0!r} - {half!r}, {x0!r} + {half!r}, {n}, dtype=torch.float64)
+y = torch.linspace({y0!r} - {half!r}, {y0!r} + {half!r}, {n}, dtype=torch.float64)
+field = scan(loss, anchor, positive, negative, probe={probe!r}, x=x, y=y)
+
+view = ({x0!r}, {y0!r}, {half!r})
+figure = draw_field(loss, anchor, positive, negative, probe={probe!r}, view=view, n={n}{options})
+save_figure(figure, "field.pdf")  # or field.svg, field.png
+'''
+
+
+def _literal(value: float | str) -> str:
+    return "None" if value == math.inf else repr(value)  # None: an open upper clamp
+
+
+def _point(name: str, value: Coordinates) -> torch.Tensor:
+    point = torch.as_tensor(value, dtype=torch.float64)
+    if point.shape != (2,) or not bool(point.isfinite().all()):
+        raise ValueError(f"{name} must be two finite numbers, got {value!r}")
+    return point
+
+
+def _dumps(data: Any) -> str:
+    return json.dumps(_finite(data), ensure_ascii=False, allow_nan=False)
+
+
+def _finite(data: Any) -> Any:
+    """Plain data with None for each number that JSON lacks."""
+    if isinstance(data, Mapping):
+        return {k: _finite(v) for k, v in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(v) for v in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data

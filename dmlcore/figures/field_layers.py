@@ -1,0 +1,274 @@
+"""The layers of a field figure: each draws one thing of the arrays of `field_data` into matplotlib axes.
+
+Colours are those of the pages (assets/shared/ink.js): Okabe-Ito roles, one ramp of lightness for energies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.figures.field_data import Arrays, View, polylines
+from dmlcore.geometry import Probe
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Shade = Literal["energy", "raw", "force", "none"]
+Floats = NDArray[np.float64]
+
+ARROWS = 20  # along one side
+
+INK: dict[bool, dict[str, str]] = {
+    False: {
+        "text": "#1b2430", "grid": "#1b243012", "arrow": "#141828cc", "hatch": "#5a64738c", "veil": "#eceff3b8",
+        "rim": "#ffffff", "page": "#ffffff", "anchor": "#000000", "positive": "#0072B2", "negative": "#D55E00",
+        "force": "#009E73", "number": "#00694D", "disc": "#B35C00",
+    },
+    True: {
+        "text": "#e6eaf0", "grid": "#e6eaf012", "arrow": "#f0f4ffcc", "hatch": "#a0acbe80", "veil": "#12161c9e",
+        "rim": "#12161c", "page": "#12161c", "anchor": "#ffffff", "positive": "#3D9BD6", "negative": "#F07A2B",
+        "force": "#22C495", "number": "#22C495", "disc": "#E69F00",
+    },
+}  # fmt: skip
+RAMP = {
+    False: ("#f7f6fc", "#d6d0ec", "#a093d2", "#6856ac", "#3a2878"),
+    True: ("#181c24", "#2e2a56", "#544696", "#8a7acc", "#cec6f4"),
+}
+SIGNED = {
+    False: ("#00548c", "#60a0ce", "#f6f6f8", "#e8965a", "#a84600"),
+    True: ("#78bef0", "#2e628e", "#181c24", "#8c4c1e", "#faa05a"),
+}
+
+
+def colour_top(values: Floats, active: NDArray[np.bool_], upper: float = math.inf) -> float:
+    """Where the colour scale ends: 97 per cent of the active values stay below, two digits, never above `upper`."""
+    inside = values[active]
+    top = min(float(np.percentile(inside, 97)) if inside.size else 1.0, upper)
+    if not (math.isfinite(top) and top > 0):
+        return 1.0
+    digit = 10.0 ** (math.floor(math.log10(top)) - 1)
+    return math.ceil(top / digit - 1e-9) * digit
+
+
+def mining_rings(d_ap: float, d_an: float, margin: float, probe: Probe) -> list[tuple[float, str]]:
+    """(radius about the anchor, name of what lies inside of it) of the mining regions of Karaman 2021, Fig. 2.5.
+
+    Scanning with the negative: semi-hard within d_ap + m, hard within d_ap and hardest within d_ap - m. With the
+    positive: semi-hard within d_an, easy within d_an - m; outside both it is hard.
+    """
+    if probe == "positive":
+        rings = [(d_an, "semi-hard"), (d_an - margin, "easy")]
+    else:
+        rings = [(d_ap + margin, "semi-hard"), (d_ap, "hard"), (d_ap - margin, "hardest")]
+    return [(float(radius), name) for radius, name in rings if radius > 0]
+
+
+def draw_plane(axes: Axes, view: View, dark: bool) -> None:
+    x, y, half = view
+    ink = INK[dark]
+    axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half), aspect="equal", facecolor=ink["page"])
+    axes.grid(True, color=ink["grid"], linewidth=0.6)
+    axes.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
+    axes.spines[:].set(color=ink["text"], linewidth=0.6)
+
+
+def draw_heat(figure: Figure, axes: Axes, arrays: Arrays, shade: Shade, m2: float, dark: bool, *, bar: bool) -> float:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    strength = np.linalg.norm(arrays["force"], axis=-1)
+    values = strength if shade == "force" else arrays[shade]
+    shown = np.abs(values) if shade == "raw" else values
+    top = colour_top(
+        shown, np.isfinite(shown) if shade == "raw" else arrays["active"], m2 if shade == "energy" else math.inf
+    )
+    ramp = LinearSegmentedColormap.from_list("field", (SIGNED if shade == "raw" else RAMP)[dark])
+    low = -top if shade == "raw" else 0.0
+    x, y = arrays["x"], arrays["y"]
+    cell = (x[1] - x[0]) / 2
+    image = axes.imshow(
+        np.clip(values, low, top),
+        extent=(x[0] - cell, x[-1] + cell, y[0] - cell, y[-1] + cell),
+        origin="lower",
+        cmap=ramp,
+        vmin=low,
+        vmax=top,
+        interpolation="bilinear",
+        zorder=0,
+    )
+    if bar:
+        ink = INK[dark]["text"]
+        ends: Literal["max", "both"] = "both" if shade == "raw" else "max"
+        colours = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02, extend=ends)
+        name = {"energy": "loss", "raw": "loss before the clamp", "force": "force"}[shade]
+        colours.set_label(name, color=ink, fontsize=8)
+        colours.ax.tick_params(colors=ink, labelsize=7.5, width=0.6, length=2.5)
+        cast(Any, colours.outline).set(edgecolor=ink, linewidth=0.6)
+    return top
+
+
+def _compressed(raw: Floats, level: float) -> Floats:
+    """raw about a level, on a scale where infinities are finite and the level is 0."""
+    return np.arcsinh(np.clip(raw - level, -1e9, 1e9) / 0.1)
+
+
+def draw_region(axes: Axes, arrays: Arrays, m2: float, dark: bool) -> None:
+    ink, far = INK[dark], 50.0  # arcsinh(1e10) = 23.7
+    levels = [([-far, 0.0], _compressed(arrays["raw"], 0.0))]
+    if math.isfinite(m2):
+        levels.append(([0.0, far], _compressed(arrays["raw"], m2)))
+    for between, values in levels:
+        if (values >= between[0]).any() and (values <= between[1]).any():
+            hatched = axes.contourf(
+                arrays["x"], arrays["y"], values, levels=between, colors=[ink["veil"]], hatches=["////"], zorder=1
+            )
+            hatched.set(edgecolor=ink["hatch"], linewidth=0.0, hatch_linewidth=0.5)
+    for name, dashes in (("outer", "-"), ("inner", (0, (4, 2.5)))):
+        for line in polylines(arrays, name):
+            axes.plot(*line.T, color=ink["text"], linewidth=1.2, linestyle=dashes, zorder=2)
+
+
+def draw_contours(axes: Axes, arrays: Arrays, which: str, m2: float, dark: bool) -> None:
+    values = arrays["raw"] if which == "raw" else arrays["energy"]
+    inside = values[arrays["active"]] if which == "clamped" else values[np.isfinite(values)]
+    if not inside.size or np.ptp(inside) == 0:
+        return
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = np.percentile(inside, [1, 97])
+    levels = [v for v in MaxNLocator(11).tick_values(low, high) if which == "raw" or 0 < v < m2]
+    if levels:
+        finite = np.clip(values, inside.min(), inside.max())
+        lines = axes.contour(
+            arrays["x"], arrays["y"], finite, levels=levels, colors=[INK[dark]["arrow"]], linewidths=0.6, zorder=2
+        )
+        axes.clabel(lines, fontsize=6, inline_spacing=2)
+
+
+def draw_rings(axes: Axes, rings: Sequence[tuple[Floats, float, str]], dark: bool) -> None:
+    from matplotlib.patches import Circle
+
+    colour = INK[dark]["disc"]
+    for at, radius, name in rings:
+        axes.add_patch(
+            Circle(tuple(at), radius, fill=False, edgecolor=colour, linewidth=1.2, linestyle=(0, (1.5, 2)), zorder=3)
+        )
+        if name:
+            _text(axes, (at[0], at[1] - radius), name, colour, dark, va="bottom", offset=(0, 3))
+
+
+def draw_streams(axes: Axes, arrays: Arrays, dark: bool) -> None:
+    force = np.where(arrays["active"][..., None], arrays["force"], np.nan)
+    if arrays["active"].any():
+        axes.streamplot(
+            arrays["x"], arrays["y"], force[..., 0], force[..., 1],
+            color=INK[dark]["arrow"], linewidth=0.7, density=1.3, arrowsize=0.7, zorder=3,
+        )  # fmt: skip
+
+
+def draw_arrows(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
+    """Direction exact, length |F| / (|F| + median |F|) of a cell: a diverging push would hide all others."""
+    nodes = ((np.arange(ARROWS) + 0.5) * len(arrays["x"]) / ARROWS).astype(int)
+    force = arrays["force"][np.ix_(nodes, nodes)]
+    length = np.linalg.norm(force, axis=-1)
+    felt = np.linalg.norm(arrays["force"], axis=-1)[arrays["active"]]
+    reference = float(np.median(felt)) if felt.size and np.median(felt) > 0 else 1.0
+    cell = 2 * view[2] / ARROWS
+    with np.errstate(invalid="ignore"):
+        shaft = np.where(length[..., None] > 0, force / (length[..., None] + reference), 0.0) * cell * 0.95
+    axes.quiver(
+        arrays["x"][nodes], arrays["y"][nodes], shaft[..., 0], shaft[..., 1],
+        pivot="mid", angles="xy", scale_units="xy", scale=1, color=INK[dark]["arrow"], zorder=3,
+        units="width", width=0.0026, headwidth=4.5, headlength=5, headaxislength=4.2, minlength=0.4,
+    )  # fmt: skip
+
+
+def draw_edges(axes: Axes, arrays: Arrays, dark: bool) -> None:
+    ink, (a, p, n) = INK[dark], arrays["points"]
+    for start, end, colour, dashes in ((a, p, "positive", "-"), (a, n, "negative", "--"), (p, n, "negative", "--")):
+        axes.plot(*np.stack([start, end]).T, color=ink[colour], linewidth=1.0, linestyle=dashes, zorder=4)
+
+
+def _tip(at: Floats, force: Floats, half: float) -> Floats | None:
+    """Where the arrow of a force ends: it grows ever slower with the force, as on the page; None for no force."""
+    magnitude = float(np.linalg.norm(force))
+    if not (1e-9 < magnitude < math.inf):
+        return None
+    return at + force / magnitude * (150 * (1 - math.exp(-magnitude / 1.6)) + 16) / 320 * half
+
+
+def _arrow(axes: Axes, at: Any, tip: Any, colour: str, rim: str, width: float, style: str = "-") -> None:
+    from matplotlib.patheffects import withStroke
+
+    head = f"-|>,head_length={0.3 + width / 11},head_width={0.15 + width / 20}"
+    shaft = {"arrowstyle": head, "color": colour, "linewidth": width, "linestyle": style, "shrinkA": 0, "shrinkB": 0}
+    arrow = axes.annotate("", tip, at, arrowprops=shaft, zorder=5, annotation_clip=False).arrow_patch
+    if arrow is not None:
+        arrow.set_path_effects([withStroke(linewidth=width + 1.8, foreground=rim)])
+        arrow.set(clip_on=True, clip_path=axes.patch)
+
+
+def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
+    ink, half, centre = INK[dark], view[2], np.array(view[:2])
+    taken = list(arrays["points"])  # places a number keeps away from
+    room = np.array([1.0, 0.5]) / cast("Figure", axes.figure).get_figwidth() * half
+    for at, force in zip(arrays["points"], arrays["forces"], strict=True):
+        tip = _tip(at, force, half)
+        if tip is None:
+            continue
+        _arrow(axes, at, tip, ink["force"], ink["rim"], 2.2)
+        unit = force / np.linalg.norm(force)
+        aside = np.array([-unit[1], unit[0]])
+        ways = (unit, aside, -aside, unit + 1.5 * aside, unit - 1.5 * aside, 2 * unit)
+        places = [np.clip(tip + 0.09 * half * way, centre - 0.92 * half, centre + 0.92 * half) for way in ways]
+        free = [min(np.abs((place - other) / room).max() for other in taken) for place in places]
+        place = next(
+            (x for x, distance in zip(places, free, strict=True) if distance > 1), places[int(np.argmax(free))]
+        )
+        taken.append(place)
+        _text(axes, place, f"{np.linalg.norm(force):.3g}", ink["number"], dark, va="center")
+
+
+def draw_parts(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
+    """Every part of every force: along a-p in the positive's colour, from n in the negative's, residuals dotted."""
+    ink = INK[dark]
+    for i, at in enumerate(arrays["points"]):
+        for part, (pair, colour, style) in enumerate(
+            (("ap", "positive", "-"), ("an", "negative", "-"), ("pn", "negative", "-"), ("", "text", ":"))
+        ):
+            force = arrays["residuals"][i] if not pair else arrays["parts"][i, part]
+            tip = _tip(at, force, view[2])
+            if tip is not None:
+                _arrow(axes, at, tip, ink[colour], ink["rim"], 1.2, style)
+
+
+def draw_points(axes: Axes, arrays: Arrays, probe: Probe, dark: bool) -> None:
+    ink = INK[dark]
+    for name, at in zip(("anchor", "positive", "negative"), arrays["points"], strict=True):
+        shape: dict[str, Any] = {"marker": "s" if name == "negative" else "o", "linestyle": "none", "zorder": 7}
+        if name == probe:
+            axes.plot(*at, **shape | {"marker": "o"}, markersize=16, color="none", markeredgecolor=ink[name])
+        axes.plot(*at, **shape, markersize=10.5, color=ink[name], markeredgecolor=ink["rim"], markeredgewidth=1.4)
+        letter: dict[str, Any] = {
+            "color": ink["rim"],
+            "fontsize": 6.8,
+            "fontweight": "bold",
+            "ha": "center",
+            "va": "center_baseline",
+        }
+        axes.annotate(name[0].upper(), at, zorder=8, annotation_clip=True, **letter)
+
+
+def _text(axes: Axes, at: Any, text: str, colour: str, dark: bool, *, offset: Any = (0, 0), **align: Any) -> None:
+    from matplotlib.patheffects import withStroke
+
+    align = (
+        dict[str, Any]({"ha": "center", "fontsize": 7.5, "fontweight": "bold", "color": colour, "zorder": 6}) | align
+    )
+    shown = axes.annotate(text, at, xytext=tuple(offset), textcoords="offset points", annotation_clip=True, **align)
+    shown.set_path_effects([withStroke(linewidth=2.2, foreground=INK[dark]["rim"])])

@@ -1,0 +1,194 @@
+"""A force field as a figure for print: matplotlib without pyplot, so that it may be drawn in any thread.
+
+The same scene gives the same bytes: no dates, fixed identifiers.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from dmlcore.figures import field_layers as layers
+from dmlcore.figures.field_data import (
+    NODES,
+    Arrays,
+    Coordinates,
+    View,
+    about,
+    as_json,
+    as_npz,
+    field_arrays,
+    polylines,
+    snippet,
+)
+from dmlcore.figures.field_layers import Shade
+from dmlcore.geometry import Probe
+from dmlcore.losses import TripletLoss
+from dmlcore.params import Slider
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["about", "as_json", "as_npz", "draw_field", "field_arrays", "polylines", "save_figure", "snippet"]
+
+SHADES: tuple[Shade, ...] = ("energy", "raw", "force", "none")
+FORMATS = ("svg", "pdf", "png")
+RANKING_MARGIN = 0.1  # of the ranking discs, as in Karaman 2021, Fig. B.1
+DPI = 200
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "dml-lab",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "font.family": "DejaVu Sans",
+}
+_drawing = threading.RLock()  # matplotlib's settings and font cache belong to the process
+
+
+def draw_field(
+    loss: TripletLoss,
+    anchor: Coordinates,
+    positive: Coordinates,
+    negative: Coordinates,
+    *,
+    probe: Probe = "negative",
+    view: View = (0.25, 0.0, 1.6),
+    shade: Shade = "energy",
+    n: int = NODES,
+    contours: Literal["raw", "clamped"] | None = None,
+    region: bool = True,
+    arrows: bool = True,
+    streams: bool = False,
+    forces: bool = True,
+    decomposed: bool = False,
+    discs: bool = False,
+    mining: bool = False,
+    title: str | None = None,
+    dark: bool = False,
+    size: float = 5.2,
+    plain: bool = False,
+) -> Figure:
+    """The field that `probe` feels in view = (centre x, centre y, half width), ready for `save_figure`.
+
+    shade colours by clamped loss, raw loss (signed), force or not at all; contours adds equipotential lines of the raw
+    or clamped loss; region hatches where the probe feels nothing and draws raw = 0 solid, raw = m2 dashed; arrows or
+    streams show the direction of the force; forces the resultants on the three points with their magnitudes; decomposed
+    their parts along the edges and off them (residual, dotted); discs the ranking discs (margin 0.1); mining the easy,
+    semi-hard and hard rings for the margin of the loss (Karaman 2021, Fig. 2.5). `title` None names the loss, "" leaves
+    it out; `plain` leaves out formula, caption and colour bar. size: inches across.
+
+    Raises ValueError for bad points, view, n, probe, shade or contours.
+    """
+    if shade not in SHADES or contours not in (None, "raw", "clamped"):
+        raise ValueError(
+            f"shade must be one of {SHADES} and contours raw, clamped or None: got {shade!r}, {contours!r}"
+        )
+    arrays = field_arrays(loss, anchor, positive, negative, probe=probe, view=view, n=n)
+    with _style():
+        from matplotlib.figure import Figure
+
+        ink, shape = layers.INK[dark], (size, size * (1.0 if plain else 1.04))
+        figure = Figure(figsize=shape, dpi=DPI, layout="constrained", facecolor=ink["page"])
+        axes = figure.add_subplot()
+        layers.draw_plane(axes, view, dark)
+        top = layers.draw_heat(figure, axes, arrays, shade, loss.m2, dark, bar=not plain) if shade != "none" else 0.0
+        if region:
+            layers.draw_region(axes, arrays, loss.m2, dark)
+        if contours:
+            layers.draw_contours(axes, arrays, contours, loss.m2, dark)
+        if discs:
+            radius = float(arrays["edges"][0]) + RANKING_MARGIN
+            layers.draw_rings(axes, [(at, radius, "") for at in arrays["points"][:2]], dark)
+        if mining:
+            rings = layers.mining_rings(arrays["edges"][0], arrays["edges"][1], loss.margin, probe)
+            layers.draw_rings(axes, [(arrays["points"][0], radius, name) for radius, name in rings], dark)
+        if streams:
+            layers.draw_streams(axes, arrays, dark)
+        elif arrows:
+            layers.draw_arrows(axes, arrays, view, dark)
+        layers.draw_edges(axes, arrays, dark)
+        if decomposed:
+            layers.draw_parts(axes, arrays, view, dark)
+        if forces:
+            layers.draw_resultants(axes, arrays, view, dark)
+        layers.draw_points(axes, arrays, probe, dark)
+        if title != "":
+            formula = "" if plain else f"\n$E = {energy_latex(loss)}$"
+            axes.set_title((title or loss.formula.title) + formula, color=ink["text"], fontsize=9.5, loc="left")
+        if not plain:
+            _caption(figure, loss, probe, shade, top, arrays, region, dark)
+        figure.draw_without_rendering()  # settles the layout, which would otherwise change with each save
+        figure.set_layout_engine("none")
+    return figure
+
+
+def save_figure(figure: Figure, target: str | Path | None = None, format: str = "svg", dpi: int = DPI) -> bytes:
+    """The figure as svg, pdf or png, to the file `target` (whose suffix then is the format) or only returned; dpi: of
+    pixels, also those of the heat map within svg and pdf.
+
+    Equal figures give equal bytes. Raises ValueError for another format.
+    """
+    if target is not None:
+        format = Path(target).suffix[1:]
+    if format not in FORMATS:
+        raise ValueError(f"a figure is saved as {', '.join(FORMATS)}, got {format!r}")
+    undated: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+    file = io.BytesIO()
+    with _style():
+        figure.savefig(file, format=format, facecolor=figure.get_facecolor(), metadata=undated[format], dpi=dpi)
+    if target is not None:
+        Path(target).write_bytes(file.getvalue())
+    return file.getvalue()
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    with _drawing:
+        import matplotlib
+
+        with matplotlib.rc_context(STYLE):
+            yield
+
+
+def _caption(
+    figure: Figure, loss: TripletLoss, probe: Probe, shade: Shade, top: float, arrays: Arrays, region: bool, dark: bool
+) -> None:
+    colour = {"energy": "clamped loss", "raw": "loss before the clamp", "force": "force on it"}.get(shade)
+    keys = [f"Scanned by the {probe}" + (f"; colour: {colour}, to {top:.3g}" if colour else "")]
+    if region and len(arrays["outer"]):
+        keys.append("solid line: loss = 0")
+    if region and len(arrays["inner"]):
+        keys.append("dashed: upper clamp")
+    if region and not arrays["active"].all():
+        keys.append("hatched: no force")
+    words = f"{'; '.join(keys)}. {loss.formula.source}."
+    text = "\n".join(x for x in [values(loss), *textwrap.wrap(words, 90)] if x)
+    figure.supxlabel(text, fontsize=7, color=layers.INK[dark]["text"], x=0.02, ha="left", linespacing=1.45)
+
+
+def values(loss: TripletLoss) -> str:
+    """The hyper-parameters as a line of text with mathtext symbols: "$s$ = 1, $\\rho$ = 1.714"."""
+    parts = []
+    for name, parameter in loss.formula.parameters.items():
+        value = loss.hyper[name]
+        if name == "m2" and value == math.inf:
+            continue
+        number = value if isinstance(value, str) else f"{value:.5g}".replace("-", "−")
+        symbol = parameter.symbol if isinstance(parameter, Slider) else rf"\mathrm{{{name}}}"
+        parts.append(f"${symbol}$ = {number}")
+    return ", ".join(parts)
+
+
+def energy_latex(loss: TripletLoss) -> str:
+    """The formula of the loss with its margin, in the LaTeX that matplotlib sets."""
+    margin = loss.formula.margin
+    latex = loss.formula.latex.replace(r"\tfrac12", r"\frac{1}{2}")
+    for unknown, known in ((r"\tfrac", r"\frac"), (r"\lVert", r"\Vert"), (r"\rVert", r"\Vert"), (r"\!", "")):
+        latex = latex.replace(unknown, known)
+    before, comma, after = latex.partition(",\\quad")
+    return before + (f" + {loss.formula.parameters[margin.name].symbol}" if margin else "") + comma + after

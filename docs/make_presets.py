@@ -1,0 +1,100 @@
+"""Draws the gallery of the presets: python -m docs.make_presets writes docs/presets.md and docs/presets/*.png."""
+
+from __future__ import annotations
+
+import io
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import urlencode
+
+from PIL import Image
+
+from dmlcore import losses
+from dmlcore.figures.fields import draw_field, save_figure
+from dmlcore.losses.presets import PRESETS, Preset
+from pages._ui.scene import Scene
+
+HERE = Path(__file__).resolve().parent
+APP = "http://127.0.0.1:8501"
+DPI = 120  # 360 pixels across
+COLUMNS = 4
+
+
+def picture_name(preset: Preset) -> str:
+    """File name of a preset's picture, for example 3.4-2.png."""
+    panels = [p for p in PRESETS if p.figure == preset.figure]
+    return f"{preset.figure}-{panels.index(preset) + 1}.png"
+
+
+def picture(preset: Preset) -> bytes:
+    """The preset as a small PNG."""
+    figure = draw_field(
+        losses.create(preset.loss, **preset.hyper),
+        preset.anchor,
+        preset.positive,
+        preset.negative,
+        probe=preset.probe,
+        view=preset.view,
+        discs=preset.discs,
+        mining=preset.mining,
+        title=f"Fig. {preset.figure}: {preset.panel}",
+        size=3.0,
+        plain=True,
+    )
+    drawn = Image.open(io.BytesIO(save_figure(figure, format="png", dpi=DPI))).convert("RGB")
+    file = io.BytesIO()
+    # 256 colours: a fifth of the bytes, no visible loss.
+    drawn.quantize(256, Image.Quantize.MAXCOVERAGE, 3, dither=Image.Dither.NONE).save(file, "png", optimize=True)
+    return file.getvalue()
+
+
+def link(preset: Preset) -> str:
+    """Address of the preset in the app as `make run` serves it."""
+    points = {k: list(getattr(preset, k)) for k in ("anchor", "positive", "negative", "view")}
+    switches = {k: getattr(preset, k) for k in ("probe", "discs", "mining")}
+    scene = Scene.of({"loss": preset.loss, "hyper": preset.hyper, **points, **switches})
+    return f"{APP}/?{urlencode(scene.to_query(), safe=',')}"
+
+
+def gallery() -> str:
+    """docs/presets.md: every preset with its picture, caption and link."""
+    text = [
+        "# The figures of the thesis as presets",
+        "",
+        "Every panel of the figures of Karaman 2021 (METU MSc thesis), as the Fields page opens it. Colour is the",
+        "clamped loss the scanning point would have there; hatched is where it feels no force; green are the forces on",
+        "the three points. A click on a picture opens it in the app (`make run`). Written by",
+        "`python -m docs.make_presets`.",
+        "",
+    ]
+    for figure, group in groupby(PRESETS, key=lambda p: p.figure):
+        panels = list(group)
+        text += [f"## Figure {figure}", ""]
+        for first in range(0, len(panels), COLUMNS):
+            row = panels[first : first + COLUMNS]
+            text += [
+                "| " + " | ".join(p.panel for p in row) + " |",
+                "|" + ":-:|" * len(row),
+                "| " + " | ".join(f"[![{_alt(p)}](presets/{picture_name(p)})]({link(p)})" for p in row) + " |",
+                "",
+            ]
+        text += [*dict.fromkeys(p.caption for p in panels), ""]
+    return "\n".join(text)
+
+
+def _alt(preset: Preset) -> str:
+    hyper = ", ".join(f"{k} = {v:.4g}" for k, v in preset.hyper.items())
+    return f"Figure {preset.figure}, {preset.panel}: {losses.formula(preset.loss).title}, {hyper}"
+
+
+def main() -> None:
+    """Write the gallery and its pictures."""
+    folder = HERE / "presets"
+    folder.mkdir(exist_ok=True)
+    for preset in PRESETS:
+        (folder / picture_name(preset)).write_bytes(picture(preset))
+    (HERE / "presets.md").write_text(gallery())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""The view of the fields page to take away: /api/field/export.FORMAT?<the page's own query>.
+
+svg, pdf, png: the figure; npz, json: every number; py: a script that computes it again. `dark=1` draws on black.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from dmlcore.figures import fields
+from pages._ui import untrusted
+from pages._ui.scene import POINTS, Scene
+
+TYPES = {
+    "svg": "image/svg+xml",
+    "pdf": "application/pdf",
+    "png": "image/png",
+    "npz": "application/octet-stream",
+    "json": "application/json",
+    "py": "text/x-python; charset=utf-8",
+}
+MOST_AT_ONCE = 2  # a figure takes about a second of one core
+LONGEST_QUERY = 4096
+
+_limiter = anyio.CapacityLimiter(MOST_AT_ONCE)
+_DEFAULTS = {k: p.default for k, p in inspect.signature(fields.draw_field).parameters.items()}
+
+
+def export(scene: Scene, format: str, *, dark: bool = False) -> bytes:
+    """The file of a scene; format is a key of TYPES."""
+    loss = scene.module()
+    view: dict[str, Any] = {k: getattr(scene, k) for k in (*POINTS, "probe", "view")}
+    shown = view | drawing(scene, dark=dark)
+    if format == "py":
+        return fields.snippet(loss, **shown).encode()
+    if format in fields.FORMATS:
+        return fields.save_figure(fields.draw_field(loss, **shown), format=format)
+    arrays, about = fields.field_arrays(loss, **view), fields.about(loss, probe=scene.probe, view=scene.view)
+    return fields.as_npz(arrays, about) if format == "npz" else fields.as_json(arrays, about)
+
+
+def drawing(scene: Scene, *, dark: bool = False) -> dict[str, Any]:
+    """What the page shows, as arguments of `draw_field`: those that differ from its defaults."""
+    shown = {
+        "shade": scene.shade,
+        "contours": None if scene.lines == "none" else scene.lines,
+        "region": scene.region,
+        "arrows": scene.flow == "arrows",
+        "streams": scene.flow == "streams",
+        "forces": scene.forces,
+        "decomposed": scene.edges,
+        "discs": scene.discs,
+        "mining": scene.mining,
+        "dark": dark,
+    }
+    return {k: v for k, v in shown.items() if v != _DEFAULTS[k]}
+
+
+def file_name(scene: Scene, format: str) -> str:
+    """For example dml-ranking-m0.2.svg: the loss and what differs from its defaults."""
+    defaults = Scene.of({"loss": scene.loss}).hyper
+    changed = [f"{k}{untrusted.plain(v)}" for k, v in scene.hyper.items() if v != defaults[k]]
+    return f"dml-{'-'.join([scene.loss.replace('_', '-'), *changed])}.{format}"
+
+
+async def _export(request: Request) -> Response:
+    format = request.path_params["format"]
+    if format not in TYPES or len(request.url.query) > LONGEST_QUERY:
+        return Response(status_code=404)
+    scene = Scene.from_query(dict(request.query_params))
+    dark = untrusted.flag(request.query_params.get("dark"), False)
+    content = await anyio.to_thread.run_sync(lambda: export(scene, format, dark=dark), limiter=_limiter)
+    name = file_name(scene, format)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "sandbox",
+    }
+    return Response(content, media_type=TYPES[format], headers=headers)
+
+
+ROUTES: list[BaseRoute] = [Route("/api/field/export.{format}", _export)]
