@@ -5,13 +5,15 @@ import { INK, LETTER, POINTS } from "../shared/ink.js";
 import { lossPanel, pointRows } from "../shared/controls.js";
 import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
 import { Hand } from "./hand.js";
-import { Plane, scaleBar } from "./plane.js";
+import { options, pairMenu, presetRows } from "./choices.js";
 import { Judgement, number } from "./judgement.js";
+import { Plane } from "./plane.js";
+import { Scales } from "./scales.js";
 import { takeAway } from "./take.js";
 
 const MOVING = 60, RESTING = 140; // nodes along a side while the hand moves, and once it rests; 20 arrows divide both
 const MOST = 4, FEWEST = 2;
-const SHADES = { "energy,1": "loss, clamped", "energy,0": "loss before the clamp", "force,1": "force, clamped", "force,0": "force before the clamp" };
+const READ = ["loss", "before the clamp", "state", ...POINTS.map((name) => `force on ${LETTER[name]}`)];
 const apps = new WeakMap();
 const here = (name) => new URL(name, import.meta.url);
 const schemaReady = fetch(here("../shared/schema.json")).then((r) => r.json());
@@ -53,7 +55,6 @@ class Compare {
     this.cardsBox = el("div", { class: "cards" });
     this.map = new Plane("difference of the two losses", this.hand);
     this.judgement = new Judgement(this);
-    this.legend = el("p", { class: "formula legend" });
     this.pairBox = el("div", { class: "top" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.notice = el("div", { class: "notice" });
@@ -61,8 +62,8 @@ class Compare {
       onProbe: (name) => { this.hand.touch(); this.state.probe = name; this.rescale(); },
       onMove: (name, axis, x) => { this.hand.touch(); this.state[name][axis] = x; this.rest(); },
     });
-    this.mapBars = el("div", { class: "bars" });
-    this.bars = el("div", { class: "bars" });
+    this.scaleBars = new Scales(this);
+    this.add = el("button", { onclick: () => this.insert(this.state.panels.length - 1), title: "a further plane, with a copy of the last loss" }, "Add a loss");
     this.presetRows = el("div", { class: "preset-rows" });
     this.options = el("div", { class: "shown" });
     const section = (name, ...children) => (hidden.has(name) ? [] : [el("section", {}, ...children)]);
@@ -70,9 +71,9 @@ class Compare {
       ...(hidden.has("presets") ? [] : [this.presetRows]),
       ...(hidden.has("verdict") ? [] : [this.judgement.box]),
       el("div", { class: "body" },
-        el("div", { class: "main" }, this.cardsBox, this.bars, this.notice),
+        el("div", { class: "main" }, this.cardsBox, el("div", { class: "bars foot" }, ...(hidden.has("panels") ? [] : [this.add]), this.scaleBars.box), this.notice),
         el("div", { class: "side panel" },
-          el("div", { class: "map" }, this.pairBox, this.legend, this.map.frame, this.mapBars),
+          el("div", { class: "map" }, this.pairBox, this.scaleBars.legend, this.map.frame, this.scaleBars.map),
           ...section("options", el("h4", {}, "Shown"), this.options),
           ...section("points", el("h4", {}, "Points, the same in every plane"), this.rows.grid),
           ...section("export", el("h4", {}, "Take away"), takeAway(this)))),
@@ -84,9 +85,11 @@ class Compare {
     this.cards = this.state.panels.map((panel, k) => this.card(panel, k));
     this.cardsBox.replaceChildren(...this.cards.map((c) => c.box));
     for (const plane of this.planes()) this.watch.observe(plane.frame);
+    this.add.disabled = this.state.panels.length >= MOST;
     this.offered();
-    this.chosen();
-    this.pair();
+    this.options.replaceChildren(...options(this));
+    this.judgement.fill();
+    this.paired();
     this.resize();
   }
 
@@ -94,7 +97,9 @@ class Compare {
 
   card(panel, k) {
     const plane = new Plane(`loss ${k + 1}`, this.hand, { first: k === 0 });
-    const card = { plane, box: el("div", { class: "card", role: "group" }), numbers: el("div", { class: "numbers" }) };
+    const values = READ.map((name) => el("b", { "data-readout": name }));
+    const numbers = el("div", { class: "numbers" }, ...READ.map((name, i) => el("div", {}, el("span", {}, name), values[i])));
+    const card = { plane, values, box: el("div", { class: "card", role: "group" }) };
     const { panels } = this.state, count = panels.length;
     const button = (text, name, act, disabled = false) => el("button", { "aria-label": `${name} loss ${k + 1}`, title: `${name} this loss`, disabled, onclick: act }, text);
     const buttons = [
@@ -111,7 +116,7 @@ class Compare {
       card.box.setAttribute("aria-label", `loss ${k + 1}: ${losses[panel.loss].title}`);
       card.box.replaceChildren(
         el("div", { class: "top" }, el("span", { class: "badge", "aria-hidden": "true" }, k + 1), choice, ...(this.hidden.has("panels") ? [] : buttons)),
-        mathml(losses[panel.loss].mathml), plane.frame, card.numbers, sliders);
+        mathml(losses[panel.loss].mathml), plane.frame, numbers, sliders);
     };
     card.fill();
     return card;
@@ -138,14 +143,9 @@ class Compare {
     this.rescale();
   }
 
-  // ---- rows of choices
-  offered() {
-    const pill = (preset, i) => el("button", { "aria-pressed": String(this.preset === i), onclick: () => this.take(i) }, preset.title);
-    const row = (name, kind) => [el("span", { class: "row-name" }, name), el("div", { class: "pills" },
-      ...this.presets.map((p, i) => [p, i]).filter(([p]) => p.kind === kind).map(([p, i]) => pill(p, i)))];
-    this.presetRows.replaceChildren(...row("The same loss", "same"), ...row("Not the same", "different"),
-      el("p", { class: "caption" }, this.presets[this.preset]?.caption ?? "Each button sets two losses and runs the test; then move a slider and see when they part."));
-  }
+  offered() { this.presetRows.replaceChildren(...presetRows(this)); }
+
+  paired() { this.pairBox.replaceChildren(...pairMenu(this)); }
 
   take(index) {
     this.hand.touch();
@@ -155,43 +155,6 @@ class Compare {
     this.panels();
     [...this.presetRows.querySelectorAll("button")].find((b) => b.textContent === focused)?.focus();
     this.rescale();
-  }
-
-  chosen() {
-    const { state } = this, set = (key, value) => { this.hand.touch(); state[key] = value; this.rescale(); };
-    const tick = (name, text, title) => {
-      const box = el("input", { type: "checkbox", checked: state[name] });
-      box.addEventListener("change", () => set(name, box.checked));
-      return el("label", { title }, box, text);
-    };
-    const now = `${state.shade},${Number(state.clamp)}`;
-    const shade = el("select", { "aria-label": "colour" }, ...Object.entries(SHADES).map(([v, t]) => el("option", { value: v, selected: v === now }, t)));
-    shade.addEventListener("change", () => { const [what, clamp] = shade.value.split(","); state.clamp = clamp === "1"; set("shade", what); });
-    const add = el("button", { disabled: state.panels.length >= MOST, onclick: () => this.insert(state.panels.length - 1), title: "a further plane, with a copy of the last loss" }, "Add a loss");
-    this.options.replaceChildren(el("label", {}, "Colour", shade),
-      el("div", { class: "switches" }, tick("region", "active region", "hatched: the loss is clamped there and the scanning point feels no force"),
-      tick("arrows", "force arrows", "force on the scanning point, were it there")));
-    this.add = this.hidden.has("panels") ? [] : [add];
-    this.judgement.fill();
-  }
-
-  pair() {
-    const { state } = this, titles = state.panels.map((p) => this.schema.losses[p.loss].title);
-    const pick = (side) => {
-      const menu = el("select", { "aria-label": side ? "subtracted loss" : "loss subtracted from" }, ...titles.map((_, k) => el("option", { value: k, selected: k === state.pair[side] }, k + 1)));
-      menu.addEventListener("change", () => {
-        const k = Number(menu.value), next = [...state.pair];
-        if (k === next[1 - side]) next[1 - side] = next[side];
-        next[side] = k;
-        this.hand.touch();
-        state.pair = next;
-        this.pair();
-        this.rescale();
-      });
-      return menu;
-    };
-    this.pairBox.replaceChildren(el("strong", {}, "What is left: loss"), ...(titles.length > 2 ? [pick(0), " − ", pick(1)] : [el("strong", {}, `${state.pair[0] + 1} − ${state.pair[1] + 1}`)]),
-      ...(titles.length > 2 ? [] : [el("button", { style: "width:auto;padding:0 9px;font-size:13px", onclick: () => { this.hand.touch(); state.pair = [...state.pair].reverse(); this.pair(); this.rescale(); } }, "reverse")]));
   }
 
   // ---- from Streamlit
@@ -215,7 +178,7 @@ class Compare {
     const theme = applyTheme(this.root, this.whole);
     if (theme === this.theme) return;
     this.theme = theme;
-    if (this.answer) this.spread();
+    if (this.answer) { this.spread(); this.tell(); }
     this.sync();
   }
 
@@ -265,14 +228,15 @@ class Compare {
   tell() {
     const { answer } = this;
     this.cards.forEach((card, k) => {
-      const f = answer.panels[k], part = (name, text) => el("div", {}, el("span", {}, name), el("b", { "data-readout": name }, text));
-      const forces = f.forces.map(([x, y]) => Math.hypot(x, y));
-      card.numbers.replaceChildren(part("loss", show(f.energy)), part("before the clamp", f.raw === null ? "∞" : show(f.raw)), part("state", f.hit ? "active" : "no force"),
-        ...forces.map((x, i) => part(`force on ${LETTER[POINTS[i]]}`, x.toFixed(3))));
-      card.plane.canvas.setAttribute("aria-label", `${this.schema.losses[this.state.panels[k].loss].title}: loss ${show(f.energy)}, ${f.hit ? "active" : "no force"}, forces on anchor ${forces[0].toFixed(3)}, positive ${forces[1].toFixed(3)}, negative ${forces[2].toFixed(3)}`);
+      const f = answer.panels[k], forces = f.forces.map(([x, y]) => Math.hypot(x, y));
+      const texts = [show(f.energy), f.raw === null ? "∞" : show(f.raw), f.hit ? "active" : "no force", ...forces.map((x) => x.toFixed(3))];
+      texts.forEach((text, i) => { if (card.values[i].textContent !== text) card.values[i].textContent = text; });
+      if (answer.query !== undefined) card.plane.canvas.setAttribute("aria-label", `${this.schema.losses[this.state.panels[k].loss].title}: loss ${texts[0]}, ${texts[2]}, forces on anchor ${texts[3]}, positive ${texts[4]}, negative ${texts[5]}`);
     });
     this.judgement.tell(answer.same);
-    this.scaled();
+    this.scaleBars.tell(answer);
+    this.map.canvas.setAttribute("aria-label", `loss ${this.state.pair[0] + 1} minus loss ${this.state.pair[1] + 1}: largest difference in view ${number(answer.largest)}`);
+    this.notice.textContent = this.link.fallback ? "No direct connection: pictures come through the page itself, a little slower." : "";
   }
 
   settled(answer) {
@@ -285,30 +249,11 @@ class Compare {
     if (!this.hand.orbiting) history.replaceState(history.state, "", location.pathname + (query ? `?${query}` : "") + location.hash);
   }
 
-  // ---- one scale for all, and one for what is left
-  scaled() {
-    const { answer, theme, state } = this;
-    const bar = (kind, name, top) => {
-      const canvas = el("canvas", { width: 150, height: 1 }), most = String(Number(top.toPrecision(3)));
-      scaleBar(canvas, kind, theme);
-      return el("span", { class: "bar" }, el("span", {}, name), el("span", {}, kind === "signed" ? `−${most}` : "0"), canvas, el("span", {}, most));
-    };
-    const key = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
-    const lock = el("button", { "aria-pressed": String(this.locked), title: "keep the colours as they are whatever changes", onclick: () => { this.locked = !this.locked; this.scaled(); } }, this.locked ? "scale locked" : "lock scale");
-    const focused = this.bars.contains(this.root.activeElement) && this.root.activeElement?.textContent;
-    this.bars.replaceChildren(...this.add, bar(answer.signed ? "signed" : "ramp", `${SHADES[`${state.shade},${Number(state.clamp)}`]}, all planes:`, answer.scale),
-      el("button", { title: "fit the colours to what is shown", onclick: () => this.rescale() }, "rescale"), lock,
-      key("", state.clamp || state.shade === "force" ? "loss = 0" : "zero"), ...(state.clamp && answer.panels.some((p) => p.m2 !== null) ? [key("dashed", "upper clamp")] : []), ...(state.clamp && state.region ? [key("hatched", "no force")] : []));
-    if (focused) [...this.bars.querySelectorAll("button")].find((b) => b.textContent.includes(focused.split(" ").at(-1)))?.focus();
-    this.mapBars.replaceChildren(bar(state.shade === "energy" ? "signed" : "half", state.shade === "energy" ? "loss" : "force", answer.span), el("span", {}, `largest in view ${number(answer.largest)}`));
-    const [i, j] = state.pair.map((k) => `loss ${k + 1}`), { factor, shift } = answer.panels[state.pair[1]];
-    const times = [factor === 1 ? j : `${number(factor)} × ${j}`, ...(Math.abs(shift) > 1e-9 ? [`${shift < 0 ? "−" : "+"} ${number(Math.abs(shift))}`] : [])].join(" ");
-    this.legend.textContent = state.shade === "energy" ? `Orange: ${i} is larger. Blue: ${times} is larger. Blank: equal.` : `Colour and arrows: the force of ${i} minus that of ${factor === 1 ? j : `${number(factor)} × ${j}`}. Blank: equal.`;
-    this.map.canvas.setAttribute("aria-label", `loss ${state.pair[0] + 1} minus loss ${state.pair[1] + 1}: largest difference in view ${number(answer.largest)}`);
-    this.notice.textContent = this.link.fallback ? "No direct connection: pictures come through the page itself, a little slower." : "";
+  // Fit the colours anew, unless they are locked and nobody insists.
+  rescale(insist = false) {
+    if (insist || !this.locked) this.scales = {};
+    this.rest();
   }
-
-  rescale() { this.scales = this.locked ? this.scales : {}; this.rest(); }
 
   // ---- drawing
   resize() { if (this.planes().map((p) => p.resize()).some(Boolean)) this.sync(); }
