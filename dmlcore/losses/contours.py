@@ -30,7 +30,10 @@ def contoured(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
     scene = max(1.0, pair.d, *np.abs(pair.a), *np.abs(pair.p))
     angle = np.linspace(0, 2 * np.pi, ANGLES, endpoint=False)
     rays = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    above = _raw(loss, pair, pair.place(scene * RINGS[:, None, None] * rays)) > level
+    raw = _raw(loss, pair, pair.place(scene * RINGS[:, None, None] * rays))
+    # An energy that decays like an exponential (hoffer) underflows far out: still above, though the digits are gone.
+    fading = np.logical_or.accumulate((raw > level) & (raw - level < 1e-100), axis=0)
+    above = (raw > level) | (fading & (raw == level))
     last = above[-1]
     changing = np.flatnonzero((above != last).any(axis=1))
     half = max(scene * RINGS[min(changing[-1] + 1, len(RINGS) - 1)] if len(changing) else 0.0, 1.5 * pair.d, 0.1)

@@ -175,13 +175,15 @@ def _moving(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
         return (x * x - Q) * x + q
 
     def root(low: float, high: float) -> float:
-        return float(brentq(cubic, low, high, xtol=1e-300, rtol=1e-15)) if cubic(low) * cubic(high) < 0 else high
+        if (cubic(low) < 0) == (cubic(high) < 0):
+            return high  # rounding has lost the change of sign there
+        return float(brentq(cubic, low, high, xtol=1e-300, rtol=1e-15))
 
-    valley = math.sqrt(max(Q, 0.0) / 3)
-    if q <= 0:
-        high = math.sqrt(max(Q, 0.0)) + (-q) ** (1 / 3)  # there the cubic is not negative
-        return disc(pair.a, "A", root(valley, high) ** 2) if cubic(valley) < 0 else NOTHING
-    return shell(pair.a, "A", root(0.0, valley), root(valley, math.sqrt(Q))) if cubic(valley) < 0 else NOTHING
+    valley = max(math.sqrt(max(Q, 0.0) / 3), FLOOR)  # the least of the cubic; below FLOOR the law is frozen
+    if not cubic(valley) < 0:
+        return NOTHING
+    outer = root(valley, math.sqrt(max(Q, 0.0)) + max(-q, 0.0) ** (1 / 3))  # there the cubic is not negative
+    return shell(pair.a, "A", root(FLOOR, valley) if cubic(FLOOR) > 0 else 0.0, outer)
 
 
 LIFTED = Law(lambda d: -np.exp(-d), lambda v: -np.log(-v), lambda d: np.exp(-d))
