@@ -101,7 +101,8 @@ def _constant(values: Tensor, scale: float) -> float | None:
 
 
 def _label(loss: TripletLoss) -> str:
-    own = ", ".join(f"{k} = {v:.4g}" if isinstance(v, float) else f"{k} = {v}" for k, v in loss._own.items())
+    values = ((name, loss.hyper[name]) for name in loss.formula.own)
+    own = ", ".join(f"{name} = {x:.4g}" if isinstance(x, float) else f"{name} = {x}" for name, x in values)
     return f"{loss.formula.title} ({own})" if own else loss.formula.title
 
 

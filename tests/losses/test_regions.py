@@ -242,6 +242,28 @@ def test_area_against_a_grid_count(name, hyper):
     assert found.area == pytest.approx(((raw > 0) & (raw < loss.m2)).sum() * cell, rel=3e-3)
 
 
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize(("name", "hyper"), AREAS, ids=lambda x: x if isinstance(x, str) else None)
+def test_curves_are_closed_and_run_in_order(name, hyper, exact, monkeypatch):
+    """The polygons have the area of the region: points in any other order would cross."""
+    if not exact:
+        monkeypatch.delitem(regions.CLOSED_FORMS, name)
+    found = active_region(losses.create(name, **hyper), ANCHOR, POSITIVE, points=512)
+    total = 0.0
+    for curves, sign in ((found.outer, 1), (found.inner, -1)):
+        for curve in curves:
+            assert np.allclose(curve[0], curve[-1], atol=1e-12)
+        areas = sorted((polygon_area(curve) for curve in curves), reverse=True)
+        nested = name == "moving" and len(areas) > 1  # a shell: the smaller circle is its hole
+        total += sign * (areas[0] - areas[1] if nested else sum(areas))
+    assert abs(total) == pytest.approx(found.area, rel=2e-3)
+
+
+def polygon_area(curve):
+    (x, y) = (curve - curve[0]).T
+    return abs(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1])) / 2
+
+
 @pytest.mark.parametrize(("name", "hyper"), AREAS, ids=lambda x: x if isinstance(x, str) else None)
 def test_contours_agree_with_the_closed_form(name, hyper, monkeypatch):
     loss = losses.create(name, **hyper)
