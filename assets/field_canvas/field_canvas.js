@@ -246,8 +246,9 @@ class Fields {
     for (const name of POINTS) place(this.handles[name], this.scene[name], name);
     this.ends.forEach((end, i) => { end.hidden = !this.scene.cut; place(end, this.scene.line.slice(2 * i, 2 * i + 2), i ? "end of the cut" : "start of the cut"); });
     this.panel.show();
-    this.undoButton.disabled = this.done.length < 2;
-    this.redoButton.disabled = !this.undone.length;
+    // Not `disabled`: a disabled button would swallow the keys of whoever just pressed it.
+    this.undoButton.setAttribute("aria-disabled", this.done.length < 2);
+    this.redoButton.setAttribute("aria-disabled", !this.undone.length);
     this.invalidate();
   }
 

@@ -1,10 +1,17 @@
-"""The fields page under a real mouse and keyboard."""
+"""The fields page under a real mouse and keyboard: whatever it shows is what dmlcore computes at the shown state."""
 
 from __future__ import annotations
 
+import math
 import re
 
+import numpy as np
 import pytest
+import torch
+
+from dmlcore import losses
+from dmlcore.geometry import forces
+from pages._ui.scene import POINTS, Scene
 
 pytestmark = pytest.mark.browser
 
@@ -23,65 +30,160 @@ def wait_beyond(page, plane, before: int) -> None:
     page.wait_for_function("([el, n]) => Number(el.dataset.seq) > n", arg=[plane.element_handle(), before])
 
 
+def at_rest(page, plane) -> None:
+    """Every question answered: the plane shows its last number for half a second."""
+    page.wait_for_function(
+        """(el) => { const now = performance.now(), w = window;
+        if (w.lastSeq !== el.dataset.seq) { w.lastSeq = el.dataset.seq; w.since = now; }
+        return now - w.since > 500; }""",
+        arg=plane.element_handle(),
+    )
+
+
 def centre(locator):
     box = locator.bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def drag(page, locator, dx, dy, steps=12):
+    x, y = centre(locator)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + dx, y + dy, steps=steps)
 
 
 def readout(page, name) -> str:
     return page.locator(f'[data-readout="{name}"]').inner_text()
 
 
-def test_dragging_a_point_repaints_and_the_link_reopens_the_view(page, server):
-    plane = opened(page, server, "?n=0.3,0.8")
-    negative = page.get_by_role("button", name="negative at")
-    x, y = centre(negative)
-    before, loss = seq(plane), readout(page, "loss")
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x - 60, y + 90, steps=15)
+def shown_scene(page) -> Scene:
+    """The state of the controls, read from the screen rather than from the link."""
+    loss = page.get_by_label("loss", exact=True).input_value()
+    hyper = {}
+    for name, parameter in losses.formula(loss).sliders.items():
+        if hasattr(parameter, "options"):
+            hyper[name] = page.get_by_label(name, exact=True).input_value()
+        else:
+            value = page.get_by_label(f"{name} value", exact=True).input_value()
+            hyper[name] = float(value) if value else None
+    points = {name: [float(page.get_by_label(f"{name} {axis}").input_value()) for axis in "xy"] for name in POINTS}
+    return Scene.of({"loss": loss, "hyper": hyper} | points)
+
+
+def assert_numbers_are_exact(page) -> None:
+    scene = shown_scene(page)
+    loss, points = scene.module(), scene.points()
+    expected = {"loss": loss.clamped(*points).item(), "before clamp": loss.raw(*points).item()}
+    for letter, force in zip("APN", forces(loss, *points), strict=True):
+        expected[f"force on {letter}"] = force.norm().item()
+    a, p, n = (x.numpy() for x in points)
+    expected |= {"d(A,P)": np.hypot(*(a - p)), "d(A,N)": np.hypot(*(a - n)), "d(P,N)": np.hypot(*(p - n))}
+    for name, value in expected.items():
+        text = readout(page, name)
+        if math.isinf(value):
+            assert text == "∞"
+        else:
+            assert float(text) == pytest.approx(value, abs=5.1e-4, rel=6e-3 if abs(value) >= 1000 else 0), name
+    raw = expected["before clamp"]
+    state = "active" if 0 < raw < loss.m2 else "satisfied" if raw <= 0 else "clamped"
+    assert readout(page, "triplet") == state
+
+
+def assert_link_reopens(page, server) -> None:
+    scene, numbers = shown_scene(page), page.locator(".readout").inner_text()
+    again = page.context.new_page()
+    plane = opened(again, server, page.url.removeprefix(server.url + "/"))
+    at_rest(again, plane)
+    assert shown_scene(again) == scene
+    assert again.locator(".readout").inner_text() == numbers
+    again.close()
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_dragging_a_point_keeps_every_number_exact_and_the_link_reopens_it(page, server, name):
+    plane = opened(page, server, "?n=0.3,0.8&shade=force&probe=positive&m2=9")
+    handle = page.get_by_role("button", name=f"{name} at")
+    before, place = seq(plane), handle.get_attribute("aria-label")
+    drag(page, handle, -37, 23)
     wait_beyond(page, plane, before + 3)
     page.mouse.up()
-    page.wait_for_url(re.compile("n=-?0.0"))
-    label = negative.get_attribute("aria-label")
-    assert "0.3, 0.8" not in label
-    assert readout(page, "loss") != loss
-
-    again = page.context.new_page()
-    opened(again, server, page.url.removeprefix(server.url + "/"))
-    assert again.get_by_role("button", name="negative at").get_attribute("aria-label") == label
-    again.wait_for_function(
-        "([el, t]) => el.innerText === t",
-        arg=[again.locator('[data-readout="loss"]').element_handle(), readout(page, "loss")],
-    )
+    at_rest(page, plane)
+    assert handle.get_attribute("aria-label") != place
+    assert_numbers_are_exact(page)
+    assert_link_reopens(page, server)
 
 
-def test_a_slider_answers_while_it_moves_and_streamlit_learns_once(page, server):
+@pytest.mark.parametrize("loss", ["distance_sensitive", "moving", "location_aware", "ratio"])
+def test_every_slider_acts_while_it_is_dragged(page, server, loss):
+    plane = opened(page, server, f"?loss={loss}&a=0.1,0.1&n=0.3,0.8")
+    for name, parameter in losses.formula(loss).sliders.items():
+        if hasattr(parameter, "options"):
+            page.get_by_label(name, exact=True).select_option(parameter.options[-1])
+            continue
+        slider, before = page.get_by_role("slider", name=name, exact=True), seq(plane)
+        value = page.get_by_label(f"{name} value", exact=True).input_value()
+        drag(page, slider, 25, 0, steps=8)
+        wait_beyond(page, plane, before + 2)
+        page.mouse.up()
+        at_rest(page, plane)
+        assert page.get_by_label(f"{name} value", exact=True).input_value() != value
+        assert_numbers_are_exact(page)
+    assert_link_reopens(page, server)
+
+
+def test_while_the_hand_moves_and_after_streamlit_is_not_asked(page, server):
     sent: list[str] = []
     page.on("websocket", lambda ws: ws.on("framesent", lambda _: sent.append(ws.url)))
     plane = opened(page, server, "?n=0.3,0.8")
-    slider = page.get_by_role("slider", name="r", exact=True)
-    x, y = centre(slider)
-    before, streamlit_before = seq(plane), sum("_stcore/stream" in url for url in sent)
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + 40, y, steps=20)
-    wait_beyond(page, plane, before + 3)
-    assert sum("_stcore/stream" in url for url in sent) == streamlit_before, (
-        "only the field socket speaks while dragging"
-    )
+    at_rest(page, plane)
+    before = sum("_stcore/stream" in url for url in sent)
+    drag(page, page.get_by_role("slider", name="r", exact=True), 40, 0, steps=20)
     page.mouse.up()
     page.wait_for_url(re.compile(r"[?&]r="))
-    assert sum("_stcore/stream" in url for url in sent) == streamlit_before + 1
+    assert sum("api/field" in url for url in sent) > 5
+    assert sum("_stcore/stream" in url for url in sent) == before
 
 
-def test_keyboard_choice_of_loss_and_figures(page, server):
+def test_hovering_reads_out_the_place_under_the_pointer(page, server):
     plane = opened(page, server, "?n=0.3,0.8")
-    before = seq(plane)
+    at_rest(page, plane)
+    x, y = centre(plane)
+    page.mouse.move(x - 80, y - 60)
+    page.locator(".tip:visible").wait_for()
+    rows = {row.locator("span").inner_text(): row.locator("b").inner_text() for row in page.locator(".tip > div").all()}
+    place = torch.tensor([float(v) for v in rows["N here"].split(",")], dtype=torch.float64)
+    scene = shown_scene(page)
+    loss, (a, p, _) = scene.module(), scene.points()
+    assert float(rows["loss"]) == pytest.approx(loss.clamped(a, p, place).item(), abs=0.02)
+    assert float(rows["force"]) == pytest.approx(forces(loss, a, p, place)[2].norm().item(), rel=0.02)
+    plane.focus()
+    page.keyboard.press("Shift+ArrowRight")
+    page.locator(".tip:visible").wait_for()
+    page.keyboard.press("Escape")
+    page.locator(".tip").wait_for(state="hidden")
+
+
+def test_undo_redo_snap_and_keys(page, server):
+    plane = opened(page, server, "?n=0.3,0.8")
+    negative = page.get_by_role("button", name="negative at")
     page.get_by_role("button", name="anchor at").focus()
     page.keyboard.press("Shift+ArrowUp")
     page.wait_for_url(re.compile(r"[?&]a=0%2C0.1"))
-    assert seq(plane) > before
+    page.get_by_label("snap").select_option("equilateral")
+    page.wait_for_url(re.compile("snap=equilateral"))
+    at_rest(page, plane)
+    sides = [float(readout(page, name)) for name in ("d(A,P)", "d(A,N)", "d(P,N)")]
+    assert max(sides) - min(sides) < 0.002
+    page.get_by_role("button", name="undo (Ctrl+Z)").click()
+    page.wait_for_function("(el) => el.ariaLabel.includes('0.3, 0.8')", arg=negative.element_handle())
+    page.keyboard.press("Control+z")
+    page.get_by_role("button", name="anchor at 0, 0", exact=True).wait_for()
+    page.keyboard.press("Control+Shift+Z")
+    page.get_by_role("button", name="anchor at 0, 0.1", exact=True).wait_for()
+
+
+def test_losses_figures_and_margins(page, server):
+    plane = opened(page, server, "?n=0.3,0.8")
     page.get_by_label("loss", exact=True).select_option("angular")
     page.get_by_role("heading", name="Angular").wait_for()
     assert page.get_by_role("slider").count() == 2
@@ -91,15 +193,45 @@ def test_keyboard_choice_of_loss_and_figures(page, server):
     page.wait_for_function(
         "(el) => el.innerText === '7.571'", arg=page.locator('[data-readout="force on N"]').element_handle()
     )
+    page.get_by_text("Margins and balance").click()
+    page.get_by_role("button", name=re.compile("^Margin for the ellipse")).click()
+    page.wait_for_url(re.compile("m1=4.63809"))  # d = 1, s = 0, rho = 12/7: Appendix B
+    page.get_by_role("button", name="normalised margin μ").click()
+    page.wait_for_url(re.compile("mu=2.20952"))
+    drag(page, page.get_by_role("slider", name="r", exact=True), 30, 0)
+    page.mouse.up()
+    at_rest(page, plane)
+    assert page.get_by_label("mu value").input_value() == "2.2095"
+    assert "mu=2.20952" in page.url
+
+
+def test_tour_and_situations(page, server):
+    opened(page, server, "?n=0.3,0.8")
+    page.get_by_role("button", name="Too easy").click()
+    page.wait_for_function(
+        "(el) => el.innerText === 'satisfied'", arg=page.locator('[data-readout="triplet"]').element_handle()
+    )
+    page.get_by_role("button", name="Tour").click()
+    for step in range(1, 7):
+        page.get_by_text(f"{step} / 6").wait_for()
+        page.keyboard.press("Enter")  # the focus is on next
+    page.get_by_role("button", name="Tour").wait_for()
+
+
+def test_a_lesson_hides_its_controls(page, server):
+    opened(page, server, "?n=0.3,0.8&hide=m1,m2,figures,take,margins")
+    assert page.get_by_role("slider", name="m1", exact=True).count() == 0
+    assert page.get_by_role("slider", name="rho", exact=True).count() == 1
+    assert page.get_by_text("Figures of the thesis").count() == 0
+    page.get_by_role("button", name="anchor at").press("ArrowUp")
+    page.wait_for_url(re.compile("a=0%2C0.01"))
+    assert "hide=m1" in page.url
 
 
 def test_without_a_socket_the_page_itself_carries_the_fields(page, server):
     plane = opened(page, server, "?n=0.3,0.8&socket=off")
     before = seq(plane)
-    x, y = centre(page.get_by_role("button", name="positive at"))
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + 50, y - 50, steps=10)
+    drag(page, page.get_by_role("button", name="positive at"), 50, -50, steps=10)
     page.mouse.up()
     wait_beyond(page, plane, before + 1)
     page.wait_for_url(re.compile(r"[?&]p="))

@@ -12,6 +12,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.geometry import forces
+from dmlcore.geometry.field import Edges, edge_gradient
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "triplet_losses.json").read_text())
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-10}
@@ -64,6 +65,17 @@ def test_triplet(case):
     for k, force in zip(POINTS, forces(loss, *points.values()), strict=True):
         expected = -gradient[k] if case["active"] else torch.zeros_like(force)
         torch.testing.assert_close(force, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("case", GOLDEN["triplet_cases"], ids=label)
+def test_forces_along_the_edges(case):
+    points = TRIPLETS[case["triplet"]]
+    _, by = edge_gradient(losses.create(case["loss"], **case["params"]), Edges.of(*points.values()))
+    found = {"pull_ap": by.ap.item(), "push_an": -by.an.item(), "push_pn": -by.pn.item()}
+    for edge, value in case["edges"].items():
+        np.testing.assert_allclose(found[edge], value, **TOLERANCE)
+    for k, value in case.get("residual", {}).items():
+        np.testing.assert_allclose((2 * getattr(by, 2 * k) * points[k]).numpy(), value, **TOLERANCE)
 
 
 @pytest.mark.parametrize("case", GOLDEN["batch_cases"], ids=label)

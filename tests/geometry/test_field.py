@@ -1,0 +1,108 @@
+"""Forces split along the edges, and the views built on them, against autograd and each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from dmlcore import losses
+from dmlcore.geometry import decompose, forces, probe_field, scan, snapshot
+from dmlcore.geometry.streams import streamlets
+
+PROBES = ("anchor", "positive", "negative")
+
+
+def random_triplets(count: int, dim: int, seed: int = 0) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(count, dim, generator=generator, dtype=torch.float64) for _ in range(3)]
+
+
+@pytest.mark.parametrize("name", losses.names())
+@pytest.mark.parametrize("dim", [2, 3, 128])
+def test_the_parts_along_the_edges_add_up_to_the_forces(name, dim):
+    loss, (a, p, n) = losses.create(name), random_triplets(200, dim)
+    split = decompose(loss, a, p, n)
+    for whole, autograd in zip(split.forces, forces(loss, a, p, n), strict=True):
+        torch.testing.assert_close(whole, autograd, rtol=1e-9, atol=1e-11)
+    torch.testing.assert_close(split.active, (split.raw > 0) & (split.raw < loss.m2))
+
+
+@pytest.mark.parametrize("name", losses.names())
+def test_at_coincident_points_there_is_no_direction(name):
+    loss, x = losses.create(name), torch.tensor([0.3, 0.4], dtype=torch.float64)
+    y = torch.tensor([1.0, 0.0], dtype=torch.float64)
+    for points in ((x, x, y), (x, y, x), (y, x, x), (x, x, x)):
+        for whole, autograd in zip(decompose(loss, *points).forces, forces(loss, *points), strict=True):
+            torch.testing.assert_close(whole, autograd)
+
+
+@pytest.mark.parametrize("name", losses.names())
+@pytest.mark.parametrize("probe", PROBES)
+def test_a_scanned_place_feels_what_the_point_itself_would(name, probe):
+    loss, points = losses.create(name), dict(zip(PROBES, (x[0] for x in random_triplets(1, 2, 3)), strict=True))
+    at = random_triplets(300, 2, 4)[0]
+    field = probe_field(loss, *points.values(), probe=probe, at=at)
+    moved = [at if k == probe else x.expand_as(at) for k, x in points.items()]
+    torch.testing.assert_close(field.force, forces(loss, *moved)[PROBES.index(probe)])
+    torch.testing.assert_close(field.raw, loss.raw(*moved))
+    torch.testing.assert_close(field.energy, loss.clamped(*moved))
+
+
+def test_a_scan_has_rows_of_y_and_columns_of_x():
+    loss, (a, p, n) = losses.create("ranking"), (x[0] for x in random_triplets(1, 2))
+    x, y = torch.tensor([0.0, 1.0, 2.0]).double(), torch.tensor([5.0, 6.0]).double()
+    field = scan(loss, a, p, n, x=x, y=y)
+    assert field.force.shape == (2, 3, 2)
+    assert field.raw[1, 2] == loss.raw(a, p, torch.tensor([2.0, 6.0]).double())
+
+
+def test_an_unknown_probe_is_named():
+    loss, (a, p, n) = losses.create("ranking"), (x[0] for x in random_triplets(1, 2))
+    with pytest.raises(ValueError, match="probe must be anchor, positive or negative, got 'proxy'"):
+        probe_field(loss, a, p, n, probe="proxy", at=a)
+
+
+@pytest.mark.parametrize("name", losses.names())
+@pytest.mark.parametrize("probe", PROBES)
+def test_one_pass_says_the_same_as_three(name, probe):
+    loss, points = losses.create(name), [x[0] for x in random_triplets(1, 2, 7)]
+    at, reach = random_triplets(50, 2, 8)[0].numpy(), np.linspace(0.1, 2, 20)
+    view = snapshot(loss, torch.stack(points).numpy(), probe=probe, at=at, reach=reach)
+    field = probe_field(loss, *points, probe=probe, at=torch.from_numpy(at))
+    split = decompose(loss, *points)
+    np.testing.assert_allclose(view.field_raw, field.raw, atol=1e-12)
+    np.testing.assert_allclose(view.field_force, field.force, atol=1e-12)
+    np.testing.assert_array_equal(view.field_active, field.active)
+    np.testing.assert_allclose(view.forces, torch.stack(split.forces), atol=1e-12)
+    np.testing.assert_allclose(view.residuals, torch.stack(split.residuals), atol=1e-12)
+    assert view.raw == pytest.approx(split.raw.item(), abs=1e-12)
+    assert view.strengths["an"] == pytest.approx(split.push_an.item(), abs=1e-12)
+
+
+@pytest.mark.parametrize(("s", "r", "rho"), [(0, 0, 1), (1, 2, 1), (0.5, 1, 2), (2, -1, 0.5)])
+def test_laws_of_the_distance_sensitive_loss_are_powers_whatever_the_triplet(s, r, rho):
+    loss, d = losses.create("distance_sensitive", s=s, r=r, rho=rho), np.linspace(0.1, 3, 30)
+    for seed in range(3):
+        points = torch.stack([x[0] for x in random_triplets(1, 2, seed)]).numpy()
+        found = snapshot(loss, points, probe="anchor", at=np.zeros((1, 2)), reach=d).laws
+        np.testing.assert_allclose(found, [d**s, rho * d**-r, rho * d**-r], rtol=1e-12)
+
+
+def test_streamlets_of_a_rotation_are_circles_and_stop_at_the_edge():
+    x = (np.arange(101) + 0.5) / 101 - 0.5
+    u, v = np.meshgrid(x, x)
+    lines = streamlets(np.stack((-v, u), axis=-1), seeds=12, reach=1.0, steps=8)
+    radius = np.linalg.norm(lines - 0.5, axis=-1)
+    whole = (np.abs(lines - 0.5).max((1, 2)) < 0.49) & (radius.min(1) > 0.05)
+    assert whole.sum() > 80
+    assert np.ptp(radius[whole], axis=1).max() < 2e-3
+    length = np.linalg.norm(np.diff(lines[whole], axis=1), axis=-1).sum(1)
+    np.testing.assert_allclose(length, 2 / 12, rtol=0.01)
+
+
+def test_streamlets_leave_out_places_without_force():
+    force = np.zeros((40, 40, 2))
+    assert len(streamlets(force)) == 0
+    force[:, 20:, 0] = 1.0
+    assert 0 < len(streamlets(force, seeds=10)) <= 60
