@@ -102,20 +102,20 @@ function lines(ctx, { map, map_lines: ends }, { left, top, side }, region, ink) 
 
 // Where two points meet: P = A, N = A, P = N.
 function guides(ctx, { to }, ink) {
-  ctx.setLineDash([2, 4]);
-  ctx.strokeStyle = ink.text;
-  ctx.lineWidth = 1;
   ctx.font = "600 11px system-ui, sans-serif";
   ctx.textBaseline = "middle";
   for (const [text, from, end, mid] of [["P = A", [0, -180], [0, 180], [0, -168]], ["N = A", [-180, 0], [180, 0], [-150, 0]], ["P = N", [-180, -180], [180, 180], [140, 140]]]) {
+    ctx.strokeStyle = ink.text;
+    ctx.lineWidth = 1;
+    ctx.setLineDash([2, 4]);
     ctx.beginPath();
     ctx.moveTo(...to(from));
     ctx.lineTo(...to(end));
     ctx.stroke();
+    ctx.setLineDash([]);
     ctx.textAlign = "center";
     halo(ctx, text, ...to(mid), ink.text, ink.rim, 3);
   }
-  ctx.setLineDash([]);
 }
 
 // The line of the map that the ring shows: the scanning point runs along it.

@@ -1,9 +1,9 @@
 // The unit circle: a ring coloured by energy, tangential forces about it, the three points and their forces on it.
 import { INK, POINTS, halo, rampColour } from "../shared/ink.js";
-import { mark } from "./globe.js";
+import { mark, write } from "./marks.js";
 
 const RAD = Math.PI / 180;
-export const RADIUS = 0.27; // of the circle, over the side of the frame
+export const RADIUS = 0.3; // of the circle, over the side of the frame
 
 export const onCircle = (size, degrees, r = RADIUS * size) => [size / 2 + r * Math.cos(degrees * RAD), size / 2 - r * Math.sin(degrees * RAD)];
 export const angleAt = (size, x, y) => Math.atan2(size / 2 - y, x - size / 2) / RAD;
@@ -18,10 +18,7 @@ export function paintCircle(ctx, size, scene, answer, theme) {
   const labels = [];
   if (answer?.ring) POINTS.forEach((name, i) => force(ctx, size, scene, name, i, answer, ink, labels));
   for (const name of POINTS) mark(ctx, name, onCircle(size, scene[name][0]), name === scene.probe, ink);
-  ctx.font = "600 12px system-ui, sans-serif";
-  ctx.textAlign = "center";
-  ctx.textBaseline = "middle";
-  for (const [text, x, y, colour] of labels) halo(ctx, text, Math.min(Math.max(x, 20), size - 20), Math.min(Math.max(y, 9), size - 9), colour, ink.rim, 4);
+  write(ctx, labels, size, ink);
 }
 
 function axes(ctx, size, r, ink) {
@@ -89,14 +86,14 @@ function chords(ctx, size, scene, ink) {
 
 // Tangential force on the scanning point about the ring.
 function whirl(ctx, c, r, values, ink) {
-  const n = values.length, path = new Path2D(), longest = ((2 * Math.PI) / n) * 0.8;
+  const n = values.length, path = new Path2D(), longest = ((2 * Math.PI) / n) * 0.95;
   for (let i = 0; i < n; i++) {
     const force = values[i] / 127, middle = (i * 2 * Math.PI) / n, half = (force * longest) / 2;
     if (Math.abs(half) * r < 0.8) continue;
     const at = (angle) => [c + r * Math.cos(angle), c - r * Math.sin(angle)], [x1, y1] = at(middle + half);
     path.moveTo(...at(middle - half));
     path.lineTo(x1, y1);
-    const heading = Math.atan2(-Math.cos(middle + half), -Math.sin(middle + half)) + (force < 0 ? Math.PI : 0), head = Math.min(6, 2 + (Math.abs(half) * r) / 3);
+    const heading = Math.atan2(-Math.cos(middle + half), -Math.sin(middle + half)) + (force < 0 ? Math.PI : 0), head = Math.min(6, 2.5 + (Math.abs(half) * r) / 2.5);
     for (const bend of [2.6, -2.6]) { path.moveTo(x1, y1); path.lineTo(x1 + head * Math.cos(heading + bend), y1 + head * Math.sin(heading + bend)); }
   }
   ctx.strokeStyle = ink.arrow;

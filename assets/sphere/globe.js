@@ -1,9 +1,10 @@
-// The sphere, orthographic: its surface by WebGL2 (by the canvas where there is none), all else on a canvas above.
+// What stands on the sphere, orthographic: graticule, boundaries, arrows, great circles, cones, points.
 // Directions are unit vectors of Python's axes; a view has the three directions right, up and eye (towards the visitor).
-import { INK, LETTER, POINTS, halo, rampColour } from "../shared/ink.js";
+import { INK, POINTS, halo } from "../shared/ink.js";
+import { mark, write } from "./marks.js";
+import { FILL } from "./surface.js";
 
 const RAD = Math.PI / 180;
-export const FILL = 0.37; // radius of the sphere over the side of the frame
 
 export const direction = ([lon, lat]) => [Math.cos(lat * RAD) * Math.cos(lon * RAD), Math.cos(lat * RAD) * Math.sin(lon * RAD), Math.sin(lat * RAD)];
 export const place = ([x, y, z]) => [Math.atan2(y, x) / RAD, Math.atan2(z, Math.hypot(x, y)) / RAD];
@@ -35,124 +36,6 @@ export function grasp(view, size, x, y, front = true) {
   return [0, 1, 2].map((i) => u * view.right[i] + v * view.up[i] + depth * view.eye[i]);
 }
 
-const VERTEX = `#version 300 es
-in vec2 corner; void main() { gl_Position = vec4(corner, 0., 1.); }`;
-const FRAGMENT = `#version 300 es
-precision highp float;
-uniform vec3 right, up, eye, veil, line;
-uniform float size, radius, hatch, region;
-uniform vec2 nodes;
-uniform sampler2D shade, active_, ramp;
-out vec4 colour;
-void main() {
-  vec2 p = (gl_FragCoord.xy - size / 2.) / radius;
-  float r = length(p), cover = clamp((1. - r) * radius + .5, 0., 1.);
-  if (cover <= 0.) { colour = vec4(0.); return; }
-  if (r > 1.) p /= r;
-  vec3 d = p.x * right + p.y * up + sqrt(max(0., 1. - dot(p, p))) * eye;
-  vec2 at = vec2(atan(d.y, d.x) / 6.283185307 + .5, asin(clamp(d.z, -1., 1.)) / 3.141592654 + .5);
-  vec2 uv = (at * (nodes - 1.) + .5) / nodes;
-  vec3 c = texture(ramp, vec2((texture(shade, uv).r * 255. + .5) / 256., .5)).rgb;
-  if (region > .5 && texture(active_, uv).r < .5) {
-    c = mix(c, veil, .68);
-    float stripe = mod(gl_FragCoord.x - gl_FragCoord.y, hatch);
-    c = mix(c, line, .5 * (1. - smoothstep(.5, 1.5, min(stripe, hatch - stripe) * 9. / hatch)));
-  }
-  c *= 1. - .22 * smoothstep(.80, 1., r); // the rim, so that it looks round; the middle keeps the colours of the scale
-  colour = vec4(c * cover, cover);
-}`;
-
-// The coloured surface on a canvas of its own.
-export class Surface {
-  constructor(canvas) {
-    this.canvas = canvas;
-    const gl = canvas.getContext("webgl2", { premultipliedAlpha: true, antialias: false });
-    if (gl) this.prepare(gl);
-    canvas.addEventListener("webglcontextlost", (e) => e.preventDefault());
-    canvas.addEventListener("webglcontextrestored", () => { this.prepare(gl); if (this.latest) this.load(...this.latest); });
-  }
-
-  prepare(gl) {
-    const shader = (type, source) => { const s = gl.createShader(type); gl.shaderSource(s, source); gl.compileShader(s); return s; };
-    const program = gl.createProgram();
-    gl.attachShader(program, shader(gl.VERTEX_SHADER, VERTEX));
-    gl.attachShader(program, shader(gl.FRAGMENT_SHADER, FRAGMENT));
-    gl.linkProgram(program);
-    if (!gl.getProgramParameter(program, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(program));
-    gl.useProgram(program);
-    gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
-    gl.bufferData(gl.ARRAY_BUFFER, new Float32Array([-1, -1, 3, -1, -1, 3]), gl.STATIC_DRAW);
-    const corner = gl.getAttribLocation(program, "corner");
-    gl.enableVertexAttribArray(corner);
-    gl.vertexAttribPointer(corner, 2, gl.FLOAT, false, 0, 0);
-    this.at = (name) => gl.getUniformLocation(program, name);
-    this.textures = ["shade", "active_", "ramp"].map((name, unit) => {
-      gl.activeTexture(gl.TEXTURE0 + unit);
-      gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
-      for (const side of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER]) gl.texParameteri(gl.TEXTURE_2D, side, gl.LINEAR);
-      for (const axis of [gl.TEXTURE_WRAP_S, gl.TEXTURE_WRAP_T]) gl.texParameteri(gl.TEXTURE_2D, axis, gl.CLAMP_TO_EDGE);
-      gl.uniform1i(this.at(name), unit);
-      return unit;
-    });
-    gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
-    this.gl = gl;
-  }
-
-  // A new answer of Python, or another theme.
-  load(answer, theme) {
-    this.latest = [answer, theme];
-    const { rows, columns, shade, active: bits } = answer, count = rows * columns;
-    const mask = new Uint8Array(count);
-    for (let i = 0; i < count; i++) mask[i] = bits[i >> 3] & (128 >> (i & 7)) ? 255 : 0;
-    const table = Array.from({ length: 256 }, (_, i) => rampColour(i / 255, theme));
-    if (!this.gl) { this.pixels = { table, mask }; return; }
-    const { gl } = this;
-    const upload = (unit, format, kind, w, h, data) => { gl.activeTexture(gl.TEXTURE0 + unit); gl.texImage2D(gl.TEXTURE_2D, 0, format, w, h, 0, kind, gl.UNSIGNED_BYTE, data); };
-    upload(0, gl.R8, gl.RED, columns, rows, shade);
-    upload(1, gl.R8, gl.RED, columns, rows, mask);
-    upload(2, gl.RGB8, gl.RGB, 256, 1, new Uint8Array(table.flat()));
-    gl.uniform2f(this.at("nodes"), columns, rows);
-    const rgb = (text) => text.match(/[\d.]+/g).slice(0, 3).map((x) => x / 255);
-    gl.uniform3fv(this.at("veil"), rgb(INK[theme].veil));
-    gl.uniform3fv(this.at("line"), rgb(INK[theme].hatch));
-  }
-
-  draw(view, region) {
-    if (!this.latest) return;
-    const side = this.canvas.width;
-    if (!this.gl) return this.fallback(view, region);
-    const { gl } = this;
-    gl.viewport(0, 0, side, side);
-    for (const name of ["right", "up", "eye"]) gl.uniform3fv(this.at(name), view[name]);
-    gl.uniform1f(this.at("size"), side);
-    gl.uniform1f(this.at("radius"), FILL * side);
-    gl.uniform1f(this.at("hatch"), Math.max(9 * (side / this.canvas.clientWidth || 1), 6));
-    gl.uniform1f(this.at("region"), region ? 1 : 0);
-    gl.drawArrays(gl.TRIANGLES, 0, 3);
-  }
-
-  // Without WebGL: the same lookup for 240 x 240 pixels, scaled up.
-  fallback(view, region) {
-    const n = 240, [{ rows, columns, shade }] = this.latest, { table, mask } = this.pixels, r = FILL * n;
-    const picture = new ImageData(n, n);
-    for (let y = 0, to = 0; y < n; y++) {
-      for (let x = 0; x < n; x++, to += 4) {
-        const u = (x + 0.5 - n / 2) / r, v = (n / 2 - y - 0.5) / r, rest = 1 - u * u - v * v;
-        if (rest < 0) continue;
-        const w = Math.sqrt(rest), d = [0, 1, 2].map((i) => u * view.right[i] + v * view.up[i] + w * view.eye[i]);
-        const i = Math.round((Math.asin(Math.max(-1, Math.min(1, d[2]))) / Math.PI + 0.5) * (rows - 1)) * columns
-          + Math.round((Math.atan2(d[1], d[0]) / (2 * Math.PI) + 0.5) * (columns - 1));
-        picture.data.set(table[shade[i]], to);
-        picture.data[to + 3] = region && !mask[i] ? 90 : 255;
-      }
-    }
-    const small = new OffscreenCanvas(n, n), ctx = this.canvas.getContext("2d");
-    small.getContext("2d").putImageData(picture, 0, 0);
-    ctx.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    ctx.drawImage(small, 0, 0, this.canvas.width, this.canvas.height);
-  }
-}
-
 // Everything above the surface.
 export function paintGlobe(ctx, size, scene, answer, theme) {
   const ink = INK[theme], view = viewFrom(scene.eye), at = projector(view, size);
@@ -170,10 +53,7 @@ export function paintGlobe(ctx, size, scene, answer, theme) {
     if (answer?.tangential && scene.on === answer.on) force(ctx, name, dirs[name], answer, scene, view, at, size, ink, labels);
     mark(ctx, name, at(dirs[name]), name === scene.probe, ink);
   }
-  ctx.font = "600 12px system-ui, sans-serif";
-  ctx.textAlign = "center";
-  ctx.textBaseline = "middle";
-  for (const [text, x, y, colour] of labels) halo(ctx, text, x, y, colour, ink.rim, 4);
+  write(ctx, labels, size, ink);
 }
 
 // A line over the sphere; what lies behind is left out, or drawn where `back` says how.
@@ -196,20 +76,34 @@ function trace(ctx, at, points, back) {
 }
 
 const turn = Array.from({ length: 91 }, (_, i) => i * 4 - 180);
-const PARALLELS = [-60, -30, 0, 30, 60].map((lat) => [lat, turn.map((lon) => direction([lon, lat]))]);
+const PARALLELS = [-60, -30, 0, 30, 60].map((lat) => turn.map((lon) => direction([lon, lat])));
 const MERIDIANS = [0, 30, 60, 90, 120, 150, 180, 210, 240, 270, 300, 330].map((lon) => Array.from({ length: 31 }, (_, i) => direction([lon, -75 + i * 5])));
 
 function graticule(ctx, size, at, ink) {
+  const path = new Path2D();
+  for (const line of [...PARALLELS, ...MERIDIANS]) {
+    let open = false;
+    for (const v of line) {
+      const [x, y, z] = at(v);
+      if (z < 0) { open = false; continue; }
+      if (open) path.lineTo(x, y); else path.moveTo(x, y);
+      open = true;
+    }
+  }
   ctx.strokeStyle = ink.faint;
   ctx.globalAlpha = 0.45;
-  ctx.lineWidth = 0.8;
-  for (const [lat, line] of PARALLELS) { ctx.lineWidth = lat ? 0.7 : 1.3; trace(ctx, at, line); }
   ctx.lineWidth = 0.7;
-  for (const line of MERIDIANS) trace(ctx, at, line);
+  ctx.stroke(path);
   ctx.globalAlpha = 1;
-  ctx.lineWidth = 1.2;
+  // A darker rim, so that it looks round; the middle keeps the colours of the scale.
+  const c = size / 2, r = FILL * size, shadow = ctx.createRadialGradient(c, c, 0.84 * r, c, c, r);
+  shadow.addColorStop(0, "rgba(0,0,0,0)");
+  shadow.addColorStop(1, "rgba(0,0,0,.28)");
   ctx.beginPath();
-  ctx.arc(size / 2, size / 2, FILL * size, 0, 2 * Math.PI);
+  ctx.arc(c, c, r, 0, 2 * Math.PI);
+  ctx.fillStyle = shadow;
+  ctx.fill();
+  ctx.lineWidth = 1.6;
   ctx.stroke();
   ctx.font = "11px system-ui, sans-serif";
   ctx.textAlign = "center";
@@ -227,17 +121,22 @@ function boundaries(ctx, answer, at, ink) {
     for (let i = 0; i < count; i++, from++) line.push([0, 1, 2].map((k) => answer.corners[3 * from + k] / 32767));
     return line;
   };
-  ctx.strokeStyle = ink.outer;
-  ctx.lineWidth = 1.9;
-  for (const count of answer.outer) trace(ctx, at, next(count));
-  ctx.setLineDash([6, 4]);
-  for (const count of answer.inner) trace(ctx, at, next(count));
+  const draw = (line, dash) => {
+    for (const [colour, width, dashes] of [[ink.glow, 4.5, []], [ink.outer, 1.9, dash]]) {
+      ctx.strokeStyle = colour;
+      ctx.lineWidth = width;
+      ctx.setLineDash(dashes);
+      trace(ctx, at, line);
+    }
+  };
+  for (const count of answer.outer) draw(next(count), []);
+  for (const count of answer.inner) draw(next(count), [6, 4]);
   ctx.setLineDash([]);
 }
 
 // Tangential force on the probe at evenly spread nodes.
 function whiskers(ctx, { nodes, arrows }, view, at, size, ink) {
-  const path = new Path2D(), longest = 0.155 / 127;
+  const path = new Path2D(), longest = 0.18 / 127;
   for (let i = 0; i < nodes.length; i += 3) {
     const v = [nodes[i] / 32767, nodes[i + 1] / 32767, nodes[i + 2] / 32767];
     if (dot(v, view.eye) < 0.06) continue;
@@ -249,7 +148,7 @@ function whiskers(ctx, { nodes, arrows }, view, at, size, ink) {
     path.lineTo(x1, y1);
     for (const bend of [2.6, -2.6]) { path.moveTo(x1, y1); path.lineTo(x1 + head * Math.cos(angle + bend), y1 + head * Math.sin(angle + bend)); }
   }
-  for (const [colour, width] of [[ink.glow, 3], [ink.arrow, 1.2]]) { ctx.strokeStyle = colour; ctx.lineWidth = width; ctx.stroke(path); }
+  for (const [colour, width] of [[ink.glow, 2.8], [ink.arrow, 1.2]]) { ctx.strokeStyle = colour; ctx.lineWidth = width; ctx.stroke(path); }
 }
 
 // The edges of the triplet as great circles.
@@ -273,25 +172,28 @@ function force(ctx, name, v, answer, scene, view, at, size, ink, labels) {
   const i = POINTS.indexOf(name), f = answer.tangential[i], magnitude = Math.hypot(...f), behind = dot(v, view.eye) < 0;
   ctx.save();
   if (behind) ctx.globalAlpha = 0.35;
-  const outward = answer.radial[i];
-  if (scene.radial && Math.abs(outward) > 1e-9) {
-    const [x0, y0] = at(v), [x1, y1] = at(along(v, Math.sign(outward) * reach(Math.abs(outward)), v));
-    ctx.strokeStyle = ink.faint;
-    ctx.lineWidth = 2.4;
-    ctx.setLineDash([3, 3]);
-    ctx.beginPath();
-    ctx.moveTo(x0, y0);
-    ctx.lineTo(x1, y1);
-    ctx.stroke();
-    ctx.setLineDash([]);
-    const length = Math.hypot(x1 - x0, y1 - y0);
-    if (length > 26 && !behind) { ctx.beginPath(); ctx.arc(x1, y1, 2.5, 0, 7); ctx.fillStyle = ink.faint; ctx.fill(); labels.push([Math.abs(outward).toPrecision(2), x1 + (12 * (x1 - x0)) / length, y1 + (12 * (y1 - y0)) / length, ink.text]); }
-  }
   if (magnitude > 1e-9) {
     const t = f.map((x) => x / magnitude), length = reach(magnitude), tip = along(v, length, t);
     cone(ctx, v, t, length, view, at, size, ink);
     const [x, y] = at(along(tip, 0.09, t));
     if (!behind) labels.push([magnitude.toPrecision(3), x, y, ink.forceText]);
+  }
+  const outward = answer.radial[i];
+  if (scene.radial && Math.abs(outward) > 1e-9) {
+    const [x0, y0] = at(v), [x1, y1] = at(along(v, Math.sign(outward) * reach(Math.abs(outward)), v)), length = Math.hypot(x1 - x0, y1 - y0);
+    ctx.setLineDash([3, 3]);
+    ctx.beginPath();
+    ctx.moveTo(x0, y0);
+    ctx.lineTo(x1, y1);
+    for (const [colour, width] of [[ink.rim, 4.5], [ink.faint, 2.6]]) { ctx.strokeStyle = colour; ctx.lineWidth = width; ctx.stroke(); }
+    ctx.setLineDash([]);
+    if (length > 26 && !behind) {
+      ctx.beginPath();
+      ctx.arc(x1, y1, 3, 0, 7);
+      ctx.fillStyle = ink.faint;
+      ctx.fill();
+      labels.push([Math.abs(outward).toPrecision(2), x1 - (14 * (y1 - y0)) / length, y1 + (14 * (x1 - x0)) / length, ink.text]);
+    }
   }
   ctx.restore();
 }
@@ -341,41 +243,4 @@ function cone(ctx, from, t, length, view, at, size, ink) {
     paint(path, shine);
   }
   if (away) paint(disc, 0.1);
-}
-
-// A point: full in front, hollow behind the sphere.
-export function mark(ctx, name, [x, y, z = 1], probe, ink) {
-  const shape = (r) => { ctx.beginPath(); if (name === "negative") ctx.rect(x - r + 1, y - r + 1, 2 * r - 2, 2 * r - 2); else ctx.arc(x, y, r, 0, 2 * Math.PI); };
-  ctx.save();
-  ctx.lineWidth = 2.5;
-  if (z < 0) {
-    shape(9);
-    ctx.globalAlpha = 0.75;
-    ctx.fillStyle = ink.rim;
-    ctx.fill();
-    ctx.setLineDash([3, 2.5]);
-    ctx.lineWidth = 2;
-    ctx.strokeStyle = ink[name];
-    ctx.stroke();
-  } else {
-    shape(10);
-    ctx.fillStyle = ink[name];
-    ctx.strokeStyle = ink.rim;
-    ctx.fill();
-    ctx.stroke();
-  }
-  if (probe) {
-    ctx.setLineDash([]);
-    ctx.strokeStyle = ink[name];
-    ctx.lineWidth = 1.5;
-    ctx.beginPath();
-    ctx.arc(x, y, 15, 0, 2 * Math.PI);
-    ctx.stroke();
-  }
-  ctx.font = "700 12px system-ui, sans-serif";
-  ctx.textAlign = "center";
-  ctx.textBaseline = "middle";
-  ctx.fillStyle = z < 0 ? ink[name] : ink.rim;
-  ctx.fillText(LETTER[name], x, y + 0.5);
-  ctx.restore();
 }

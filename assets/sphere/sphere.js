@@ -3,7 +3,8 @@ import { applyTheme, el, save, show, styled, tidy } from "../shared/dom.js";
 import { INK, POINTS, rampColour } from "../shared/ink.js";
 import { lossPanel, pointRows } from "../shared/controls.js";
 import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
-import { Surface, direction, grasp, paintGlobe, place, projector, viewFrom } from "./globe.js";
+import { Surface, FILL } from "./surface.js";
+import { direction, grasp, paintGlobe, place, projector, viewFrom } from "./globe.js";
 import { angleAt, onCircle, paintCircle } from "./circle.js";
 import { mapFrame, mapPictures, paintMap, wrap } from "./angle_map.js";
 
@@ -142,7 +143,9 @@ class Sphere {
       const t = Math.min((now - begin) / 500, 1), s = t * t * (3 - 2 * t);
       this.scene.eye = [wrap(start[0] + s * by[0]), start[1] + s * by[1]].map((x) => Number(x.toFixed(2)));
       this.sync();
-      if (t < 1) requestAnimationFrame(step); else this.rest();
+      if (t < 1) return requestAnimationFrame(step);
+      this.turning = null;
+      return this.rest();
     };
     requestAnimationFrame(step);
   }
@@ -181,7 +184,7 @@ class Sphere {
   }
 
   pictures(fresh) {
-    if (this.onSphere && (!fresh || fresh.on === "sphere")) this.surface.load(this.onSphere, this.theme);
+    if (this.onSphere && (!fresh || fresh.on === "sphere")) this.surface.load(this.onSphere, this.theme, this.scene.region);
     if (this.angles && (!fresh || fresh.map)) this.maps = mapPictures(this.angles.answer, this.theme);
   }
 
@@ -228,23 +231,27 @@ class Sphere {
 
   // ---- drawing
   resize(scale = Math.min(devicePixelRatio || 1, 2)) {
-    for (const canvas of [this.surfaceCanvas, this.globe, this.circle, this.map]) {
+    for (const canvas of [this.globe, this.circle, this.map]) {
       const side = canvas.parentElement?.clientWidth, pixels = Math.round(side * scale);
       if (!side || !canvas.isConnected || (canvas.size === side && canvas.width === pixels)) continue;
       canvas.size = side;
       canvas.width = canvas.height = pixels;
-      if (canvas !== this.surfaceCanvas) canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
+      canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
     }
     this.sync();
   }
 
   invalidate() { this.frameRequest ??= requestAnimationFrame(() => { this.frameRequest = null; this.paint(); }); }
 
-  paint() {
+  // Finer than the screen needs only once nothing moves.
+  get busy() { return Boolean(this.greeting || this.turning || this.hand); }
+
+  paint(crisp) {
     const { scene, theme, answer } = this, main = scene.on === "sphere" ? this.globe : this.circle;
     if (!main.size) return;
     if (scene.on === "sphere") {
-      if (this.onSphere) this.surface.draw(viewFrom(scene.eye), scene.region);
+      const { size } = this.globe, scale = crisp ?? !this.busy ? this.globe.width / size : Math.min(1, 720 / size);
+      this.surface.draw(viewFrom(scene.eye), Math.round(size * scale), scale);
       paintGlobe(this.globe.getContext("2d"), this.globe.size, scene, this.onSphere, theme);
     } else {
       paintCircle(this.circle.getContext("2d"), this.circle.size, scene, answer?.on === "circle" ? answer : null, theme);
@@ -338,7 +345,7 @@ class Sphere {
   rotate(event) {
     if (event.button) return;
     this.touch();
-    const start = [...this.scene.eye], k = 180 / Math.PI / (0.37 * this.globe.size), { clientX, clientY } = event, trail = [];
+    const start = [...this.scene.eye], k = 180 / Math.PI / (FILL * this.globe.size), { clientX, clientY } = event, trail = [];
     this.follow(event, this.globe, (e) => {
       this.look([start[0] - (e.clientX - clientX) * k, start[1] + (e.clientY - clientY) * k]);
       trail.push([performance.now(), ...this.scene.eye]);
@@ -363,7 +370,9 @@ class Sphere {
       before = now;
       this.look(this.scene.eye.map((x, i) => x + speed[i] * dt));
       speed = speed.map((x) => x * Math.exp(-dt / 160));
-      if (Math.hypot(...speed) > 0.004) requestAnimationFrame(step); else this.rest();
+      if (Math.hypot(...speed) > 0.004) return requestAnimationFrame(step);
+      this.turning = null;
+      return this.rest();
     };
     requestAnimationFrame(step);
   }
@@ -371,8 +380,10 @@ class Sphere {
   follow(event, target, act, end) {
     target.setPointerCapture(event.pointerId);
     let moved = false;
+    this.hand = target;
     const move = (e) => { moved = true; act(e); };
     const stop = () => {
+      this.hand = null;
       for (const [kind, f] of [["pointermove", move], ["pointerup", stop], ["pointercancel", stop]]) target.removeEventListener(kind, f);
       if (moved) end();
     };
@@ -425,11 +436,11 @@ class Sphere {
   png() {
     const shown = this.scene.on === "sphere" ? [[this.surfaceCanvas, this.globe]] : [[this.circle], [this.map]];
     this.resize(2);
-    this.paint();
+    this.paint(true);
     const side = shown[0].at(-1).width, foot = 60, picture = el("canvas", { width: side * shown.length, height: side + foot }), ctx = picture.getContext("2d");
     ctx.fillStyle = INK[this.theme].page;
     ctx.fillRect(0, 0, picture.width, picture.height);
-    shown.forEach((layers, i) => layers.forEach((layer) => ctx.drawImage(layer, i * side, 0)));
+    shown.forEach((layers, i) => layers.forEach((layer) => ctx.drawImage(layer, i * side, 0, side, side)));
     ctx.fillStyle = INK[this.theme].text;
     ctx.font = "22px system-ui, sans-serif";
     const hyper = Object.entries(this.scene.hyper).filter(([, v]) => v !== null).map(([k, v]) => `${k} = ${v}`).join(", ");

@@ -18,7 +18,7 @@ from dmlcore.geometry.sphere import central_angle, on_circle, radial, random_tri
 Energy = Callable[[Triplet], Tensor]
 Points = tuple[Tensor, Tensor, Tensor]
 
-NODES = 37  # along an angle of 0..pi: steps of 5 degrees, both ends included
+NODES = 25  # along an angle of 0..pi: steps of 7.5 degrees, both ends included
 STARTS = 24  # nodes from which the search goes on
 FINEST = 1e-11  # radians; where the search ends
 

@@ -28,14 +28,14 @@ class SphereScene:
     on: str = "sphere"
     loss: str = "distance_sensitive"
     hyper: Mapping[str, float | str] = field(default_factory=lambda: losses.formula("distance_sensitive").defaults)
-    anchor: Point = (-20.0, 0.0)
-    positive: Point = (25.0, 25.0)
-    negative: Point = (75.0, -15.0)
+    anchor: Point = (-30.0, 0.0)
+    positive: Point = (20.0, 30.0)
+    negative: Point = (45.0, -10.0)
     probe: Probe = "negative"
     region: bool = True  # where the probe is active; hatched elsewhere
     arrows: bool = True  # tangential force on the probe, were it there
     radial: bool = True  # the part of the forces that normalisation removes
-    eye: Point = (25.0, 20.0)  # the point of the sphere that faces the visitor
+    eye: Point = (20.0, 15.0)  # the point of the sphere that faces the visitor
 
     @classmethod
     def of(cls, data: Any) -> SphereScene:

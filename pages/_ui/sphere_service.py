@@ -40,8 +40,8 @@ Arrays = dict[str, NDArray[Any]]
 Header = dict[str, Any]
 
 COARSE, FINE = 91, 181  # rows of latitude while the hand moves, and at rest
-RING, WHIRL, MAP = 720, 40, 145  # nodes of the ring, arrows about it, nodes along a side of the map
-ARROWS = 420  # nodes of tangent arrows over the whole sphere
+RING, WHIRL, MAP = 720, 36, 145  # nodes of the ring, arrows about it, nodes along a side of the map
+ARROWS = 360  # nodes of tangent arrows over the whole sphere
 BANDS = 8  # equal-energy lines of the map
 SAMPLE = 4096  # random triplets behind a colour scale
 
@@ -95,7 +95,7 @@ def _sphere(
     raw = raw_on_sphere(loss, *points, probe=scene.probe, nodes=on_sphere(longitude, latitude[:, None]))
     nodes = fibonacci_sphere(ARROWS)
     field = scan_sphere(loss, *points, probe=scene.probe, nodes=nodes)
-    outer, inner = _boundaries(longitude, latitude, raw, loss.m2)
+    outer, inner = _boundaries(longitude, latitude, raw, loss.m2, scale)
     corners = [on_sphere(*torch.from_numpy(line).T).numpy() for line in (*outer, *inner)]
     header = {"rows": rows, "columns": columns, "outer": [len(x) for x in outer], "inner": [len(x) for x in inner]}
     return header, {
@@ -124,9 +124,9 @@ def _circle(
         return {}, arrays
     axis = torch.linspace(-math.pi, math.pi, MAP, dtype=torch.float64)
     raw = angle_map(loss, axis, axis)
-    outer, inner = _boundaries(axis, axis, raw, loss.m2)
+    outer, inner = _boundaries(axis, axis, raw, loss.m2, scale)
     levels = [scale * k / BANDS for k in range(1, BANDS) if scale * k / BANDS < loss.m2]
-    bands = [line for level in levels for line in _level(axis, axis, raw, level)]
+    bands = [line for level in levels for line in _level(axis, axis, raw, level, scale)]
     lines = np.rint(65535 * (_joined([*outer, *inner, *bands], 2) / (2 * math.pi) + 0.5))
     header = {"outer": [len(x) for x in outer], "inner": [len(x) for x in inner], "bands": [len(x) for x in bands]}
     return {"map": header | {"n": MAP}}, arrays | {
@@ -136,12 +136,15 @@ def _circle(
     }
 
 
-def _boundaries(x: Tensor, y: Tensor, raw: Tensor, m2: float) -> tuple[Lines, Lines]:
-    return _level(x, y, raw, 0.0), _level(x, y, raw, m2) if math.isfinite(m2) else []
+def _boundaries(x: Tensor, y: Tensor, raw: Tensor, m2: float, scale: float) -> tuple[Lines, Lines]:
+    return _level(x, y, raw, 0.0, scale), _level(x, y, raw, m2, scale) if math.isfinite(m2) else []
 
 
-def _level(x: Tensor, y: Tensor, raw: Tensor, level: float) -> Lines:
-    return level_lines(x.numpy(), y.numpy(), raw.numpy(), level)
+def _level(x: Tensor, y: Tensor, raw: Tensor, level: float, scale: float) -> Lines:
+    """Lines of raw = level. Near a pole 1/d the quotient is almost linear in d, so that few nodes give smooth lines."""
+    above = (raw.clamp(-1e12, 1e12) - level).numpy()
+    quotient = above / (np.abs(above) + scale)
+    return level_lines(x.numpy(), y.numpy(), quotient / 100, 0.0)  # small: where level_lines itself is linear
 
 
 def _joined(lines: list[NDArray[np.float64]], width: int) -> NDArray[np.float64]:

@@ -119,6 +119,8 @@ def _upper_clamp(loss: losses.TripletLoss, found: Normalised) -> str:
 
 
 def _extreme(extreme: Extreme) -> str:
+    if math.isinf(extreme.value):
+        return f"{_number(extreme.value)} (as two points meet)"
     ap, an, pn = (math.degrees(x) for x in extreme.angles)
     return f"{_number(extreme.value)} (at A–P {ap:.4g}°, A–N {an:.4g}°, P–N {pn:.4g}°)"
 
