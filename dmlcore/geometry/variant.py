@@ -60,6 +60,28 @@ class Variant:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """What a variant says about triplets."""
+
+    raw: Tensor  # (...) before any clamp
+    energy: Tensor  # (...) as compared
+    active: Tensor  # (...) bool
+    forces: tuple[Tensor, Tensor, Tensor]  # on anchor, positive, negative, (..., D)
+
+
+def read(variant: Variant, a: Tensor, p: Tensor, n: Tensor) -> Reading:
+    """Energies and forces of triplets (..., D) x3 in one forward and one backward pass."""
+    with torch.enable_grad():
+        points = [x.detach().requires_grad_() for x in (a, p, n)]
+        orders = variant.orders(*points)
+        energy = variant.energy(orders)
+        by_a, by_p, by_n = torch.autograd.grad(energy.sum(), points, allow_unused=True, materialize_grads=True)
+    orders = [raw.detach() for raw in orders]
+    raw = variant.factor * _sum(orders) + variant.shift
+    return Reading(raw, energy.detach(), variant.active(orders), (-by_a, -by_p, -by_n))
+
+
+@dataclass(frozen=True)
 class VariantField(Field):
     """A scan of a variant; raw, energy and force carry the factor."""
 

@@ -23,10 +23,9 @@ from starlette.routing import BaseRoute, Route
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dmlcore.geometry import forces
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.geometry.sphere import tangent
-from dmlcore.geometry.variant import Variant, VariantField, scan_variant
+from dmlcore.geometry.variant import Variant, VariantField, read, scan_variant
 from pages._ui import sameness
 from pages._ui.comparison import POINTS, Comparison
 from pages._ui.untrusted import REACH, bounded, finite
@@ -39,6 +38,7 @@ EXPORTED = 141
 
 Floats = NDArray[np.float64]
 Numbers = dict[str, Any]
+Points = tuple[Tensor, Tensor, Tensor]
 
 
 def answer(request: dict[str, Any]) -> bytes:
@@ -117,15 +117,15 @@ def read_as(comparison: Comparison) -> list[Variant]:
 def readout(variant: Variant, comparison: Comparison) -> Numbers:
     """The numbers of the triplet itself under one loss: energies, whether it is active, forces on A, P and N."""
     points = _tensors(comparison)
-    orders = variant.orders(*points)
+    found = read(variant, *points)
     return {
-        "raw": _json_number(float(variant.raw(*points))),
-        "energy": _json_number(float(variant.energy(orders))),
+        "raw": _json_number(float(found.raw)),
+        "energy": _json_number(float(found.energy)),
         "m2": _json_number(variant.m2),
-        "hit": bool(variant.active(orders)),
+        "hit": bool(found.active),
         "factor": variant.factor,
         "shift": variant.shift,
-        "forces": [(f + 0.0).tolist() for f in _forces(variant, comparison, *points)],  # + 0.0 makes a zero of -0
+        "forces": [(f + 0.0).tolist() for f in _shown(found.forces, comparison, points)],  # + 0.0: no -0
     }
 
 
@@ -148,8 +148,9 @@ def _there(variants: list[Variant], comparison: Comparison, place: list[Any]) ->
     reached = [min(max(float(v), -REACH), REACH) for v in place]
     moved = {k: getattr(comparison, k) for k in POINTS} | {comparison.probe: reached}
     a, p, n = (torch.tensor(moved[k], dtype=torch.float64) for k in POINTS)
-    energies = [float(v.clamped(a, p, n)) for v in variants]
-    felt = [_forces(v, comparison, a, p, n)[POINTS.index(comparison.probe)] for v in variants]
+    found = [read(v, a, p, n) for v in variants]
+    energies = [float(f.energy) for f in found]
+    felt = [_shown(f.forces, comparison, (a, p, n))[POINTS.index(comparison.probe)] for f in found]
     first, second = comparison.pair
     return {
         "there": [
@@ -170,15 +171,15 @@ def _scanned(variant: Variant, comparison: Comparison, x: Tensor, y: Tensor) -> 
     return replace(field, force=tangent(field.force, normalize(places, dim=-1)))
 
 
-def _forces(variant: Variant, comparison: Comparison, a: Tensor, p: Tensor, n: Tensor) -> list[Tensor]:
-    """Forces on the three points; on the sphere only what normalisation leaves of them, the part along it."""
-    found = list(forces(variant, a, p, n))
+def _shown(found: Points, comparison: Comparison, at: Points) -> Points:
+    """The forces shown: on the sphere only what normalisation leaves of them, the part along it."""
     if comparison.space == "plane":
         return found
-    return [tangent(force, normalize(x, dim=-1)) for force, x in zip(found, (a, p, n), strict=True)]
+    a, p, n = (tangent(force, normalize(x, dim=-1)) for force, x in zip(found, at, strict=True))
+    return a, p, n
 
 
-def _tensors(comparison: Comparison) -> tuple[Tensor, Tensor, Tensor]:
+def _tensors(comparison: Comparison) -> Points:
     a, p, n = (torch.tensor(getattr(comparison, k), dtype=torch.float64) for k in POINTS)
     return a, p, n
 

@@ -33,6 +33,7 @@ def labels(page, name: str) -> list[str]:
 
 
 def press_and_move(page, locator, dx: float, dy: float) -> None:
+    locator.scroll_into_view_if_needed()
     box = locator.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)

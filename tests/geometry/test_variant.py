@@ -9,7 +9,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.geometry import forces, scan
-from dmlcore.geometry.variant import Variant, scan_variant
+from dmlcore.geometry.variant import Variant, read, scan_variant
 
 A, P, N = (torch.tensor(x, dtype=torch.float64) for x in ([0.1, -0.2], [0.6, 0.1], [0.3, 0.7]))
 X = torch.linspace(-1.0, 1.4, 23, dtype=torch.float64)
@@ -65,6 +65,16 @@ def test_each_order_is_clamped_by_itself():
     assert loss.raw(a, p, n) < 0 < loss.raw(p, a, n)
     assert variant.clamped(a, p, n) == loss.raw(p, a, n)
     assert variant.active(variant.orders(a, p, n))
+
+
+@pytest.mark.parametrize("clamp", [True, False])
+@pytest.mark.parametrize("name", losses.names())
+def test_a_reading_is_energy_and_forces_of_the_variant(name, clamp):
+    variant = Variant(losses.create(name), clamp=clamp, both_orders=True, factor=3.0)
+    found = read(variant, A, P, N)
+    assert (found.raw, found.energy) == (variant.raw(A, P, N), variant.clamped(A, P, N))
+    for force, expected in zip(found.forces, forces(variant, A, P, N), strict=True):
+        torch.testing.assert_close(force, expected)
 
 
 def test_the_upper_end_of_the_energy():
