@@ -11,11 +11,13 @@ export class Explain {
     this.table = el("table", { class: "numbers" });
     this.region = el("div");
     this.margins = el("div");
+    this.details = el("details", { class: "section", hidden: true }, el("summary", {}, "Margins and balance"), this.margins);
+    this.details.addEventListener("toggle", () => { if (this.details.open) app.rest(false); });
     this.head = el("div");
     this.lawKeys = el("p", { class: "caption" });
     this.cutBox = el("section", { hidden: true }, el("h4", {}, "Energy along the cut"), this.cut);
     this.side = el("div", { class: "explain" }, this.head, this.values,
-      el("section", {}, el("h4", {}, "Pull and push by distance"), this.laws, this.lawKeys), el("section", {}, el("h4", {}, "Forces, along the edges and in sum"), this.table), this.region, this.margins);
+      el("section", {}, el("h4", {}, "Pull and push by distance"), this.laws, this.lawKeys), el("section", {}, el("h4", {}, "Forces, along the edges and in sum"), this.table), this.region, this.details);
   }
 
   build() {
@@ -33,7 +35,8 @@ export class Explain {
     this.lawKeys.replaceChildren(el("b", { class: "pull" }, "● pull"), " along A–P, ", el("b", { class: "push" }, "■ push"), " along A–N (solid) and P–N (dashed); marks: the edges now",
       f.hit ? "." : ", open because this triplet is clamped.");
     if (f.region !== undefined) this.about(f.region);
-    if (f.margins !== undefined) this.marginRows(hidden.has("margins") ? [] : f.margins);
+    if (f.has_margins !== undefined) this.details.hidden = !f.has_margins || hidden.has("margins");
+    if (f.margins !== undefined) this.marginRows(f.margins);
   }
 
   forces(f) {
@@ -50,13 +53,11 @@ export class Explain {
   }
 
   marginRows(rows) {
-    const { app } = this, box = (name) => { const b = el("input", { type: "number", min: 2, step: 1, value: app.batch[name], "aria-label": name === "B" ? "batch size B" : "classes C" }); b.addEventListener("change", () => { app.batch[name] = Number(b.value); app.ask(201); }); return b; };
+    const { app } = this, box = (name) => { const b = el("input", { type: "number", min: 2, step: 1, value: app.batch[name], "aria-label": name === "B" ? "batch size B" : "classes C" }); b.addEventListener("change", () => { app.batch[name] = Number(b.value); app.rest(false); }); return b; };
     if (this.margins.contains(this.margins.getRootNode().activeElement) && this.margins.querySelector("input:focus")) return;
-    const open = this.margins.querySelector("details")?.open;
-    this.margins.replaceChildren(...(rows.length ? [el("details", { class: "section", open }, el("summary", {}, "Margins and balance"),
-      ...rows.map((row) => el("div", { class: "margin" },
+    this.margins.replaceChildren(...rows.map((row) => el("div", { class: "margin" },
         ...(row.batch ? [el("div", { class: "row batch" }, el("label", {}, "B ", box("B")), el("label", {}, "C ", box("C")))] : []),
         row.error ? el("p", { class: "caption" }, row.error) : el("button", { onclick: () => app.put({ hyper: { ...app.scene.hyper, ...row.set }, margin: "raw" }) }, row.label),
-        ...(row.mathml ?? []).map(mathml), ...(row.note ? [el("p", { class: "caption" }, row.note)] : []))))] : []));
+        ...(row.mathml ?? []).map(mathml), ...(row.note ? [el("p", { class: "caption" }, row.note)] : []))));
   }
 }

@@ -9,7 +9,8 @@ import { Hand } from "./hand.js";
 import { Panel } from "./panel.js";
 import { Lessons } from "./lessons.js";
 
-const FINE = 81, COARSE = 41, RESTING = 201; // nodes along a side while the hand moves (on a slow line: coarse), and at rest
+const FINE = 81, COARSE = 41, SLOW = 24; // nodes along a side while the hand moves; coarse once answers take more than SLOW ms
+const RESTING = 201, MODEST = 101; // and once it rests
 const apps = new WeakMap();
 const here = (name) => new URL(name, import.meta.url).href;
 const schemaReady = fetch(here("../shared/schema.json")).then((r) => r.json());
@@ -181,15 +182,15 @@ class Fields {
   }
 
   ask(n) {
-    const { scene, scale, reference, batch } = this, id = ++this.seq;
+    const { scene, scale, reference } = this, id = ++this.seq, settle = n === RESTING;
     (this.asked ??= new Map()).set(id, performance.now());
-    this.link.send({ id, scene, n, scale, reference, batch, settle: n === RESTING });
+    this.link.send({ id, scene, n: settle && this.trip > SLOW ? MODEST : n, scale, reference, settle, ...(settle && this.explain.details.open ? { batch: this.batch } : {}) });
   }
 
   writeLink(query) {
     this.query = new URLSearchParams(query).toString();
     const kept = new URLSearchParams(location.search), all = new URLSearchParams(query);
-    for (const key of ["hide", "socket"]) if (kept.has(key)) all.set(key, kept.get(key));
+    for (const key of ["hide", "socket", "grid"]) if (kept.has(key)) all.set(key, kept.get(key));
     history.replaceState(history.state, "", `${location.pathname}${String(all) ? `?${all}` : ""}${location.hash}`);
   }
 
@@ -257,7 +258,7 @@ class Fields {
 
   // ---- what the hand does
   touch() { this.lessons.still(); }
-  move() { this.sync(); this.ask(this.trip > 24 ? COARSE : FINE); }
+  move() { this.sync(); this.ask(this.data.grid ?? (this.trip > SLOW ? COARSE : FINE)); }
 
   // A gesture has ended: the fine picture with the link, and a word to those who do not see it.
   rest(remember = true) {

@@ -9,9 +9,10 @@ import streamlit as st
 
 from pages._ui import assets, field_service
 from pages._ui.scene import Scene
+from pages._ui.untrusted import bounded
 
 KEY = "field"
-KEPT_APART = ("hide", "socket")  # query parameters that are no part of the scene
+KEPT_APART = ("hide", "socket", "grid")  # query parameters that are no part of the scene
 
 _stage = assets.component("field_canvas")
 
@@ -29,6 +30,7 @@ def show() -> None:
             "query": urlencode(scene.to_query()),
             "hide": query.get("hide", "")[:200].split(","),
             "idle": not query,
+            "grid": round(bounded(query["grid"], 41, 101, 81)) if "grid" in query else None,
             "socket": query.get("socket") != "off",
             "answer": assets.fallback(state.get("ask"), field_service.answer),
         },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -108,8 +109,9 @@ def _mining(scene: Scene, edges: dict[str, float]) -> dict[str, Any]:
 
 
 def about_the_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
-    """Shape and area of the negative's active region, and margins worked out: for a hand at rest."""
-    return {"region": _region(scene), "margins": _margins(scene, request.get("batch"))}
+    """Shape and area of the negative's active region; margins worked out where they are looked at (a "batch" asks)."""
+    about = {"region": _region(scene), "has_margins": _has_margins(scene)}
+    return about | ({"margins": _margins(scene, request["batch"])} if "batch" in request else {})
 
 
 def _region(scene: Scene) -> dict[str, Any] | None:
@@ -119,14 +121,18 @@ def _region(scene: Scene) -> dict[str, Any] | None:
     return {
         "shape": found.shape,
         "area": _finite(found.area),
-        "mathml": convert(found.latex, display="block") if found.latex else None,
+        "mathml": _mathml(found.latex) if found.latex else None,
         "closed": found.closed_form,
     }
 
 
+def _has_margins(scene: Scene) -> bool:
+    return scene.hyper.keys() >= {"s", "r", "rho", "m1"}
+
+
 def _margins(scene: Scene, batch: Any) -> list[dict[str, Any]]:
     """Buttons that set m1 or rho, each with its formula, first in symbols, then with the numbers put in."""
-    if not {"s", "r", "rho", "m1"} <= scene.hyper.keys():
+    if not _has_margins(scene):
         return []
     s, r, rho = (float(scene.hyper[k]) for k in ("s", "r", "rho"))
     batch = batch if isinstance(batch, dict) else {}
@@ -166,9 +172,14 @@ def _worked(
     return {
         "label": label.format(found.value),
         "set": sets(found.value),
-        "mathml": [convert(line, display="block") for line in lines],
+        "mathml": [_mathml(line) for line in lines],
         "note": note,
     }
+
+
+@lru_cache(maxsize=1024)
+def _mathml(latex: str) -> str:
+    return str(convert(latex, display="block"))
 
 
 def _finite(x: float) -> float | None:

@@ -45,7 +45,8 @@ def test_from_a_force_field_to_a_trained_gallery(browser, lab, screenshots):
     )
 
     # A training from the sidebar.
-    page.get_by_role("link", name="Train").click()
+    page.get_by_test_id("stTopNavSection").filter(has_text="Training").click()
+    page.get_by_role("link", name="Train", exact=True).click()
     steps = page.get_by_role("spinbutton", name=re.compile("^Steps"))
     steps.fill("3000")
     steps.press("Enter")
@@ -69,7 +70,7 @@ def test_from_a_force_field_to_a_trained_gallery(browser, lab, screenshots):
     assert run.state().step == 3000 > before
 
     # The gallery: right and wrong are told apart without colour, and failures can be picked out.
-    page.get_by_role("link", name="Gallery").nth(1).click()
+    page.get_by_role("link", name="Gallery").first.click()
     page.wait_for_selector(".neighbours .found img")
     first = page.locator(".neighbours .found figure").first
     assert first.locator(".mark").inner_text() in ("✓", "✗")
