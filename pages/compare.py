@@ -7,6 +7,6 @@ from pages._ui import compare_canvas
 st.title("Are these the same loss?", anchor=False)
 st.markdown(
     "Two losses, one triplet: an **anchor** A pulls its **positive** P and pushes a **negative** N. Drag a point in "
-    "any plane and it moves in all; the map on the right is what is left when one loss is subtracted from the other."
+    "any plane and it moves in all; the last map is what is left when one loss is subtracted from the other."
 )
 compare_canvas.show()

@@ -42,7 +42,7 @@ function bar(kind, name, top, theme) {
 }
 
 function meaning(state, { factor, shift }) {
-  const [i, j] = state.pair.map((k) => `loss ${k + 1}`), times = factor === 1 ? j : `${number(factor)} × ${j}`;
+  const [i, j] = state.pair.map((k) => `loss ${k + 1}`), times = Math.abs(factor - 1) < 1e-9 ? j : `${number(factor)} × ${j}`;
   if (state.shade === "force") return `Colour and arrows: the force of ${i} minus that of ${times}. Blank: equal.`;
   const shifted = Math.abs(shift) > 1e-9 ? `${times} ${shift < 0 ? "−" : "+"} ${number(Math.abs(shift))}` : times;
   return `Orange: ${i} is larger. Blue: ${shifted} is larger. Blank: equal.`;

@@ -42,8 +42,11 @@ class Pair:
         return replace(Comparison(panels=(self.first, self.second)), **self.shown)
 
 
-_SUMMED = {"orders": True, "clamp": False, "fit": True}
-_SPHERE = {"space": "sphere", "clamp": False, "fit": True, "view": (0.0, 0.0, 1.7)} | _on_circle(20, 75, 140)
+_WIDE: dict[str, Any] = {"positive": (1.0, 0.0), "negative": (0.35, 0.5), "view": (0.5, 0.1, 1.5)}
+_SUMMED: dict[str, Any] = {"orders": True, "clamp": False, "fit": True}
+_SPHERE: dict[str, Any] = {"space": "sphere", "clamp": False, "fit": True, "view": (0.0, 0.0, 1.7)} | _on_circle(
+    20, 75, 140
+)
 
 PAIRS: tuple[Pair, ...] = (
     Pair(
@@ -52,7 +55,7 @@ PAIRS: tuple[Pair, ...] = (
         "Angular is the distance-sensitive loss with s = 1, r = −1 and ratio 2 sin²ρ, times 2/cos²ρ; here ρ = 0.6.",
         _panel("angular", rho=RHO),
         _charges(1, -1, 2 * math.sin(RHO) ** 2, 0),
-        {"fit": True},
+        _WIDE | {"fit": True},
     ),
     Pair(
         "same",
@@ -60,7 +63,7 @@ PAIRS: tuple[Pair, ...] = (
         "Under 45 degrees the angular loss is four times the entangled one, margins included: 0.4 against 0.1.",
         _panel("angular", rho=math.pi / 4, m=0.4),
         _panel("entangle", m=0.1),
-        {"fit": True},
+        _WIDE | {"fit": True},
     ),
     Pair(
         "same",
@@ -68,6 +71,7 @@ PAIRS: tuple[Pair, ...] = (
         "Entangled is the distance-sensitive loss with s = 1, r = −1 and ratio 1; the margin carries over unchanged.",
         _panel("entangle", m=0.3),
         _charges(1, -1, 1, 0.3),
+        _WIDE,
     ),
     Pair(
         "same",
