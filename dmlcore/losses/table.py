@@ -49,6 +49,7 @@ class Block:
     vertices: dict[str, Index]  # "a", "p", "n" -> indices into the (B,) squared norms
     valid: Tensor  # bool, broadcasts to the block; False where a pair is a point with itself
     repeats: bool  # whether an edge may occur twice in one index
+    copies: int = 1  # 2 where (a, p, n) also stands for (p, a, n)
 
 
 def pair_tables(embeddings: Tensor) -> tuple[Tensor, Tensor]:
@@ -66,22 +67,24 @@ def table_energy(
     window: Window,
     floor: float,
     triplets: Indices | None,
+    symmetric: bool = False,
 ) -> tuple[Tensor, TripletCounts]:
     """Sum of the energies of all valid triplets (or of the given ones) and their counts.
 
     distances (B, B) and norms (B,) of `pair_tables`, labels (B,); triplets: None, or indices of anchors, positives,
-    negatives, (T,) each.
+    negatives, (T,) each; symmetric: whether the energy of (p, a, n) is that of (a, p, n), which halves the work.
     """
-    blocks = valid_blocks(labels) if triplets is None else given_blocks(triplets)
+    blocks = valid_blocks(labels, symmetric) if triplets is None else given_blocks(triplets)
     counts = [0, 0, 0]
     total = _TableSum.apply(distances, norms, blocks, energy, window, floor, counts)
     return total, TripletCounts(*counts)
 
 
-def valid_blocks(labels: Tensor) -> Iterator[Block]:
+def valid_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[Block]:
     """All (a, p, n) with a != p of one class and n of another; classes of equal size share a block.
 
-    labels (B,). A block has shape (classes, anchors, positives, negatives).
+    labels (B,). A block has shape (classes, anchors, positives, negatives); of symmetric energies only pairs in one
+    order are evaluated, and count twice.
     """
     classes, class_of, sizes = torch.unique(labels, return_inverse=True, return_counts=True)
     by_class = torch.argsort(class_of, stable=True)
@@ -92,16 +95,24 @@ def valid_blocks(labels: Tensor) -> Iterator[Block]:
             continue
         same_size = (sizes == size).nonzero()[:, 0]
         per_block = max(1, BLOCK // (size * size * others))
-        anchors_per_block = max(1, BLOCK // (size * others))
         for chosen in same_size.split(per_block):
             members = by_class[starts[chosen][:, None] + torch.arange(size, device=labels.device)]
             negatives = (classes[chosen][:, None] != labels).nonzero()[:, 1].view(len(chosen), others)
-            for first in range(0, size, anchors_per_block):
-                anchors = members[:, first : first + anchors_per_block]
-                a, p, n = anchors[:, :, None, None], members[:, None, :, None], negatives[:, None, None, :]
+            first = 0
+            while first < size - symmetric:
+                low = first + 1 if symmetric else 0
+                last = min(size, first + max(1, BLOCK // ((size - low) * others)))
+                rank = torch.arange(size, device=labels.device)
+                anchor, positive = rank[first:last, None, None], rank[None, low:, None]
+                a, p, n = members[:, first:last, None, None], members[:, None, low:, None], negatives[:, None, None, :]
                 yield Block(
-                    {"ap": (a, p), "an": (a, n), "pn": (p, n)}, {"a": (a,), "p": (p,), "n": (n,)}, a != p, False
+                    {"ap": (a, p), "an": (a, n), "pn": (p, n)},
+                    {"a": (a,), "p": (p,), "n": (n,)},
+                    (positive > anchor if symmetric else positive != anchor)[None],
+                    False,
+                    1 + symmetric,
                 )
+                first = last
 
 
 def given_blocks(triplets: Indices) -> Iterator[Block]:
@@ -158,14 +169,16 @@ class _TableSum(torch.autograd.Function):
             if window.m2 < torch.inf:
                 active &= values < window.m2
             weight = (active if window.clamped else block.valid.expand_as(values)).to(values.dtype)
+            if block.copies > 1:
+                weight *= block.copies
             if not window.clamped:
-                total += values.where(block.valid, 0.0).sum()
+                total += block.copies * values.where(block.valid, 0.0).sum()
             clamped = values.clamp_(0.0, window.m2)
             if window.clamped:
-                total += clamped.sum()
-            tally[0] += block.valid.count_nonzero() * (values.numel() // max(block.valid.numel(), 1))
-            tally[1] += clamped.count_nonzero()
-            tally[2] += active.count_nonzero()
+                total += block.copies * clamped.sum()
+            tally[0] += block.copies * block.valid.count_nonzero() * (values.numel() // max(block.valid.numel(), 1))
+            tally[1] += block.copies * clamped.count_nonzero()
+            tally[2] += block.copies * active.count_nonzero()
             grads = torch.autograd.grad(raw, [leaf for *_, leaf in leaves.taken], weight)
             for (is_edge, index, _), grad in zip(leaves.taken, grads, strict=True):
                 if block.repeats or not is_edge:  # a negative serves several classes of one block
