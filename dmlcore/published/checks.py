@@ -18,7 +18,7 @@ from dmlcore.geometry import forces, margin_enclosing, margin_for_ellipse
 from dmlcore.geometry.field import Edges, edge_gradient
 from dmlcore.geometry.margins import margin_from_normalised
 from dmlcore.losses.regions import active_region
-from dmlcore.published import printed, tables
+from dmlcore.published import errata, printed, tables
 from dmlcore.published.printed import COUNTEREXAMPLES, compare, points
 
 BALANCED = 12 / 7
@@ -50,6 +50,32 @@ def numbers(erratum: int) -> tuple[Number, ...]:
     """The numbers of an erratum, recomputed once and kept; none for a matter of words."""
     check = _CHECKS.get(erratum)
     return tuple(check()) if check else ()
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """A gradient of a counter-example: which one, and its coordinates."""
+
+    what: str
+    found: tuple[Number, ...]
+
+
+@cache
+def coordinates(erratum: int) -> tuple[Coordinates, ...]:
+    """The gradients that the text of an erratum states, both sides evaluated on its triplet."""
+    example = COUNTEREXAMPLES.get(erratum)
+    if example is None:
+        return ()
+    both = compare(example, *points(example), losses.formula(example.loss).resolve(example.hyper or {}))
+    return tuple(
+        Coordinates(
+            f"gradient on the {shown.point}, {side}",
+            tuple(Number("", text, float(x)) for text, x in zip(stated, gradients[at], strict=True)),
+        )
+        for shown in errata.erratum(erratum).shown
+        for at in [printed.POINTS.index(shown.point)]
+        for side, stated, gradients in (("printed", shown.printed, both.printed), ("true", shown.true, both.true))
+    )
 
 
 def checked() -> frozenset[int]:

@@ -35,6 +35,7 @@ class Counterexample:
     anchor: Point = (0.0, 0.0)
     positive: Point = (1.0, 0.0)
     negative: Point = (0.0, 2.0)
+    sliders: tuple[str, ...] = ()  # hyper-parameters that matter here
     sides: tuple[str, str] = ("printed", "true")  # what the two pictures are
 
 
@@ -203,17 +204,18 @@ def location_aware(a: Tensor, p: Tensor, n: Tensor, **_: float | str) -> Gradien
 
 COUNTEREXAMPLES: Mapping[int, Counterexample] = {
     1: Counterexample("facenet", facenet),
-    2: Counterexample("ratio", ratio, hyper={"m": 0.1}),
+    2: Counterexample("ratio", ratio, hyper={"m": 0.1}, sliders=("m",)),
     3: Counterexample("hoffer", hoffer),
-    4: Counterexample("angular", angular, hyper={"rho": 0.6}),
-    5: Counterexample("moving", _of_energy(moving_energy), moving_energy, hyper={"rho": 0.3}),
-    6: Counterexample("moving", moving, hyper={"rho": 0.3}),
+    4: Counterexample("angular", angular, hyper={"rho": 0.6}, sliders=("rho",)),
+    5: Counterexample("moving", _of_energy(moving_energy), moving_energy, hyper={"rho": 0.3}, sliders=("rho",)),
+    6: Counterexample("moving", moving, hyper={"rho": 0.3}, sliders=("rho",)),
     7: Counterexample(
         "lifted",
         _of_energy(lifted_energy),
         lifted_energy,
         lifted_pair,
         hyper={"m": 1.0},
+        sliders=("m",),
         positive=(2.0, 0.0),
         negative=(0.5, 0.5),
         sides=("Eq. 2.17", "Eq. 2.16, one pair"),

@@ -1,0 +1,8 @@
+"""Truth: what a thesis prints beside what holds, each difference to be seen; and a reference of every loss."""
+
+import streamlit as st
+
+from pages._ui import truth
+
+st.title("What is printed, what is true", anchor=False)
+truth.show()
