@@ -6,7 +6,8 @@ from pages._ui import sphere_view
 
 st.title("Circle and sphere", anchor=False)
 st.markdown(
-    "Normalised embeddings live on a sphere: drag A, P and N along it. **Colour** is the loss the scanning point would "
-    "have there, **arrows** the part of the force that can move it; normalisation removes the radial rest."
+    "Normalised embeddings live on a sphere. Drag an **anchor** A, its **positive** P and a **negative** N along it: "
+    "colour is the loss the scanning point would have there, arrows the part of its force that can move it. "
+    "The radial rest is what normalisation removes."
 )
 sphere_view.show()

@@ -35,30 +35,29 @@ function axes(ctx, size, r, ink) {
 
 // Colour: the loss the scanning point would have there; outer rim: where it is active.
 function ring(ctx, c, r, answer, scene, theme, ink) {
-  const { ring: shade, active: bits } = answer, n = shade.length, step = (2 * Math.PI) / n, active = (i) => bits[i >> 3] & (128 >> (i & 7));
-  const arc = (i, radius, more = 0.02) => { ctx.beginPath(); ctx.arc(c, c, radius, -(i - 0.5) * step, -(i + 0.5) * step - more * step, true); ctx.stroke(); };
-  for (let i = 0; i < n; i++) {
-    ctx.lineWidth = 22;
-    ctx.strokeStyle = `rgb(${rampColour(shade[i] / 255, theme)})`;
-    arc(i, r, 0.6);
-  }
+  const { ring: shade, active: bits } = answer, n = shade.length, step = (2 * Math.PI) / n;
+  const arc = (from, end, radius, width, colour) => {
+    ctx.lineWidth = width;
+    ctx.strokeStyle = colour;
+    ctx.beginPath();
+    ctx.arc(c, c, radius, -from * step, -end * step, true);
+    ctx.stroke();
+  };
+  for (let i = 0; i < n; i++) arc(i - 0.5, i + 1.1, r, 22, `rgb(${rampColour(shade[i] / 255, theme)})`);
   if (scene.region) {
-    for (let i = 0; i < n; i++) {
-      if (active(i)) {
-        ctx.lineWidth = 3;
-        ctx.strokeStyle = ink.outer;
-        arc(i, r + 13);
-      } else {
-        ctx.lineWidth = 22;
-        ctx.strokeStyle = ink.veil;
-        arc(i, r, 0);
-        if (i % 6 === 0) hatch(ctx, c, r, i * step, ink);
+    const active = (i) => Boolean(bits[(i % n) >> 3] & (128 >> (i % n & 7)));
+    const runs = [...Array(n).keys()].filter((i) => active(i) !== active(i + n - 1));
+    for (const from of runs.length ? runs : [0]) {
+      let end = from + 1;
+      while (end < from + n && active(end) === active(from)) end++;
+      if (active(from)) arc(from - 0.5, end - 0.5, r + 13, 3, ink.outer);
+      else {
+        arc(from - 0.5, end - 0.5, r, 22, ink.veil);
+        for (let i = from; i < end; i += 6) hatch(ctx, c, r, i * step, ink);
       }
     }
   }
-  ctx.strokeStyle = ink.faint;
-  ctx.lineWidth = 1;
-  for (const radius of [r - 11, r + 11]) { ctx.beginPath(); ctx.arc(c, c, radius, 0, 2 * Math.PI); ctx.stroke(); }
+  for (const radius of [r - 11, r + 11]) arc(0, n, radius, 1, ink.faint);
 }
 
 function hatch(ctx, c, r, angle, ink) {

@@ -65,7 +65,7 @@ class Sphere {
       button.addEventListener("pointerdown", (e) => this.drag(e, name));
       button.addEventListener("keydown", (e) => this.nudge(e, name));
     }
-    this.switch = ["sphere", "circle"].map((on) => el("button", { onclick: () => { this.touch(); this.scene.on = on; this.panel(); this.rest(); } }, on === "sphere" ? "Sphere" : "Circle"));
+    this.switch = ["sphere", "circle"].map((on) => el("button", { onclick: () => { this.touch(); this.preset = null; this.scene.on = on; this.panel(); this.rest(); } }, on === "sphere" ? "Sphere" : "Circle"));
     this.presets = el("div", { class: "pills", role: "group", "aria-label": "states" });
     this.presetText = el("p", { class: "caption", "aria-live": "polite" });
     this.scaleBar = canvas({ width: 110, height: 1 });
@@ -103,7 +103,7 @@ class Sphere {
       onInput: () => { this.touch(); this.move(); }, onRest: () => this.rest(), onLoss: () => { this.touch(); this.panel(); this.rest(); } });
     this.rows = pointRows(INK, { axes: sphere ? ["longitude °", "latitude °"] : ["angle °"], space: this.scene.on,
       onProbe: (name) => { this.touch(); this.scene.probe = name; this.rest(); },
-      onMove: (name, axis, x) => { this.touch(); this.set(name, this.scene[name].map((v, i) => (i === axis ? x : v))); this.rest(); } });
+      onMove: (name, axis, x) => { this.touch(); this.unpreset(); this.set(name, this.scene[name].map((v, i) => (i === axis ? x : v))); this.rest(); } });
     const tick = (name, text, title) => {
       const box = el("input", { type: "checkbox", checked: this.scene[name] });
       box.addEventListener("change", () => { this.touch(); this.scene[name] = box.checked; this.rest(); });

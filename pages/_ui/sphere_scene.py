@@ -114,7 +114,7 @@ class State:
     circle: tuple[float, float, float] | None
 
 
-_TETRAHEDRON = -math.degrees(math.asin(1 / 3))  # latitude of three corners when the fourth is the pole
+_TETRAHEDRON = round(math.degrees(math.acos(-1 / 3)), 9)  # angle between two corners, seen from the centre
 _METU_SIDE = 2 * math.degrees(math.asin(2 ** (1 / 3) / 2))  # angle of side 2^(1/3), least d^2/2 + 2/d of an equilateral
 
 
@@ -158,7 +158,7 @@ STATES = (
     State(
         "regular simplex",
         "Three corners of a regular tetrahedron, 109.5° apart; on the circle an equilateral triangle.",
-        ((-120.0, round(_TETRAHEDRON, 4)), (120.0, round(_TETRAHEDRON, 4)), (0.0, round(_TETRAHEDRON, 4))),
+        _equilateral(_TETRAHEDRON),
         (0.0, 120.0, -120.0),
     ),
     State(
