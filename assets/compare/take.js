@@ -4,17 +4,19 @@ import { INK } from "../shared/ink.js";
 
 export function takeAway(app) {
   const arrays = el("a", { download: "comparison.npz", title: "every field of this comparison as float64 arrays" }, "arrays (npz)");
+  const drawing = el("a", { download: "comparison.svg", title: "the planes as a vector drawing" }, "drawing (SVG)");
   const code = el("pre", { tabindex: 0, "aria-label": "Python script" });
   const said = el("span", { role: "status" });
   const copy = (text, name) => navigator.clipboard.writeText(text).then(() => { said.textContent = `${name} copied`; }, () => { said.textContent = "copying is not allowed here: use the address bar or the text below"; });
   app.onSettled = () => {
     arrays.href = new URL(`${app.data.base}api/compare.npz?${app.query}`, location.href).href;
+    drawing.href = new URL(`${app.data.base}api/compare.svg?${app.query}${app.theme === "dark" ? "&dark=1" : ""}`, location.href).href;
     code.textContent = app.snippet;
     said.textContent = "";
   };
   return el("div", {},
     el("div", { class: "take" },
-      el("button", { onclick: () => picture(app) }, "picture (PNG)"), arrays,
+      el("button", { onclick: () => picture(app) }, "picture (PNG)"), drawing, arrays,
       el("button", { onclick: () => copy(location.href, "link") }, "copy link"),
       el("button", { onclick: () => copy(app.snippet, "script") }, "copy Python"), said),
     el("details", { style: "margin-top:8px" }, el("summary", {}, "The same in Python"), code));

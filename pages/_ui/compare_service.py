@@ -7,8 +7,6 @@ Rows run upwards.
 
 from __future__ import annotations
 
-import io
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,9 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 from torch import Tensor
 from torch.nn.functional import normalize
 
@@ -34,7 +30,6 @@ from pages._ui.wire import pack, socket_route
 ARROWS = 20  # arrows along one side
 INLINE = 100  # grids up to this side are computed on the event loop
 FINEST = 140
-EXPORTED = 141
 
 Floats = NDArray[np.float64]
 Numbers = dict[str, Any]
@@ -57,8 +52,8 @@ def answer(request: dict[str, Any]) -> bytes:
     if request.get("fields") is False:
         return pack(header, {})
     n = int(bounded(request.get("n"), 2 * ARROWS, FINEST, INLINE))
-    x, y = _axes(comparison, n)
-    fields = [_scanned(v, comparison, x, y) for v in variants]
+    x, y = axes(comparison, n)
+    fields = [scanned(v, comparison, x, y) for v in variants]
     settle, lock = request.get("settle") is True, request.get("lock") is True
     shown, span, largest = _difference(comparison, fields)
     shades = [_shade(comparison, f) for f in fields]
@@ -75,7 +70,7 @@ def answer(request: dict[str, Any]) -> bytes:
         "scale": scale,
         "reference": reference,
         "span": span,
-        "signed": _signed(comparison),
+        "signed": signed(comparison),
         "largest": _json_number(largest),
         "panels": [],
         "same": sameness.judge(comparison),
@@ -116,7 +111,7 @@ def read_as(comparison: Comparison) -> list[Variant]:
 
 def readout(variant: Variant, comparison: Comparison) -> Numbers:
     """The numbers of the triplet itself under one loss: energies, whether it is active, forces on A, P and N."""
-    points = _tensors(comparison)
+    points = tensors(comparison)
     found = read(variant, *points)
     return {
         "raw": _json_number(float(found.raw)),
@@ -127,20 +122,6 @@ def readout(variant: Variant, comparison: Comparison) -> Numbers:
         "shift": variant.shift,
         "forces": [(f + 0.0).tolist() for f in _shown(found.forces, comparison, points)],  # + 0.0: no -0
     }
-
-
-def arrays(comparison: Comparison, n: int = EXPORTED) -> dict[str, NDArray[Any]]:
-    """Everything shown, float64: x (n,), y (n,); by panel raw, energy, force, active; the differences of the pair."""
-    x, y = _axes(comparison, n)
-    found: dict[str, NDArray[Any]] = {"x": x.numpy(), "y": y.numpy()}
-    fields = [_scanned(v, comparison, x, y) for v in read_as(comparison)]
-    for k, field in enumerate(fields, start=1):
-        for name in ("raw", "energy", "force", "active"):
-            found[f"{name}{k}"] = getattr(field, name).numpy()
-    first, second = (fields[k] for k in comparison.pair)
-    found["energy_difference"] = (first.energy - second.energy).numpy()
-    found["force_difference"] = (first.force - second.force).numpy()
-    return found
 
 
 def _there(variants: list[Variant], comparison: Comparison, place: list[Any]) -> Numbers:
@@ -163,8 +144,8 @@ def _there(variants: list[Variant], comparison: Comparison, place: list[Any]) ->
     }
 
 
-def _scanned(variant: Variant, comparison: Comparison, x: Tensor, y: Tensor) -> VariantField:
-    field = scan_variant(variant, *_tensors(comparison), probe=comparison.probe, x=x, y=y)
+def scanned(variant: Variant, comparison: Comparison, x: Tensor, y: Tensor) -> VariantField:
+    field = scan_variant(variant, *tensors(comparison), probe=comparison.probe, x=x, y=y)
     if comparison.space == "plane":
         return field
     places = torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1)
@@ -179,19 +160,19 @@ def _shown(found: Points, comparison: Comparison, at: Points) -> Points:
     return a, p, n
 
 
-def _tensors(comparison: Comparison) -> Points:
+def tensors(comparison: Comparison) -> Points:
     a, p, n = (torch.tensor(getattr(comparison, k), dtype=torch.float64) for k in POINTS)
     return a, p, n
 
 
-def _axes(comparison: Comparison, n: int) -> tuple[Tensor, Tensor]:
+def axes(comparison: Comparison, n: int) -> tuple[Tensor, Tensor]:
     """Centres of n cells along either side of the view."""
     x0, y0, half = comparison.view
     cells = torch.arange(n, dtype=torch.float64).add(0.5).mul(2 * half / n).sub(half)
     return cells + x0, cells + y0
 
 
-def _signed(comparison: Comparison) -> bool:
+def signed(comparison: Comparison) -> bool:
     """Energies before the clamp have a sign; forces' strengths and clamped energies have none."""
     return comparison.shade == "energy" and not comparison.clamp
 
@@ -288,17 +269,6 @@ def _json_number(x: float) -> float | None:
     return x if math.isfinite(x) else None
 
 
-def _export(request: Request) -> Response:
-    """The arrays of the comparison in the query, as npz; a file of its own says what was compared."""
-    comparison = Comparison.from_query(dict(request.query_params))
-    file = io.BytesIO()
-    note = json.dumps(comparison.to_json() | {"same": sameness.judge(comparison)})
-    np.savez_compressed(file, comparison=np.array(note), **arrays(comparison))  # type: ignore[arg-type]
-    headers = {"Content-Disposition": 'attachment; filename="comparison.npz"', "X-Content-Type-Options": "nosniff"}
-    return Response(file.getvalue(), media_type="application/octet-stream", headers=headers)
-
-
 ROUTES: list[BaseRoute] = [
-    socket_route("/api/compare", answer, heavy=lambda request: bounded(request.get("n"), 0, FINEST, INLINE) > INLINE),
-    Route("/api/compare.npz", _export),
+    socket_route("/api/compare", answer, heavy=lambda request: bounded(request.get("n"), 0, FINEST, INLINE) > INLINE)
 ]

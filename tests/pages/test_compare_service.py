@@ -17,7 +17,7 @@ from dmlcore import losses
 from dmlcore.geometry import forces
 from dmlcore.geometry.sphere import tangent
 from dmlcore.losses.identities import same_loss
-from pages._ui import compare_service, sameness
+from pages._ui import compare_export, compare_service, sameness
 from pages._ui.compare_presets import PAIRS
 from pages._ui.comparison import POINTS, Comparison
 from pages._ui.wire import MOST_BYTES, unpack
@@ -188,7 +188,7 @@ def test_scales_hold_while_the_hand_moves_and_give_way_when_it_rests_unless_lock
 
 @pytest.fixture
 def client():
-    with TestClient(Starlette(routes=compare_service.ROUTES)) as client:
+    with TestClient(Starlette(routes=[*compare_service.ROUTES, *compare_export.ROUTES])) as client:
         yield client
 
 
@@ -232,6 +232,15 @@ def test_the_arrays_are_those_of_the_library(client):
         assert file[f"energy{k}"][77, 30] == pytest.approx(loss.clamped(place, p, n).item())
         assert file[f"force{k}"][77, 30] == pytest.approx(forces(loss, place, p, n)[0].numpy())
     assert (file["energy_difference"] == file["energy1"] - file["energy3"]).all()
+
+
+@pytest.mark.parametrize(("suffix", "begins"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")])
+def test_the_planes_are_drawn_for_print(client, suffix, begins):
+    query = PAIRS[4].comparison().link()
+    response = client.get(f"/api/compare.{suffix}?{query}&dark=1")
+    assert response.content.startswith(begins)
+    assert client.get("/api/compare.exe").status_code == 404
+    assert client.get(f"/api/compare.{suffix}?l1=nan&view=x,y,z&shade=force&space=sphere").status_code == 200
 
 
 @pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[4], PAIRS[6], PAIRS[7]], ids=lambda p: p.title)

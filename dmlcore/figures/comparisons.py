@@ -1,0 +1,166 @@
+"""Losses side by side as one figure: a plane each under one colour scale, and what is left of two of them."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.figures import field_layers as layers
+from dmlcore.figures.field_data import View
+from dmlcore.figures.fields import DPI, _style
+from dmlcore.geometry import Probe
+from dmlcore.geometry.variant import VariantField
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Plane:
+    """One loss of the figure: its title, its field, the forces on the three points (3, 2), and its clamp.
+
+    `clamp` tells whether field and forces are those of the clamped loss, m2 its upper end.
+    """
+
+    title: str
+    field: VariantField
+    forces: Floats
+    m2: float = math.inf
+    clamp: bool = True
+
+
+def draw_comparison(
+    planes: Sequence[Plane],
+    x: Floats,
+    y: Floats,
+    points: Floats,
+    *,
+    view: View,
+    pair: tuple[int, int] = (0, 1),
+    shade: str = "energy",
+    signed: bool = False,
+    region: bool = True,
+    arrows: bool = True,
+    probe: Probe = "negative",
+    caption: str = "",
+    dark: bool = False,
+    size: float = 3.6,
+) -> Figure:
+    """Planes in a row, then planes[pair[0]] - planes[pair[1]]; fields over x (W,), y (H,), points (3, 2) a, p, n.
+
+    shade "energy" or "force"; `signed` energies have a fixed zero. All planes share one colour scale and one reference
+    of arrow length, |F| / (|F| + median |F|). size: inches of a plane. Raises ValueError for another shade.
+    """
+    if shade not in ("energy", "force"):
+        raise ValueError(f"shade must be energy or force, got {shade!r}")
+    values = [_values(p.field, shade) for p in planes]
+    active = np.stack([p.field.active.numpy() for p in planes])
+    finite = active & np.isfinite(np.stack(values))
+    top = layers.colour_top(np.abs(np.stack(values)), finite)
+    force = np.stack([p.field.force.numpy() for p in planes])
+    strength = np.linalg.norm(force, axis=-1)[active]
+    reference = float(np.median(strength)) if strength.size and np.median(strength) > 0 else 1.0
+    first, second = pair
+    apart = values[first] - values[second]
+    if shade == "force":
+        apart = np.linalg.norm(force[first] - force[second], axis=-1)
+    span = max(layers.colour_top(np.abs(apart), np.isfinite(apart) & (apart != 0)), top / 1000)
+    with _style():
+        from matplotlib.figure import Figure
+
+        ink = layers.INK[dark]
+        count = len(planes) + 1
+        figure = Figure(figsize=(count * size, size * 1.3), dpi=DPI, layout="constrained", facecolor=ink["page"])
+        axes = figure.subplots(1, count, squeeze=False)[0]
+        for ax, plane, shown, felt in zip(axes, planes, values, force, strict=False):
+            image = _heat(ax, x, y, shown, top, signed, dark)
+            layers.draw_plane(ax, view, dark)
+            if region:
+                _boundaries(ax, x, y, plane, dark)
+            if arrows:
+                _arrows(ax, x, y, felt, reference, view, dark)
+            arrays = {"points": points, "forces": plane.forces}
+            layers.draw_edges(ax, arrays, dark)
+            layers.draw_resultants(ax, arrays, view, dark)
+            layers.draw_points(ax, arrays, probe, dark)
+            ax.set_title(plane.title, color=ink["text"], fontsize=8.5, loc="left")
+        left = _heat(axes[-1], x, y, apart, span, True, dark)
+        layers.draw_plane(axes[-1], view, dark)
+        if arrows:
+            _arrows(axes[-1], x, y, force[first] - force[second], reference, view, dark)
+        layers.draw_points(axes[-1], {"points": points}, probe, dark)
+        axes[-1].set_title(f"{first + 1} − {second + 1}", color=ink["text"], fontsize=8.5, loc="left")
+        for mappable, of, name in (
+            (image, list(axes[:-1]), f"{'loss' if shade == 'energy' else shade}, all planes"),
+            (left, [axes[-1]], "what is left"),
+        ):
+            bar = figure.colorbar(
+                mappable, ax=of, orientation="horizontal", fraction=0.05, pad=0.02, shrink=1 / len(of)
+            )
+            bar.set_label(name, color=ink["text"], fontsize=8)
+            bar.ax.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
+        if caption:
+            # About 15 characters of this size fit an inch.
+            figure.supxlabel(
+                textwrap.fill(caption, int(15 * count * size)), color=ink["text"], fontsize=7.5, x=0.01, ha="left"
+            )
+        figure.draw_without_rendering()  # settles the layout, which would otherwise change with each save
+        figure.set_layout_engine("none")
+    return figure
+
+
+def _values(field: VariantField, shade: str) -> Floats:
+    found: Floats = (field.energy if shade == "energy" else field.force.norm(dim=-1)).numpy()
+    return found
+
+
+def _heat(axes: Axes, x: Floats, y: Floats, values: Floats, top: float, signed: bool, dark: bool) -> AxesImage:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    low, cell = -top if signed else 0.0, (x[1] - x[0]) / 2
+    return axes.imshow(
+        np.clip(np.nan_to_num(values), low, top),
+        extent=(x[0] - cell, x[-1] + cell, y[0] - cell, y[-1] + cell),
+        origin="lower",
+        cmap=LinearSegmentedColormap.from_list("field", (layers.SIGNED if signed else layers.RAMP)[dark]),
+        vmin=low,
+        vmax=top,
+        interpolation="bilinear",
+        zorder=0,
+    )
+
+
+def _boundaries(axes: Axes, x: Floats, y: Floats, plane: Plane, dark: bool) -> None:
+    """raw = 0 solid and raw = m2 dashed, of each order; without a clamp only where the energy is 0."""
+    for raw in plane.field.orders if plane.clamp else (plane.field.raw,):
+        for level, style in ((0.0, "-"), (plane.m2 if plane.clamp else math.inf, "--")):
+            values = np.arcsinh(np.clip(raw.numpy() - level, -1e9, 1e9) / 0.1) if math.isfinite(level) else None
+            if values is not None and values.min() < 0 < values.max():
+                line: dict[str, Any] = {
+                    "colors": [layers.INK[dark]["text"]],
+                    "linewidths": 1.1,
+                    "linestyles": style,
+                    "zorder": 2,
+                }
+                axes.contour(x, y, values, levels=[0.0], **line)
+
+
+def _arrows(axes: Axes, x: Floats, y: Floats, force: Floats, reference: float, view: View, dark: bool) -> None:
+    nodes = ((np.arange(layers.ARROWS) + 0.5) * len(x) / layers.ARROWS).astype(int)
+    chosen = force[np.ix_(nodes, nodes)]
+    shaft = chosen / (np.linalg.norm(chosen, axis=-1, keepdims=True) + reference) * 1.9 * view[2] / layers.ARROWS
+    axes.quiver(
+        x[nodes], y[nodes], shaft[..., 0], shaft[..., 1],
+        pivot="mid", angles="xy", scale_units="xy", scale=1, color=layers.INK[dark]["arrow"], zorder=3,
+        units="width", width=0.0026, headwidth=4.5, headlength=5, headaxislength=4.2, minlength=0.4,
+    )  # fmt: skip
