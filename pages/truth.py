@@ -4,5 +4,7 @@ import streamlit as st
 
 from pages._ui import truth
 
-st.title("What is printed, what is true", anchor=False)
-truth.show()
+with st.container(horizontal=True, vertical_alignment="center", gap="large"):
+    st.title("What is printed, what is true", anchor=False, width="content")
+    part = truth.part()
+truth.show(part)

@@ -2,7 +2,7 @@
 import { INK, LETTER, POINTS, niceStep, rampColour } from "../shared/ink.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-export const LONGEST = 120; // pixels of the longest of the six arrows
+const LONGEST = 0.23; // of the longest of the six arrows, as a share of the frame
 
 export function svg(tag, attributes, ...children) {
   const node = document.createElementNS(SVG, tag);
@@ -63,14 +63,14 @@ function triangle(scene, at, ink) {
 // Both gradients of a point on one scale. True: solid and broad; printed: dashed and above it, so that both show where they agree.
 function arrows(scene, answer, at, size, theme) {
   const ink = INK[theme], all = [...answer.printed, ...answer.true].filter(finite).map(([x, y]) => Math.hypot(x, y));
-  const k = LONGEST / Math.max(...all, 1e-12), drawn = [], labels = [];
+  const k = (LONGEST * size) / Math.max(...all, 1e-12), drawn = [], labels = [];
   POINTS.forEach((name, i) => {
     const from = at(scene[name]);
     for (const [side, gradient] of [["true", answer.true[i]], ["printed", answer.printed[i]]]) {
       if (!finite(gradient)) { labels.push({ side, at: [from[0], from[1] + (side === "true" ? 28 : 42)], words: "not finite", anchor: "middle" }); continue; }
       const length = Math.hypot(...gradient), to = [from[0] + gradient[0] * k, from[1] - gradient[1] * k];
       if (length * k < 3) continue;
-      drawn.push(arrow(from, to, side, name, theme));
+      drawn.push(arrow(from, to, side, name, theme, answer.apart[i] !== null && answer.apart[i] < 1e-9));
       labels.push({ side, length, i, at: beside(from, to, size), words: length.toPrecision(3), anchor: "middle" });
     }
   });
@@ -89,13 +89,14 @@ const finite = (g) => g.every((x) => x !== null);
 // Against the page, and as letters on it: 4.5 to 1.
 export const colourOf = (side, theme, letters = false) => (side === "true" ? INK[theme][letters ? "forceText" : "force"] : theme === "light" ? (letters ? "#A84700" : "#D55E00") : "#F58A42");
 
-function arrow([x, y], [tx, ty], side, name, theme) {
-  const ink = INK[theme], length = Math.hypot(tx - x, ty - y), ux = (tx - x) / length, uy = (ty - y) / length, head = Math.min(15, length * 0.6), wide = side === "true" ? 7.5 : 5.5;
+function arrow([x, y], [tx, ty], side, name, theme, agree) {
+  const ink = INK[theme], length = Math.hypot(tx - x, ty - y), ux = (tx - x) / length, uy = (ty - y) / length;
+  const [most, wide] = side === "true" ? [20, 10] : [agree ? 11 : 15, agree ? 4.5 : 6], head = Math.min(most, length * 0.6);
   const end = [tx - ux * head * 0.7, ty - uy * head * 0.7], colour = colourOf(side, theme);
   const line = (stroke, width, dash) => svg("line", { x1: x, y1: y, x2: end[0], y2: end[1], stroke, "stroke-width": width, ...(dash && { "stroke-dasharray": dash }) });
   const tip = `${tx},${ty} ${tx - ux * head - uy * wide},${ty - uy * head + ux * wide} ${tx - ux * head + uy * wide},${ty - uy * head - ux * wide}`;
   return svg("g", { class: `arrow ${side}`, "data-point": name, "data-to": `${tx.toFixed(2)},${ty.toFixed(2)}` },
-    ...(side === "true" ? [line(ink.rim, 9), svg("polygon", { points: tip, fill: ink.rim, stroke: ink.rim, "stroke-width": 3 }), line(colour, 6)] : [line(ink.rim, 4.5), line(colour, 2.8, "7 5")]),
+    ...(side === "true" ? [line(ink.rim, 10.5), svg("polygon", { points: tip, fill: ink.rim, stroke: ink.rim, "stroke-width": 3 }), line(colour, 7.5)] : [...(agree ? [] : [line(ink.rim, 4.6)]), line(colour, 2.8, "7 5")]),
     svg("polygon", { points: tip, fill: colour, stroke: ink.rim, "stroke-width": side === "true" ? 0 : 0.8 }));
 }
 

@@ -91,7 +91,11 @@ def search(kind: str = "", loss: str = "", text: str = "", numbers: frozenset[in
 
 
 def _text(e: Erratum) -> str:
-    return f"{e.number} {e.title} {e.where} {e.printed} {e.true} {e.example} {' '.join(e.losses)}".casefold()
+    text = f"{e.number} {e.title} {e.where} {e.printed} {e.true} {e.example} {' '.join(e.losses)}".casefold()
+    return text + text.translate(_SPELT)
+
+
+_SPELT = str.maketrans({"ρ": "rho", "μ": "mu", "α": "alpha", "π": "pi"})  # letters few keyboards have
 
 
 def _entry(row: dict[str, Any]) -> Erratum:

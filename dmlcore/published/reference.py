@@ -107,7 +107,9 @@ class Reference:
             return f"{least}: no triplet is ever satisfied." if sphere.clamp_is_off else f"{least}."
         if math.isinf(sphere.margin_off):
             return "No margin keeps every triplet of unit vectors active: the core falls without bound."
-        given = ", ".join(f"{k} = {_plain(v)}" for k, v in self.formula.defaults.items() if _shapes(self.formula, k))
+        given = ", ".join(
+            f"{_letter(k)} = {_plain(v)}" for k, v in self.formula.defaults.items() if _shapes(self.formula, k)
+        )
         at = f" (at {given})" if given else ""
         return (
             f"On the unit sphere {sphere.margin_name} = {sphere.margin_off:.4f} is the smallest margin "
@@ -174,9 +176,13 @@ def _plain(value: float | str) -> str:
     return "∞" if math.isinf(value) else "12/7" if abs(value - 12 / 7) < 1e-9 else f"{value:g}"
 
 
+def _letter(name: str) -> str:
+    return "ρ" if name == "rho" else name
+
+
 def hyper_text(row: tables.Row) -> str:
     """The hyper-parameters of a published row as text."""
-    given = ", ".join(f"{k} = {_plain(v)}" for k, v in row.hyper.items()) or "no hyper-parameter"
+    given = ", ".join(f"{_letter(k)}={_plain(v)}" for k, v in row.hyper.items()) or "no hyper-parameter"
     return given + (", without clamp" if row.unhinged else "")
 
 
@@ -195,7 +201,7 @@ def parameter_rows(formula: losses.TripletFormula) -> list[tuple[str, str, str, 
 
 def tried_text(reference: Reference) -> str:
     """The values of the thesis, one hyper-parameter after another; empty where nothing was tried."""
-    return "; ".join(f"{k}: {', '.join(map(_plain, values))}" for k, values in reference.tried.items())
+    return "; ".join(f"{_letter(k)}: {', '.join(map(_plain, values))}" for k, values in reference.tried.items())
 
 
 # ---- docs/losses.md

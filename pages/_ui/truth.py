@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, get_args
 from urllib.parse import parse_qsl
 
@@ -20,22 +21,37 @@ KINDS: dict[Kind, str] = {"gradient": "gradients", "formula": "formulas", "numbe
 # Printed and true by theme: text that reaches 4.5 to 1 on the page.
 DIFFERENCE = {"light": ("#B04A00", "#00694D"), "dark": ("#F58A42", "#22C495")}
 
+S = "S is the triplet a = (0, 0), p = (1, 0), n = (0, 2)."
+
 # The list beside the detail on a wide page, above it and short on a narrow one.
 STYLE = """<style>
 .st-key-truth_list [role=radiogroup] { gap: .55rem; }
-@media (max-width: 1000px) { .st-key-truth_scroll { max-height: 230px; } }
+@media (max-width: 1310px) { div:has(> .st-key-truth_scroll), .st-key-truth_scroll { height: 230px !important; } }
 </style>"""
+# The list scrolls to the chosen one, and only the list.
+SCROLL = """<script>{
+const list = document.querySelector(".st-key-truth_scroll");
+const chosen = list?.querySelector("input:checked")?.closest("label");
+if (chosen) {
+  const room = list.getBoundingClientRect(), place = chosen.getBoundingClientRect();
+  if (place.top < room.top || place.bottom > room.bottom) list.scrollTop += place.top - room.top - room.height / 3;
+}
+}</script>"""
 
 _picture = assets.component("truth")
 
 
-def show() -> None:
-    """The choice of the two halves, and the one chosen; without a choice the link decides."""
+def part() -> str:
+    """The choice of the two halves; at first the link decides."""
     query = st.query_params
     opened = REFERENCE if "loss" in query and "erratum" not in query else ERRATA
-    half = st.segmented_control(
+    return st.segmented_control(
         "Part", [ERRATA, REFERENCE], default=opened, required=True, key=HALF, label_visibility="collapsed"
     )
+
+
+def show(half: str) -> None:
+    """One half of the page."""
     st.html(STYLE)
     if half == REFERENCE:
         truth_losses.show(to_erratum)
@@ -60,6 +76,7 @@ def _errata() -> None:
         if chosen is None:
             st.info("No erratum passes these filters.", icon=":material/search_off:")
         else:
+            st.html(f"<i hidden>{chosen}</i>{SCROLL}", unsafe_allow_javascript=True)
             _detail(erratum(chosen))
     with st.expander("Checked and found right", icon=":material/check:"):
         st.markdown("\n".join(f"- {line}" for line in FOUND_RIGHT))
@@ -139,7 +156,8 @@ def _detail(e: Erratum) -> None:
                 st.latex(marked(latex, colour))
             st.markdown(literal(text))
     if e.example:
-        st.markdown(f"**Counter-example.** {literal(e.example)}")
+        on_s = f" {S}" if re.search(r"\bS\b", e.example) else ""
+        st.markdown(f"**Counter-example.** {literal(e.example)}{on_s}")
     example = COUNTEREXAMPLES.get(e.number)
     if example:
         _plot(e, example)
@@ -249,7 +267,7 @@ def _why_no_plot(e: Erratum) -> str:
 
 
 def _links(e: Erratum) -> None:
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, vertical_alignment="center"):
         if e.fields:
             st.page_link(
                 "fields.py", label="See it in Fields", icon=":material/explore:", query_params=dict(parse_qsl(e.fields))
