@@ -6,8 +6,7 @@ from pages._ui import charges_view
 
 st.title("Charges in a medium of negative permittivity", anchor=False)
 st.markdown(
-    "Every point is an embedding, colour and shape its class. As charges would in a medium of negative permittivity, "
-    "**like attract and unlike repel**, by the forces of the loss, summed over all triplets. "
-    "Drag a point or move a slider, then let them run."
+    "Every point is an embedding, its colour and shape a class. As charges would in a medium of negative permittivity, "
+    "**like attract and unlike repel**: drag a point, move a slider, and let the loss drive them."
 )
 charges_view.show()

@@ -29,7 +29,7 @@ class Charges {
   constructor(root, data) {
     Object.assign(this, { root, data, spec: clone(data.spec), query: JSON.stringify(data.query), hidden: new Set(data.hide), options: data.options,
       history: new History(), at: 0, goal: data.step, seq: 0, answered: 0, era: 0, eras: new Map(), playing: false, speed: 30, chosen: null, painted: 0, laps: [],
-      shown: { trails: true, arrows: false, circles: true } });
+      shown: { trails: true, arrows: false, circles: false } });
     this.link = new Link(socketAddress(data, "api/charges"), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
     this.ready = this.build(data);
   }
@@ -124,13 +124,12 @@ class Charges {
     };
     const [lossChoice, lossSliders] = lossPanel(this.schema, law, edit);
     const about = this.schema.losses[law.loss];
-    const open = "m2" in law.hyper && !about.controls.some((c) => c.name === "m2") ? [] : [];
     lossChoice.append(mathml(about.mathml), el("p", { class: "caption" }, about.sentence, " ", el("small", {}, about.source)));
     this.python = el("pre", { tabindex: 0 }, this.pythonText ?? "");
     this.files = ["npz", "json"].map((kind) => el("a", { "data-kind": kind, download: true }, `History, ${kind === "npz" ? "npz" : "JSON"}`));
     const section = (name, title, ...parts) => (hidden.has(name) ? [] : [el("section", {}, title ? el("h4", {}, title) : "", ...parts)]);
     const focused = this.root.activeElement?.getAttribute?.("aria-label");
-    this.side.replaceChildren(...(hidden.has("loss") ? [] : [lossChoice, lossSliders]), ...open,
+    this.side.replaceChildren(...(hidden.has("loss") ? [] : [lossChoice, lossSliders]),
       ...section("motion", "Motion", el("div", { class: "fields" }, choose("miner", "triplets"), choose("optimiser", "optimiser"), choose("normalise", "plane")), rate, sides),
       ...section("start", "Start", el("div", { class: "fields" }, el("label", {}, "start", start), count("classes", "classes", 2, limits.classes)[1], count("per_class", "per class", 2, limits.per_class)[1],
         el("label", {}, "seed", el("span", { class: "seed" }, seed, el("button", { title: "another seed", onclick: () => this.restart({ seed: (this.spec.seed + 1) % 2 ** 31 }) }, "next"))))),
@@ -351,7 +350,8 @@ class Charges {
     for (const a of this.files ?? []) a.href = new URL(`api/charges/history.${a.dataset.kind}?${this.address ?? ""}`, base).href;
   }
 
-  message(text) { this.notice.textContent = [text, this.link.fallback ? "No direct connection: steps come through the page itself, slower." : ""].filter(Boolean).join(" "); }
+  message(text) { this.said = text; this.tell(); }
+  tell(cut = "") { this.notice.textContent = [this.said || cut, this.link.fallback ? "No direct connection: steps come through the page itself, slower." : ""].filter(Boolean).join(" "); }
 
   // ---- the hand
   nearest(event) {
@@ -456,8 +456,9 @@ class Charges {
     this.readout.replaceChildren(...rows.map(([name, v]) => el("div", {}, el("span", {}, name), el("b", { "data-readout": name }, number(v)))),
       el("div", {}, el("span", {}, "triplets"), el("b", { "data-readout": "triplets" }, frame.triplets.toLocaleString("en"))));
     this.canvas.setAttribute("aria-label", `${this.labels.length} points of ${frame.radii.length} classes at step ${at}: loss ${number(m.loss)}, active ${number(m.active)}, MAP@R ${number(m.map_at_r)}, class radii ${[...frame.radii].map(number).join(", ")}`);
-    if (frame.capped && !this.notice.textContent) this.message(`${frame.capped} points would have moved farther than ${this.options.limits.stride} in this step; their way is cut there.`);
+    this.tell(frame.capped ? `${frame.capped} point${frame.capped > 1 ? "s" : ""} would have moved farther than ${this.options.limits.stride} in this step: cut there.` : "");
     this.canvas.dataset.step = at;
+    this.canvas.dataset.half = this.half;
     this.canvas.dataset.seq = ++this.painted;
   }
 

@@ -105,7 +105,7 @@ function grid(ctx, size, half, ink) {
     ctx.stroke();
     const text = String(Number(v.toFixed(3)));
     ctx.textAlign = "center";
-    ctx.fillText(text, p, size - 5);
+    if (p > 14 && p < size - 14) ctx.fillText(text, p, size - 5);
   }
 }
 
