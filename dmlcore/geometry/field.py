@@ -80,7 +80,7 @@ def edge_gradient(loss: EdgeEnergy, edges: Edges) -> tuple[Tensor, Edges]:
     The derivative is that of raw everywhere, whether the clamp passes it on or not.
     """
     with torch.enable_grad():
-        leaves = Edges(*(x.detach().clone().requires_grad_() for x in edges))
+        leaves = Edges(*(x.detach().requires_grad_() for x in edges))
         raw = loss.raw_of(
             Triplet(lambda pair: getattr(leaves, pair), lambda vertex: getattr(leaves, 2 * vertex), loss.floor)
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from pages._ui.wire import Request, pack, socket_route
 
 ARROWS = 20  # arrows along one side
 SAMPLES = 96  # of a law
+SHARES = np.arange(1, SAMPLES + 1) / SAMPLES
 CUT = 160  # samples of a cut
 INLINE = 101  # grids up to this side are computed on the event loop (about 2 ms)
 FINEST = 201
@@ -58,13 +60,13 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
     points = np.array([scene.anchor, scene.positive, scene.negative])
     reach = _reach(points)
     loss = scene.module()
-    found = snapshot(loss, points, probe=scene.probe, at=places, reach=np.linspace(reach / SAMPLES, reach, SAMPLES))
+    found = snapshot(loss, points, probe=scene.probe, at=places, reach=reach * SHARES)
     raw, force = found.field_raw[: n * n].reshape(n, n), found.field_force[: n * n].reshape(n, n, 2)
     active = found.field_active[: n * n].reshape(n, n)
     strength = np.hypot(force[..., 0], force[..., 1])
     shade = {"raw": raw, "force": strength}.get(scene.shade)
     if shade is None:
-        shade = np.clip(raw, 0.0, loss.m2)
+        shade = np.minimum(np.maximum(raw, 0.0), loss.m2)
 
     upper = loss.m2 if scene.shade == "energy" else math.inf
     scale = _keep(request.get("scale"), lambda: _scale(np.abs(shade), active, upper=upper), settle)
@@ -102,14 +104,19 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
 
 def _places(scene: Scene, n: int) -> tuple[Array, Array, Array]:
     """x (n,), y (n,) of the nodes, and all places to evaluate: the nodes row by row, then the cut."""
-    x0, y0, half = scene.view
-    step = 2 * half / n
-    x, y = ((np.arange(n) + 0.5) * step + (c - half) for c in (x0, y0))
-    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    x, y, places = _nodes(scene.view, n)
     if scene.cut:
         ends = np.reshape(scene.line, (2, 2))
         places = np.concatenate((places, ends[0] + np.linspace(0, 1, CUT)[:, None] * (ends[1] - ends[0])))
     return x, y, places
+
+
+@lru_cache(maxsize=64)
+def _nodes(view: tuple[float, float, float], n: int) -> tuple[Array, Array, Array]:
+    x0, y0, half = view
+    step = 2 * half / n
+    x, y = ((np.arange(n) + 0.5) * step + (c - half) for c in (x0, y0))
+    return x, y, np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
 
 
 def _reach(points: Array) -> float:
@@ -139,8 +146,8 @@ def _round_up(value: float) -> float:
 def _bytes(shade: Array, *, signed: bool) -> Array:
     """0..255 for 0..1, or for -1..1 if signed; infinite is full."""
     if signed:
-        shade = (np.clip(np.nan_to_num(shade, posinf=1.0, neginf=-1.0), -1, 1) + 1) / 2
-    return np.asarray(np.rint(255 * np.clip(np.nan_to_num(shade, posinf=1.0), 0, 1)).astype(np.uint8))
+        shade = (np.maximum(shade, -1) + 1) / 2
+    return np.asarray((255 * np.minimum(np.maximum(shade, 0), 1) + 0.5).astype(np.uint8))
 
 
 def _arrows(force: Array, reference: float) -> Array:
@@ -156,11 +163,11 @@ def _over_view(lines: list[Array], view: tuple[float, float, float]) -> Array:
 
 
 def _fraction(values: Array) -> Array:
-    return np.asarray(np.rint(65535 * np.clip(values, 0, 1)).astype(np.uint16))
+    return np.asarray((65535 * np.minimum(np.maximum(values, 0), 1) + 0.5).astype(np.uint16))
 
 
 def _finite32(values: Array) -> Array:
-    return np.asarray(np.nan_to_num(np.clip(values, -1e30, 1e30)).astype(np.float32))
+    return np.asarray(np.minimum(np.maximum(values, -1e30), 1e30).astype(np.float32))
 
 
 def _scale(values: Array, active: Array, *, share: float = 97, upper: float = math.inf) -> float:

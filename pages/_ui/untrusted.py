@@ -17,7 +17,9 @@ Point = tuple[float, float]
 
 def finite(value: Any) -> float | None:
     """A finite float of a number or a short text; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)) or len(str(value)) > 32:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bool) or not isinstance(value, (int, str)) or len(str(value)) > 32:
         return None
     try:
         number = float(value)
