@@ -26,7 +26,7 @@ class Levels:
             across,
             up,
             _compress(raw),
-            np.ma.nomask,
+            np.asarray(np.ma.nomask),
             corner_mask=False,
             line_type=contourpy.LineType.Separate,
             fill_type=contourpy.FillType.OuterCode,
