@@ -186,7 +186,7 @@ export function edgeForces(ctx, scene, field, at, size, ink, scale) {
   ctx.textBaseline = "middle";
   for (const [edge, word, colour, share] of [["ap", "pull", ink.positiveText, 0.5], ["an", "push", ink.negativeText, 0.4], ["pn", "push", ink.negativeText, 0.58]]) {
     const [from, to] = [place[edge[0]], place[edge[1]]];
-    if (Math.hypot(from[0] - to[0], from[1] - to[1]) < 50) continue;
+    if (Math.abs(strengths[edge]) < 1e-9 || Math.hypot(from[0] - to[0], from[1] - to[1]) < 50) continue;
     halo(ctx, `${word} ${strengths[edge].toPrecision(3)}`, from[0] + (to[0] - from[0]) * share, from[1] + (to[1] - from[1]) * share, colour, ink.rim, 4);
   }
 }
