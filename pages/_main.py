@@ -14,6 +14,8 @@ st.navigation(
             st.Page("compare.py", title="Compare", icon=":material/compare:"),
             st.Page("sphere.py", title="Circle and sphere", icon=":material/public:"),
             st.Page("charges.py", title="Charges", icon=":material/bolt:"),
+            st.Page("microscope.py", title="Loss microscope", icon=":material/biotech:"),
+            st.Page("truth.py", title="Truth", icon=":material/fact_check:"),
         ],
         "Training": [
             st.Page("train.py", title="Train", icon=":material/play_circle:"),

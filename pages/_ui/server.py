@@ -10,16 +10,30 @@ import anyio.to_thread
 from starlette.routing import BaseRoute
 from streamlit import App
 
-from pages._ui import assets, charges_service, compare_service, exports, field_service, sphere_service, thumbnails
+from pages._ui import (
+    assets,
+    charges_service,
+    compare_export,
+    compare_service,
+    exports,
+    field_service,
+    microscope_service,
+    sphere_service,
+    thumbnails,
+    truth_service,
+)
 
 ROUTES: list[BaseRoute] = [
     *assets.ROUTES,
     *charges_service.ROUTES,
+    *compare_export.ROUTES,
     *compare_service.ROUTES,
     *exports.ROUTES,
     *field_service.ROUTES,
+    *microscope_service.ROUTES,
     *sphere_service.ROUTES,
     *thumbnails.ROUTES,
+    *truth_service.ROUTES,
 ]
 
 
