@@ -145,8 +145,7 @@ def _strip(examples: tuple[tuple[str, str], ...]) -> str:
 def _describe_loss(spec: RunSpec) -> None:
     formula = losses.formula(spec.loss.name)
     st.subheader(f"{formula.title} loss", anchor=False)
-    margin = f" + {formula.parameters[formula.margin.name].symbol}" if formula.margin else ""
-    st.latex(rf"E = {formula.latex}{margin}")
+    st.latex(f"E = {formula.energy_latex}")
     st.markdown(formula.sentence)
     upper = losses.create(spec.loss.name, **spec.loss.parameters).m2
     window = "from below at 0" if upper == math.inf else f"to 0 … {upper:.4g}; triplets above it move nothing"

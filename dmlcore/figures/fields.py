@@ -185,10 +185,8 @@ def values(loss: TripletLoss) -> str:
 
 
 def energy_latex(loss: TripletLoss) -> str:
-    """The formula of the loss with its margin, in the LaTeX that matplotlib sets."""
-    margin = loss.formula.margin
-    latex = loss.formula.latex.replace(r"\tfrac12", r"\frac{1}{2}")
+    """The energy of the loss in the LaTeX that matplotlib sets."""
+    latex = loss.formula.energy_latex.replace(r"\tfrac12", r"\frac{1}{2}")
     for unknown, known in ((r"\tfrac", r"\frac"), (r"\lVert", r"\Vert"), (r"\rVert", r"\Vert"), (r"\!", "")):
         latex = latex.replace(unknown, known)
-    before, comma, after = latex.partition(",\\quad")
-    return before + (f" + {loss.formula.parameters[margin.name].symbol}" if margin else "") + comma + after
+    return latex

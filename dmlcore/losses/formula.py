@@ -86,6 +86,14 @@ class TripletFormula:
         return self.core(Triplet.of_points(*check_points(anchor, positive, negative)), **hyper)
 
     @property
+    def energy_latex(self) -> str:
+        """LaTeX of the energy before the clamp: the formula with its margin."""
+        if self.margin is None:
+            return self.latex
+        core, comma, condition = self.latex.partition(r",\quad")
+        return f"{core} + {self.parameters[self.margin.name].symbol}{comma}{condition}"
+
+    @property
     def sliders(self) -> dict[str, Parameter]:
         """The parameters a panel offers: all but a generic upper clamp."""
         return {k: v for k, v in self.parameters.items() if k != "m2" or self.clamp.slider}

@@ -95,8 +95,7 @@ class Reference:
     @property
     def energy(self) -> str:
         """LaTeX of the energy before the clamp, with its margin."""
-        margin = self.formula.margin
-        return self.formula.latex + (f" + {self.formula.parameters[margin.name].symbol}" if margin else "")
+        return self.formula.energy_latex
 
     @property
     def clamp_off(self) -> str:

@@ -32,12 +32,11 @@ def schema() -> str:
 
 
 def _loss(formula: losses.TripletFormula) -> dict[str, Any]:
-    margin = f" + {formula.parameters[formula.margin.name].symbol}" if formula.margin else ""
     return {
         "title": formula.title,
         "sentence": formula.sentence,
         "source": formula.source,
-        "mathml": convert(rf"E = {formula.latex}{margin}", display="block"),
+        "mathml": convert(f"E = {formula.energy_latex}", display="block"),
         "margin": formula.margin.name if formula.margin else None,
         "controls": [_control(k, p, formula.defaults[k]) for k, p in formula.sliders.items()],
     }

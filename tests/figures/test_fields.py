@@ -148,6 +148,12 @@ def test_the_figure_says_what_it_shows():
     assert "before the clamp" in texts(fields.draw_field(loss, *POINTS, n=31, shade="raw"))
 
 
+def test_the_margin_belongs_to_the_energy_not_to_the_condition_beside_it():
+    assert losses.formula("facenet_mined").energy_latex == r"d_{ap}^2-d_{an}^2 + m,\quad m_2=m"
+    assert losses.formula("hoffer").energy_latex == losses.formula("hoffer").latex
+    assert losses.formula("distance_sensitive").energy_latex.endswith(r"\right) + m_1")
+
+
 @pytest.mark.parametrize("name", losses.names())
 def test_every_loss_is_drawn_with_all_layers(name):
     i = losses.names().index(name)  # every shade and both themes come up

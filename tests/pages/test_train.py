@@ -97,7 +97,7 @@ def test_a_loss_shows_its_own_sliders_at_once_and_gives_a_valid_spec(opened, nam
     given = presets()["digits"].loss
     start = given.parameters if given.name == name else {}
     assert losses.create(name, **spec.loss.parameters).hyper == losses.create(name, **start).hyper
-    assert any(formula.latex in latex.value for latex in app.latex)
+    assert any(formula.energy_latex in latex.value for latex in app.latex)
 
 
 def test_the_upper_clamp_opens_and_closes_and_each_loss_keeps_its_values(opened):
