@@ -265,7 +265,7 @@ class Compare {
       const { state, theme } = this, scene = { ...state, discs: false, circle: state.space === "sphere" };
       for (const { plane } of this.cards) plane.paint(scene, theme);
       this.map.paint({ ...scene, region: false, forces: false }, theme);
-      if (this.painting) this.cardsBox.dataset.seq = this.painting;
+      if (this.painting) for (const painted of [this.cardsBox, this.cards[0].plane.canvas]) painted.dataset.seq = this.painting;
     });
   }
 
