@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_type_hints
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -169,8 +170,8 @@ def check_points(anchor: Tensor, positive: Tensor, negative: Tensor) -> tuple[Te
         if x.ndim < 1 or x.shape[-1] != anchor.shape[-1]:
             raise ValueError(f"{name} has shape {tuple(x.shape)}; needs (..., {anchor.shape[-1]}) like anchor")
     try:
-        torch.broadcast_shapes(*(x.shape for x in points.values()))
-    except RuntimeError:
+        np.broadcast_shapes(*(x.shape for x in points.values()))  # torch's own loads half of torch first
+    except ValueError:
         shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in points.items())
         raise ValueError(f"anchor, positive and negative do not broadcast: {shapes}") from None
     return anchor, positive, negative
