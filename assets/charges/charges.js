@@ -181,6 +181,7 @@ class Charges {
       this.message(this.goal ? `Computing step ${this.history.last} of ${this.goal} …` : "");
     }
     if (this.awaiting !== undefined && this.history.last >= this.awaiting) this.arrive(this.awaiting);
+    this.prepare();
     this.invalidate();
   }
 
@@ -189,6 +190,7 @@ class Charges {
     if (this.playing || !this.history) return;
     this.playing = true;
     this.laps = [];
+    this.asked = -1;
     this.due = performance.now();
     this.playButton.textContent = "Pause";
     this.playButton.setAttribute("aria-label", "pause");
@@ -211,10 +213,18 @@ class Charges {
     if (this.awaiting === undefined && now >= this.due && this.history.last >= 0 && !this.goal) {
       if (this.at >= this.options.limits.steps) return this.pause(`${this.at} steps: the history is full. Reset, or go back and change something.`);
       this.due = Math.max(this.due + 1000 / this.speed, now - 100);
-      if (this.at < this.history.last) this.arrive(this.at + 1);
-      else { this.awaiting = this.at + 1; this.ask({ want: this.awaiting, show: this.awaiting }); }
+      if (this.at < this.history.last) this.arrive(this.at + 1); else this.awaiting = this.at + 1;
+      this.prepare();
     }
     requestAnimationFrame(() => this.tick());
+  }
+
+  // Python computes the next step while this one is looked at.
+  prepare() {
+    const next = this.history.last + 1;
+    if (!this.playing || this.asked >= next || next > Math.min(this.at + 1, this.options.limits.steps)) return;
+    this.asked = next;
+    this.ask({ want: next, show: next });
   }
 
   arrive(step) {
@@ -226,7 +236,7 @@ class Charges {
     this.invalidate();
     if (!this.playing) return this.rest();
     const before = this.history.at(step).measures.largest_step;
-    if (step > 1 && step === this.history.last && before < STILL && this.history.at(step - 1).measures.largest_step < STILL) {
+    if (step > 1 && before < STILL && this.history.at(step - 1).measures.largest_step < STILL) {
       const { active } = this.history.at(step).measures;
       this.pause(active > 0 ? "Equilibrium: the forces balance and no point moves any more." : "At rest: no triplet is active, so no point feels a force.");
     }

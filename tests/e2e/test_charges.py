@@ -74,9 +74,9 @@ def test_the_numbers_are_the_librarys_and_scrubbing_back_shows_them_again(page, 
 def test_a_dragged_point_stays_in_the_link_and_the_history(page, server):
     canvas = opened(page, server)
     at_step(page, canvas, "k === 1")
-    x, y = Simulation(SPEC).frame(1).positions[0]
-    box, half = canvas.bounding_box(), 0.0
-    half = canvas.evaluate("(el) => el.closest('.frame') && Number(el.dataset.half)")
+    x, y = Simulation(SPEC).frame(1).positions[0].tolist()
+    box = canvas.bounding_box()
+    half = canvas.evaluate("(el) => Number(el.dataset.half)")
     px, py = box["x"] + (x + half) / (2 * half) * box["width"], box["y"] + (half - y) / (2 * half) * box["height"]
     page.mouse.move(px, py)
     page.mouse.down()
