@@ -124,10 +124,10 @@ class Truth {
 
   numbers() {
     const { printed, true: truth, apart, difference, scale, printed_energy, true_energy } = this.answer;
-    this.caption.textContent = `Gradients; together ${number(difference)} apart`;
+    this.caption.textContent = difference === null ? "Gradients; what is printed is not finite here" : `Gradients; together ${number(difference)} apart`;
     this.body.replaceChildren(...POINTS.map((name, i) => el("tr", { class: apart[i] === null || apart[i] > 1e-9 ? "differs" : "" },
       el("th", { scope: "row" }, `${LETTER[name]} ${name}`), ...[vector(printed[i]), vector(truth[i]), number(apart[i])].map((t) => el("td", {}, t)))));
-    this.energies.textContent = `energy before the clamp, without margin: ${printed_energy === null ? "" : `printed ${number(printed_energy)}, `}true ${number(true_energy)}`;
+    this.energies.textContent = `${this.answer.energy}: ${printed_energy === null ? "" : `printed ${number(printed_energy)}, `}true ${number(true_energy)}`;
     this.scaleText.textContent = `≥ ${Number(scale.toPrecision(3))}`;
   }
 

@@ -26,7 +26,8 @@ S = "S is the triplet a = (0, 0), p = (1, 0), n = (0, 2)."
 # The list beside the detail on a wide page, above it and short on a narrow one.
 STYLE = """<style>
 .st-key-truth_list [role=radiogroup] { gap: .55rem; }
-@media (max-width: 1310px) { div:has(> .st-key-truth_scroll), .st-key-truth_scroll { height: 230px !important; } }
+.st-key-truth_scroll { max-height: 560px; overflow-y: auto; overflow-x: hidden; }
+@media (max-width: 1310px) { .st-key-truth_scroll { max-height: 230px; } }
 </style>"""
 # The list scrolls to the chosen one, and only the list.
 SCROLL = """<script>{
@@ -105,7 +106,7 @@ def _list() -> int | None:
     at = asked if asked in numbers else numbers[0]
     if st.session_state.get(CHOSEN) != at:
         st.session_state[CHOSEN] = at
-    with st.container(height=560, border=False, key="truth_scroll"):
+    with st.container(key="truth_scroll"):
         return st.radio(
             "Erratum",
             numbers,
@@ -143,7 +144,7 @@ def _detail(e: Erratum) -> None:
                   args=(e.number - 1 if e.number > 1 else last,))  # fmt: skip
         st.button("", icon=":material/arrow_forward:", help="the next", key="truth_next", on_click=_go,
                   args=(e.number % last + 1,))  # fmt: skip
-    st.caption(f"{e.where} · {KINDS[e.kind]} · checked by {', '.join(METHODS[tag] for tag in e.checked)}")
+    st.caption(f"{e.where} · {KINDS[e.kind]} · checked: {', '.join(METHODS[tag] for tag in e.checked)}")
     colours = DIFFERENCE["dark" if st.context.theme.type == "dark" else "light"]
     sides = st.container(horizontal=True, gap="medium")
     for name, text, latex, colour, mark in (

@@ -14,6 +14,7 @@ import torch
 from starlette.routing import BaseRoute
 from torch import Tensor
 
+from dmlcore import losses
 from dmlcore.published.printed import COUNTEREXAMPLES, POINTS, Comparison, compare
 from pages._ui.truth_scene import Example
 from pages._ui.untrusted import bounded
@@ -54,9 +55,15 @@ def readout(scene: Example) -> dict[str, Any]:
         "true": [_vector(g) for g in found.true],
         "apart": [_number((x - y).norm()) for x, y in zip(found.printed, found.true, strict=True)],
         "difference": _number(found.difference),
+        "energy": "energy before the clamp" + (", without its margin" if _without_margin(scene) else ""),
         "printed_energy": None if found.printed_energy is None else _number(found.printed_energy),
         "true_energy": _number(found.true_energy),
     }
+
+
+def _without_margin(scene: Example) -> bool:
+    example = COUNTEREXAMPLES[scene.number]
+    return example.truth is None and losses.formula(example.loss).margin is not None
 
 
 def evaluated(scene: Example) -> Comparison:
