@@ -95,4 +95,4 @@ def depends_on(loss: TripletLoss) -> frozenset[str]:
 def _round_up(x: float) -> float:
     """The next of 0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32: axes that do not tremble."""
     steps = (0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
-    return next((s for s in steps if s >= x), 32.0)
+    return next((s for s in steps if s >= x * (1 - 1e-6)), 32.0)  # the diameter of the circle, rounded up, is 2
