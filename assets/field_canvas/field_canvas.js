@@ -47,8 +47,8 @@ class Fields {
     new ResizeObserver(() => this.resize()).observe(this.frame);
     this.resize();
     this.rebuild();
-    this.ask(RESTING);
-    if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.lessons.orbit();
+    this.ask(FINE);
+    if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.lessons.orbit(); else this.ask(RESTING);
   }
 
   dom() {

@@ -17,7 +17,6 @@ from dmlcore.geometry.worked import (
     explain_margin_enclosing,
     explain_margin_for_ellipse,
 )
-from dmlcore.losses.regions import active_region
 from pages._ui.scene import Scene
 from pages._ui.untrusted import bounded, finite
 
@@ -117,6 +116,8 @@ def about_the_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
 def _region(scene: Scene) -> dict[str, Any] | None:
     if scene.probe != "negative":
         return None
+    from dmlcore.losses.regions import active_region  # late: scipy loads for longer than a first field takes
+
     found = active_region(scene.module(), scene.anchor, scene.positive)
     return {
         "shape": found.shape,

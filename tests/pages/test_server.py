@@ -1,0 +1,46 @@
+"""The app's own routes: the first page's at once, the others' with the first question for them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from pages._ui.server import LATER, ROUTES, later_routes
+from pages._ui.wire import unpack
+from tests.e2e.harness import ROOT
+
+
+@pytest.fixture
+def client():
+    with TestClient(Starlette(routes=ROUTES)) as client:
+        yield client
+
+
+def test_later_modules_answer_through_the_same_address(client):
+    for path in ("/api/field", "/api/compare", "/api/sphere", "/api/charges", "/api/truth"):
+        with client.websocket_connect(path) as socket:
+            socket.send_text(json.dumps({"id": 1}))
+            assert unpack(socket.receive_bytes())
+    assert client.get("/api/field/export.json").json()
+    assert len(later_routes().routes) >= len(LATER)
+
+
+def test_an_unknown_address_is_refused(client):
+    assert client.get("/api/nothing").status_code == 404
+    assert client.get("/elsewhere").status_code == 404
+    with pytest.raises(WebSocketDisconnect), client.websocket_connect("/api/nothing"):
+        pass
+
+
+def test_the_first_field_loads_neither_scipy_nor_what_trains():
+    heavy = ("scipy", "sklearn", "faiss", "matplotlib", "torch._dynamo", "pydantic")
+    code = "import app, sys; from pages._ui.server import _warm_up; _warm_up()"
+    code += f"; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout.strip().splitlines()[-1] == "[]"
