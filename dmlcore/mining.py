@@ -61,8 +61,7 @@ def miner(title: str, sentence: str, source: str) -> Callable[[Mine], Miner]:
 )
 def semi_hard(distances: Tensor, labels: Tensor) -> Triplets:
     anchors, positives, other = _pairs(distances, labels)
-    farther = distances[anchors] > distances[anchors, positives][:, None]
-    return _nearest(distances, anchors, positives, other[anchors] & farther)
+    return _nearest(distances, anchors, positives, other, farther=True)
 
 
 @miner(
@@ -72,7 +71,7 @@ def semi_hard(distances: Tensor, labels: Tensor) -> Triplets:
 )
 def hard_negative(distances: Tensor, labels: Tensor) -> Triplets:
     anchors, positives, other = _pairs(distances, labels)
-    return _nearest(distances, anchors, positives, other[anchors])
+    return _nearest(distances, anchors, positives, other)
 
 
 @miner(
@@ -82,7 +81,7 @@ def hard_negative(distances: Tensor, labels: Tensor) -> Triplets:
 )
 def batch_hard(distances: Tensor, labels: Tensor) -> Triplets:
     anchors, positive, other = _one_positive(distances, labels, farthest=True)
-    return _nearest(distances, anchors, positive, other[anchors])
+    return _nearest(distances, anchors, positive, other)
 
 
 @miner(
@@ -92,7 +91,7 @@ def batch_hard(distances: Tensor, labels: Tensor) -> Triplets:
 )
 def easy_positive(distances: Tensor, labels: Tensor) -> Triplets:
     anchors, positive, other = _one_positive(distances, labels, farthest=False)
-    return _nearest(distances, anchors, positive, other[anchors])
+    return _nearest(distances, anchors, positive, other)
 
 
 @miner(
@@ -102,8 +101,7 @@ def easy_positive(distances: Tensor, labels: Tensor) -> Triplets:
 )
 def easy_positive_semi_hard(distances: Tensor, labels: Tensor) -> Triplets:
     anchors, positive, other = _one_positive(distances, labels, farthest=False)
-    farther = distances[anchors] > distances[anchors, positive][:, None]
-    return _nearest(distances, anchors, positive, other[anchors] & farther)
+    return _nearest(distances, anchors, positive, other, farther=True)
 
 
 def _same_and_other(labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -129,11 +127,18 @@ def _one_positive(distances: Tensor, labels: Tensor, farthest: bool) -> Triplets
     return anchors, _first_smallest(signed.masked_fill(~positive[anchors], torch.inf)), other
 
 
-def _nearest(distances: Tensor, anchors: Tensor, positives: Tensor, allowed: Tensor) -> Triplets:
-    """For each pair (T,) the allowed (T, B) negative nearest to its anchor; pairs without one are left out."""
-    found = allowed.any(1)
-    anchors, positives, allowed = anchors[found], positives[found], allowed[found]
-    return anchors, positives, _first_smallest(distances[anchors].masked_fill(~allowed, torch.inf))
+def _nearest(distances: Tensor, anchors: Tensor, positives: Tensor, other: Tensor, farther: bool = False) -> Triplets:
+    """For each pair (T,) the nearest negative of its anchor, or the nearest `farther` than the positive.
+
+    other (B, B): the negatives of each anchor. Pairs without such a negative are left out.
+    """
+    ordered, index = distances.masked_fill(~other, torch.inf).sort(dim=1, stable=True)
+    # The first place behind all distances up to d_ap; negatives at the very distance of the positive are not farther.
+    place = torch.searchsorted(ordered, distances, right=True) if farther else torch.zeros_like(index)
+    place = place[anchors, positives]
+    found = place < other.sum(1)[anchors]
+    anchors, positives = anchors[found], positives[found]
+    return anchors, positives, index[anchors, place[found]]
 
 
 def _first_smallest(rows: Tensor) -> Tensor:
