@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures.field_data import View
-from dmlcore.figures.fields import DPI, _style
+from dmlcore.figures.fields import DPI, figure_style, settle
 from dmlcore.geometry import Probe
 from dmlcore.geometry.variant import VariantField
 
@@ -75,7 +75,7 @@ def draw_comparison(
     if shade == "force":
         apart = np.linalg.norm(force[first] - force[second], axis=-1)
     span = max(layers.colour_top(np.abs(apart), np.isfinite(apart) & (apart != 0)), top / 1000)
-    with _style():
+    with figure_style():
         from matplotlib.figure import Figure
 
         ink = layers.INK[dark]
@@ -114,8 +114,7 @@ def draw_comparison(
             figure.supxlabel(
                 textwrap.fill(caption, int(15 * count * size)), color=ink["text"], fontsize=7.5, x=0.01, ha="left"
             )
-        figure.draw_without_rendering()  # settles the layout, which would otherwise change with each save
-        figure.set_layout_engine("none")
+        settle(figure)
     return figure
 
 

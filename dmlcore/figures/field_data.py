@@ -100,15 +100,21 @@ def as_json(arrays: Arrays, about: Mapping[str, Any]) -> bytes:
 
 def about(loss: TripletLoss, *, probe: Probe = "negative", view: View = (0.25, 0.0, 1.6)) -> dict[str, Any]:
     """What the arrays are of, as plain data: loss, hyper-parameters, margin, clamp, source, probe, view."""
+    return about_loss(loss) | {
+        "probe": probe,
+        "view": list(view),
+        "note": "force = minus the gradient of min(m2, max(0, raw)); rows are y; null stands for +infinity",
+    }
+
+
+def about_loss(loss: TripletLoss) -> dict[str, Any]:
+    """A loss as plain data: name, title, formula (LaTeX), source, hyper-parameters."""
     return {
         "loss": loss.formula.name,
         "title": loss.formula.title,
         "formula": loss.formula.latex,
         "source": loss.formula.source,
         "hyper": dict(loss.hyper),
-        "probe": probe,
-        "view": list(view),
-        "note": "force = minus the gradient of min(m2, max(0, raw)); rows are y; null stands for +infinity",
     }
 
 
@@ -129,12 +135,11 @@ def snippet(
     `draw_field`.
     """
     x0, y0, half = (float(v) for v in view)
-    hyper = "".join(f", {k}={_literal(v)}" for k, v in loss.hyper.items())
     points = "\n".join(
         f"{name} = torch.tensor({[float(v) for v in point]}, dtype=torch.float64)"
         for name, point in (("anchor", anchor), ("positive", positive), ("negative", negative))
     )
-    options = "".join(f", {k}={v!r}" for k, v in drawing.items())
+    options = arguments(drawing)
     return f'''"""{loss.formula.title}: the field the {probe} feels. Source: {loss.formula.source}."""
 # Made with DML Lab
 
@@ -144,7 +149,7 @@ from dmlcore import losses
 from dmlcore.figures.fields import draw_field, save_figure
 from dmlcore.geometry import forces, scan
 
-loss = losses.create({loss.formula.name!r}{hyper})
+loss = {creation(loss)}
 {points}
 
 # The triplet itself: energy before and after the clamp, forces on its points.
@@ -164,8 +169,14 @@ save_figure(figure, "field.pdf")  # or field.svg, field.png
 '''
 
 
-def _literal(value: float | str) -> str:
-    return "None" if value == math.inf else repr(value)  # None: an open upper clamp
+def creation(loss: TripletLoss) -> str:
+    """Python source that creates the loss: "losses.create('ranking', m=0.2, m2=None)"."""
+    return f"losses.create({loss.formula.name!r}{arguments(loss.hyper)})"
+
+
+def arguments(given: Mapping[str, Any]) -> str:
+    """Keyword arguments as source, each after a comma; None for infinity: an open upper clamp."""
+    return "".join(f", {k}={'None' if v == math.inf else repr(v)}" for k, v in given.items())
 
 
 def _point(name: str, value: Coordinates) -> torch.Tensor:

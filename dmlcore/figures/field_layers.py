@@ -18,11 +18,13 @@ from dmlcore.geometry import Probe
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
 Shade = Literal["energy", "raw", "force", "none"]
 Floats = NDArray[np.float64]
 
 ARROWS = 20  # along one side
+BOUNDARIES: dict[str, Any] = {"outer": "-", "inner": (0, (4, 2.5))}  # raw = 0, raw = m2
 
 INK: dict[bool, dict[str, str]] = {
     False: {
@@ -102,14 +104,20 @@ def draw_heat(figure: Figure, axes: Axes, arrays: Arrays, shade: Shade, m2: floa
         zorder=0,
     )
     if bar:
-        ink = INK[dark]["text"]
-        ends: Literal["max", "both"] = "both" if shade == "raw" else "max"
-        colours = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02, extend=ends)
         name = {"energy": "loss", "raw": "loss before the clamp", "force": "force"}[shade]
-        colours.set_label(name, color=ink, fontsize=8)
-        colours.ax.tick_params(colors=ink, labelsize=7.5, width=0.6, length=2.5)
-        cast(Any, colours.outline).set(edgecolor=ink, linewidth=0.6)
+        draw_bar(figure, axes, image, name, dark, ends="both" if shade == "raw" else "max")
     return top
+
+
+def draw_bar(
+    figure: Figure, axes: Any, image: Any, name: str, dark: bool, *, ends: Literal["neither", "max", "both"] = "max"
+) -> None:
+    """The colour scale of `image` beside its axes."""
+    ink = INK[dark]["text"]
+    colours = figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02, extend=ends)
+    colours.set_label(name, color=ink, fontsize=8)
+    colours.ax.tick_params(colors=ink, labelsize=7.5, width=0.6, length=2.5)
+    cast(Any, colours.outline).set(edgecolor=ink, linewidth=0.6)
 
 
 def _compressed(raw: Floats, level: float) -> Floats:
@@ -118,19 +126,31 @@ def _compressed(raw: Floats, level: float) -> Floats:
 
 
 def draw_region(axes: Axes, arrays: Arrays, m2: float, dark: bool) -> None:
+    draw_inactive(axes, arrays["x"], arrays["y"], arrays["raw"], m2, dark)
+    draw_boundaries(axes, arrays, dark)
+
+
+def draw_inactive(
+    axes: Axes, x: Floats, y: Floats, raw: Floats, m2: float, dark: bool, clip: Patch | None = None
+) -> None:
+    """Hatch where raw (H, W) over x (W,), y (H,) is clamped, inside of `clip`."""
     ink, far = INK[dark], 50.0  # arcsinh(1e10) = 23.7
-    levels = [([-far, 0.0], _compressed(arrays["raw"], 0.0))]
+    levels = [([-far, 0.0], _compressed(raw, 0.0))]
     if math.isfinite(m2):
-        levels.append(([0.0, far], _compressed(arrays["raw"], m2)))
+        levels.append(([0.0, far], _compressed(raw, m2)))
     for between, values in levels:
         if (values >= between[0]).any() and (values <= between[1]).any():
-            hatched = axes.contourf(
-                arrays["x"], arrays["y"], values, levels=between, colors=[ink["veil"]], hatches=["////"], zorder=1
-            )
+            hatched = axes.contourf(x, y, values, levels=between, colors=[ink["veil"]], hatches=["////"], zorder=1)
             hatched.set(edgecolor=ink["hatch"], linewidth=0.0, hatch_linewidth=0.5)
-    for name, dashes in (("outer", "-"), ("inner", (0, (4, 2.5)))):
-        for line in polylines(arrays, name):
-            axes.plot(*line.T, color=ink["text"], linewidth=1.2, linestyle=dashes, zorder=2)
+            if clip is not None:
+                hatched.set_clip_path(clip)
+
+
+def draw_boundaries(axes: Axes, arrays: Arrays, dark: bool, prefix: str = "") -> None:
+    """The polylines `outer` solid and `inner` dashed, in the coordinates of the axes."""
+    for name, dashes in BOUNDARIES.items():
+        for line in polylines(arrays, prefix + name):
+            axes.plot(*line.T, color=INK[dark]["text"], linewidth=1.2, linestyle=dashes, zorder=2)
 
 
 def draw_contours(axes: Axes, arrays: Arrays, which: str, m2: float, dark: bool) -> None:
@@ -159,7 +179,7 @@ def draw_rings(axes: Axes, rings: Sequence[tuple[Floats, float, str]], dark: boo
             Circle(tuple(at), radius, fill=False, edgecolor=colour, linewidth=1.2, linestyle=(0, (1.5, 2)), zorder=3)
         )
         if name:
-            _text(axes, (at[0], at[1] - radius), name, colour, dark, va="bottom", offset=(0, 3))
+            draw_text(axes, (at[0], at[1] - radius), name, colour, dark, va="bottom", offset=(0, 3))
 
 
 def draw_streams(axes: Axes, arrays: Arrays, dark: bool) -> None:
@@ -202,7 +222,7 @@ def _tip(at: Floats, force: Floats, half: float) -> Floats | None:
     return at + force / magnitude * (150 * (1 - math.exp(-magnitude / 1.6)) + 16) / 320 * half
 
 
-def _arrow(axes: Axes, at: Any, tip: Any, colour: str, rim: str, width: float, style: str = "-") -> None:
+def draw_arrow(axes: Axes, at: Any, tip: Any, colour: str, rim: str, width: float, style: str = "-") -> None:
     from matplotlib.patheffects import withStroke
 
     head = f"-|>,head_length={0.3 + width / 11},head_width={0.15 + width / 20}"
@@ -221,17 +241,18 @@ def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
         tip = _tip(at, force, half)
         if tip is None:
             continue
-        _arrow(axes, at, tip, ink["force"], ink["rim"], 2.2)
-        unit = force / np.linalg.norm(force)
-        aside = np.array([-unit[1], unit[0]])
-        ways = (unit, aside, -aside, unit + 1.5 * aside, unit - 1.5 * aside, 2 * unit)
-        places = [np.clip(tip + 0.09 * half * way, centre - 0.92 * half, centre + 0.92 * half) for way in ways]
-        free = [min(np.abs((place - other) / room).max() for other in taken) for place in places]
-        place = next(
-            (x for x, distance in zip(places, free, strict=True) if distance > 1), places[int(np.argmax(free))]
-        )
-        taken.append(place)
-        _text(axes, place, f"{np.linalg.norm(force):.3g}", ink["number"], dark, va="center")
+        draw_arrow(axes, at, tip, ink["force"], ink["rim"], 2.2)
+        taken.append(free_place(tip, force / np.linalg.norm(force), taken, room, centre, half))
+        draw_text(axes, taken[-1], f"{np.linalg.norm(force):.3g}", ink["number"], dark, va="center")
+
+
+def free_place(tip: Floats, unit: Floats, taken: Sequence[Floats], room: Floats, centre: Floats, half: float) -> Floats:
+    """Where the number of an arrow stands: beyond its tip, or aside where another place (2,) within `room` is taken."""
+    aside = np.array([-unit[1], unit[0]])
+    ways = (unit, aside, -aside, unit + 1.5 * aside, unit - 1.5 * aside, 2 * unit)
+    places = [np.clip(tip + 0.09 * half * way, centre - 0.92 * half, centre + 0.92 * half) for way in ways]
+    free = [min(np.abs((place - other) / room).max() for other in taken) for place in places]
+    return next((x for x, distance in zip(places, free, strict=True) if distance > 1), places[int(np.argmax(free))])
 
 
 def draw_parts(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
@@ -244,18 +265,22 @@ def draw_parts(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
             force = arrays["residuals"][i] if not pair else arrays["parts"][i, part]
             tip = _tip(at, force, view[2])
             if tip is not None:
-                _arrow(axes, at, tip, ink[colour], ink["rim"], 1.2, style)
+                draw_arrow(axes, at, tip, ink[colour], ink["rim"], 1.2, style)
 
 
-def draw_points(axes: Axes, arrays: Arrays, probe: Probe, dark: bool) -> None:
+def draw_points(
+    axes: Axes, arrays: Arrays, probe: Probe, dark: bool, hidden: Sequence[bool] = (False, False, False)
+) -> None:
+    """The three points; hollow where `hidden`, behind a sphere."""
     ink = INK[dark]
-    for name, at in zip(("anchor", "positive", "negative"), arrays["points"], strict=True):
+    for name, at, behind in zip(("anchor", "positive", "negative"), arrays["points"], hidden, strict=True):
         shape: dict[str, Any] = {"marker": "s" if name == "negative" else "o", "linestyle": "none", "zorder": 7}
         if name == probe:
             axes.plot(*at, **shape | {"marker": "o"}, markersize=16, color="none", markeredgecolor=ink[name])
-        axes.plot(*at, **shape, markersize=10.5, color=ink[name], markeredgecolor=ink["rim"], markeredgewidth=1.4)
+        fill, edge = (ink["rim"], ink[name]) if behind else (ink[name], ink["rim"])
+        axes.plot(*at, **shape, markersize=10.5, color=fill, markeredgecolor=edge, markeredgewidth=1.4)
         letter: dict[str, Any] = {
-            "color": ink["rim"],
+            "color": edge,
             "fontsize": 6.8,
             "fontweight": "bold",
             "ha": "center",
@@ -264,7 +289,7 @@ def draw_points(axes: Axes, arrays: Arrays, probe: Probe, dark: bool) -> None:
         axes.annotate(name[0].upper(), at, zorder=8, annotation_clip=True, **letter)
 
 
-def _text(axes: Axes, at: Any, text: str, colour: str, dark: bool, *, offset: Any = (0, 0), **align: Any) -> None:
+def draw_text(axes: Axes, at: Any, text: str, colour: str, dark: bool, *, offset: Any = (0, 0), **align: Any) -> None:
     from matplotlib.patheffects import withStroke
 
     align = (

@@ -33,6 +33,7 @@ from dmlcore.losses import TripletLoss
 from dmlcore.params import Slider
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["about", "as_json", "as_npz", "draw_field", "field_arrays", "polylines", "save_figure", "snippet"]
@@ -89,7 +90,7 @@ def draw_field(
             f"shade must be one of {SHADES} and contours raw, clamped or None: got {shade!r}, {contours!r}"
         )
     arrays = field_arrays(loss, anchor, positive, negative, probe=probe, view=view, n=n)
-    with _style():
+    with figure_style():
         from matplotlib.figure import Figure
 
         ink, shape = layers.INK[dark], (size, size * (1.0 if plain else 1.04))
@@ -118,12 +119,10 @@ def draw_field(
             layers.draw_resultants(axes, arrays, view, dark)
         layers.draw_points(axes, arrays, probe, dark)
         if title != "":
-            formula = "" if plain else f"\n$E = {energy_latex(loss)}$"
-            axes.set_title((title or loss.formula.title) + formula, color=ink["text"], fontsize=9.5, loc="left")
+            write_title(axes, loss, title, dark, formula=not plain)
         if not plain:
             _caption(figure, loss, probe, shade, top, arrays, region, dark)
-        figure.draw_without_rendering()  # settles the layout, which would otherwise change with each save
-        figure.set_layout_engine("none")
+        settle(figure)
     return figure
 
 
@@ -139,7 +138,7 @@ def save_figure(figure: Figure, target: str | Path | None = None, format: str = 
         raise ValueError(f"a figure is saved as {', '.join(FORMATS)}, got {format!r}")
     undated: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     file = io.BytesIO()
-    with _style():
+    with figure_style():
         figure.savefig(file, format=format, facecolor=figure.get_facecolor(), metadata=undated[format], dpi=dpi)
     if target is not None:
         Path(target).write_bytes(file.getvalue())
@@ -147,7 +146,8 @@ def save_figure(figure: Figure, target: str | Path | None = None, format: str = 
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def figure_style() -> Iterator[None]:
+    """The settings of all figures, held by one thread at a time."""
     with _drawing:
         import matplotlib
 
@@ -166,9 +166,25 @@ def _caption(
         keys.append("dashed: upper clamp")
     if region and not arrays["active"].all():
         keys.append("hatched: no force")
-    words = f"{'; '.join(keys)}. {loss.formula.source}."
-    text = "\n".join(x for x in [values(loss), *textwrap.wrap(words, 90)] if x)
+    write_caption(figure, f"{'; '.join(keys)}. {loss.formula.source}.", dark, first=values(loss))
+
+
+def write_title(axes: Axes, loss: TripletLoss, title: str | None, dark: bool, *, formula: bool = True) -> None:
+    """`title`, or the name of the loss; and its formula."""
+    text = (title or loss.formula.title) + (f"\n$E = {energy_latex(loss)}$" if formula else "")
+    axes.set_title(text, color=layers.INK[dark]["text"], fontsize=9.5, loc="left")
+
+
+def write_caption(figure: Figure, words: str, dark: bool, *, first: str = "", width: int = 90) -> None:
+    """Small lines below a figure, `width` characters each; the `first` may be mathtext."""
+    text = "\n".join(x for x in [first, *textwrap.wrap(words, width)] if x)
     figure.supxlabel(text, fontsize=7, color=layers.INK[dark]["text"], x=0.02, ha="left", linespacing=1.45)
+
+
+def settle(figure: Figure) -> None:
+    """Fix the layout, which would otherwise change with each save."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
 
 
 def values(loss: TripletLoss) -> str:
