@@ -1,4 +1,4 @@
-"""The view of the fields page to take away: /api/field/export.FORMAT?<the page's own query>.
+"""Views to take away: /api/PAGE/export.FORMAT?<the page's own query>; here the route of all, and the fields page's.
 
 svg, pdf, png: the figure; npz, json: every number; py: a script that computes it again. `dark=1` draws on black.
 """
@@ -6,6 +6,7 @@ svg, pdf, png: the figure; npz, json: every number; py: a script that computes i
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
@@ -63,27 +64,45 @@ def drawing(scene: Scene, *, dark: bool = False) -> dict[str, Any]:
     return {k: v for k, v in shown.items() if v != _DEFAULTS[k]}
 
 
-def file_name(scene: Scene, format: str) -> str:
-    """For example dml-ranking-m0.2.svg: the loss and what differs from its defaults."""
-    defaults = Scene.of({"loss": scene.loss}).hyper
-    changed = [f"{k}{untrusted.plain(v)}" for k, v in scene.hyper.items() if v != defaults[k]]
-    return f"dml-{'-'.join([scene.loss.replace('_', '-'), *changed])}.{format}"
+def export_route(path: str, make: Callable[[Mapping[str, str], str, bool], tuple[bytes, str]]) -> Route:
+    """GET path.FORMAT?query for the formats of TYPES, answered by make(query, format, dark) -> content, file name.
+
+    `make` runs in a thread, few at a time; it gets any query a stranger may write.
+    """
+
+    async def answer(request: Request) -> Response:
+        format = request.path_params["format"]
+        if format not in TYPES or len(request.url.query) > LONGEST_QUERY:
+            return Response(status_code=404)
+        query = dict(request.query_params)
+        dark = untrusted.flag(query.get("dark"), False)
+        content, name = await anyio.to_thread.run_sync(make, query, format, dark, limiter=_limiter)
+        headers = {
+            "Content-Disposition": f'attachment; filename="{name}"',
+            "X-Content-Type-Options": "nosniff",
+            "Content-Security-Policy": "sandbox",
+        }
+        return Response(content, media_type=TYPES[format], headers=headers)
+
+    return Route(f"{path}.{{format}}", answer)
 
 
-async def _export(request: Request) -> Response:
-    format = request.path_params["format"]
-    if format not in TYPES or len(request.url.query) > LONGEST_QUERY:
-        return Response(status_code=404)
-    scene = Scene.from_query(dict(request.query_params))
-    dark = untrusted.flag(request.query_params.get("dark"), False)
-    content = await anyio.to_thread.run_sync(lambda: export(scene, format, dark=dark), limiter=_limiter)
-    name = file_name(scene, format)
-    headers = {
-        "Content-Disposition": f'attachment; filename="{name}"',
-        "X-Content-Type-Options": "nosniff",
-        "Content-Security-Policy": "sandbox",
-    }
-    return Response(content, media_type=TYPES[format], headers=headers)
+def file_name(stem: str, hyper: Mapping[str, float | str], format: str) -> str:
+    """For example dml-ranking-m0.2.svg: what is shown, and the hyper-parameters that differ from the default."""
+    changed = "".join(f"-{k}{untrusted.plain(v)}" for k, v in hyper.items())
+    return f"dml-{stem.replace('_', '-')}{changed}.{format}"
 
 
-ROUTES: list[BaseRoute] = [Route("/api/field/export.{format}", _export)]
+def changed(loss: str, hyper: Mapping[str, float | str]) -> dict[str, float | str]:
+    """The hyper-parameters that differ from those the loss has by default."""
+    usual = untrusted.hyper(loss, {})
+    return {k: v for k, v in hyper.items() if v != usual[k]}
+
+
+def _field(query: Mapping[str, str], format: str, dark: bool) -> tuple[bytes, str]:
+    scene = Scene.from_query(query)
+    name = file_name(scene.loss, changed(scene.loss, scene.hyper), format)
+    return export(scene, format, dark=dark), name
+
+
+ROUTES: list[BaseRoute] = [export_route("/api/field/export", _field)]
