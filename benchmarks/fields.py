@@ -33,6 +33,7 @@ TIME_A_KEY = """([target, inFrame]) => new Promise((resolve) => {
   let start;
   addEventListener("keydown", () => { start = performance.now(); }, { once: true, capture: true });
   const observer = new MutationObserver(() => {
+    if (start === undefined) return; // the last picture of the press before
     observer.disconnect();
     const after = () => { const { port1, port2 } = new MessageChannel();
       port1.onmessage = () => resolve(performance.now() - start); port2.postMessage(0); };

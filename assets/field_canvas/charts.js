@@ -3,9 +3,17 @@ import { INK, halo, niceStep } from "../shared/ink.js";
 
 const ROOM = { left: 40, right: 10, top: 10, bottom: 30 };
 
+// Sizes are measured once and when they change: asking for them in every frame would force a layout.
+const sizes = new WeakMap();
+const watcher = new ResizeObserver((entries) => entries.forEach(({ target, contentRect: { width, height } }) => { if (width) sizes.set(target, { width, height }); }));
+function measured(canvas) {
+  watcher.observe(canvas);
+  return { width: canvas.clientWidth, height: canvas.clientHeight };
+}
+
 // A canvas sharp on any screen; returns its context and size in CSS pixels.
 function prepared(canvas) {
-  const scale = Math.min(devicePixelRatio || 1, 2), width = canvas.clientWidth, height = canvas.clientHeight;
+  const scale = Math.min(devicePixelRatio || 1, 2), { width, height } = sizes.get(canvas) ?? measured(canvas);
   if (canvas.width !== Math.round(width * scale)) { canvas.width = Math.round(width * scale); canvas.height = Math.round(height * scale); }
   const ctx = canvas.getContext("2d");
   ctx.setTransform(scale, 0, 0, scale, 0, 0);

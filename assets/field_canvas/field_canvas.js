@@ -167,10 +167,18 @@ class Fields {
     const fitting = 130 / largest;
     if (!this.forceScale || !(this.forceScale / fitting > 0.4 && this.forceScale / fitting < 1.5)) this.forceScale = fitting;
     this.numbers();
-    this.explain.numbers(answer);
-    this.charts();
+    this.beside(answer.query !== undefined);
     if (answer.query) this.writeLink(answer.query);
     this.invalidate(answer.id);
+  }
+
+  // Charts and tables beside the plane follow the hand 15 times a second, so that the plane itself never waits for them.
+  beside(now) {
+    clearTimeout(this.lagging);
+    if (!now && performance.now() - (this.told ?? 0) < 66) { this.lagging = setTimeout(() => this.beside(true), 66); return; }
+    this.told = performance.now();
+    this.explain.numbers(this.field);
+    this.charts();
   }
 
   rasterise() { this.pictures = rasterise(this.field, this.theme, this.field.signed); }

@@ -42,7 +42,8 @@ export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
     const box = { left, top, side };
     ctx.imageSmoothingEnabled = true;
     if (pictures?.colour) ctx.drawImage(pictures.colour, left, top, side, side);
-    if (pictures?.veil && scene.region !== false) hatch(ctx, size, pictures.veil, box, ink);
+    if (field.patches) outside(ctx, field, box, size, ink);
+    else if (pictures?.veil && scene.region !== false) hatch(ctx, size, pictures.veil, box, ink);
     grid(ctx, size, scene.view, ink);
     if (field.contours) contours(ctx, field, box, ink);
     if (scene.region !== false) boundaries(ctx, field, box, ink);
@@ -62,6 +63,38 @@ export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
   if (extra.hover) hoverMark(ctx, scene, extra.hover, at, ink);
 }
 
+// Everything but the rings of the active region: veiled and hatched.
+function outside(ctx, field, box, size, ink) {
+  const path = new Path2D(), { left, top, side } = box;
+  path.rect(0, 0, size, size);
+  let at = 0;
+  for (const count of field.rings) {
+    for (let i = 0; i < count; i++, at++) {
+      const x = left + (field.patches[2 * at] / 65535) * side, y = top + side - (field.patches[2 * at + 1] / 65535) * side;
+      if (i) path.lineTo(x, y); else path.moveTo(x, y);
+    }
+    path.closePath();
+  }
+  for (const style of [ink.veil, stripes(ctx, ink)]) {
+    ctx.fillStyle = style;
+    ctx.fill(path, "evenodd");
+  }
+}
+
+const tiles = new Map();
+function stripes(ctx, ink) {
+  if (!tiles.has(ink)) {
+    const tile = new OffscreenCanvas(9, 9), t = tile.getContext("2d");
+    t.strokeStyle = ink.hatch;
+    t.beginPath();
+    for (const x of [-9, 0, 9]) { t.moveTo(x - 1, 10); t.lineTo(x + 10, -1); }
+    t.stroke();
+    tiles.set(ink, tile);
+  }
+  return ctx.createPattern(tiles.get(ink), "repeat");
+}
+
+// The same from a mask of nodes.
 let overlay;
 function hatch(ctx, size, veil, { left, top, side }, ink) {
   const scale = ctx.getTransform().a, pixels = Math.round(size * scale);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import cast
 
 import contourpy
@@ -22,6 +24,7 @@ class Levels:
         self.lowest, self.highest = float(raw.min()), float(raw.max())
         across, up = np.broadcast_to(x, raw.shape), np.broadcast_to(y[:, None], raw.shape)
         # The class itself: contour_generator() spends more on checks than on a 41 x 41 grid.
+        self._edges = (x[0], x[-1]), (y[0], y[-1])
         self._contours = contourpy.SerialContourGenerator(
             across,
             up,
@@ -29,7 +32,7 @@ class Levels:
             np.asarray(np.ma.nomask),
             corner_mask=False,
             line_type=contourpy.LineType.Separate,
-            fill_type=contourpy.FillType.OuterCode,
+            fill_type=contourpy.FillType.OuterOffset,
             quad_as_tri=False,
             z_interp=contourpy.ZInterp.Linear,
         )
@@ -39,6 +42,21 @@ class Levels:
         if not self.lowest <= level <= self.highest:
             return []
         return cast(Lines, self._contours.lines(float(_compress(level))))
+
+    def patches(self, low: float, high: float, frame: tuple[float, float, float, float]) -> Lines:
+        """Closed rings, (K, 2) each, around low < raw < high; by the even-odd rule holes are left out.
+
+        Where a ring runs along the edge of the grid it is moved to `frame` = (left, right, bottom, top).
+        """
+        above = float(_compress(math.inf)) + 1 if high == math.inf else float(_compress(high))
+        points, offsets = self._contours.filled(float(_compress(low)), above)
+        rings = []
+        for polygon, ends in zip(points, offsets, strict=True):
+            for axis, (edges, moved) in enumerate(zip(self._edges, (frame[:2], frame[2:]), strict=True)):
+                for edge, to in zip(edges, moved, strict=True):
+                    polygon[polygon[:, axis] == edge, axis] = to
+            rings += [polygon[i:j] for i, j in pairwise(ends)]
+        return rings
 
 
 def _compress(raw: NDArray[np.float64] | float) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
 """Fields over a WebSocket: a scene comes in, small bytes go out; computed in Python, painted by the component.
 
 Arrays, each only where its layer is shown; rows run from the bottom of the view to its top:
-shade uint8 (n, n); active packed bits of (n, n); arrows int8 (20, 20, 2); streams uint16 (S, K, 2) and corners,
-contours_at uint16 (K, 2), all over the view; laws float32 (3, K): pull_ap, push_an, push_pn; cut float32 (2, K): raw,
-clamped.
+shade uint8 (n, n); arrows int8 (20, 20, 2); streams uint16 (S, K, 2); over the view, uint16 (K, 2): patches (rings about
+the active region, by the even-odd rule), corners (its boundaries), contours_at; laws float32 (3, K): pull_ap, push_an,
+push_pn; cut float32 (2, K): raw, clamped.
 """
 
 from __future__ import annotations
@@ -86,7 +86,10 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
     if scene.shade != "none":
         arrays["shade"] = _bytes(shade / scale, signed=scene.shade == "raw")
     if scene.region:
-        arrays["active"] = np.packbits(active)
+        cx, cy, half = scene.view
+        rings = levels.patches(0.0, loss.m2, (cx - half, cx + half, cy - half, cy + half))
+        header["rings"] = [len(ring) for ring in rings]
+        arrays["patches"] = _over_view(rings, scene.view)
     if scene.flow == "arrows":
         nodes = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
         arrays["arrows"] = _arrows(force[np.ix_(nodes, nodes)], reference)

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from matplotlib.path import Path
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
@@ -22,10 +23,7 @@ EVERYTHING = dict.fromkeys(FLAGS, True) | {"lines": "raw", "flow": "streams"}
 
 def decode(answer: bytes) -> dict:
     header = unpack(answer)
-    field, n = header | header["arrays"], header["n"]
-    if "active" in field:
-        field["active"] = np.unpackbits(field["active"], count=n * n).reshape(n, n)
-    return field
+    return header | header["arrays"]
 
 
 def ask(scene: Scene | dict, **request) -> dict:
@@ -64,7 +62,6 @@ def test_every_node_is_the_loss_at_that_point(shade, probe):
         expected = np.clip(value / field["scale"], -1 if shade == "raw" else 0, 1)
         expected = 127.5 * (expected + 1) if shade == "raw" else 255 * expected
         assert field["shade"][row, col] == pytest.approx(expected, abs=0.51)
-        assert field["active"][row, col] == (0 < raw < loss.m2)
 
 
 def test_arrows_keep_the_direction_of_the_force():
@@ -91,6 +88,22 @@ def test_boundary_points_lie_where_the_loss_vanishes():
     outer = over_view(scene, field["corners"][: sum(field["outer"])])
     assert sum(field["outer"]) + sum(field["inner"]) == len(field["corners"])
     assert scene.module().raw(*with_probe(scene, outer)).abs().max() < 0.01
+
+
+@pytest.mark.parametrize("m2", [5.0, None])
+def test_the_rings_enclose_the_active_region(m2):
+    scene = Scene.of({"hyper": {"m2": m2}, "view": [0.4, 0.1, 0.8]})
+    field = ask(scene, n=201)
+    rings = np.split(over_view(scene, field["patches"].astype(float)).numpy(), np.cumsum(field["rings"])[:-1])
+    places = np.stack([at_node(scene, 40, row, col).numpy() for row, col in np.ndindex(40, 40)])
+    inside = sum(Path(ring).contains_points(places).astype(int) for ring in rings) % 2 == 1
+    raw = scene.module().raw(*with_probe(scene, torch.from_numpy(places))).numpy()
+    active = (raw > 0) & (raw < scene.module().m2)
+    assert active.any()
+    assert not active.all()
+    assert np.mean(inside != active) < 0.004  # nodes beside a boundary
+    corners = np.concatenate(rings)
+    assert corners[:, 0].min() == pytest.approx(-0.4, abs=1e-3)  # to the very edge of the view
 
 
 @pytest.mark.parametrize("lines", ["raw", "clamped"])
