@@ -2,7 +2,8 @@
 
 A key press on the component's slider r is timed from its keydown event to the end of the first frame that shows the new
 field; its rival is a key press on st.slider in a page whose fragment shows one number, timed to the end of the first
-frame after the new number is in the page. The drag moves the negative once per frame for four seconds. Both with the
+frame after the new number is in the page. The drag moves the anchor once per frame for four seconds
+(moving the scanning point would leave its field as it is). Both with the
 layers a visitor first sees and with every layer on, on 41 x 41 and 81 x 81 nodes. The first view: from the start of the
 server process, and from opening the page in a fresh browser context on a warm server, to the second painted field (the
 picture moves).
@@ -111,7 +112,7 @@ def one_setting(page: Any, name: str, empty: list[float], arguments: argparse.Na
         keys(page, page.get_by_role("slider", name="r", exact=True), canvas, True, arguments.presses),
         empty,
     )
-    handle = page.get_by_role("button", name="negative at")
+    handle = page.get_by_role("button", name="anchor at")
     box = handle.bounding_box()
     page.mouse.move(box["x"] + 18, box["y"] + 18)
     page.mouse.down()

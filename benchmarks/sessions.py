@@ -83,7 +83,7 @@ class Visitor:
         times: list[float] = []
         start = time.perf_counter()
         while (now := time.perf_counter() - start) < seconds:
-            self.scene["negative"] = [0.3 + 0.5 * math.cos(3 * now), 0.5 * math.sin(3 * now)]
+            self.scene["anchor"] = [0.3 + 0.5 * math.cos(3 * now), 0.5 * math.sin(3 * now)]
             times.append(await self.ask(COARSE if self.trip > SLOW else FINE))
             frame = math.ceil((time.perf_counter() - start) * 60) / 60  # the next frame of the pointer
             await asyncio.sleep(max(0.0, start + frame - time.perf_counter()))

@@ -49,7 +49,7 @@ class Levels:
         Where a ring runs along the edge of the grid it is moved to `frame` = (left, right, bottom, top).
         """
         above = float(_compress(math.inf)) + 1 if high == math.inf else float(_compress(high))
-        points, offsets = self._contours.filled(float(_compress(low)), above)
+        points, offsets = cast(tuple[Lines, Lines], self._contours.filled(float(_compress(low)), above))
         rings = []
         for polygon, ends in zip(points, offsets, strict=True):
             for axis, (edges, moved) in enumerate(zip(self._edges, (frame[:2], frame[2:]), strict=True)):

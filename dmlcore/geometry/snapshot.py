@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 from dmlcore.geometry.field import VERTICES, EdgeEnergy, Edges, Probe, edge_gradient
 
 Array = NDArray[np.float64]
-EDGES = ("ap", "an", "pn")
+SIGNS = {"ap": 1.0, "an": -1.0, "pn": -1.0}  # a positive slope pulls along ap; a negative one pushes
+EDGES = tuple(SIGNS)
+TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -38,46 +41,52 @@ def snapshot(loss: EdgeEnergy, points: Array, *, probe: Probe, at: Array, reach:
     rho / d^r whatever the other edges; a coupled loss (ratio, lifted, moving, ...) has other curves for each triplet.
     """
     vertex = VERTICES[probe]
-    place = dict(zip("apn", points, strict=True))
-    own = {e: float(np.hypot(*(place[e[0]] - place[e[1]]))) for e in EDGES} | {2 * v: x @ x for v, x in place.items()}
+    place = dict(zip("apn", points.tolist(), strict=True))
+    own = {e: math.dist(place[e[0]], place[e[1]]) for e in EDGES} | {
+        2 * v: x * x + y * y for v, (x, y) in place.items()
+    }
     m, k = len(at), len(reach)
     table = {name: np.full(m + 1 + 3 * k, value) for name, value in own.items()}
-    touching = {e: at - place[e.replace(vertex, "")] for e in EDGES if vertex in e}
-    for edge, away in touching.items():
-        table[edge][:m] = np.hypot(away[:, 0], away[:, 1])
-    table[2 * vertex][:m] = np.einsum("ij,ij->i", at, at)
+    x, y = at[:, 0], at[:, 1]
+    away = {
+        e: tuple(u - v for u, v in zip((x, y), place[e.replace(vertex, "")], strict=True)) for e in EDGES if vertex in e
+    }
+    for edge, (dx, dy) in away.items():
+        np.sqrt(dx * dx + dy * dy, out=table[edge][:m])
+    table[2 * vertex][:m] = x * x + y * y
     for i, edge in enumerate(EDGES):
         table[edge][m + 1 + i * k : m + 1 + (i + 1) * k] = reach
 
     gradient = edge_gradient(loss, Edges(*(torch.from_numpy(table[name]) for name in Edges._fields)))
     raw, by = gradient[0].numpy(), dict(zip(Edges._fields, (g.numpy() for g in gradient[1]), strict=True))
     active = (raw[: m + 1] > 0) & (raw[: m + 1] < loss.m2)
-    slope = {name: np.where(active, g[: m + 1], 0.0) for name, g in by.items()}
 
-    force = -2 * slope[2 * vertex][:m, None] * at
-    for edge, away in touching.items():
+    outward = np.where(active[:m], -2 * by[2 * vertex][:m], 0.0)
+    force = np.stack((outward * x, outward * y))
+    for edge, (dx, dy) in away.items():
         length = table[edge][:m]
-        force -= np.divide(slope[edge][:m], length, out=np.zeros(m), where=length > 0)[:, None] * away
+        along = np.where(active[:m] & (length > 0), by[edge][:m] / np.maximum(length, TINY), 0.0)
+        force[0] -= along * dx
+        force[1] -= along * dy
 
-    sign = {"ap": 1.0, "an": -1.0, "pn": -1.0}
-    strengths = {e: sign[e] * float(slope[e][m]) + 0.0 for e in EDGES}
-    residuals = np.stack([-2 * slope[2 * v][m] * x for v, x in place.items()])
-    forces = dict(zip("apn", residuals.copy(), strict=True))
+    hit = bool(active[m])
+    slope = {name: float(g[m]) if hit else 0.0 for name, g in by.items()}
+    residuals = {v: (-2 * slope[2 * v] * px, -2 * slope[2 * v] * py) for v, (px, py) in place.items()}
+    forces = {v: list(residual) for v, residual in residuals.items()}
     for e in EDGES:
-        if own[e] > 0:
-            along = slope[e][m] * (place[e[0]] - place[e[1]]) / own[e]
-            forces[e[0]] -= along
-            forces[e[1]] += along
-    curves = np.stack([sign[e] * by[e][m + 1 + i * k : m + 1 + (i + 1) * k] for i, e in enumerate(EDGES)])
+        for axis in (0, 1):
+            part = slope[e] * (place[e[0]][axis] - place[e[1]][axis]) / own[e] if own[e] > 0 else 0.0
+            forces[e[0]][axis] -= part
+            forces[e[1]][axis] += part
     return Snapshot(
-        float(raw[m]),
-        bool(active[m]),
-        {e: own[e] for e in EDGES},
-        strengths,
-        residuals + 0.0,
-        np.stack(list(forces.values())) + 0.0,  # + 0.0 makes a zero of -0
-        raw[:m],
-        force,
-        active[:m],
-        curves,
+        raw=float(raw[m]),
+        active=hit,
+        lengths={e: own[e] for e in EDGES},
+        strengths={e: SIGNS[e] * slope[e] + 0.0 for e in EDGES},
+        residuals=np.array(list(residuals.values())) + 0.0,  # + 0.0 makes a zero of -0
+        forces=np.array(list(forces.values())) + 0.0,
+        field_raw=raw[:m],
+        field_force=force.T,
+        field_active=active[:m],
+        laws=np.stack([SIGNS[e] * by[e][m + 1 + i * k : m + 1 + (i + 1) * k] for i, e in enumerate(EDGES)]),
     )

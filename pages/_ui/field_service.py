@@ -1,9 +1,9 @@
 """Fields over a WebSocket: a scene comes in, small bytes go out; computed in Python, painted by the component.
 
 Arrays, each only where its layer is shown; rows run from the bottom of the view to its top:
-shade uint8 (n, n); arrows int8 (20, 20, 2); streams uint16 (S, K, 2); over the view, uint16 (K, 2): patches (rings about
-the active region, by the even-odd rule), corners (its boundaries), contours_at; laws float32 (3, K): pull_ap, push_an,
-push_pn; cut float32 (2, K): raw, clamped.
+shade uint8 (n, n); arrows int8 (20, 20, 2); streams uint16 (S, K, 2); uint16 (K, 2) over the view: patches (rings about
+the active region, by the even-odd rule), corners (its boundaries), contours_at; float32: laws (3, K) of pull_ap, push_an
+and push_pn, cut (2, K) of raw and clamped.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
     reach = _reach(points)
     loss = scene.module()
     found = snapshot(loss, points, probe=scene.probe, at=places, reach=reach * SHARES)
-    raw, force = found.field_raw[: n * n].reshape(n, n), found.field_force[: n * n].reshape(n, n, 2)
+    raw, force = found.field_raw[: n * n].reshape(n, n), found.field_force.T[:, : n * n].reshape(2, n, n)
     active = found.field_active[: n * n].reshape(n, n)
-    strength = np.hypot(force[..., 0], force[..., 1])
+    strength = np.sqrt(force[0] ** 2 + force[1] ** 2)
     shade = {"raw": raw, "force": strength}.get(scene.shade)
     if shade is None:
         shade = np.minimum(np.maximum(raw, 0.0), loss.m2)
@@ -91,10 +91,10 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
         header["rings"] = [len(ring) for ring in rings]
         arrays["patches"] = _over_view(rings, scene.view)
     if scene.flow == "arrows":
-        nodes = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
-        arrays["arrows"] = _arrows(force[np.ix_(nodes, nodes)], reference)
+        nodes = _spread(n)
+        arrays["arrows"] = _arrows(np.stack((force[0][nodes], force[1][nodes]), axis=-1), reference)
     elif scene.flow == "streams":
-        arrays["streams"] = _fraction(streamlets(force))
+        arrays["streams"] = _fraction(streamlets(np.moveaxis(force, 0, -1)))
     if scene.lines != "none":
         chosen = [(level, levels.lines(level)) for level in _levels(scene, raw, scale, loss.m2)]
         header["contours"] = [[level, [len(line) for line in lines]] for level, lines in chosen]
@@ -119,7 +119,14 @@ def _nodes(view: tuple[float, float, float], n: int) -> tuple[Array, Array, Arra
     x0, y0, half = view
     step = 2 * half / n
     x, y = ((np.arange(n) + 0.5) * step + (c - half) for c in (x0, y0))
-    return x, y, np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    return x, y, np.stack(np.meshgrid(x, y)).reshape(2, -1).T  # columns contiguous
+
+
+@lru_cache(maxsize=8)
+def _spread(n: int) -> tuple[Array, Array]:
+    """Index of the nodes that carry an arrow."""
+    nodes = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
+    return nodes[:, None], nodes[None, :]
 
 
 def _reach(points: Array) -> float:
@@ -155,7 +162,7 @@ def _bytes(shade: Array, *, signed: bool) -> Array:
 
 def _arrows(force: Array, reference: float) -> Array:
     """|F| / (|F| + reference) in the direction of F, times 127: direction exact, length bounded."""
-    length = np.hypot(force[..., 0], force[..., 1])[..., None]
+    length = np.sqrt(np.einsum("...i,...i->...", force, force))[..., None]
     return np.asarray(np.rint(127 * force / (length + reference)).astype(np.int8))
 
 
