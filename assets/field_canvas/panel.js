@@ -2,6 +2,7 @@
 import { el } from "../shared/dom.js";
 import { INK } from "../shared/ink.js";
 import { control, pointRows } from "../shared/controls.js";
+import { exportLinks } from "../shared/take.js";
 
 const MU = { name: "mu", symbol: "\\mu", low: -3, high: 3, step: 0.005, default: 0, help: "normalised margin: raw energy of the unit equilateral triangle; m1 follows as s, r and ρ move" };
 const SHADES = { energy: "clamped loss", raw: "energy before the clamp", force: "force on the scanning point", none: "no colour" };
@@ -89,11 +90,10 @@ export class Panel {
   }
 
   take() {
-    const { app } = this, address = (kind) => `${new URL(app.data.base, location.href).href}api/field/export.${kind}?${app.query}`;
-    const file = (kind, text) => { const link = el("a", { class: "button", download: "" }, text); link.addEventListener("click", () => { link.href = address(kind); }); link.href = address(kind); return link; };
+    const { app } = this;
     const copy = el("button", { onclick: () => navigator.clipboard?.writeText(location.href).then(() => { copy.textContent = "copied"; setTimeout(() => { copy.textContent = "copy link"; }, 1500); }) }, "copy link");
     return [el("details", { "data-part": "take", class: "section" }, el("summary", {}, "Take away"),
-      el("div", { class: "pills" }, el("button", { onclick: () => app.png() }, "PNG as seen"), file("svg", "SVG"), file("pdf", "PDF"), file("npz", "arrays (npz)"), file("json", "arrays (JSON)"), file("py", "Python"), copy),
+      el("div", { class: "pills" }, el("button", { onclick: () => app.png() }, "PNG as seen"), ...exportLinks(app.data.base, "field", () => app.query ?? ""), copy),
       el("p", { class: "caption" }, "The address of this page is the view. Add ?hide=m1,m2,figures to hide controls for a lesson."))];
   }
 }

@@ -2,6 +2,7 @@
 import { applyTheme, el, save, show, styled, tidy } from "../shared/dom.js";
 import { INK, POINTS, rampColour } from "../shared/ink.js";
 import { lossPanel, pointRows } from "../shared/controls.js";
+import { exportLinks } from "../shared/take.js";
 import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
 import { Surface, FILL } from "./surface.js";
 import { direction, grasp, paintGlobe, place, projector, viewFrom } from "./globe.js";
@@ -28,7 +29,7 @@ export function unmount(parentElement) {
 
 class Sphere {
   constructor(root, data) {
-    Object.assign(this, { root, scene: structuredClone(data.scene), states: data.states, hidden: new Set(data.hide), seq: 0, answered: 0, told: this.lossKey(data.scene) });
+    Object.assign(this, { root, scene: structuredClone(data.scene), states: data.states, base: data.base, hidden: new Set(data.hide), seq: 0, answered: 0, told: this.lossKey(data.scene) });
     this.link = new Link(socketAddress(data, "api/sphere"), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
     this.ready = this.build(data);
   }
@@ -117,7 +118,8 @@ class Sphere {
         tick("region", "active region", "hatched: the loss is clamped there and the scanning point feels no force"),
         tick("arrows", "force arrows", "tangential force on the scanning point, were it there"),
         tick("radial", "radial parts", "the part of each force along the radius, which normalisation removes"))),
-      el("section", { class: "export" }, el("button", { onclick: () => this.png(), title: "the picture at twice its size" }, "Save PNG")));
+      ...section("take", "Take away", el("div", { class: "pills" }, el("button", { onclick: () => this.png(), title: "the picture at twice its size" }, "Save PNG"),
+        ...exportLinks(this.base, "sphere", () => `${this.answer?.link ?? ""}${this.theme === "dark" ? "&dark=1" : ""}`))));
     this.resize();
     this.sync();
   }

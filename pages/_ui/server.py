@@ -24,6 +24,7 @@ LATER = (
     "compare_service",
     "exports",
     "microscope_service",
+    "sphere_export",
     "sphere_service",
     "thumbnails",
     "truth_service",

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dmlcore import losses
+from dmlcore.figures.sphere_data import Surface
 from dmlcore.geometry import Probe
 from dmlcore.geometry.sphere import on_circle, on_sphere
 from pages._ui import untrusted
@@ -25,7 +26,7 @@ _FLAGS = ("region", "arrows", "radial")
 class SphereScene:
     """What is shown: points and eye as (longitude, latitude) in degrees; the circle is the equator, latitudes idle."""
 
-    on: str = "sphere"
+    on: Surface = "sphere"
     loss: str = "distance_sensitive"
     hyper: Mapping[str, float | str] = field(default_factory=lambda: losses.formula("distance_sensitive").defaults)
     anchor: Point = (-30.0, 0.0)
@@ -44,7 +45,7 @@ class SphereScene:
         data = data if isinstance(data, Mapping) else {}
         name = untrusted.loss_name(data.get("loss"), default.loss)
         return cls(
-            on=untrusted.one_of(data.get("on"), SURFACES, default.on),
+            on=cast(Surface, untrusted.one_of(data.get("on"), SURFACES, default.on)),
             loss=name,
             hyper=untrusted.hyper(name, data.get("hyper")),
             anchor=_place(data.get("anchor"), default.anchor),

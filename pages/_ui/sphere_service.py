@@ -20,15 +20,15 @@ from starlette.routing import BaseRoute
 from torch import Tensor
 
 from dmlcore import losses
-from dmlcore.geometry import distance
-from dmlcore.geometry.boundary import Lines, level_lines
+from dmlcore.figures.sphere_data import colour_scale, steady_lines
+from dmlcore.geometry import Probe, distance
+from dmlcore.geometry.boundary import Lines
 from dmlcore.geometry.sphere import (
     angle_map,
     central_angle,
     fibonacci_sphere,
     on_circle,
     on_sphere,
-    random_triplets,
     raw_on_sphere,
     scan_sphere,
     sphere_forces,
@@ -43,7 +43,6 @@ COARSE, FINE = 91, 181  # rows of latitude while the hand moves, and at rest
 RING, WHIRL, MAP = 720, 36, 145  # nodes of the ring, arrows about it, nodes along a side of the map
 ARROWS = 360  # nodes of tangent arrows over the whole sphere
 BANDS = 8  # equal-energy lines of the map
-SAMPLE = 4096  # random triplets behind a colour scale
 
 
 def answer(request: dict[str, Any]) -> bytes:
@@ -126,7 +125,7 @@ def _circle(
     raw = angle_map(loss, axis, axis)
     outer, inner = _boundaries(axis, axis, raw, loss.m2, scale)
     levels = [scale * k / BANDS for k in range(1, BANDS) if scale * k / BANDS < loss.m2]
-    bands = [line for level in levels for line in _level(axis, axis, raw, level, scale)]
+    bands = [line for level in levels for line in steady_lines(axis, axis, raw, level, scale)]
     lines = np.rint(65535 * (_joined([*outer, *inner, *bands], 2) / (2 * math.pi) + 0.5))
     header = {"outer": [len(x) for x in outer], "inner": [len(x) for x in inner], "bands": [len(x) for x in bands]}
     return {"map": header | {"n": MAP}}, arrays | {
@@ -137,14 +136,7 @@ def _circle(
 
 
 def _boundaries(x: Tensor, y: Tensor, raw: Tensor, m2: float, scale: float) -> tuple[Lines, Lines]:
-    return _level(x, y, raw, 0.0, scale), _level(x, y, raw, m2, scale) if math.isfinite(m2) else []
-
-
-def _level(x: Tensor, y: Tensor, raw: Tensor, level: float, scale: float) -> Lines:
-    """Lines of raw = level. Near a pole 1/d the quotient is almost linear in d, so that few nodes give smooth lines."""
-    above = (raw.clamp(-1e12, 1e12) - level).numpy()
-    quotient = above / (np.abs(above) + scale)
-    return level_lines(x.numpy(), y.numpy(), quotient / 100, 0.0)  # small: where level_lines itself is linear
+    return steady_lines(x, y, raw, 0.0, scale), steady_lines(x, y, raw, m2, scale) if math.isfinite(m2) else []
 
 
 def _joined(lines: list[NDArray[np.float64]], width: int) -> NDArray[np.float64]:
@@ -169,27 +161,8 @@ def _compressed(force: Tensor, reference: float) -> NDArray[np.int8]:
 
 
 @lru_cache(maxsize=256)
-def _scales(on: str, probe: str, name: str, hyper: tuple[tuple[str, float | str], ...]) -> tuple[float, float]:
-    """Energy that 95 per cent of the active random triplets stay below, and the median force on their probe.
-
-    They belong to the loss, not to the triplet shown: colours keep their meaning while points move.
-    """
-    loss = losses.create(name, **dict(hyper))
-    triplets = random_triplets(SAMPLE, 2 if on == "circle" else 3)
-    raw = loss.raw(*triplets)
-    active = (raw > 0) & (raw < loss.m2)
-    if not bool(active.any()):
-        return 1.0, 1.0
-    force = sphere_forces(loss, *triplets).tangential[POINTS.index(probe)].norm(dim=-1)
-    return (
-        min(_rounded_up(float(raw[active].quantile(0.95))), loss.m2),
-        max(float(force[active].median()), 1e-9),
-    )
-
-
-def _rounded_up(x: float) -> float:
-    digit = 10.0 ** (math.floor(math.log10(x)) - 1)
-    return float(f"{math.ceil(x / digit - 1e-9) * digit:.2g}")
+def _scales(on: str, probe: Probe, name: str, hyper: tuple[tuple[str, float | str], ...]) -> tuple[float, float]:
+    return colour_scale(losses.create(name, **dict(hyper)), probe, 2 if on == "circle" else 3)
 
 
 def _json_number(x: float) -> float | None:

@@ -1,0 +1,266 @@
+"""The numbers of a triplet on the unit circle or sphere to take away: named arrays, and a script that repeats them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dmlcore.figures.field_data import Arrays, about_loss, arguments, creation
+from dmlcore.geometry import Probe, distance
+from dmlcore.geometry.boundary import Lines, level_lines
+from dmlcore.geometry.sphere import (
+    angle_map,
+    central_angle,
+    on_circle,
+    on_sphere,
+    random_triplets,
+    scan_sphere,
+    sphere_forces,
+)
+from dmlcore.losses import TripletLoss
+
+ROWS, RING, MAP = 181, 720, 181  # latitudes, nodes of the ring, nodes along a side of the angle map
+SAMPLE = 4096  # random triplets behind a colour scale
+
+Surface = Literal["sphere", "circle"]
+Place = float | Sequence[float]
+
+
+def unit(place: Place) -> Tensor:
+    """The unit vector, float64, of an angle in degrees, (2,), or of a longitude and latitude in degrees, (3,).
+
+    Raises ValueError for anything else.
+    """
+    degrees = torch.as_tensor(place, dtype=torch.float64)
+    if degrees.shape not in ((), (2,)) or not bool(degrees.isfinite().all()):
+        raise ValueError(f"a place is an angle, or a longitude and a latitude, in finite degrees, got {place!r}")
+    angle = torch.deg2rad(degrees)
+    return on_circle(angle) if angle.ndim == 0 else on_sphere(*angle)
+
+
+def sphere_arrays(
+    loss: TripletLoss,
+    anchor: Place,
+    positive: Place,
+    negative: Place,
+    *,
+    probe: Probe = "negative",
+    rows: int = ROWS,
+) -> Arrays:
+    """Every number of the unit sphere that `probe` scans; the points are (longitude, latitude) in degrees.
+
+    longitude (W,) from -180 to 180 and latitude (H,) from -90 to 90 degrees, H = rows, W = 2 rows - 1; raw, energy,
+    active (H, W); force (H, W, 3), the part along the sphere, and radial (H, W), the outward part that normalisation
+    removes; outer (K, 2) and inner (K, 2), the polylines raw = 0 and raw = m2 as longitude and latitude, one after
+    another, outer_sizes and inner_sizes (L,) points each. Of the triplet itself: points (3, 3), forces (3, 3) along
+    the sphere, radials (3,), angles (3,) = a-p, a-n, p-n in degrees, edges (3,) their chords, triplet (2,) = raw,
+    energy. All float64. raw is +inf where a diverging push under a finite m2 meets distance 0.
+
+    Raises ValueError for a point that is no place on the sphere, an unknown probe or rows < 2.
+    """
+    points = [_on("sphere", name, x) for name, x in _named(anchor, positive, negative)]
+    if rows < 2:
+        raise ValueError(f"rows must be at least 2, got {rows}")
+    longitude = torch.linspace(-180, 180, 2 * rows - 1, dtype=torch.float64)
+    latitude = torch.linspace(-90, 90, rows, dtype=torch.float64)
+    nodes = on_sphere(torch.deg2rad(longitude), torch.deg2rad(latitude)[:, None])
+    arrays: Arrays = {"longitude": longitude.numpy(), "latitude": latitude.numpy()}
+    arrays |= _scanned(loss, points, probe, nodes)
+    scale, _ = colour_scale(loss, probe, 3)
+    _bound(arrays, "", longitude, latitude, arrays["raw"], loss.m2, scale)
+    return arrays | _triplet(loss, points)
+
+
+def circle_arrays(
+    loss: TripletLoss, anchor: Place, positive: Place, negative: Place, *, probe: Probe = "negative", n: int = MAP
+) -> Arrays:
+    """Every number of the unit circle that `probe` scans, and the map of both angles; the points are angles in degrees.
+
+    angle (720,) in degrees; raw, energy, active, radial (720,) and force (720, 2) as in `sphere_arrays`. The map, of
+    raw over P's and N's angle as seen from A: map_axis (n,) from -180 to 180 degrees; map_raw, map_energy, map_active
+    (n, n), rows are N's angle; map_outer, map_inner (K, 2) and their map_outer_sizes, map_inner_sizes (L,). Of the
+    triplet itself what `sphere_arrays` has, in 2-D. Raises ValueError for a point that is no angle, an unknown probe or
+    n < 2.
+    """
+    points = [_on("circle", name, x) for name, x in _named(anchor, positive, negative)]
+    if n < 2:
+        raise ValueError(f"the map needs n >= 2 nodes along a side, got {n}")
+    angle = torch.arange(RING, dtype=torch.float64) * (360 / RING)
+    axis = torch.linspace(-180, 180, n, dtype=torch.float64)
+    raw = angle_map(loss, torch.deg2rad(axis), torch.deg2rad(axis)).numpy()
+    arrays: Arrays = {"angle": angle.numpy()} | _scanned(loss, points, probe, on_circle(torch.deg2rad(angle)))
+    arrays |= {
+        "map_axis": axis.numpy(),
+        "map_raw": raw,
+        "map_energy": raw.clip(0.0, loss.m2),
+        "map_active": (raw > 0) & (raw < loss.m2),
+    }
+    scale, _ = colour_scale(loss, probe, 2)
+    _bound(arrays, "map_", axis, axis, raw, loss.m2, scale)
+    return arrays | _triplet(loss, points)
+
+
+def colour_scale(loss: TripletLoss, probe: Probe, dimension: int) -> tuple[float, float]:
+    """Energy that 95 per cent of the active random unit triplets stay below, and the median force along the sphere on
+    their probe.
+
+    They belong to the loss, not to the triplet shown: colours and arrows keep their meaning while points move.
+    """
+    triplets = random_triplets(SAMPLE, dimension)
+    raw = loss.raw(*triplets)
+    active = (raw > 0) & (raw < loss.m2)
+    if not bool(active.any()):
+        return 1.0, 1.0
+    force = sphere_forces(loss, *triplets).tangential[["anchor", "positive", "negative"].index(probe)].norm(dim=-1)
+    return (
+        min(_rounded_up(float(raw[active].quantile(0.95))), loss.m2),
+        max(float(force[active].median()), 1e-9),
+    )
+
+
+def steady_lines(x: Tensor, y: Tensor, raw: Tensor, level: float, scale: float) -> Lines:
+    """Polylines (K, 2) of raw (H, W) = level over x (W,), y (H,), smooth beside poles.
+
+    Near a pole 1/d the quotient is almost linear in d, so that few nodes give smooth lines.
+    """
+    above = (raw.clamp(-1e12, 1e12) - level).numpy()
+    quotient = above / (np.abs(above) + scale)
+    return level_lines(x.numpy(), y.numpy(), quotient / 100, 0.0)  # small: where level_lines itself is linear
+
+
+def about(
+    loss: TripletLoss, on: Surface, anchor: Place, positive: Place, negative: Place, *, probe: Probe = "negative"
+) -> dict[str, Any]:
+    """What the arrays are of, as plain data: loss, hyper-parameters, source, surface, places in degrees, probe."""
+    places = dict(_named(anchor, positive, negative))
+    note = (
+        "force = minus the gradient of min(m2, max(0, raw)) along the unit sphere, radial = the outward part that "
+        "normalisation removes; rows are latitudes, in the map angles of the negative; null stands for +infinity"
+    )
+    return about_loss(loss) | {"on": on, "probe": probe, "note": note} | places
+
+
+def snippet(
+    loss: TripletLoss,
+    on: Surface,
+    anchor: Place,
+    positive: Place,
+    negative: Place,
+    *,
+    probe: Probe = "negative",
+    **drawing: Any,
+) -> str:
+    """A Python script that computes this very view with `dmlcore` alone and draws it; equal to the last bit.
+
+    Its variables raw, energy, forces, field (and map_raw on the circle) hold what the arrays hold; `drawing` are
+    arguments of `draw_sphere` or `draw_circle`.
+    """
+    sphere = on == "sphere"
+    place = f"on_{on}(*torch.deg2rad(" if sphere else f"on_{on}(torch.deg2rad("
+    points = "\n".join(
+        f"{name} = {place}torch.tensor({_plain(at)}, dtype=torch.float64)))"
+        for name, at in _named(anchor, positive, negative)
+    )
+    given = ", ".join(str(_plain(at)) for at in (anchor, positive, negative))
+    return f'''"""{loss.formula.title} on the unit {on}. Source: {loss.formula.source}."""
+# Made with DML Lab
+
+import torch
+
+from dmlcore import losses
+from dmlcore.figures.fields import save_figure
+from dmlcore.figures.spheres import draw_{on}
+from dmlcore.geometry.sphere import {"" if sphere else "angle_map, "}on_{on}, scan_sphere, sphere_forces
+
+loss = {creation(loss)}
+
+# Unit vectors, from {"longitude and latitude" if sphere else "angles"} in degrees.
+{points}
+
+# The triplet itself: energy before and after the clamp; forces along the {on}, and what normalisation removes.
+raw, energy = loss.raw(anchor, positive, negative), loss.clamped(anchor, positive, negative)
+forces = sphere_forces(loss, anchor, positive, negative)
+print(f"raw {{raw.item():.6g}}, loss {{energy.item():.6g}}")
+for name, tangential, radial in zip("apn", forces.tangential, forces.radial):
+    print(f"force on {{name}}: {{tangential.tolist()}}, radial {{radial.item():.6g}}")
+
+# The {probe} scans the {on}: field.raw, field.energy, field.active, field.tangential, field.radial.
+{_SCAN[on]}
+field = scan_sphere(loss, anchor, positive, negative, probe={probe!r}, nodes=nodes)
+
+figure = draw_{on}(loss, {given}, probe={probe!r}{arguments(drawing)})
+save_figure(figure, "{on}.pdf")  # or {on}.svg, {on}.png
+'''
+
+
+_SCAN: dict[str, str] = {
+    "sphere": f"""longitude = torch.linspace(-180, 180, {2 * ROWS - 1}, dtype=torch.float64)
+latitude = torch.linspace(-90, 90, {ROWS}, dtype=torch.float64)
+nodes = on_sphere(torch.deg2rad(longitude), torch.deg2rad(latitude)[:, None])""",
+    "circle": f"""angle = torch.arange({RING}, dtype=torch.float64) * {360 / RING}
+nodes = on_circle(torch.deg2rad(angle))
+axis = torch.linspace(-180, 180, {MAP}, dtype=torch.float64)
+map_raw = angle_map(loss, torch.deg2rad(axis), torch.deg2rad(axis))  # columns: P from A, rows: N from A""",
+}
+
+
+def _named(anchor: Place, positive: Place, negative: Place) -> tuple[tuple[str, Place], ...]:
+    return ("anchor", anchor), ("positive", positive), ("negative", negative)
+
+
+def _on(surface: Surface, name: str, place: Place) -> Tensor:
+    found = unit(place)
+    if len(found) != (3 if surface == "sphere" else 2):
+        kind = "a longitude and a latitude" if surface == "sphere" else "one angle"
+        raise ValueError(f"{name} must be {kind} in degrees, got {place!r}")
+    return found
+
+
+def _scanned(loss: TripletLoss, points: list[Tensor], probe: Probe, nodes: Tensor) -> Arrays:
+    field = scan_sphere(loss, *points, probe=probe, nodes=nodes)
+    return {
+        "raw": field.raw.numpy(),
+        "energy": field.energy.numpy(),
+        "active": field.active.numpy(),
+        "force": field.tangential.numpy() + 0.0,  # makes a zero of -0
+        "radial": field.radial.numpy() + 0.0,
+    }
+
+
+def _triplet(loss: TripletLoss, points: list[Tensor]) -> Arrays:
+    a, p, n = points
+    forces = sphere_forces(loss, a, p, n)
+    pairs = ((a, p), (a, n), (p, n))
+    return {
+        "points": torch.stack(points).numpy(),
+        "forces": torch.stack(forces.tangential).numpy() + 0.0,
+        "radials": torch.stack(forces.radial).numpy() + 0.0,
+        "angles": torch.stack([torch.rad2deg(central_angle(x, y)) for x, y in pairs]).numpy(),
+        "edges": torch.stack([distance(x, y) for x, y in pairs]).numpy(),
+        "triplet": torch.stack([loss.raw(a, p, n), loss.clamped(a, p, n)]).numpy(),
+    }
+
+
+def _bound(
+    arrays: Arrays, prefix: str, x: Tensor, y: Tensor, raw: NDArray[np.float64], m2: float, scale: float
+) -> None:
+    """Add the polylines raw = 0 and raw = m2."""
+    for name, level in (("outer", 0.0), ("inner", m2)):
+        lines = steady_lines(x, y, torch.from_numpy(raw), level, scale) if math.isfinite(level) else []
+        arrays[prefix + name] = np.concatenate(lines) if lines else np.empty((0, 2))
+        arrays[f"{prefix}{name}_sizes"] = np.array([len(line) for line in lines], dtype=np.int64)
+
+
+def _rounded_up(x: float) -> float:
+    digit = 10.0 ** (math.floor(math.log10(x)) - 1)
+    return float(f"{math.ceil(x / digit - 1e-9) * digit:.2g}")
+
+
+def _plain(place: Place) -> float | list[float]:
+    return cast("float | list[float]", np.asarray(place, dtype=float).tolist())

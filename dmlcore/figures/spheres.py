@@ -1,0 +1,465 @@
+"""A triplet on the unit sphere or circle as a figure for print, drawn from the arrays of `sphere_data`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dmlcore.figures import field_layers as layers
+from dmlcore.figures.field_data import Arrays, polylines
+from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, values, write_caption, write_title
+from dmlcore.figures.sphere_data import (
+    about,
+    circle_arrays,
+    colour_scale,
+    snippet,
+    sphere_arrays,
+    unit,
+)
+from dmlcore.geometry import Probe
+from dmlcore.geometry.sphere import fibonacci_sphere, on_circle, on_sphere, raw_on_sphere, scan_sphere
+from dmlcore.losses import TripletLoss
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+__all__ = ["about", "circle_arrays", "draw_circle", "draw_sphere", "save_figure", "snippet", "sphere_arrays"]
+
+Floats = NDArray[np.float64]
+
+PIXELS = 521  # of the surface, along its diameter
+NEEDLES, WHIRL = 360, 36  # arrows over the whole sphere, about the circle
+SPHERE_VIEW, CIRCLE_VIEW = (0.0, 0.0, 1.19), (0.0, 0.0, 1.55)  # centre and half width of the axes, in radii
+BAND = 0.065  # half width of the ring
+LEVELS = 8  # equal-energy lines of the map
+
+
+def draw_sphere(
+    loss: TripletLoss,
+    anchor: Sequence[float],
+    positive: Sequence[float],
+    negative: Sequence[float],
+    *,
+    probe: Probe = "negative",
+    eye: Sequence[float] = (20.0, 15.0),
+    region: bool = True,
+    arrows: bool = True,
+    radial: bool = True,
+    title: str | None = None,
+    dark: bool = False,
+    size: float = 5.2,
+) -> Figure:
+    """The unit sphere that `probe` scans, orthographic as seen from the place `eye`, ready for `save_figure`.
+
+    Places are (longitude, latitude) in degrees. Colour: the clamped loss with the probe there, computed for every
+    pixel; region hatches where the probe feels nothing and draws raw = 0 solid, raw = m2 dashed; arrows show the force
+    on the probe along the sphere, length |F| / (|F| + median |F|); radial the parts that normalisation removes. Points
+    behind the sphere are hollow. `title` None names the loss, "" leaves it out. size: inches across.
+
+    Raises ValueError for a bad place or probe.
+    """
+    arrays = sphere_arrays(loss, anchor, positive, negative, probe=probe)
+    seen = _axes_of(eye)
+    points = [torch.from_numpy(x) for x in arrays["points"]]
+    top, reference = colour_scale(loss, probe, 3)
+    with figure_style():
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Circle
+
+        ink = layers.INK[dark]
+        figure = Figure(figsize=(size, size * 1.04), dpi=DPI, layout="constrained", facecolor=ink["page"])
+        axes = _bare(figure.add_subplot(), SPHERE_VIEW, dark)
+        disc = axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor=ink["text"], linewidth=1.1, zorder=3))
+        x = np.linspace(-1, 1, PIXELS)
+        nodes = torch.from_numpy(_facing(x, seen))
+        raw = raw_on_sphere(loss, *points, probe=probe, nodes=nodes).numpy()
+        image = _heat(axes, x, raw.clip(0.0, loss.m2), top, dark, disc)
+        if region:
+            layers.draw_inactive(axes, x, x, raw, loss.m2, dark, disc)
+        _rim(axes, x, disc)
+        _graticule(axes, seen, ink)
+        if region:
+            _boundary(axes, arrays, seen, ink)
+        if arrows:
+            _needles(axes, loss, points, probe, reference, seen, ink)
+        _great_circles(axes, arrays["points"], seen, ink)
+        flat = arrays["points"] @ seen.T
+        tips = [_reach(force, 0.1, 0.75) for force in arrays["forces"]]
+        outward = [_reach(f * at, 0.1, 0.75) for f, at in zip(arrays["radials"], arrays["points"], strict=True)]
+        _forces(
+            axes, flat, [t @ seen.T for t in tips], [t @ seen.T for t in outward], arrays, radial, SPHERE_VIEW, dark
+        )
+        layers.draw_points(axes, {"points": flat[:, :2]}, probe, dark, list(flat[:, 2] < 0))
+        if title != "":
+            write_title(axes, loss, title, dark)
+        layers.draw_bar(figure, axes, image, "loss", dark)
+        where = f"seen from longitude {eye[0]:.4g}°, latitude {eye[1]:.4g}°".replace("-", "−")
+        hollow = "hollow: behind the sphere" if (flat[:, 2] < 0).any() else ""
+        _caption(figure, loss, f"Unit sphere scanned by the {probe}, {where}", arrays, region, radial, dark, hollow)
+        settle(figure)
+    return figure
+
+
+def draw_circle(
+    loss: TripletLoss,
+    anchor: float,
+    positive: float,
+    negative: float,
+    *,
+    probe: Probe = "negative",
+    region: bool = True,
+    arrows: bool = True,
+    radial: bool = True,
+    title: str | None = None,
+    dark: bool = False,
+    size: float = 4.4,
+) -> Figure:
+    """The unit circle that `probe` scans, as a ring, and the map of the two angles the triplet depends on.
+
+    Angles in degrees; size: inches of each of the two. The other arguments are as in `draw_sphere`. The orange line of
+    the map is what the ring shows. Raises ValueError for a bad angle or probe.
+    """
+    arrays = circle_arrays(loss, anchor, positive, negative, probe=probe)
+    top, reference = colour_scale(loss, probe, 2)
+    with figure_style():
+        from matplotlib.figure import Figure
+
+        ink = layers.INK[dark]
+        figure = Figure(figsize=(2 * size, size * 1.16), dpi=DPI, layout="constrained", facecolor=ink["page"])
+        left, right = figure.subplots(1, 2)
+        _bare(left, CIRCLE_VIEW, dark)
+        _ring(left, arrays, top, region, dark)
+        if arrows:
+            _whirl(left, arrays, reference, ink)
+        layers.draw_edges(left, arrays, dark)
+        tips = [_reach(force, 0.13, 0.5) for force in arrays["forces"]]
+        outward = [_reach(f * at, 0.1, 0.5) for f, at in zip(arrays["radials"], arrays["points"], strict=True)]
+        _forces(left, arrays["points"], tips, outward, arrays, radial, CIRCLE_VIEW, dark)
+        layers.draw_points(left, arrays, probe, dark)
+        image = _map(right, loss, arrays, probe, (anchor, positive, negative), top, region, dark)
+        layers.draw_bar(figure, right, image, "loss", dark)
+        if title != "":
+            write_title(left, loss, title, dark)
+        words = f"Left: unit circle scanned by the {probe}. Right: loss over the angles of P and N, from A"
+        _caption(figure, loss, words, arrays, region, radial, dark, "orange: what the ring shows", width=150)
+        settle(figure)
+    return figure
+
+
+# ---- both
+def _bare(axes: Axes, view: tuple[float, float, float], dark: bool) -> Axes:
+    _, _, half = view
+    axes.set(xlim=(-half, half), ylim=(-half, half), aspect="equal", facecolor=layers.INK[dark]["page"])
+    axes.set_axis_off()
+    return axes
+
+
+def _heat(axes: Axes, x: Floats, energy: Floats, top: float, dark: bool, clip: Patch | None = None) -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    cell = (x[1] - x[0]) / 2
+    image = axes.imshow(
+        np.clip(energy, 0, top), extent=(x[0] - cell, x[-1] + cell, x[0] - cell, x[-1] + cell), origin="lower",
+        cmap=LinearSegmentedColormap.from_list("field", layers.RAMP[dark]), vmin=0, vmax=top,
+        interpolation="bilinear", zorder=0,
+    )  # fmt: skip
+    if clip is not None:
+        image.set_clip_path(clip)
+    return image
+
+
+def _reach(force: Floats, least: float, most: float) -> Floats:
+    """The shaft of a force, in radii: it grows ever slower with the force, as on the page; zero for no force."""
+    magnitude = float(np.linalg.norm(force))
+    if not (1e-9 < magnitude < math.inf):
+        return np.zeros_like(force)
+    return force / magnitude * (least + most * (1 - math.exp(-magnitude / 1.6)))
+
+
+def _forces(
+    axes: Axes,
+    at: Floats,
+    tangential: list[Floats],
+    outward: list[Floats],
+    arrays: Arrays,
+    radial: bool,
+    view: tuple[float, float, float],
+    dark: bool,
+) -> None:
+    """Shafts (2,) or, towards the eye, (3,) at the points, with their magnitudes; behind the sphere they are faint."""
+    ink, half = layers.INK[dark], view[2]
+    width = axes.get_figure(root=True).get_figwidth() / (1 if half == SPHERE_VIEW[2] else 2)  # type: ignore[union-attr]
+    room = np.array([1.0, 0.5]) / width * half
+    taken: list[Floats] = [x[:2] for x in at]
+    numbers = []
+    for kind, shafts in enumerate((outward, tangential)):
+        for i, (start, shaft) in enumerate(zip(at, shafts, strict=True)):
+            length = float(np.linalg.norm(shaft[:2]))
+            behind = len(start) > 2 and start[2] < 0
+            if length < 0.03 or not (kind or radial):  # none, or along the eye
+                continue
+            tip, faint = (start + shaft)[:2], "59" if behind else ""
+            if kind:
+                layers.draw_arrow(axes, start[:2], tip, ink["force"] + faint, ink["rim"], 2.2)
+                text, colour = f"{np.linalg.norm(arrays['forces'][i]):.3g}", ink["number"]
+            else:
+                _radial(axes, start[:2], tip, ink["text"] + faint, ink["rim"])
+                text, colour = f"{abs(arrays['radials'][i]):.2g}", ink["text"]
+            if not behind and length > 0.1:
+                numbers.append((tip, shaft[:2] / length, text, colour))
+    for tip, direction, text, colour in numbers:
+        taken.append(layers.free_place(tip, direction, taken, room, np.zeros(2), half))
+        layers.draw_text(axes, taken[-1], text, colour, dark, va="center")
+
+
+def _radial(axes: Axes, start: Floats, tip: Floats, colour: str, rim: str) -> None:
+    from matplotlib.patheffects import withStroke
+
+    glow = [withStroke(linewidth=3, foreground=rim)]
+    line = np.stack([start, tip])
+    axes.plot(*line.T, color=colour, linewidth=1.4, linestyle=(0, (1.2, 1.2)), path_effects=glow, zorder=5)
+    axes.plot(*tip, "o", color=colour, markersize=3, markeredgewidth=0, zorder=5)
+
+
+def _caption(
+    figure: Figure,
+    loss: TripletLoss,
+    first: str,
+    arrays: Arrays,
+    region: bool,
+    radial: bool,
+    dark: bool,
+    more: str,
+    width: int = 90,
+) -> None:
+    keys = [first, more] if more else [first]
+    outer, inner = (any(len(arrays.get(prefix + name, ())) for prefix in ("", "map_")) for name in ("outer", "inner"))
+    if region and outer:
+        keys.append("solid line: loss = 0")
+    if region and inner:
+        keys.append("dashed: upper clamp")
+    if region and not all(arrays[name].all() for name in ("active", "map_active") if name in arrays):
+        keys.append("hatched: no force")
+    keys.append("green: forces along the surface")
+    if radial:
+        keys.append("dotted: radial part, which normalisation removes")
+    raw, energy = arrays["triplet"]
+    numbers = f"Loss {energy:.4g} (before the clamp {raw:.4g})".replace("-", "−")
+    write_caption(
+        figure, f"{'; '.join(keys)}. {numbers}. {loss.formula.source}.", dark, first=values(loss), width=width
+    )
+
+
+# ---- sphere
+def _axes_of(eye: Sequence[float]) -> Floats:
+    """Rows: the directions right, up and towards the visitor, (3, 3)."""
+    towards = unit(eye).numpy()
+    longitude, latitude = np.deg2rad(np.asarray(eye, dtype=float))
+    right = np.array([-math.sin(longitude), math.cos(longitude), 0.0])
+    up = np.array(
+        [-math.sin(latitude) * math.cos(longitude), -math.sin(latitude) * math.sin(longitude), math.cos(latitude)]
+    )
+    return np.stack([right, up, towards])
+
+
+def _facing(x: Floats, seen: Floats) -> Floats:
+    """Directions (n, n, 3) under the pixels x times x of the disc; beside it those of the rim."""
+    u, v = np.meshgrid(x, x)
+    r = np.maximum(np.hypot(u, v), 1e-12)
+    shrink = np.minimum(1.0, 1 / r)
+    depth = np.sqrt(np.maximum(0.0, 1 - (r * shrink) ** 2))
+    directions: Floats = np.stack([u * shrink, v * shrink, depth], axis=-1) @ seen
+    directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
+    return directions
+
+
+def _rim(axes: Axes, x: Floats, disc: Patch) -> None:
+    """A darker rim, so that it looks round; the middle keeps the colours of the scale."""
+    shadow = np.zeros((len(x), len(x), 4))
+    shadow[..., 3] = 0.28 * np.clip((np.hypot(*np.meshgrid(x, x)) - 0.84) / 0.16, 0, 1)
+    axes.imshow(shadow, extent=(-1, 1, -1, 1), origin="lower", interpolation="bilinear", zorder=1.5).set_clip_path(disc)
+
+
+def _front(line: Floats, seen: Floats, side: int = 1) -> Floats:
+    """Pixels (K, 2) of a line (K, 3) over the sphere; nan where it lies on the other side."""
+    flat = line @ seen.T
+    shown: Floats = np.where(side * flat[:, 2:] >= 0, flat[:, :2], np.nan)
+    return shown
+
+
+def _graticule(axes: Axes, seen: Floats, ink: dict[str, str]) -> None:
+    turn, climb = torch.linspace(-180, 180, 181, dtype=torch.float64), torch.linspace(-75, 75, 61, dtype=torch.float64)
+    parallels = [(turn, torch.tensor(float(lat))) for lat in range(-60, 61, 30)]
+    meridians = [(torch.tensor(float(lon)), climb) for lon in range(0, 360, 30)]
+    for longitude, latitude in (*parallels, *meridians):
+        line = on_sphere(torch.deg2rad(longitude.double()), torch.deg2rad(latitude.double())).numpy()
+        axes.plot(*_front(line, seen).T, color=ink["text"], alpha=0.22, linewidth=0.5, zorder=2)
+    for text, place in (
+        ("0°", (0, 0)),
+        ("90°", (90, 0)),
+        ("180°", (180, 0)),
+        ("−90°", (-90, 0)),
+        ("N", (0, 90)),
+        ("S", (0, -90)),
+    ):
+        x, y, depth = seen @ unit(place).numpy()
+        if depth > 0.25:
+            shown = {"N": "+90° lat", "S": "−90° lat"}.get(text, text)
+            axes.text(x, y - 0.03, shown, color=ink["text"], alpha=0.75, fontsize=6, ha="center", va="top", zorder=2)
+
+
+def _boundary(axes: Axes, arrays: Arrays, seen: Floats, ink: dict[str, str]) -> None:
+    from matplotlib.patheffects import withStroke
+
+    glow = [withStroke(linewidth=3, foreground=ink["rim"] + "66")]
+    for name, dashes in layers.BOUNDARIES.items():
+        for line in polylines(arrays, name):
+            flat = _front(on_sphere(*torch.deg2rad(torch.from_numpy(line)).T).numpy(), seen)
+            axes.plot(*flat.T, color=ink["text"], linewidth=1.2, linestyle=dashes, path_effects=glow, zorder=2.5)
+
+
+def _needles(
+    axes: Axes,
+    loss: TripletLoss,
+    points: list[torch.Tensor],
+    probe: Probe,
+    reference: float,
+    seen: Floats,
+    ink: dict[str, str],
+) -> None:
+    """Force on the probe along the sphere at evenly spread nodes."""
+    nodes = fibonacci_sphere(NEEDLES)
+    force = scan_sphere(loss, *points, probe=probe, nodes=nodes).tangential.numpy()
+    shaft = 0.18 * _compressed(force, reference)
+    at, along = nodes.numpy() @ seen.T, shaft @ seen.T
+    front = (at[:, 2] > 0.06) & (np.linalg.norm(along[:, :2], axis=-1) > 0.006)
+    _quiver(axes, at[front], along[front], ink)
+
+
+def _compressed(force: Floats, reference: float) -> Floats:
+    arrows: Floats = np.nan_to_num(force / (np.linalg.norm(force, axis=-1, keepdims=True) + reference))
+    return arrows
+
+
+def _quiver(axes: Axes, at: Floats, along: Floats, ink: dict[str, str]) -> None:
+    axes.quiver(
+        *at[:, :2].T, *along[:, :2].T,
+        pivot="mid", angles="xy", scale_units="xy", scale=1, color=ink["arrow"], zorder=3,
+        units="width", width=0.0026, headwidth=4.5, headlength=5, headaxislength=4.2, minlength=0.4,
+    )  # fmt: skip
+
+
+def _great_circles(axes: Axes, points: Floats, seen: Floats, ink: dict[str, str]) -> None:
+    """The edges of the triplet, faint behind the sphere."""
+    for i, j, colour, dashes in ((0, 1, "positive", "-"), (0, 2, "negative", "--"), (1, 2, "negative", "--")):
+        a, b = points[i], points[j]
+        angle = math.atan2(float(np.linalg.norm(np.cross(a, b))), float(a @ b))
+        if math.sin(angle) < 1e-6:  # together, or opposite: then every great circle joins them
+            continue
+        t = np.linspace(0, 1, 61)[:, None]
+        line = (np.sin((1 - t) * angle) * a + np.sin(t * angle) * b) / math.sin(angle)
+        for side, alpha in ((-1, 0.28), (1, 1.0)):
+            flat = _front(line, seen, side)
+            axes.plot(*flat.T, color=ink[colour], alpha=alpha, linewidth=1.1, linestyle=dashes, zorder=4)
+
+
+# ---- circle
+def _ring(axes: Axes, arrays: Arrays, top: float, region: bool, dark: bool) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.patches import Polygon
+
+    ink, n = layers.INK[dark], len(arrays["angle"])
+    angle = np.deg2rad(np.append(arrays["angle"], 360.0))
+    half = math.pi / n
+    spokes = np.stack([np.cos(angle - half), np.sin(angle - half)])
+    axes.pcolormesh(
+        *(np.outer([1 - BAND, 1 + BAND], row) for row in spokes), arrays["energy"].clip(0, top)[None],
+        cmap=LinearSegmentedColormap.from_list("field", layers.RAMP[dark]), vmin=0, vmax=top, rasterized=True, zorder=0,
+    )  # fmt: skip
+    for first, last, active in _runs(arrays["active"]):
+        around = np.linspace(first * 2 * half - half, last * 2 * half - half, 2 + 2 * (last - first))
+        arc = np.stack([np.cos(around), np.sin(around)], axis=1)
+        if region and active:
+            axes.plot(*(1.077 * arc).T, color=ink["text"], linewidth=1.8, solid_capstyle="butt", zorder=2)
+        elif region:
+            band = np.concatenate([(1 - BAND) * arc, (1 + BAND) * arc[::-1]])
+            veil: dict[str, Any] = {"facecolor": ink["veil"], "edgecolor": ink["hatch"], "linewidth": 0, "zorder": 1}
+            axes.add_patch(Polygon(band, closed=True, hatch="//////", hatch_linewidth=0.5, **veil))
+    for radius in (1 - BAND, 1 + BAND):
+        axes.plot(*radius * np.stack([np.cos(angle), np.sin(angle)]), color=ink["text"], alpha=0.45, linewidth=0.6)
+    for degrees in (0, 90, 180, -90):
+        x, y = on_circle(torch.deg2rad(torch.tensor(float(degrees)))).numpy() * 0.84
+        axes.plot([0, x], [0, y], color=ink["text"], alpha=0.1, linewidth=0.6, zorder=0)
+        axes.text(x, y, f"{degrees}°".replace("-", "−"), color=ink["text"], fontsize=6.5, ha="center", va="center")
+
+
+def _runs(active: NDArray[np.bool_]) -> list[tuple[int, int, bool]]:
+    """(first node, node after the last, active) of each stretch of the ring; the node after may exceed its size."""
+    starts = np.flatnonzero(active != np.roll(active, 1))
+    if not len(starts):
+        return [(0, len(active), bool(active[0]))]
+    ends = np.append(starts[1:], starts[0] + len(active))
+    return [(int(i), int(j), bool(active[i])) for i, j in zip(starts, ends, strict=True)]
+
+
+def _whirl(axes: Axes, arrays: Arrays, reference: float, ink: dict[str, str]) -> None:
+    """Force on the probe along the circle, outside of the ring."""
+    every = slice(None, None, len(arrays["angle"]) // WHIRL)
+    shaft = 2 * math.pi / WHIRL * 1.1 * _compressed(arrays["force"][every], reference)
+    angle = torch.deg2rad(torch.from_numpy(arrays["angle"][every]))
+    felt = np.linalg.norm(shaft, axis=-1) > 0.006
+    _quiver(axes, 1.16 * on_circle(angle).numpy()[felt], shaft[felt], ink)
+
+
+def _map(
+    axes: Axes,
+    loss: TripletLoss,
+    arrays: Arrays,
+    probe: Probe,
+    angles: tuple[float, float, float],
+    top: float,
+    region: bool,
+    dark: bool,
+) -> Any:
+    ink, axis = layers.INK[dark], arrays["map_axis"]
+    image = _heat(axes, axis, arrays["map_energy"], top, dark)
+    if region:
+        layers.draw_inactive(axes, axis, axis, arrays["map_raw"], loss.m2, dark)
+        layers.draw_boundaries(axes, arrays, dark, "map_")
+    levels = [top * k / LEVELS for k in range(1, LEVELS) if top * k / LEVELS < loss.m2]
+    bands = np.clip(arrays["map_raw"], -top, 2 * top)
+    if levels and bands.min() < levels[-1] and bands.max() > levels[0]:
+        axes.contour(axis, axis, bands, levels=levels, colors=[ink["text"]], linewidths=0.4, alpha=0.45, zorder=2)
+    for text, x, y, at in (
+        ("P = A", (0, 0), (-180, 180), (0, -168)),
+        ("N = A", (-180, 180), (0, 0), (-150, 0)),
+        ("P = N", (-180, 180), (-180, 180), (140, 140)),
+    ):
+        axes.plot(x, y, color=ink["text"], linewidth=0.7, linestyle=(0, (1.5, 3)), zorder=2)
+        layers.draw_text(axes, at, text, ink["text"], dark, va="center", fontsize=6.5)
+    a, p, n = angles
+    p, n = (x - a - 360 * round((x - a) / 360) for x in (p, n))
+    sweep: dict[str, Any] = {"color": "#E69F00", "linewidth": 1.4, "zorder": 4}
+    if probe == "anchor":
+        for turn in (-360, 0, 360):
+            axes.axline((p, n + turn), slope=1, **sweep)
+    elif probe == "positive":
+        axes.axhline(n, **sweep)
+    else:
+        axes.axvline(p, **sweep)
+    axes.plot(p, n, "o", color="#E69F00", markersize=8, markeredgecolor=ink["text"], markeredgewidth=1.2, zorder=5)
+    axes.set(
+        xlim=(-180, 180), ylim=(-180, 180), aspect="equal", xticks=range(-180, 181, 90), yticks=range(-180, 181, 90)
+    )
+    axes.tick_params(colors=ink["text"], labelsize=7, width=0.6, length=2.5)
+    axes.spines[:].set(color=ink["text"], linewidth=0.6)
+    axes.set_xlabel("angle of P, from A (degrees)", color=ink["text"], fontsize=7.5)
+    axes.set_ylabel("angle of N, from A (degrees)", color=ink["text"], fontsize=7.5)
+    return image
