@@ -3,6 +3,7 @@
 import { applyTheme, el, mathml, save, show, styled, tidy } from "../shared/dom.js";
 import { INK, rampColour, signedColour } from "../shared/ink.js";
 import { control, lossPanel } from "../shared/controls.js";
+import { exportLinks } from "../shared/take.js";
 import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
 import { frameOf, paintMap, paintSphere, rasterise } from "./paint.js";
 
@@ -29,7 +30,7 @@ export function unmount(parentElement) {
 
 class Microscope {
   constructor(root, data) {
-    Object.assign(this, { root, view: structuredClone(data.view), slides: data.slides, kept: data.kept, hidden: new Set(data.hide), queries: new Set([data.query]), seq: 0, answered: 0 });
+    Object.assign(this, { root, view: structuredClone(data.view), slides: data.slides, base: data.base, query: data.query, kept: data.kept, hidden: new Set(data.hide), queries: new Set([data.query]), seq: 0, answered: 0 });
     this.link = new Link(socketAddress(data, "api/microscope"), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
     this.ready = this.build();
   }
@@ -69,7 +70,8 @@ class Microscope {
         el("div", { class: "side panel" }, this.options,
           el("section", {}, el("h4", {}, "The triplet, seen from its anchor"), this.sphere, this.edges,
             el("p", { class: "caption" }, "Distance from the centre is the angle to A.")),
-          ...(this.hidden.has("export") ? [] : [el("section", {}, el("button", { onclick: () => this.picture() }, "picture (PNG)"))]))),
+          ...(this.hidden.has("export") ? [] : [el("section", {}, el("h4", {}, "Take away"), el("div", { class: "pills" }, el("button", { onclick: () => this.picture() }, "picture (PNG)"),
+            ...exportLinks(this.base, "microscope", () => `${this.query}${this.theme === "dark" ? "&dark=1" : ""}`)))]))),
       this.live);
   }
 
@@ -192,6 +194,7 @@ class Microscope {
   }
 
   settled(query) {
+    this.query = query;
     this.queries.add(query);
     const kept = new URLSearchParams([...new URLSearchParams(location.search)].filter(([k]) => this.kept.includes(k))).toString();
     const whole = [query, kept].filter(Boolean).join("&");

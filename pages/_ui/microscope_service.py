@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute
 from torch import Tensor
 
 from dmlcore.figures.field_layers import colour_top
-from dmlcore.geometry.boundary import level_lines
+from dmlcore.figures.microscopes import boundary
 from dmlcore.losses import TripletLoss
 from dmlcore.losses.microscope import PairWeights, Similarities, similarities, triplet_weights, unit_triplet
 from pages._ui.microscope_view import MicroscopeView, place
@@ -55,7 +55,9 @@ def answer(request: dict[str, Any]) -> bytes:
     header |= {"n": n, "top": top, "signed": view.scale == "signed", "panels": []}
     arrays: dict[str, NDArray[Any]] = {"exists": _share(room)}
     for k, (loss, weight) in enumerate(zip(losses, weights, strict=True)):
-        outer, inner = (_boundary(view, axis.numpy(), found[k].raw.numpy(), level) for level in (0.0, loss.m2))
+        outer, inner = (
+            boundary(axis.numpy(), found[k].raw.numpy(), level, view.rival, view.pn) for level in (0.0, loss.m2)
+        )
         header["panels"].append({"outer": [len(x) for x in outer], "inner": [len(x) for x in inner]})
         corners = np.concatenate([np.empty((0, 2)), *outer, *inner])
         shade = np.clip(weight / top, -1, 1)
@@ -121,18 +123,6 @@ def _share(room: Floats) -> NDArray[np.uint8]:
     slope = np.hypot(*np.gradient(room))
     covered: NDArray[np.uint8] = np.rint(255 * np.clip(room / np.maximum(slope, 1e-12) + 0.5, 0, 1)).astype(np.uint8)
     return covered
-
-
-def _boundary(view: MicroscopeView, axis: Floats, raw: Floats, level: float) -> list[Floats]:
-    """Where the loss reaches a level, as far as triplets exist: polylines (K, 2) of (S_ap, S_an)."""
-    found: list[Floats] = []
-    for line in level_lines(axis, axis, raw, level) if math.isfinite(level) else []:
-        s = similarities(torch.from_numpy(line[:, 0]), torch.from_numpy(line[:, 1]), view.rival, view.pn)
-        exists = (s.determinant() >= 0).numpy()
-        cuts = np.flatnonzero(np.diff(exists)) + 1
-        pieces = zip(np.split(line, cuts), np.split(exists, cuts), strict=True)
-        found += [piece for piece, inside in pieces if inside[0] and len(piece) > 1]
-    return found
 
 
 def _keep(top: Any, fitting: float, settle: bool) -> float:
