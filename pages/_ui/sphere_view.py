@@ -15,6 +15,10 @@ from pages._ui.sphere_scene import POINTS, STATES, SphereScene
 
 KEY = "sphere"
 TINY = 1e-12  # a share below this is rounding
+# On a narrow screen the table scrolls under the names; its background is that of both themes (.streamlit/config.toml).
+STYLE = """<style>
+.st-key-sphere-losses :is(td, th):first-child { position: sticky; left: 0; background: light-dark(#fff, #12161c); }
+</style>"""
 
 _sphere = assets.component("sphere")
 
@@ -131,7 +135,9 @@ def _number(x: float) -> str:
 
 def _table(scene: SphereScene) -> None:
     st.markdown("**All losses on the unit sphere**")
-    st.table([row(scene, name) for name in losses.names()], border="horizontal")
+    with st.container(key="sphere-losses"):
+        st.html(STYLE)
+        st.table([row(scene, name) for name in losses.names()], border="horizontal")
     st.caption(
         "Each number is computed: residuals over 1024 random unit triplets (dimensions 3 and 128, automatic "
         "differentiation), extremes by search over all triplets of the sphere. Default hyper-parameters, but those of "
@@ -156,7 +162,7 @@ def row(scene: SphereScene, name: str) -> dict[str, str]:
         "Loss": f"{mark}{loss.formula.title}{mark}",
         "Residual: off → on the sphere": share,
         "Radial share, removed": f"{found.radial_share:.0%}",
-        "Range of the core": f"{_number(found.least.value)} … {_number(found.greatest.value)}",
+        "Range of the core": f"{_number(found.least.value)} …\u00a0{_number(found.greatest.value)}",
         "On the sphere it is": f"${found.identity.text}$" if found.identity else "",
         "Lower clamp off from": margin,
     }
