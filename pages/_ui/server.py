@@ -23,6 +23,7 @@ LATER = (
     "compare_export",
     "compare_service",
     "exports",
+    "microscope_export",
     "microscope_service",
     "sphere_export",
     "sphere_service",
