@@ -156,6 +156,7 @@ def main() -> None:
         runs = Path(folder) / "runs"
         rival = Server(runs, script=ROOT / "benchmarks" / "empty_rerun" / "app.py").start()
         server = Server(runs).start()
+        time.sleep(15)  # both have loaded what they load in quiet
         try:
             asyncio.run(measure(server, rival, arguments))
         finally:

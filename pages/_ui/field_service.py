@@ -1,9 +1,9 @@
 """Fields over a WebSocket: a scene comes in, small bytes go out; computed in Python, painted by the component.
 
 Arrays, each only where its layer is shown; rows run from the bottom of the view to its top:
-shade uint8 (n, n); arrows int8 (20, 20, 2); streams uint16 (S, K, 2); uint16 (K, 2) over the view: patches (rings about
-the active region, by the even-odd rule), corners (its boundaries), contours_at; float32: laws (3, K) of pull_ap, push_an
-and push_pn, cut (2, K) of raw and clamped.
+shade uint8 (n, n); arrows int8 (20, 20, 2); streams uint16 (S, K, 2); uint16 (K, 2) over the view: patches (rings
+about the active region, by the even-odd rule), corners (its boundaries), contours_at; float32: laws (3, K) of pull_ap,
+push_an and push_pn, cut (2, K) of raw and clamped.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dmlcore.geometry import snapshot
 from dmlcore.geometry.boundary import Levels
 from dmlcore.geometry.streams import streamlets
 from pages._ui import readout
+from pages._ui.crew import Crew
 from pages._ui.scene import Scene
 from pages._ui.untrusted import bounded, numbers
 from pages._ui.wire import Request, pack, socket_route
@@ -200,6 +201,9 @@ def _keep(scale: Any, fitting: Any, settle: bool) -> float:
     return fits if locked is None or not 0.6 < locked / fits < 1.6 else locked
 
 
-ROUTES: list[BaseRoute] = [
-    socket_route("/api/field", answer, heavy=lambda request: bounded(request.get("n"), 0, FINEST, INLINE) > INLINE)
-]
+def _heavy(request: Request) -> bool:
+    return bounded(request.get("n"), 0, FINEST, INLINE) > INLINE
+
+
+CREW = Crew()
+ROUTES: list[BaseRoute] = [socket_route("/api/field", answer, heavy=_heavy, crew=CREW)]

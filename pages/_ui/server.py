@@ -85,6 +85,7 @@ def _freeze() -> None:
 async def _in_quiet() -> None:
     await asyncio.sleep(QUIET)
     await anyio.to_thread.run_sync(_warm_up_later)
+    await field_service.CREW.start()
 
 
 @asynccontextmanager
@@ -97,3 +98,4 @@ async def lifespan(_: App) -> AsyncIterator[None]:
     rest.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await rest
+    field_service.CREW.stop()

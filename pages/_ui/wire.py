@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from pages._ui.crew import Crew
+
 MOST_BYTES = 8192  # of one request
 
 Request = dict[str, Any]
@@ -49,10 +51,12 @@ def socket_route(
     answer: Callable[[Request], bytes],
     heavy: Callable[[Request], bool] = lambda _: False,
     limiter: anyio.CapacityLimiter | None = None,
+    crew: Crew | None = None,
 ) -> WebSocketRoute:
     """A WebSocket at `path`: one request, one answer; `heavy` requests are answered by a thread, others on the loop.
 
-    `limiter` bounds the threads that answer at once; without one, anyio's common forty do.
+    `limiter` bounds the threads that answer at once; without one, anyio's common forty do. `crew`: processes that give
+    the same answers; an idle one takes heavy requests, and any while several sockets ask at once.
 
     A request that is no JSON object within MOST_BYTES gets {"error": ...} as text. Pages of other sites get no socket.
     """
@@ -64,16 +68,18 @@ def socket_route(
         await socket.accept()
         try:
             while True:
+                text = await socket.receive_text()
                 try:
-                    request = _parsed(await socket.receive_text())
+                    request = _parsed(text)
                 except (ValueError, RecursionError) as error:
                     await socket.send_text(json.dumps({"error": str(error)}))
                     continue
-                reply = (
-                    await anyio.to_thread.run_sync(answer, request, limiter=limiter)
-                    if heavy(request)
-                    else answer(request)
-                )
+                large = heavy(request)
+                reply = await crew.ask(text) if crew and (crew.crowded(id(socket)) or large) else None
+                if reply is None:
+                    reply = (
+                        await anyio.to_thread.run_sync(answer, request, limiter=limiter) if large else answer(request)
+                    )
                 await socket.send_bytes(reply)
         except (WebSocketDisconnect, KeyError):  # KeyError: a binary frame, which nobody of ours sends
             return

@@ -1,0 +1,117 @@
+"""Processes that answer fields beside the server's own, so that many hands at once are not one interpreter's work.
+
+`python -m pages._ui.crew FD` is such a process: it reads questions from its socket, each a uint32 length and JSON,
+writes answers as a uint32 length and bytes, and ends with the socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TOGETHER = 0.1  # seconds within which questions of two sockets count as a crowd
+MOST_BYTES = 1 << 24  # of one answer
+
+
+class Worker:
+    """One process and the socket to it; it answers one question at a time."""
+
+    async def start(self) -> None:
+        """Start the process; it loads while the server goes on."""
+        ours, theirs = socket.socketpair()
+        command = [sys.executable, "-m", "pages._ui.crew", str(theirs.fileno())]
+        self.process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        theirs.close()
+        self.reader, self.writer = await asyncio.open_connection(sock=ours, limit=MOST_BYTES)
+        await self.ask("{}")
+
+    async def ask(self, question: str) -> bytes:
+        """The answer to a JSON question."""
+        data = question.encode()
+        self.writer.write(struct.pack("<I", len(data)) + data)
+        (length,) = struct.unpack("<I", await self.reader.readexactly(4))
+        return await self.reader.readexactly(length)
+
+    def stop(self) -> None:
+        """End the process."""
+        self.writer.close()
+        self.process.kill()
+        self.process.wait()
+
+
+class Crew:
+    """The workers; none until `start`, nor once they are lost: then the server answers all by itself."""
+
+    def __init__(self) -> None:
+        self.workers: set[Worker] = set()
+        self._last: tuple[int, float] = (0, 0.0)
+
+    async def start(self, size: int | None = None) -> None:
+        """Start `size` workers, by default one for every core this process may use."""
+        self._idle: asyncio.Queue[Worker | None] = asyncio.Queue()
+        for _ in range(size or len(os.sched_getaffinity(0))):
+            worker = Worker()
+            await worker.start()
+            self.workers.add(worker)
+            self._idle.put_nowait(worker)
+
+    def crowded(self, who: int) -> bool:
+        """Whether somebody else than socket `who` asked just now."""
+        now = time.monotonic()
+        others, self._last = self._last[0] != who and now - self._last[1] < TOGETHER, (who, now)
+        return others
+
+    async def ask(self, question: str) -> bytes | None:
+        """The answer of the next idle worker; None if there are no workers, or if this one died over the question.
+
+        The server itself answers nothing while workers do: an answer computed here would keep theirs waiting.
+        """
+        if not self.workers:
+            return None
+        worker = await self._idle.get()
+        if worker is None:  # the last one died; the next in the queue shall know too
+            self._idle.put_nowait(None)
+            return None
+        try:
+            answer = await worker.ask(question)
+        except BaseException as error:  # died, or nobody waits for the answer any more: of no further use
+            self.workers.discard(worker)
+            worker.stop()
+            if not self.workers:
+                self._idle.put_nowait(None)
+            if isinstance(error, (asyncio.IncompleteReadError, ConnectionError)):
+                return None
+            raise
+        self._idle.put_nowait(worker)
+        return answer
+
+    def stop(self) -> None:
+        """End all workers."""
+        while self.workers:
+            self.workers.pop().stop()
+
+
+def _serve(connection: socket.socket) -> None:
+    import torch
+
+    from pages._ui.field_service import answer
+
+    torch.set_num_threads(1)
+    stream = connection.makefile("rb")
+    while head := stream.read(4):
+        reply = answer(json.loads(stream.read(struct.unpack("<I", head)[0])))
+        connection.sendall(struct.pack("<I", len(reply)) + reply)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is the server's; its end closes our socket
+    _serve(socket.socket(fileno=int(sys.argv[1])))
