@@ -1,6 +1,7 @@
 // The charges page: plays a simulation that Python computes, step by step, and keeps what it has seen for scrubbing.
 import { applyTheme, el, mathml, save, show as number, styled } from "../shared/dom.js";
 import { control, lossPanel } from "../shared/controls.js";
+import { exportLinks } from "../shared/take.js";
 import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
 import { History } from "./history.js";
 import { CLASS, SHAPES, fromPixels, halfWidth, paintCharges, paintPortrait, shape, toPixels } from "./draw.js";
@@ -136,7 +137,7 @@ class Charges {
       ...section("shown", "Shown", el("div", { class: "switches" }, tick("trails", "trails", "the last 40 steps"),
         tick("circles", "class circles", "about the mean of each class, through its farthest point"),
         tick("arrows", "force arrows", "force on each point; length 34 F / (F + 1) pixels"))),
-      ...section("take", "Take away", el("div", { class: "take" }, el("button", { onclick: () => this.picture() }, "Picture, PNG"), ...this.files),
+      ...section("take", "Take away", el("div", { class: "take" }, el("button", { onclick: () => this.picture() }, "Picture, PNG"), ...exportLinks(this.data.base, "charges", () => this.drawing(), { svg: "SVG", pdf: "PDF" }), ...this.files),
         el("details", {}, el("summary", {}, "Python that repeats this"), this.python)));
     [...this.side.querySelectorAll("[aria-label]")].find((e) => e.getAttribute("aria-label") === focused)?.focus();
     this.links();
@@ -353,6 +354,14 @@ class Charges {
     this.address = new URLSearchParams({ ...query, step: this.at }).toString();
     this.links();
     if (!(this.data.idle && this.playing)) window.history.replaceState(window.history.state, "", `${location.pathname}${text && "?"}${text}${location.hash}`);
+  }
+
+  // The step under the eye, drawn as it is shown.
+  drawing() {
+    const query = new URLSearchParams(this.address ?? ""), flags = { ...this.shown, dark: this.theme === "dark" };
+    query.set("step", this.at ?? 0);
+    for (const [name, on] of Object.entries(flags)) query.set(name, Number(on));
+    return query;
   }
 
   links() {

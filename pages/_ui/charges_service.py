@@ -15,6 +15,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
 import anyio
@@ -25,6 +26,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from dmlcore.figures.charges import draw_charges, save_figure
+from dmlcore.figures.fields import FORMATS
 from dmlcore.simulation import (
     FIXED_COLUMNS,
     MOST_STEPS,
@@ -36,13 +39,15 @@ from dmlcore.simulation import (
     phase_portrait,
 )
 from pages._ui import charges_spec
-from pages._ui.untrusted import bounded
+from pages._ui.exports import file_response
+from pages._ui.untrusted import bounded, flag
 from pages._ui.wire import pack, socket_route
 
 PATIENCE = 0.25  # seconds one answer computes; what is not ready then comes with the next
 MOST_FRAMES = 100  # in one answer
 KEPT_BYTES = 128 << 20
 EXPORT_PATIENCE = 60.0
+SHOWN = {"trails": True, "arrows": False, "circles": False, "dark": False}  # of the picture, as the page begins
 # One step keeps a core busy for some 70 ms at 300 points: leave the others to fields and pages.
 TURNS = anyio.CapacityLimiter(max(1, (os.cpu_count() or 2) - 1))
 
@@ -172,6 +177,17 @@ def _portrait(simulation: Simulation, step: int) -> tuple[dict[str, Any], dict[s
 # ---- taking the history along
 def history(spec: Spec, steps: int, patience: float = EXPORT_PATIENCE) -> dict[str, Any] | None:
     """Everything of steps 0..steps as arrays; None if it is not ready within `patience` seconds."""
+    simulation = _computed(spec, steps, patience)
+    if simulation is None:
+        return None
+    frames = simulation.frames[: steps + 1]
+    columns = _columns(simulation, frames)
+    names = {name: columns["measures"][:, i] for i, name in enumerate(FIXED_COLUMNS)}
+    return {k: v for k, v in columns.items() if k != "measures"} | names
+
+
+def _computed(spec: Spec, steps: int, patience: float) -> Simulation | None:
+    """The simulation with the frames 0..steps, which only grows from then on; None if that takes too long."""
     simulation, lock = KEPT.of(spec)
     began = time.monotonic()
     with lock:
@@ -179,10 +195,7 @@ def history(spec: Spec, steps: int, patience: float = EXPORT_PATIENCE) -> dict[s
             if time.monotonic() - began > patience:
                 return None
             simulation.advance()
-    frames = simulation.frames[: steps + 1]
-    columns = _columns(simulation, frames)
-    names = {name: columns["measures"][:, i] for i, name in enumerate(FIXED_COLUMNS)}
-    return {k: v for k, v in columns.items() if k != "measures"} | names
+    return simulation
 
 
 async def _history(request: Request) -> Response:
@@ -193,7 +206,7 @@ async def _history(request: Request) -> Response:
     steps = int(bounded(query.get("step"), 0, MOST_STEPS, 0))
     arrays = await anyio.to_thread.run_sync(history, spec, steps, limiter=TURNS)
     if arrays is None:
-        return Response("not ready yet: play the page to this step, or ask again", 503, headers={"Retry-After": "30"})
+        return _not_ready()
     name = f"charges-{spec.start}-{spec.seed}-{steps}.{request.path_params['kind']}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     if request.path_params["kind"] == "json":
@@ -204,7 +217,34 @@ async def _history(request: Request) -> Response:
     return Response(buffer.getvalue(), media_type="application/octet-stream", headers=headers)
 
 
+def picture(query: Mapping[str, str], format: str, patience: float = EXPORT_PATIENCE) -> bytes | None:
+    """The step of a link as svg, pdf or png; None if it is not ready within `patience` seconds."""
+    spec, step = charges_spec.from_query(dict(query)), int(bounded(query.get("step"), 0, MOST_STEPS, 0))
+    simulation = _computed(spec, step, patience)
+    if simulation is None:
+        return None
+    shown = {name: flag(query.get(name), usual) for name, usual in SHOWN.items()}
+    return save_figure(draw_charges(simulation, step, **shown), format=format)
+
+
+async def _picture(request: Request) -> Response:
+    query, format = dict(request.query_params), request.path_params["format"]
+    if format not in FORMATS:
+        return Response(status_code=404)
+    content = await anyio.to_thread.run_sync(picture, query, format, limiter=TURNS)
+    if content is None:
+        return _not_ready()
+    spec = charges_spec.from_query(query)
+    step = int(bounded(query.get("step"), 0, MOST_STEPS, 0))
+    return file_response(content, f"charges-{spec.start}-{spec.seed}-{step}.{format}", format)
+
+
+def _not_ready() -> Response:
+    return Response("not ready yet: play the page to this step, or ask again", 503, headers={"Retry-After": "30"})
+
+
 ROUTES: list[BaseRoute] = [
     socket_route("/api/charges", answer, heavy=lambda _: True, limiter=TURNS),
     Route("/api/charges/history.{kind}", _history),
+    Route("/api/charges/export.{format}", _picture),
 ]

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from dmlcore.figures import charges
 from dmlcore.simulation import FIXED_COLUMNS, MOST_CHANGES, MOST_STEPS, Change, Law, Simulation, Spec, phase_portrait
-from pages._ui import charges_service, charges_spec, charges_view
+from pages._ui import charges_service, charges_spec, charges_view, exports
 from pages._ui.wire import MOST_BYTES, unpack
 
 SMALL = Spec(classes=2, per_class=5, law=Law(loss="ranking", hyper={"m": 0.4}))
@@ -189,3 +190,29 @@ def test_the_panel_offers_what_the_library_has():
         entry["title"] and entry["help"] for group in ("start", "miner", "side") for entry in options[group].values()
     )
     json.dumps(options, allow_nan=False)
+
+
+@pytest.mark.parametrize(("format", "start"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")])
+def test_a_step_as_a_figure(client, format, start):
+    query = charges_spec.to_query(CHANGED) | {"step": "7", "arrows": "1", "dark": "1"}
+    response = client.get(f"/api/charges/export.{format}", params=query)
+    assert response.status_code == 200
+    assert response.headers["content-type"] == exports.TYPES[format]
+    assert response.headers["content-disposition"] == f'attachment; filename="charges-rings-9-7.{format}"'
+    assert response.content.startswith(start)
+    expected = charges.draw_charges(Simulation(CHANGED), 7, arrows=True, dark=True)
+    assert response.content == charges.save_figure(expected, format=format)
+
+
+@pytest.mark.parametrize("bad", ["nan", "1e999", "../x", "-5", "x" * 100])
+def test_a_senseless_query_gets_a_valid_figure(client, bad):
+    keys = ("step", "start", "seed", "loss", "m1", "rate", "trails", "arrows", "circles", "dark", "normalise")
+    response = client.get("/api/charges/export.png", params=dict.fromkeys(keys, bad) | {"classes": "2", "per": "4"})
+    assert response.status_code == 200
+    assert response.content.startswith(b"\x89PNG")
+    assert '"' not in response.headers["content-disposition"].split('filename="')[1][:-1]
+
+
+def test_what_takes_too_long_or_is_no_figure_is_refused(client):
+    assert charges_service.picture({"step": "300"}, "svg", patience=0.0) is None
+    assert client.get("/api/charges/export.exe").status_code == 404

@@ -1,0 +1,144 @@
+"""A step of a simulation of charges as a figure for print: the plane, and the phase portrait of its triplets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.figures import field_layers as layers
+from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, values, write_caption
+from dmlcore.simulation import Frame, Simulation, clamp_lines, depends_on, phase_portrait
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_charges", "save_figure"]
+
+Floats = NDArray[np.float64]
+
+TAIL = 40  # steps of a trail
+# Okabe-Ito by class, with a shape of its own each, as on the page (assets/charges/draw.js).
+COLOURS = {
+    False: ("#0072B2", "#D55E00", "#009E73", "#A8518A", "#1b2430", "#2E8FC7", "#B87A00", "#7A7400"),
+    True: ("#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#e6eaf0", "#8CCBF2", "#E69F00", "#F0E442"),
+}
+MARKERS = ("o", "s", "^", "D", "X", "v", "*", "P")
+
+
+def draw_charges(
+    simulation: Simulation,
+    step: int,
+    *,
+    trails: bool = True,
+    arrows: bool = False,
+    circles: bool = False,
+    dark: bool = False,
+    size: float = 4.4,
+) -> Figure:
+    """The points at `step`, and beside them the density of all triplets over (d_ap, d_an), ready for `save_figure`.
+
+    trails show the last 40 steps, arrows the force on each point, circles the reach of each class about its mean; in
+    the portrait the lines are the clamps of the loss, raw = 0 solid, raw = m2 dashed. size: inches of each of the two.
+    Computes the steps that are missing. Raises ValueError for a step outside the simulation.
+    """
+    frame = simulation.frame(step)
+    law = simulation.spec.law_at(step)
+    loss = law.module()
+    with figure_style():
+        from matplotlib.figure import Figure
+
+        ink = layers.INK[dark]
+        figure = Figure(figsize=(2 * size, size * 1.2), dpi=DPI, layout="constrained", facecolor=ink["page"])
+        left, right = figure.subplots(1, 2)
+        half = max(float(np.abs(frame.positions).max()) * 1.08, 0.05)
+        layers.draw_plane(left, (0.0, 0.0, half), dark)
+        if law.normalise != "none":
+            _circle(left, np.zeros(2), 1.0, ink["text"], "-", 0.4)
+        if trails:
+            _trails(left, simulation, step, dark)
+        if circles:
+            for c, (mean, radius) in enumerate(zip(frame.means, frame.radii, strict=True)):
+                _circle(left, mean, float(radius), COLOURS[dark][c], "--", 1.0)
+                left.plot(*mean, "+", color=COLOURS[dark][c], markersize=6, zorder=3)
+        if arrows:
+            _arrows(left, frame, half, dark)
+        _points(left, frame, simulation.labels, dark)
+        left.set_title(f"{loss.formula.title}, step {step}\n{values(loss)}", color=ink["text"], fontsize=9, loc="left")
+        share = _portrait(figure, right, simulation, frame, loss, dark)
+        scores = f"loss {frame.loss:.4g}, active triplets {frame.active:.1%}, MAP@R {frame.map_at_r:.3f}"
+        words = (
+            f"{simulation.spec.classes} classes of {simulation.spec.per_class} points, start {simulation.spec.start}, "
+            f"seed {simulation.spec.seed}; {law.optimiser}, step size {law.step_size:g}; {scores}. Right: all "
+            f"triplets, {share:.1%} with a negative nearer than the positive; solid: loss = 0, dashed: upper clamp"
+        )
+        asked = depends_on(loss)
+        assumed = [
+            *(["d(p, n) = d(a, n)"] if "pn" in asked else []),
+            *(["|a| = |p| = |n| = 1"] if asked & {"a", "p", "n"} else []),
+        ]
+        words += f" (drawn for {' and '.join(assumed)})" if assumed else ""
+        write_caption(figure, f"{words}. {loss.formula.source}.", dark, width=int(20 * 2 * size))
+        settle(figure)
+    return figure
+
+
+def _points(axes: Axes, frame: Frame, labels: NDArray[np.int64], dark: bool) -> None:
+    for c in range(int(labels.max()) + 1):
+        look: dict[str, Any] = {"color": COLOURS[dark][c], "marker": MARKERS[c], "linestyle": "none"}
+        size = 4.2 if len(labels) > 160 else 5.4
+        axes.plot(
+            *frame.positions[labels == c].T, **look, markersize=size, zorder=5,
+            markeredgecolor=layers.INK[dark]["rim"], markeredgewidth=0.5,
+        )  # fmt: skip
+
+
+def _trails(axes: Axes, simulation: Simulation, step: int, dark: bool) -> None:
+    from matplotlib.collections import LineCollection
+
+    passed = np.stack([f.positions for f in simulation.frames[max(0, step - TAIL) : step + 1]], axis=1)  # (N, K, 2)
+    colours = [COLOURS[dark][label] for label in simulation.labels]
+    axes.add_collection(LineCollection(list(passed), colors=colours, linewidths=0.7, alpha=0.35, zorder=2))
+
+
+def _circle(axes: Axes, centre: Any, radius: float, colour: str, style: str, width: float) -> None:
+    from matplotlib.patches import Circle
+
+    axes.add_patch(Circle(centre, radius, fill=False, edgecolor=colour, linestyle=style, linewidth=width, zorder=3))
+
+
+def _arrows(axes: Axes, frame: Frame, half: float, dark: bool) -> None:
+    """Length |F| / (|F| + 1) of a twentieth of the view's width: direction exact, length bounded."""
+    size = np.linalg.norm(frame.force, axis=1, keepdims=True)
+    shaft = frame.force / (size + 1) * half / 8
+    felt = size[:, 0] > 1e-3
+    axes.quiver(
+        *frame.positions[felt].T, *shaft[felt].T, angles="xy", scale_units="xy", scale=1, zorder=4,
+        color=layers.INK[dark]["force"], units="width", width=0.003, headwidth=4, headlength=4.5, minlength=0.3,
+    )  # fmt: skip
+
+
+def _portrait(figure: Figure, axes: Axes, simulation: Simulation, frame: Frame, loss: Any, dark: bool) -> float:
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
+
+    ink = layers.INK[dark]
+    portrait = phase_portrait(frame.positions.astype(np.float64), simulation.labels)
+    ramp = LinearSegmentedColormap.from_list("triplets", layers.RAMP[dark][1:])
+    image = axes.imshow(
+        np.ma.masked_equal(portrait.counts, 0), extent=(0, portrait.reach, 0, portrait.reach), origin="lower",
+        cmap=ramp, norm=LogNorm(1, max(float(portrait.counts.max()), 2)), interpolation="nearest", zorder=1,
+    )  # fmt: skip
+    layers.draw_bar(figure, axes, image, "triplets", dark, ends="neither")
+    axes.set_facecolor(layers.RAMP[dark][0])
+    axes.plot([0, portrait.reach], [0, portrait.reach], color=ink["text"], linewidth=0.8, linestyle=":", zorder=2)
+    for lines, dashes in zip(clamp_lines(loss, portrait.reach), layers.BOUNDARIES.values(), strict=True):
+        for line in lines:
+            axes.plot(*line.T, color=ink["negative"], linewidth=1.5, linestyle=dashes, zorder=3)
+    axes.set(xlim=(0, portrait.reach), ylim=(0, portrait.reach), aspect="equal")
+    axes.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
+    axes.spines[:].set(color=ink["text"], linewidth=0.6)
+    axes.set_xlabel("d(a, p), to the positive", color=ink["text"], fontsize=8)
+    axes.set_ylabel("d(a, n), to the negative", color=ink["text"], fontsize=8)
+    return portrait.violated

@@ -1,0 +1,70 @@
+"""A step of the charges as a figure: the points of the simulation stand where it says, equal steps give equal bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dmlcore.figures.charges import draw_charges, save_figure
+from dmlcore.simulation import MOST_STEPS, Law, Simulation, Spec, phase_portrait
+
+SPEC = Spec(classes=3, per_class=6, law=Law(loss="distance_sensitive"))
+
+
+def texts(figure) -> str:
+    from matplotlib.text import Text
+
+    return " ".join(" ".join(x.get_text() for x in figure.findobj(Text)).split())
+
+
+def test_points_stand_where_the_simulation_has_them():
+    simulation = Simulation(SPEC)
+    left = draw_charges(simulation, 5, trails=False).axes[0]
+    drawn = {tuple(point) for line in left.lines for point in np.column_stack(line.get_data())}
+    for point in simulation.frame(5).positions:
+        assert tuple(point) in drawn
+
+
+def test_trails_end_at_the_points():
+    simulation = Simulation(SPEC)
+    left = draw_charges(simulation, 5, trails=True).axes[0]
+    (trails,) = left.collections
+    for i, path in enumerate(trails.get_segments()):
+        np.testing.assert_allclose(path, [frame.positions[i] for frame in simulation.frames[:6]])
+
+
+def test_the_portrait_shows_every_triplet():
+    simulation = Simulation(SPEC)
+    (image,) = draw_charges(simulation, 2).axes[1].images
+    counts = np.ma.filled(image.get_array(), 0)
+    assert counts.sum() == 18 * 5 * 12
+    expected = phase_portrait(simulation.frame(2).positions.astype(np.float64), simulation.labels)
+    np.testing.assert_array_equal(counts, expected.counts)
+
+
+def test_the_figure_says_what_it_shows():
+    simulation = Simulation(SPEC)
+    frame, shown = simulation.frame(3), texts(draw_charges(simulation, 3))
+    for key in (
+        "step 3",
+        "3 classes of 6",
+        f"loss {frame.loss:.4g}",
+        f"MAP@R {frame.map_at_r:.3f}",
+        "d(p, n) = d(a, n)",
+    ):
+        assert key in shown
+    assert "drawn for" not in texts(draw_charges(Simulation(Spec(classes=2, per_class=4, law=Law("ranking"))), 0))
+
+
+@pytest.mark.parametrize("start", ["random", "collapsed"])
+def test_every_layer_is_drawn_and_equal_steps_give_equal_bytes(start):
+    spec = Spec(start=start, classes=8, per_class=3, law=Law(loss="ranking", normalise="project"))
+    first, second, dark = (
+        save_figure(draw_charges(Simulation(spec), 2, arrows=True, circles=True, dark=d)) for d in (False, False, True)
+    )
+    assert first == second != dark
+
+
+def test_a_step_beyond_the_simulation_is_named():
+    with pytest.raises(ValueError, match="step must be in"):
+        draw_charges(Simulation(SPEC), MOST_STEPS + 1)
