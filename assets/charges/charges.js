@@ -358,7 +358,7 @@ class Charges {
 
   // The step under the eye, drawn as it is shown.
   drawing() {
-    const query = new URLSearchParams(this.address ?? ""), flags = { ...this.shown, dark: this.theme === "dark" };
+    const query = new URLSearchParams(this.address ?? location.search), flags = { ...this.shown, dark: this.theme === "dark" };
     query.set("step", this.at ?? 0);
     for (const [name, on] of Object.entries(flags)) query.set(name, Number(on));
     return query;

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -161,3 +163,28 @@ def test_without_a_socket_the_page_itself_carries_the_answers(page, server):
     assert "socket=off" in page.url
     assert_numbers_are_the_library_s(page)
     assert "a little slower" in page.locator(".notice").inner_text()
+
+
+def test_files_are_those_of_the_view_shown(page, server):
+    opened(page, server, "?on=circle&loss=ranking")
+    drag(page, page.locator('[data-point="negative"]'), 40, 90)
+    page.wait_for_function("location.search.includes('n=')")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="arrays (JSON)").click()
+    assert download.value.suggested_filename == "dml-circle-ranking.json"
+    found = json.loads(Path(download.value.path()).read_text())
+    scene = of_link(page)
+    assert (found["on"], found["loss"], found["negative"]) == ("circle", "ranking", scene.negative[0])
+    assert found["triplet"][1] == readout(scene)["energy"]
+
+
+def test_the_table_of_losses_scrolls_under_their_names_on_a_phone(page, server):
+    page.set_viewport_size({"width": 390, "height": 844})
+    opened(page, server)
+    table = page.get_by_test_id("stTable")
+    cell = table.locator("tbody td").first
+    before = cell.bounding_box()["x"]
+    moved = table.locator("div").first.evaluate("(el) => { el.scrollLeft = 1e4; return el.scrollLeft; }")
+    assert moved > 0
+    assert cell.bounding_box()["x"] == pytest.approx(before, abs=1)
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
