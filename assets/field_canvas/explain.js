@@ -1,11 +1,11 @@
 // The column of formulas: the loss, its numbers now, the laws, the active region, margins with their derivation.
 import { el, mathml, symbol, tidy } from "../shared/dom.js";
 import { POINTS } from "../shared/ink.js";
+import { chart } from "./charts.js";
 
 export class Explain {
   constructor(app) {
     this.app = app;
-    const chart = (name) => el("canvas", { class: "chart", role: "img", "aria-label": name });
     [this.laws, this.cut] = [chart("forces against edge length"), chart("energy along the cut")];
     this.values = el("p", { class: "values" });
     this.table = el("table", { class: "numbers" });

@@ -166,18 +166,23 @@ class Fields {
     const largest = Math.max(...answer.forces.concat(answer.residuals).map(([x, y]) => Math.hypot(x, y)), ...Object.values(answer.strengths).map(Math.abs), 1e-9);
     const fitting = 130 / largest;
     if (!this.forceScale || !(this.forceScale / fitting > 0.4 && this.forceScale / fitting < 1.5)) this.forceScale = fitting;
-    this.numbers();
     this.beside(answer.query !== undefined);
     if (answer.query) this.writeLink(answer.query);
     this.invalidate(answer.id);
   }
 
-  // Charts and tables beside the plane follow the hand 15 times a second, so that the plane itself never waits for them.
+  // Numbers beside the plane follow ten times a second. Charts follow a slider as fast, but a dragged point, which leaves
+  // most curves as they are, only now and then: where there is no GPU their repaint costs the plane a frame.
   beside(now) {
+    const time = performance.now(), { told = 0, charted = 0 } = this;
     clearTimeout(this.lagging);
-    if (!now && performance.now() - (this.told ?? 0) < 66) { this.lagging = setTimeout(() => this.beside(true), 66); return; }
-    this.told = performance.now();
+    if (!now && time - told < 100) { this.lagging = setTimeout(() => this.beside(false), 100); return; }
+    this.told = time;
+    this.numbers();
+    this.panel.show();
     this.explain.numbers(this.field);
+    if (!now && time - charted < (this.hand.busy ? 400 : 90)) return;
+    this.charted = time;
     this.charts();
   }
 
@@ -230,7 +235,6 @@ class Fields {
     this.context = this.canvas.getContext("2d");
     this.context.setTransform(scale, 0, 0, scale, 0, 0);
     this.sync();
-    if (this.field) this.charts();
   }
 
   invalidate(id) {
@@ -238,7 +242,7 @@ class Fields {
     this.frameRequest ??= requestAnimationFrame(() => {
       this.frameRequest = null;
       if (!this.size) return;
-      paint(this.context, this.size, this.scene, this.field, this.pictures, this.theme, { hover: this.hand.hover, forceScale: this.forceScale });
+      paint(this.context, this.size, this.scene, this.field, this.pictures, this.theme, { hover: this.hand.hover, forceScale: this.forceScale, moving: Boolean(this.hand.busy) });
       if (this.painting) this.canvas.dataset.seq = this.painting;
     });
   }
@@ -248,13 +252,12 @@ class Fields {
     const at = toPixels(this.scene.view, this.size);
     const place = (handle, where, label) => {
       const [x, y] = at(where);
-      handle.style.left = `${x}px`;
-      handle.style.top = `${y}px`;
+      handle.style.transform = `translate(${x}px, ${y}px)`; // no layout, unlike left and top
       handle.setAttribute("aria-label", `${label} at ${where.map(tidy).join(", ")}`);
     };
     for (const name of POINTS) place(this.handles[name], this.scene[name], name);
     this.ends.forEach((end, i) => { end.hidden = !this.scene.cut; place(end, this.scene.line.slice(2 * i, 2 * i + 2), i ? "end of the cut" : "start of the cut"); });
-    this.panel.show();
+    if (!this.hand.busy) this.panel.show();
     // Not `disabled`: a disabled button would swallow the keys of whoever just pressed it.
     this.undoButton.setAttribute("aria-disabled", this.done.length < 2);
     this.redoButton.setAttribute("aria-disabled", !this.undone.length);

@@ -1,20 +1,27 @@
 // The layers that lie over the field: forces, circles, lines and points of the triplet.
 import { LETTER, POINTS, halo } from "../shared/ink.js";
 
-export function arrows(ctx, values, { left, top, side }, ink) {
-  const cell = side / 20, longest = cell * 0.86, path = new Path2D();
+// Dark on light ground and light on dark, by the colour under each arrow: readable without an outline.
+export function arrows(ctx, field, { left, top, side }, ink) {
+  const { arrows: values, shade, n, signed } = field, cell = side / 20, longest = cell * 0.86, paths = [new Path2D(), new Path2D()];
+  const deep = (row, col) => {
+    if (!shade) return 0;
+    const value = shade[Math.floor(((row + 0.5) * n) / 20) * n + Math.floor(((col + 0.5) * n) / 20)];
+    return Number(signed ? Math.abs(value - 127.5) > 80 : value > 128);
+  };
   for (let row = 0; row < 20; row++) {
     for (let col = 0; col < 20; col++) {
       const i = 2 * (row * 20 + col), fx = values[i] / 127, fy = -values[i + 1] / 127, length = Math.hypot(fx, fy) * longest;
       if (length < 1) continue;
-      const x = left + (col + 0.5) * cell, y = top + side - (row + 0.5) * cell;
+      const x = left + (col + 0.5) * cell, y = top + side - (row + 0.5) * cell, path = paths[deep(row, col)];
       const angle = Math.atan2(fy, fx), hx = (Math.cos(angle) * length) / 2, hy = (Math.sin(angle) * length) / 2;
       path.moveTo(x - hx, y - hy);
       path.lineTo(x + hx, y + hy);
       barbs(path, x + hx, y + hy, angle, Math.min(5, 1.5 + length / 4));
     }
   }
-  glow(ctx, path, ink);
+  ctx.lineWidth = 1.3;
+  paths.forEach((path, i) => { ctx.strokeStyle = i ? ink.rim : ink.arrow; ctx.stroke(path); });
 }
 
 export function streams(ctx, field, { left, top, side }, ink) {

@@ -30,7 +30,7 @@ export function rasterise(field, theme, signed = false) {
   };
 }
 
-// What to draw follows from what the field carries and from the switches of the scene; extra: { hover, forceScale }.
+// What to draw follows from what the field carries and from the switches of the scene; extra: { hover, forceScale, moving }.
 export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
   const ink = INK[theme], at = toPixels(scene.view, size);
   ctx.clearRect(0, 0, size, size);
@@ -45,12 +45,12 @@ export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
     if (field.patches) outside(ctx, field, box, size, ink);
     else if (pictures?.veil && scene.region !== false) hatch(ctx, size, pictures.veil, box, ink);
     grid(ctx, size, scene.view, ink);
-    if (field.contours) contours(ctx, field, box, ink);
+    if (field.contours) contours(ctx, field, box, ink, !extra.moving);
     if (scene.region !== false) boundaries(ctx, field, box, ink);
     if (field.mining) mining(ctx, scene, field.mining, at, size, ink);
     if (field.discs) discs(ctx, scene, field.discs, at, size, ink);
     if (field.streams) streams(ctx, field, box, ink);
-    if (field.arrows) arrows(ctx, field.arrows, box, ink);
+    if (field.arrows) arrows(ctx, field, box, ink);
   }
   if (scene.cut) cutLine(ctx, scene, at, ink);
   triangle(ctx, scene, at, ink);
@@ -75,16 +75,16 @@ function outside(ctx, field, box, size, ink) {
     }
     path.closePath();
   }
-  for (const style of [ink.veil, stripes(ctx, ink)]) {
-    ctx.fillStyle = style;
-    ctx.fill(path, "evenodd");
-  }
+  ctx.fillStyle = stripes(ctx, ink);
+  ctx.fill(path, "evenodd");
 }
 
 const tiles = new Map();
 function stripes(ctx, ink) {
   if (!tiles.has(ink)) {
     const tile = new OffscreenCanvas(9, 9), t = tile.getContext("2d");
+    t.fillStyle = ink.veil;
+    t.fillRect(0, 0, 9, 9);
     t.strokeStyle = ink.hatch;
     t.beginPath();
     for (const x of [-9, 0, 9]) { t.moveTo(x - 1, 10); t.lineTo(x + 10, -1); }
@@ -159,7 +159,7 @@ function boundaries(ctx, field, box, ink) {
   ctx.setLineDash([]);
 }
 
-function contours(ctx, field, box, ink) {
+function contours(ctx, field, box, ink, named) {
   const labels = [];
   let at = 0;
   ctx.lineWidth = 1;
@@ -171,6 +171,7 @@ function contours(ctx, field, box, ink) {
     });
   }
   ctx.globalAlpha = 1;
+  if (!named) return; // numbers that jump about would only distract
   ctx.font = "10.5px system-ui, sans-serif";
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
