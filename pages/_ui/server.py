@@ -1,4 +1,4 @@
-"""What the server needs beside the pages: its own routes, and a warm-up that no visitor waits for."""
+"""What the server needs beside the pages: its own routes, and a warm-up that runs while the browser loads."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import importlib
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
@@ -15,9 +16,9 @@ from starlette.routing import BaseRoute, Match, Router
 from starlette.types import Receive, Scope, Send
 from streamlit import App
 
-from pages._ui import assets, field_service
-
-# Modules with ROUTES of pages other than the first: together they load for longer than the first page may take.
+# Modules with ROUTES: what the first page needs, and the rest, which loads for longer than the first page may take.
+# Neither is imported here: the server listens first (torch alone takes a second and a half).
+FIRST = ("assets", "field_service")
 LATER = (
     "charges_service",
     "compare_export",
@@ -34,14 +35,14 @@ QUIET = 6.0  # seconds after the start in which the first visitor has the machin
 
 
 @cache
-def later_routes() -> Router:
-    """The routes of LATER, whose modules are loaded by the first call."""
-    modules = (importlib.import_module(f"pages._ui.{name}") for name in LATER)
-    return Router([route for module in modules for route in module.ROUTES])
+def routes(modules: tuple[str, ...]) -> Router:
+    """The routes of these modules of pages._ui, which the first call loads."""
+    loaded = (importlib.import_module(f"pages._ui.{name}") for name in modules)
+    return Router([route for module in loaded for route in module.ROUTES])
 
 
-class Later(BaseRoute):
-    """Hands every other address under /api/ to `later_routes`."""
+class Loaded(BaseRoute):
+    """Hands every address under /api/ to the modules above."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Full for /api/..., none otherwise."""
@@ -50,27 +51,35 @@ class Later(BaseRoute):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer by the route that matches; 404 if none does."""
-        router = await anyio.to_thread.run_sync(later_routes)
-        await router(scope, receive, send)
+        for modules in (FIRST, LATER):
+            router = await anyio.to_thread.run_sync(routes, modules)
+            if modules == LATER or any(r.matches(scope)[0] == Match.FULL for r in router.routes):
+                await router(scope, receive, send)
+                return
 
 
-ROUTES: list[BaseRoute] = [*assets.ROUTES, *field_service.ROUTES, Later()]
+ROUTES: list[BaseRoute] = [Loaded()]
 
 
 def _warm_up() -> None:
     """What the first field needs."""
     import torch
 
+    from pages._ui import field_service
+
     # Fields are small: one thread answers them, and trainings are processes of their own.
     torch.set_num_threads(1)
+    routes(FIRST)
     field_service.answer({})
+    _freeze()
 
 
 def _warm_up_later() -> None:
     """What the other pages need: their modules, and the second that the first step of an optimiser imports for."""
     from dmlcore.simulation import Simulation, Spec
+    from pages._ui import field_service
 
-    later_routes()
+    routes(LATER)
     Simulation(Spec(per_class=4)).frame(1)
     field_service.answer({"settle": True})
     _freeze()
@@ -82,20 +91,22 @@ def _freeze() -> None:
     gc.freeze()
 
 
-async def _in_quiet() -> None:
+async def _load() -> None:
+    await anyio.to_thread.run_sync(_warm_up)
     await asyncio.sleep(QUIET)
     await anyio.to_thread.run_sync(_warm_up_later)
+    from pages._ui import field_service
+
     await field_service.CREW.start()
 
 
 @asynccontextmanager
 async def lifespan(_: App) -> AsyncIterator[None]:
-    """Warm up for the first field, serve, and load the rest once the first visitor has seen it."""
-    await anyio.to_thread.run_sync(_warm_up)
-    _freeze()
-    rest = asyncio.create_task(_in_quiet())
+    """Serve at once; load what the first field needs meanwhile, and the rest once the first visitor has seen it."""
+    loading = asyncio.create_task(_load())
     yield
-    rest.cancel()
+    loading.cancel()
     with contextlib.suppress(asyncio.CancelledError):
-        await rest
-    field_service.CREW.stop()
+        await loading
+    if "pages._ui.field_service" in sys.modules:
+        sys.modules["pages._ui.field_service"].CREW.stop()

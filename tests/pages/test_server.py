@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from pages._ui.server import LATER, ROUTES, later_routes
+from pages._ui.server import LATER, ROUTES, routes
 from pages._ui.wire import unpack
 from tests.e2e.harness import ROOT
 
@@ -28,7 +28,7 @@ def test_later_modules_answer_through_the_same_address(client):
             socket.send_text(json.dumps({"id": 1}))
             assert unpack(socket.receive_bytes())
     assert client.get("/api/field/export.json").json()
-    assert len(later_routes().routes) >= len(LATER)
+    assert len(routes(LATER).routes) >= len(LATER)
 
 
 def test_an_unknown_address_is_refused(client):
@@ -36,6 +36,12 @@ def test_an_unknown_address_is_refused(client):
     assert client.get("/elsewhere").status_code == 404
     with pytest.raises(WebSocketDisconnect), client.websocket_connect("/api/nothing"):
         pass
+
+
+def test_the_server_listens_before_it_loads():
+    code = "import app, sys; print([m for m in ('torch', 'dmlcore.losses') if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout.strip().splitlines()[-1] == "[]"
 
 
 def test_the_first_field_loads_neither_scipy_nor_what_trains():
