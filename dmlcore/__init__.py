@@ -15,6 +15,7 @@ _SUBMODULES = (
     "losses",
     "metrics",
     "mining",
+    "pooling",
     "projection",
     "runs",
     "sampling",

@@ -1,0 +1,48 @@
+"""Average pooling read as a histogram over prototypes, and how far that reading is off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PrototypeCombination:
+    """Features sent to their nearest prototypes: |combination - average| <= mean_distance <= radius."""
+
+    assignment: NDArray[np.int64]  # (n,) nearest prototype, the lowest index among equals
+    histogram: Floats  # (m,) share of the features at each prototype
+    combination: Floats  # (D,) sum of histogram times prototypes
+    average: Floats  # (D,) global average of the features
+    error: float  # distance of the two
+    mean_distance: float  # of a feature to its prototype
+    radius: float  # the largest such distance
+
+
+def prototype_combination(features: ArrayLike, prototypes: ArrayLike) -> PrototypeCombination:
+    """The histogram of features (n, D) over prototypes (m, D) and both bounds. Source: Gurbuz 2022, Prop. 4.2.1,
+    corrected: no square on the left, no unit ball needed. Raises ValueError naming the argument."""
+    x, v = np.asarray(features, dtype=np.float64), np.asarray(prototypes, dtype=np.float64)
+    for name, points in (("features", x), ("prototypes", v)):
+        if points.ndim != 2 or not points.size or not np.isfinite(points).all():
+            raise ValueError(f"{name} must be finite points of shape (N, D), N > 0, got shape {points.shape}")
+    if x.shape[1] != v.shape[1]:
+        raise ValueError(f"prototypes must have {x.shape[1]} columns like features, got {v.shape[1]}")
+    distances = np.linalg.norm(x[:, None] - v[None], axis=-1)
+    assignment = distances.argmin(1)
+    histogram = np.bincount(assignment, minlength=len(v)) / len(x)
+    combination, average = histogram @ v, x.mean(0)
+    nearest = distances.min(1)
+    return PrototypeCombination(
+        assignment,
+        histogram,
+        combination,
+        average,
+        float(np.linalg.norm(combination - average)),
+        float(nearest.mean()),
+        float(nearest.max()),
+    )

@@ -1,0 +1,59 @@
+"""Zero-shot prediction: class embeddings predicted from prototype shares by ridge regression on other classes."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def ridge(shares: Tensor, targets: Tensor, epsilon: float = 0.05) -> Tensor:
+    """A (d, m) = argmin |A Z - T|^2 + epsilon |A|^2 for shares Z^T (b, m) and targets T^T (b, d).
+
+    The smaller of the two matrices, (b, b) or (m, m), is inverted; differentiable in both. Source: Gurbuz 2022, Sec.
+    5.2.3.
+    """
+    b, m = shares.shape
+    if epsilon <= 0:
+        raise ValueError(f"epsilon, the ridge weight, must be positive, got {epsilon}")
+    eye = torch.eye(min(b, m), dtype=shares.dtype, device=shares.device)
+    fit: Tensor
+    if b <= m:
+        fit = torch.linalg.solve(shares @ shares.mT + epsilon * eye, targets).mT @ shares
+    else:
+        fit = torch.linalg.solve(shares.mT @ shares + epsilon * eye, shares.mT @ targets).mT
+    return fit
+
+
+class ZeroShotPrediction(nn.Module):
+    """Soft-max loss of label embeddings predicted for each half of the classes by the ridge fit of the other half.
+
+    forward(shares (B, m), labels (B,)) -> scalar; label embeddings Upsilon (C, d) are learned. The classes of the
+    batch, in order of their labels, are split in two disjoint halves; logits scale * v_k . A z over all C classes; the
+    sum of the two means. Raises ValueError if the batch has fewer than two classes. Source: Gurbuz 2022, (5.2.4)
+    corrected.
+    """
+
+    def __init__(self, classes: int, dimension: int, *, epsilon: float = 0.05, scale: float = 9.5) -> None:
+        super().__init__()
+        self.embeddings = nn.Parameter(nn.init.kaiming_normal_(torch.empty(classes, dimension)))
+        self.epsilon, self.scale = epsilon, scale
+
+    def forward(self, shares: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a batch."""
+        classes = labels.unique()
+        if len(classes) < 2:
+            raise ValueError("zero-shot prediction needs a batch of at least two classes")
+        first = torch.isin(labels, classes[: len(classes) // 2])
+        return self._half(shares, labels, first) + self._half(shares, labels, ~first)
+
+    def _half(self, shares: Tensor, labels: Tensor, fitted: Tensor) -> Tensor:
+        """Cross-entropy on the samples that were not `fitted`."""
+        A = ridge(shares[fitted], self.embeddings[labels[fitted]], self.epsilon)
+        logits = self.scale * shares[~fitted] @ A.mT @ self.embeddings.mT
+        return F.cross_entropy(logits, labels[~fitted])
+
+
+def mixed(metric_loss: Tensor, zero_shot_loss: Tensor, weight: float = 0.1) -> Tensor:
+    """(1 - weight) * metric loss + weight * zero-shot loss. Source: Gurbuz 2022, Sec. 5.2.3."""
+    return (1 - weight) * metric_loss + weight * zero_shot_loss
