@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 from pages._ui.crew import Crew
 from pages._ui.field_service import answer
 
 QUESTIONS = [{"id": k, "scene": {"loss": "ranking", "anchor": [k / 10, 0]}, "n": 41} for k in range(6)]
+
+
+def alone(coroutine):
+    """Run it in a thread: the browser tests leave a running loop in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 def run(test):
@@ -22,7 +29,7 @@ def run(test):
         finally:
             crew.stop()
 
-    return asyncio.run(main())
+    return alone(main())
 
 
 def test_a_crew_answers_as_the_server_does():
@@ -59,7 +66,7 @@ def test_an_answer_nobody_waits_for_is_not_given_to_the_next():
 
 
 def test_without_workers_the_server_answers_itself():
-    assert asyncio.run(Crew().ask("{}")) is None
+    assert alone(Crew().ask("{}")) is None
 
 
 def test_two_sockets_at_once_are_a_crowd():
