@@ -10,7 +10,7 @@ run: $(VENV)/.run
 	$(BIN)/streamlit run app.py
 
 test: $(VENV)/.dev chromium
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -46,7 +46,7 @@ def test_from_a_force_field_to_a_trained_gallery(browser, lab, screenshots):
 
     # A training from the sidebar.
     page.get_by_test_id("stTopNavSection").filter(has_text="Training").click()
-    page.get_by_role("link", name="Train", exact=True).click()
+    page.get_by_role("menuitem", name="Train").click()
     steps = page.get_by_role("spinbutton", name=re.compile("^Steps"))
     steps.fill("3000")
     steps.press("Enter")
