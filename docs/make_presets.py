@@ -36,6 +36,7 @@ def picture(preset: Preset) -> bytes:
         probe=preset.probe,
         view=preset.view,
         discs=preset.discs,
+        decomposed=preset.edges,
         mining=preset.mining,
         title=f"Fig. {preset.figure}: {preset.panel}",
         size=3.0,
@@ -51,7 +52,7 @@ def picture(preset: Preset) -> bytes:
 def link(preset: Preset) -> str:
     """Address of the preset in the app as `make run` serves it."""
     points = {k: list(getattr(preset, k)) for k in ("anchor", "positive", "negative", "view")}
-    switches = {k: getattr(preset, k) for k in ("probe", "discs", "mining")}
+    switches = {k: getattr(preset, k) for k in ("probe", "discs", "edges", "mining")}
     scene = Scene.of({"loss": preset.loss, "hyper": preset.hyper, **points, **switches})
     return f"{APP}/?{urlencode(scene.to_query(), safe=',')}"
 

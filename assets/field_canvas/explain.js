@@ -30,12 +30,12 @@ export class Explain {
     const names = schema.losses[scene.loss].controls.map((c) => [c.symbol, scene.hyper[c.name] ?? (c.name in scene.hyper ? "∞" : c.default)]);
     if (f.mu !== null) names.push(["\\mu", f.mu]);
     this.values.replaceChildren(...names.flatMap(([s, v], i) => [...(i ? [", "] : []), el("i", {}, ...symbol(s)), ` = ${typeof v === "number" ? tidy(v) : v}`]), names.length ? ". " : "",
-      `The loss is E, no less than 0${f.m2 === null ? "" : ` and no more than ${tidy(f.m2)}`}: only triplets in between feel a force.`);
+      f.m2 === null ? "The loss is E, no less than 0: only triplets with E > 0 feel a force." : `The loss is E, no less than 0 and no more than ${tidy(f.m2)}: only triplets in between feel a force.`);
     this.forces(f);
     this.lawKeys.replaceChildren(el("b", { class: "pull" }, "● pull"), " along A–P, ", el("b", { class: "push" }, "■ push"), " along A–N (solid) and P–N (dashed); marks: the edges now",
       f.hit ? "." : ", open because this triplet is clamped.");
     if (f.region !== undefined) this.about(f.region);
-    if (f.has_margins !== undefined) this.details.hidden = !f.has_margins || hidden.has("margins");
+    if (f.has_margins !== undefined) this.details.hidden = !f.has_margins || hidden.has("margins") || hidden.has("m1");
     if (f.margins !== undefined) this.marginRows(f.margins);
   }
 
@@ -54,10 +54,11 @@ export class Explain {
 
   marginRows(rows) {
     const { app } = this, box = (name) => { const b = el("input", { type: "number", min: 2, step: 1, value: app.batch[name], "aria-label": name === "B" ? "batch size B" : "classes C" }); b.addEventListener("change", () => { app.batch[name] = Number(b.value); app.rest(false); }); return b; };
-    if (this.margins.contains(this.margins.getRootNode().activeElement) && this.margins.querySelector("input:focus")) return;
+    const focused = this.margins.querySelector("input:focus")?.getAttribute("aria-label");
     this.margins.replaceChildren(...rows.map((row) => el("div", { class: "margin" },
         ...(row.batch ? [el("div", { class: "row batch" }, el("label", {}, "B ", box("B")), el("label", {}, "C ", box("C")))] : []),
         row.error ? el("p", { class: "caption" }, row.error) : el("button", { onclick: () => app.put({ hyper: { ...app.scene.hyper, ...row.set }, margin: "raw" }) }, row.label),
         ...(row.mathml ?? []).map(mathml), ...(row.note ? [el("p", { class: "caption" }, row.note)] : []))));
+    if (focused) this.margins.querySelector(`[aria-label="${focused}"]`)?.focus();
   }
 }

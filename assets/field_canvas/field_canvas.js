@@ -59,19 +59,19 @@ class Fields {
     this.undoButton = tool("↶", "undo (Ctrl+Z)", () => this.undo());
     this.redoButton = tool("↷", "redo (Ctrl+Shift+Z)", () => this.redo());
     this.tip = el("div", { class: "tip", hidden: true });
-    this.frame = el("div", { class: "frame" }, this.canvas, ...this.ends, ...Object.values(this.handles), this.tip,
+    this.notice = el("div", { class: "notice" });
+    this.frame = el("div", { class: "frame" }, this.canvas, ...this.ends, ...Object.values(this.handles), this.tip, this.notice,
       el("div", { class: "tools" }, this.undoButton, this.redoButton, tool("+", "zoom in", () => this.hand.zoom(1 / 1.25)), tool("−", "zoom out", () => this.hand.zoom(1.25)),
         tool("⤢", "show all points", () => this.hand.fit())));
     this.scaleBar = el("canvas", { width: 110, height: 1 });
     [this.scaleLow, this.scaleText, this.shadeText] = [el("span"), el("span"), el("span")];
     this.readout = el("div", { class: "readout" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    this.notice = el("div", { class: "notice" });
     const key = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
     this.keys = { bar: el("span", { class: "bar" }, this.shadeText, this.scaleLow, this.scaleBar, this.scaleText), outer: key("", "loss = 0"), clamp: key("dashed", "upper clamp"), none: key("hatched", "no force") };
     this.hand.attach(this.canvas, this.handles, this.ends);
     const whole = el("div", { class: "lab" }, el("div", { class: "stage" },
-      el("div", { class: "left" }, this.lessons.row, this.frame, el("div", { class: "below" }, ...Object.values(this.keys)), this.readout, this.notice, this.explain.cutBox, this.live),
+      el("div", { class: "left" }, this.lessons.row, this.frame, el("div", { class: "below" }, ...Object.values(this.keys)), this.readout, this.explain.cutBox, this.live),
       this.panel.side, this.explain.side));
     whole.addEventListener("keydown", (e) => {
       if (!(e.ctrlKey || e.metaKey) || e.key.toLowerCase() !== "z" || e.target.matches("input[type=number], input[type=text]")) return;
@@ -82,7 +82,7 @@ class Fields {
   }
 
   // ---- the scene
-  rebuild() { this.panel.build(); this.explain.build(); this.sync(); }
+  rebuild() { this.panel.build(); this.explain.build(); this.colourBar(); this.sync(); }
 
   // Put a scene, or part of one, on the stage: a preset, a step of the tour, a link.
   put(part, { keepScale = false } = {}) {
@@ -167,7 +167,10 @@ class Fields {
     const fitting = 130 / largest;
     if (!this.forceScale || !(this.forceScale / fitting > 0.4 && this.forceScale / fitting < 1.5)) this.forceScale = fitting;
     this.beside(answer.query !== undefined);
-    if (answer.query) this.writeLink(answer.query);
+    if (answer.query) {
+      this.writeLink(answer.query);
+      this.adopt(answer.hyper);
+    }
     this.invalidate(answer.id);
   }
 
@@ -200,6 +203,15 @@ class Fields {
     this.link.send({ id, scene, n: settle && this.trip > SLOW ? MODEST : n, scale, reference, settle, ...(settle && this.explain.details.open ? { batch: this.batch } : {}) });
   }
 
+  // Python has the last word on hyper-parameters: a typed value out of range comes back within it.
+  adopt(hyper) {
+    const { scene } = this, differs = Object.keys(scene.hyper).some((k) => k in hyper && typeof hyper[k] === "number" && Math.abs(hyper[k] - scene.hyper[k]) > 1e-9);
+    if (!differs || this.hand.busy || this.link.waiting) return;
+    scene.hyper = hyper;
+    this.panel.build();
+    this.sync();
+  }
+
   writeLink(query) {
     this.query = new URLSearchParams(query).toString();
     const kept = new URLSearchParams(location.search), all = new URLSearchParams(query);
@@ -220,9 +232,16 @@ class Fields {
     this.keys.bar.hidden = scene.shade === "none";
     this.keys.clamp.hidden = f.m2 === null || !scene.region;
     this.keys.outer.hidden = this.keys.none.hidden = !scene.region;
-    this.notice.textContent = [
+    const lost = [
       f.quiet ? `The ${scene.probe} feels no force anywhere in this view. Scan with another point, move the points, or change a parameter.` : "",
       this.link.fallback ? "No direct connection: pictures come through the page itself, a little slower." : ""].filter(Boolean).join(" ");
+    if (f.bring !== undefined) this.bring = f.bring;
+    const offer = !f.hit && this.bring && !f.quiet && !this.hand.busy;
+    if (this.notice.dataset.said !== `${lost}${offer && this.bring}`) {
+      this.notice.dataset.said = `${lost}${offer && this.bring}`;
+      const place = this.bring;
+      this.notice.replaceChildren(lost, ...(offer ? [`This triplet is ${state}: nobody feels a force. `, el("button", { onclick: () => this.put({ [scene.probe]: place }, { keepScale: true }) }, `bring the ${scene.probe} in`)] : []));
+    }
     this.summary = `${this.schema.losses[scene.loss].title} loss ${show(f.energy)}, triplet ${state}; ${POINTS.map((name, i) => `${name} at ${scene[name].map(tidy).join(", ")} feels force ${f.forces[i].map((x) => x.toPrecision(3)).join(", ")}`).join("; ")}`;
   }
 
@@ -274,6 +293,7 @@ class Fields {
   // A gesture has ended: the fine picture with the link, and a word to those who do not see it.
   rest(remember = true) {
     if (remember) this.remember();
+    this.lessons.outdated();
     this.sync();
     this.ask(RESTING);
     clearTimeout(this.telling);

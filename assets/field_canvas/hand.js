@@ -37,7 +37,7 @@ export class Hand {
       if (!step) return;
       event.preventDefault();
       this.app.touch();
-      const by = event.shiftKey ? 0.1 : 0.01;
+      const by = this.keyStep() * (event.shiftKey ? 10 : 1);
       set(get().map((v, axis) => round(v + by * step[axis])));
       this.app.move();
       this.restSoon();
@@ -54,6 +54,12 @@ export class Hand {
       if (moved) this.app.rest();
     };
     for (const [kind, handler] of [["pointermove", move], ["pointerup", end], ["pointercancel", end]]) target.addEventListener(kind, handler);
+  }
+
+  // A key moves by a hundredth; under a snap by as much as it takes to arrive somewhere else.
+  keyStep() {
+    const { scene } = this.app;
+    return { grid: niceStep(2 * scene.view[2]) / 4, equilateral: 10, isosceles: 0.02 }[scene.snap] ?? 0.01;
   }
 
   restSoon() { clearTimeout(this.resting); this.resting = setTimeout(() => this.app.rest(), 250); }
@@ -115,6 +121,12 @@ export class Hand {
   snapNow() {
     const { scene } = this.app;
     for (const name of ["grid", "circle"].includes(scene.snap) ? POINTS : [scene.probe]) scene[name] = this.snapped(name, scene[name]);
+    if (scene.snap === "circle") POINTS.forEach((name, i) => { // points that fell on one place part again
+      while (POINTS.slice(0, i).some((k) => Math.hypot(scene[k][0] - scene[name][0], scene[k][1] - scene[name][1]) < 0.05)) {
+        const [x, y] = scene[name], c = Math.cos(Math.PI / 6), s = Math.sin(Math.PI / 6);
+        scene[name] = [c * x - s * y, s * x + c * y].map(round);
+      }
+    });
     this.app.rest();
   }
 

@@ -16,6 +16,16 @@ export class Lessons {
       ...(chosen ? [el("p", { class: "caption", role: "status" }, chosen.sentence)] : []));
   }
 
+  // A sentence or caption goes once the scene is no longer the one it speaks of; zoom and switches do not matter.
+  outdated() {
+    const { app } = this, { situations, presets } = app.schema;
+    const left = (scene) => ["loss", "anchor", "positive", "negative"].some((k) => JSON.stringify(scene[k]) !== JSON.stringify(app.scene[k]))
+      || Object.entries(scene.hyper ?? {}).some(([k, v]) => app.scene.hyper[k] !== v);
+    const situation = situations.find((s) => s.name === this.situation);
+    if (situation && left(situation.scene)) { this.situation = undefined; this.situations(); }
+    if (this.preset !== undefined && left(presets[this.preset])) { this.preset = undefined; app.panel.build(); }
+  }
+
   step(index) {
     const { app } = this, { tour } = app.schema, step = tour[index], last = index === tour.length - 1;
     this.preset = this.situation = undefined;

@@ -42,7 +42,7 @@ export class Panel {
       const owner = c === MU ? scene : scene.hyper;
       return control(c, owner[c.name] ?? (c.name in owner ? null : c.default), { onInput: (x) => { app.touch(); owner[c.name] = x; app.move(); }, onRest: () => app.rest() });
     });
-    const kinds = ["s", "r", "rho", "m1"].every((k) => has.has(k)) && !hidden.has("margin")
+    const kinds = ["s", "r", "rho", "m1"].every((k) => has.has(k)) && !hidden.has("margin") && !hidden.has("m1")
       ? [el("div", { class: "pills", role: "group", "aria-label": "kind of margin" }, ...[["raw", "margin m₁"], ["normalised", "normalised margin μ"]].map(([kind, text]) => el("button", { "aria-pressed": String(scene.margin === kind), onclick: () => app.put({ margin: kind }, { keepScale: true }) }, text)))]
       : [];
     return [el("section", {}, el("h4", {}, "Loss"), hidden.has("loss-menu") ? el("b", {}, losses[scene.loss].title) : choice),
@@ -53,7 +53,7 @@ export class Panel {
     const { app } = this;
     this.rows = pointRows(INK, {
       onProbe: (name) => { app.touch(); app.scene.probe = name; app.scale = app.reference = null; app.rest(); app.explain.build(); },
-      onMove: (name, axis, x) => { app.touch(); app.scene[name][axis] = Math.min(Math.max(x, -100), 100); app.rest(); },
+      onMove: (name, axis, x) => { app.touch(); const place = [...app.scene[name]]; place[axis] = Math.min(Math.max(x, -100), 100); app.scene[name] = app.hand.snapped(name, place); app.rest(); },
     });
     return [el("section", {}, el("h4", {}, "Points"), this.rows.grid, el("div", { class: "row" }, this.menu("snap", "snap", SNAPS, () => app.hand.snapNow())))];
   }
@@ -81,7 +81,9 @@ export class Panel {
     const show = (index) => {
       const { figure, panel, caption, ...scene } = presets[index];
       app.lessons.preset = index;
-      app.put({ discs: false, mining: false, probe: "negative", margin: "raw", mu: null, ...scene });
+      app.lessons.situation = undefined;
+      app.put({ ...app.schema.plain, ...scene });
+      app.lessons.situations();
     };
     const names = [...new Set(presets.map((p) => p.figure))], panels = presets.map((p, i) => [p, i]).filter(([p]) => p.figure === chosen?.figure);
     return [el("details", { "data-part": "figures", class: "section" }, el("summary", {}, "Figures of the thesis"),

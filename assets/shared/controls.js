@@ -25,14 +25,16 @@ export function control(schema, value, { onInput, onRest }) {
     box.value = x === null ? "" : tidy(x);
     box.placeholder = x === null ? "∞" : "";
   };
+  let current = value; // what is in use, whatever stands in the box
+  const use = (x) => { current = x; onInput(x); };
   show(value);
-  bar.addEventListener("input", () => { const x = Number(tidy(fromBar(Number(bar.value)))); box.value = tidy(x); onInput(x); });
+  bar.addEventListener("input", () => { const x = Number(tidy(fromBar(Number(bar.value)))); box.value = tidy(x); use(x); });
   bar.addEventListener("change", onRest);
   box.addEventListener("change", () => {
     const x = Number(box.value);
-    if (box.value === "" || !Number.isFinite(x)) return show(value);
+    if (box.value === "" || !Number.isFinite(x)) return show(current);
     bar.value = toBar(x);
-    onInput(x);
+    use(x);
     onRest();
   });
   const parts = [label, bar, box];
@@ -41,7 +43,7 @@ export function control(schema, value, { onInput, onRest }) {
     open.addEventListener("change", () => {
       const x = open.checked ? null : fromBar(Number(bar.value));
       show(x);
-      onInput(x);
+      use(x);
       onRest();
     });
     parts.push(el("label", { class: "open" }, open, "no upper clamp"));

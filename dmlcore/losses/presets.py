@@ -7,7 +7,7 @@ Where the thesis states no points (2.5, 3.1, 3.3) typical ones are chosen; where
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dmlcore.geometry import Probe
 
@@ -29,6 +29,7 @@ class Preset:
     negative: Point = (0.0, 1.0)
     view: tuple[float, float, float] = (0.25, 0.0, 1.6)
     discs: bool = False  # draw the ranking discs about anchor and positive
+    edges: bool = False  # draw the forces along the edges
     probe: Probe = "negative"  # the point that scans the plane
     mining: bool = False  # draw the easy, semi-hard and hard regions for the margin of the loss
 
@@ -37,11 +38,11 @@ def _charges(**hyper: float) -> dict[str, float]:
     return {"rho": BALANCED, "m2": math.inf} | hyper
 
 
-PRESETS: tuple[Preset, ...] = (
+_PANELS: tuple[Preset, ...] = (
     Preset(
         "2.5",
         "(a) negative",
-        "Mining regions of the negative: easy beyond d + m, semi-hard down to d, hard inside, hardest within d - m.",
+        "Mining regions of the negative: easy beyond d + m, semi-hard down to d, hard inside.",
         "ranking",
         {"m": 0.4},
         (0.0, 0.0),
@@ -90,7 +91,7 @@ PRESETS: tuple[Preset, ...] = (
         for panel, caption, loss, hyper in (
             (
                 "modified",
-                "Unequal sides, equal forces: the modified loss pulls and pushes with constant strength.",
+                "Unequal sides, equal forces along them: the modified loss pulls and pushes with constant strength.",
                 "modified_entangle",
                 {"rho": 1, "m": 1.3},
             ),
@@ -184,3 +185,6 @@ PRESETS: tuple[Preset, ...] = (
         )
     ),
 )
+
+# These figures are about the forces along the edges.
+PRESETS: tuple[Preset, ...] = tuple(replace(p, edges=p.figure in ("3.2", "3.3", "3.4", "3.6", "3.7")) for p in _PANELS)

@@ -23,7 +23,7 @@ from dmlcore.geometry.streams import streamlets
 from pages._ui import readout
 from pages._ui.crew import Crew
 from pages._ui.scene import Scene
-from pages._ui.untrusted import bounded, numbers
+from pages._ui.untrusted import bounded, jsonable, numbers
 from pages._ui.wire import Request, pack, socket_route
 
 ARROWS = 20  # arrows along one side
@@ -48,15 +48,16 @@ def answer(request: Request) -> bytes:
         return pack({"id": identity, "hover": readout.place(scene, numbers(request["hover"], (0.0, 0.0)))}, {})
     n = int(bounded(request.get("n"), 2 * ARROWS, FINEST, INLINE))
     settle = request.get("settle") is True
-    header, arrays = _painted(scene, n, request, settle)
+    header, arrays, active_places = _painted(scene, n, request, settle)
     header |= {"id": identity, "n": n, "view": scene.view}
     if settle:
-        header |= {"query": scene.to_query()} | readout.about_the_pair(scene, request)
+        header["bring"] = None if header["hit"] else _nearest_active(scene, active_places)
+        header |= {"query": scene.to_query(), "hyper": jsonable(scene.hyper)} | readout.about_the_pair(scene, request)
     return pack(header, arrays)
 
 
-def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Header and arrays of the layers that are shown."""
+def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict[str, Any], dict[str, Array], Array]:
+    """Header and arrays of the layers that are shown; and the places where the probe feels a force, (K, 2)."""
     x, y, places = _places(scene, n)
     points = np.array([scene.anchor, scene.positive, scene.negative])
     reach = _reach(points)
@@ -103,7 +104,18 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
     if scene.cut:
         along = found.field_raw[n * n :]
         arrays["cut"] = _finite32(np.stack((along, np.clip(along, 0.0, loss.m2))))
-    return header, arrays
+    return header, arrays, places[: n * n][active.ravel()]
+
+
+def _nearest_active(scene: Scene, places: Array) -> list[float] | None:
+    """Where in view the scanning point would feel a force, near to where it is but not on the very edge."""
+    if not len(places):
+        return None
+    here = np.array(getattr(scene, scene.probe))
+    nearest = places[np.linalg.norm(places - here, axis=1).argmin()]
+    inner = nearest + 0.25 * (places.mean(0) - nearest)
+    chosen = places[np.linalg.norm(places - inner, axis=1).argmin()]
+    return [round(float(v), 3) for v in chosen]
 
 
 def _places(scene: Scene, n: int) -> tuple[Array, Array, Array]:

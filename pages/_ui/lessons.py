@@ -7,7 +7,7 @@ from typing import Any
 
 from dmlcore.losses.presets import BALANCED
 
-_PLAIN: dict[str, Any] = {
+PLAIN: dict[str, Any] = {
     "probe": "negative",
     "shade": "energy",
     "lines": "none",
@@ -28,7 +28,7 @@ _PLAIN: dict[str, Any] = {
 
 
 def _scene(loss: str = "distance_sensitive", **changes: Any) -> dict[str, Any]:
-    return _PLAIN | {"loss": loss, "negative": (0.35, 0.75)} | changes
+    return PLAIN | {"loss": loss, "negative": (0.35, 0.75)} | changes
 
 
 SITUATIONS: list[dict[str, Any]] = [
@@ -75,9 +75,8 @@ SITUATIONS: list[dict[str, Any]] = [
             snap="circle",
             anchor=(1.0, 0.0),
             positive=(0.866, 0.5),
-            negative=(0.0, 1.0),
+            negative=(0.5, 0.866),
             view=(0.0, 0.0, 1.6),
-            flow="none",
         ),
     },
 ]
@@ -123,9 +122,8 @@ TOUR: list[dict[str, Any]] = [
     {
         "title": "The law shapes the region",
         "text": (
-            "With r = 0 the active region is an ellipse with foci A and P, with r = -1 a circle, with r = 1 a "
-            "Cassini oval; above that it splits into lobes. Move r slowly through 1: the normalised margin μ "
-            "keeps it steady."
+            "With r = 0 the active region is an ellipse with foci A and P, with r = -1 a circle, with r = 1 a Cassini "
+            "oval; larger r narrow it at the waist. Move r slowly through 1: the normalised margin μ keeps it steady."
         ),
         "look": "r",
         "scene": _scene(
@@ -138,9 +136,9 @@ TOUR: list[dict[str, Any]] = [
     {
         "title": "Against the classic",
         "text": (
-            "The ranking loss acts inside two discs about A and P. The ellipse around both (Appendix B) tells "
-            "which margin lets the new loss see every triplet that ranking sees. The Compare page sets two "
-            "losses side by side."
+            "In both orders, the ranking loss acts inside two discs about A and P. The ellipse around both "
+            "(Appendix B) tells which margin lets the new loss see every triplet that ranking sees. The Compare page "
+            "sets two losses side by side."
         ),
         "look": "ranking discs, ellipse",
         "scene": _scene(

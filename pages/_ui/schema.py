@@ -14,16 +14,17 @@ from dmlcore import losses
 from dmlcore.losses.presets import PRESETS
 from dmlcore.params import Parameter, Slider
 from pages._ui import untrusted
-from pages._ui.lessons import SITUATIONS, TOUR
+from pages._ui.lessons import PLAIN, SITUATIONS, TOUR
 
 
 @cache
 def schema() -> str:
-    """{"losses": {name: {title, sentence, source, mathml, margin, controls}}, "presets", "situations", "tour"}."""
+    """{"losses": {name: {title, sentence, source, mathml, margin, controls}}, "presets", "plain", ...}."""
     return json.dumps(
         {
             "losses": {name: _loss(losses.formula(name)) for name in losses.names()},
             "presets": [asdict(p) | {"hyper": untrusted.jsonable(untrusted.hyper(p.loss, p.hyper))} for p in PRESETS],
+            "plain": PLAIN,
             "situations": SITUATIONS,
             "tour": TOUR,
         },

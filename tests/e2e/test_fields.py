@@ -250,3 +250,34 @@ def test_nothing_is_fetched_from_elsewhere(page, server):
     opened(page, server)
     page.wait_for_timeout(500)
     assert foreign == []
+
+
+def test_boxes_captions_and_colours_tell_the_state_in_use(page, server):
+    plane = opened(page, server, "?n=0.3,0.8")
+    box = page.get_by_label("r value", exact=True)
+    box.fill("3")
+    box.press("Enter")
+    page.wait_for_url(re.compile("r=3"))
+    box.fill("")
+    box.press("Tab")
+    assert page.get_by_label("r value", exact=True).input_value() == "3"
+    box.fill("99")
+    box.press("Enter")
+    page.wait_for_url(re.compile("r=4"))
+    page.wait_for_function("(el) => el.value === '4'", arg=page.get_by_label("r value", exact=True).element_handle())
+    page.get_by_role("button", name="Semi-hard").click()
+    page.get_by_text("still within reach").wait_for()
+    at_rest(page, plane)
+    page.get_by_role("button", name="negative at").press("Shift+ArrowUp")
+    page.get_by_text("still within reach").wait_for(state="detached")
+    page.get_by_role("button", name="On the circle").click()
+    page.get_by_role("button", name="figure 3.2").click()
+    page.wait_for_url(re.compile("loss=entangle"))
+    assert "snap" not in page.url
+    page.get_by_label("loss", exact=True).select_option("ranking")
+    page.get_by_label("negative y").fill("9")
+    page.get_by_label("negative y").press("Enter")
+    page.get_by_role("button", name="bring the negative in").click()
+    page.wait_for_function(
+        "(el) => el.innerText === 'active'", arg=page.locator('[data-readout="triplet"]').element_handle()
+    )

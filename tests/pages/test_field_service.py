@@ -269,3 +269,23 @@ def test_component_files_have_an_address_that_changes_with_them(client):
     assert {"field_canvas/field_canvas.js", "shared/schema.json"} <= set(assets.files())
     for bad in (f"{base}/../app.py", f"{base}/none.js", "/api/assets/0/shared/dom.js", f"{base}/%2e%2e%2fapp.py"):
         assert client.get(bad).status_code == 404
+
+
+@pytest.mark.parametrize("probe", POINTS)
+def test_an_idle_triplet_is_told_where_its_probe_would_feel_a_force(probe):
+    scene = Scene.of({"loss": "ranking", "probe": probe, "negative": [0.35, 0.75]})
+    field = ask(scene, n=101, settle=True)
+    assert not field["hit"]
+    brought = Scene.of(scene.to_json() | {probe: field["bring"]})
+    assert ask(brought, n=101, settle=True)["hit"]
+    assert ask(brought, n=101, settle=True)["bring"] is None
+
+
+def test_python_has_the_last_word_on_hyper_parameters():
+    assert ask({"hyper": {"r": 99, "m2": None}}, n=41, settle=True)["hyper"] == {
+        "s": 1.0,
+        "r": 4.0,
+        "rho": 1.0,
+        "m1": -2.325,
+        "m2": None,
+    }
