@@ -162,7 +162,7 @@ class Charges {
 
   // ---- what is asked of Python
   ask(more = {}) {
-    const { spec, history } = this, request = { id: ++this.seq, spec, have: history.last, want: Math.max(history.last, 0), show: this.at, ...more };
+    const { spec, history } = this, request = { id: ++this.seq, spec, have: history.last, want: Math.max(history.last, 0), show: this.at, ...more, rest: more.rest || this.owed };
     this.eras.set(request.id, [this.era, Boolean(more.draft)]);
     this.link.send(request);
   }
@@ -175,7 +175,7 @@ class Charges {
     if (draft && !this.drafting) return;
     this.labels = answer.labels;
     if (draft) this.history.preview(answer); else this.history.add(answer);
-    if (answer.query) this.remember(answer);
+    if (answer.query) { this.owed = false; this.remember(answer); }
     if (this.goal > this.at && !draft) { // a link into the middle of a history: fetch up to it
       this.at = Math.min(this.goal, this.history.last);
       if (this.at < this.goal) this.ask({ want: this.goal, show: this.goal }); else { this.goal = 0; this.panel(); this.ask({ rest: true }); }
@@ -314,6 +314,8 @@ class Charges {
     Object.assign(this, { spec: clone(spec), history: new History(), at: 0, drafting: null, chosen: null, awaiting: undefined });
     this.message("");
     this.panel();
+    this.owed = true; // a link, even if playing overtakes the question for it
+    this.data = { ...this.data, idle: false };
     this.ask({ rest: true, want: 0, show: 0 });
   }
 

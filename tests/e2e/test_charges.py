@@ -125,3 +125,11 @@ def test_reduced_motion_stands_still_and_without_a_socket_steps_still_come(brows
     at_step(page, canvas, "k === 1")
     assert "slower" in page.locator(".notice").inner_text()
     context.close()
+
+
+def test_a_preset_is_in_the_address_while_it_plays(page, server):
+    page.goto(f"{server.url}/charges")
+    page.locator("canvas.plane, canvas").first.wait_for()
+    page.get_by_role("button", name="an outlier").click()
+    page.wait_for_url(re.compile("start=outlier"))
+    page.get_by_role("button", name="Pause").wait_for()
