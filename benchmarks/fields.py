@@ -12,10 +12,14 @@ picture moves).
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -112,12 +116,7 @@ def one_setting(page: Any, name: str, empty: list[float], arguments: argparse.Na
         keys(page, page.get_by_role("slider", name="r", exact=True), canvas, True, arguments.presses),
         empty,
     )
-    handle = page.get_by_role("button", name="anchor at")
-    box = handle.bounding_box()
-    page.mouse.move(box["x"] + 18, box["y"] + 18)
-    page.mouse.down()
-    drag = page.evaluate(DRAG, [canvas, handle.element_handle(), arguments.seconds])
-    page.mouse.up()
+    drag = dragged(page, page.get_by_role("button", name="anchor at"), canvas, arguments.seconds)
     report(f"{name}: drag, request to paint", drag["trips"], empty)
     report(f"{name}: drag, pointer to its point", drag["own"])
     print(f"{name}: {drag['fields']:.1f} new fields a second at {drag['frames']:.1f} frames a second")
@@ -136,11 +135,20 @@ def first_view(browser: Any, url: str, start: float | None = None) -> float:
     return took
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--presses", type=int, default=40, help="key presses per slider")
-    parser.add_argument("--seconds", type=float, default=4.0, help="length of the drag")
-    arguments = parser.parse_args()
+@dataclass(frozen=True)
+class Bench:
+    """A browser, a page of 1440 x 900, our server, and the rival's milliseconds."""
+
+    playwright: Any
+    browser: Any
+    page: Any
+    ours: Server
+    empty: list[float]
+
+
+@contextmanager
+def beside_an_empty_rerun(presses: int) -> Iterator[Bench]:
+    """Time `presses` keys on st.slider in a page whose fragment shows one number; then the machine is ours."""
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
@@ -150,34 +158,57 @@ def main() -> None:
         try:
             browser = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
             print(
-                f"{platform.machine()}, {browser.version}, streamlit {version('streamlit')}, "
-                f"{arguments.presses} presses, viewport 1440 x 900"
+                f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {browser.version}, "
+                f"streamlit {version('streamlit')}, viewport 1440 x 900"
             )
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             page.goto(rival.url)
             target = page.wait_for_selector("#answer").evaluate_handle("(el) => el.closest('[data-testid=stHtml]')")
-            empty = keys(page, page.get_by_role("slider"), target, False, arguments.presses)
-            report("empty fragment rerun, st.slider", empty)
-            for layers, query in (("first layers", ""), ("all layers", ALL_LAYERS)):
-                for grid in (41, 81):
-                    page.goto(f"{ours.url}/?n=0.3,0.8&grid={grid}{query}")
-                    one_setting(page, f"{layers}, {grid} x {grid}", empty, arguments)
-            page.close()
-            warm = [first_view(browser, ours.url) for _ in range(5)]
-            report("new session to moving picture", warm)
-            browser.close()
-            cold = []
-            for _ in range(3):
-                ours.kill()
-                browser = playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
-                start = time.perf_counter()
-                ours.start()
-                cold.append(first_view(browser, ours.url, start))
-                browser.close()
-            report("server start to moving picture", cold)
+            empty = keys(page, page.get_by_role("slider"), target, False, presses)
+            report(f"empty fragment rerun, st.slider, {presses} presses", empty)
+            yield Bench(playwright, browser, page, ours, empty)
         finally:
             rival.kill()
             ours.kill()
+
+
+def dragged(page: Any, handle: Any, canvas: Any, seconds: float) -> dict[str, Any]:
+    """Move a point once per frame: fields and frames a second, milliseconds from request and from pointer to paint."""
+    box = handle.bounding_box()
+    page.mouse.move(box["x"] + 18, box["y"] + 18)
+    page.mouse.down()
+    drag: dict[str, Any] = page.evaluate(DRAG, [canvas, handle.element_handle(), seconds])
+    page.mouse.up()
+    return drag
+
+
+def arguments_of(description: str | None) -> argparse.Namespace:
+    """--presses and --seconds."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--presses", type=int, default=40, help="key presses per slider")
+    parser.add_argument("--seconds", type=float, default=4.0, help="length of each drag")
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = arguments_of(__doc__)
+    with beside_an_empty_rerun(arguments.presses) as bench:
+        for layers, query in (("first layers", ""), ("all layers", ALL_LAYERS)):
+            for grid in (41, 81):
+                bench.page.goto(f"{bench.ours.url}/?n=0.3,0.8&grid={grid}{query}")
+                one_setting(bench.page, f"{layers}, {grid} x {grid}", bench.empty, arguments)
+        bench.page.close()
+        report("new session to moving picture", [first_view(bench.browser, bench.ours.url) for _ in range(5)])
+        bench.browser.close()
+        cold = []
+        for _ in range(3):
+            bench.ours.kill()
+            browser = bench.playwright.chromium.launch(executable_path=chromium_path(), args=CHROMIUM_FLAGS)
+            start = time.perf_counter()
+            bench.ours.start()
+            cold.append(first_view(browser, bench.ours.url, start))
+            browser.close()
+        report("server start to moving picture", cold)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@ nothing. A valid triplet is a != p of one class and n of another.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -44,62 +46,47 @@ def names() -> list[str]:
     return list(MINERS)
 
 
-def miner(title: str, sentence: str, source: str) -> Callable[[Mine], Miner]:
-    """Enter a function of distances and labels under its own name."""
+def miner(title: str, source: str) -> Callable[[Mine], Miner]:
+    """Enter a function of distances and labels under its own name; its docstring is the panel's sentence."""
 
     def enter(mine: Mine) -> Miner:
-        MINERS[mine.__name__] = Miner(mine.__name__, title, sentence, source, mine)
+        MINERS[mine.__name__] = Miner(mine.__name__, title, cast(str, inspect.getdoc(mine)), source, mine)
         return MINERS[mine.__name__]
 
     return enter
 
 
-@miner(
-    "Semi-hard",
-    "For every pair, the nearest negative that is farther than the positive.",
-    "Schroff et al. 2015 (FaceNet), Sec. 3.2",
-)
+@miner("Semi-hard", "Schroff et al. 2015 (FaceNet), Sec. 3.2")
 def semi_hard(distances: Tensor, labels: Tensor) -> Triplets:
+    """For every pair, the nearest negative that is farther than the positive."""
     anchors, positives, other = _pairs(distances, labels)
     return _nearest(distances, anchors, positives, other, farther=True)
 
 
-@miner(
-    "Hardest negative per pair",
-    "For every pair, the negative nearest to the anchor.",
-    "Simo-Serra et al. 2015; the negatives FaceNet warns of",
-)
+@miner("Hardest negative per pair", "Simo-Serra et al. 2015; the negatives FaceNet warns of")
 def hard_negative(distances: Tensor, labels: Tensor) -> Triplets:
+    """For every pair, the negative nearest to the anchor."""
     anchors, positives, other = _pairs(distances, labels)
     return _nearest(distances, anchors, positives, other)
 
 
-@miner(
-    "Batch hard",
-    "For every anchor, its farthest positive and its nearest negative.",
-    "Hermans, Beyer & Leibe 2017, Eq. 5",
-)
+@miner("Batch hard", "Hermans, Beyer & Leibe 2017, Eq. 5")
 def batch_hard(distances: Tensor, labels: Tensor) -> Triplets:
+    """For every anchor, its farthest positive and its nearest negative."""
     anchors, positive, other = _one_positive(distances, labels, farthest=True)
     return _nearest(distances, anchors, positive, other)
 
 
-@miner(
-    "Easy positive, hard negative",
-    "For every anchor, its nearest positive and its nearest negative: classes may keep several clusters.",
-    "Xuan, Stylianou & Pless 2020 (EPHN)",
-)
+@miner("Easy positive, hard negative", "Xuan, Stylianou & Pless 2020 (EPHN)")
 def easy_positive(distances: Tensor, labels: Tensor) -> Triplets:
+    """For every anchor, its nearest positive and its nearest negative: classes may keep several clusters."""
     anchors, positive, other = _one_positive(distances, labels, farthest=False)
     return _nearest(distances, anchors, positive, other)
 
 
-@miner(
-    "Easy positive, semi-hard negative",
-    "For every anchor, its nearest positive and the nearest negative farther than that.",
-    "Xuan, Stylianou & Pless 2020 (EPSHN)",
-)
+@miner("Easy positive, semi-hard negative", "Xuan, Stylianou & Pless 2020 (EPSHN)")
 def easy_positive_semi_hard(distances: Tensor, labels: Tensor) -> Triplets:
+    """For every anchor, its nearest positive and the nearest negative farther than that."""
     anchors, positive, other = _one_positive(distances, labels, farthest=False)
     return _nearest(distances, anchors, positive, other, farther=True)
 

@@ -1,30 +1,16 @@
 // The charges page: plays a simulation that Python computes, step by step, and keeps what it has seen for scrubbing.
-import { applyTheme, el, mathml, save, show as number, styled } from "../shared/dom.js";
+import { carried, dressed, mounted, newTheme } from "../shared/app.js";
+import { el, mathml, save, show as number } from "../shared/dom.js";
 import { control, lossPanel } from "../shared/controls.js";
 import { exportLinks } from "../shared/take.js";
-import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
+import { Link, decode, socketAddress } from "../shared/wire.js";
 import { History } from "./history.js";
-import { CLASS, SHAPES, fromPixels, halfWidth, paintCharges, paintPortrait, shape, toPixels } from "./draw.js";
+import { CLASS, fromPixels, halfWidth, paintCharges, paintPortrait, toPixels } from "./draw.js";
 import { Curves } from "./curves.js";
 
-const apps = new WeakMap();
-const here = (name) => new URL(name, import.meta.url);
-const schemaReady = fetch(here("../shared/schema.json")).then((r) => r.json());
 const SPEEDS = [["slow motion", 4], ["12 steps/s", 12], ["30 steps/s", 30], ["as fast as it goes", 1000]];
 const STILL = 1e-5; // where no point moves farther than this in a step, nothing will
 const clone = (x) => structuredClone(x);
-
-export function render({ data, parentElement, setStateValue }) {
-  let app = apps.get(parentElement);
-  if (!app) apps.set(parentElement, (app = new Charges(parentElement, data)));
-  app.setState = setStateValue;
-  app.hear(data);
-}
-
-export function unmount(parentElement) {
-  apps.get(parentElement)?.close();
-  apps.delete(parentElement);
-}
 
 class Charges {
   constructor(root, data) {
@@ -36,9 +22,9 @@ class Charges {
   }
 
   async build(data) {
-    [this.schema] = await Promise.all([schemaReady, styled(this.root, here("../shared/shared.css").href, here("charges.css").href)]);
+    this.schema = await dressed(this.root, "charges");
     this.root.append((this.whole = this.dom()));
-    this.theme = applyTheme(this.root, this.whole);
+    newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.stage);
     this.leave = () => { if (document.hidden) this.pause(); };
@@ -146,18 +132,14 @@ class Charges {
   // ---- from Streamlit
   async hear(data) {
     await this.ready;
-    const theme = applyTheme(this.root, this.whole);
-    if (theme !== this.theme) { this.theme = theme; this.portraitSeen = null; this.invalidate(); }
+    if (newTheme(this)) { this.portraitSeen = null; this.invalidate(); }
     const query = JSON.stringify(data.query);
     if (query !== this.query && query !== this.written) {
       this.query = query;
       this.goal = data.step;
       this.load(data.spec);
     }
-    if (data.answer && data.answer.id > this.answered) {
-      this.receive(base64Buffer(data.answer.bytes));
-      this.link.done();
-    }
+    carried(this, data);
   }
 
   // ---- what is asked of Python
@@ -509,3 +491,5 @@ class Charges {
     this.link.close();
   }
 }
+
+export const { render, unmount } = mounted(Charges);

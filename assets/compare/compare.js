@@ -1,9 +1,10 @@
 // The compare page: two to four losses over linked points, their difference, and whether they are one loss.
 // Python computes, judges and writes the link; this module holds the comparison while the hand moves.
-import { applyTheme, el, mathml, show, styled, tidy } from "../shared/dom.js";
+import { carried, dressed, mounted, newTheme } from "../shared/app.js";
+import { el, mathml, show } from "../shared/dom.js";
 import { INK, LETTER, POINTS } from "../shared/ink.js";
 import { lossPanel, pointRows } from "../shared/controls.js";
-import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
+import { Link, decode, socketAddress } from "../shared/wire.js";
 import { Hand } from "./hand.js";
 import { options, pairMenu, presetRows } from "./choices.js";
 import { Judgement, number } from "./judgement.js";
@@ -14,21 +15,6 @@ import { takeAway } from "./take.js";
 const MOVING = 60, RESTING = 140; // nodes along a side while the hand moves, and once it rests; 20 arrows divide both
 const MOST = 4, FEWEST = 2;
 const READ = ["loss", "before the clamp", "state", ...POINTS.map((name) => `force on ${LETTER[name]}`)];
-const apps = new WeakMap();
-const here = (name) => new URL(name, import.meta.url);
-const schemaReady = fetch(here("../shared/schema.json")).then((r) => r.json());
-
-export function render({ data, parentElement, setStateValue }) {
-  let app = apps.get(parentElement);
-  if (!app) apps.set(parentElement, (app = new Compare(parentElement, data)));
-  app.setState = setStateValue;
-  app.hear(data);
-}
-
-export function unmount(parentElement) {
-  apps.get(parentElement)?.close();
-  apps.delete(parentElement);
-}
 
 class Compare {
   constructor(root, data) {
@@ -40,7 +26,7 @@ class Compare {
   }
 
   async build(data) {
-    [this.schema] = await Promise.all([schemaReady, styled(this.root, here("../shared/shared.css").href, here("compare.css").href)]);
+    this.schema = await dressed(this.root, "compare");
     this.root.append((this.whole = this.dom()));
     this.watch = new ResizeObserver(() => this.resize());
     this.panels();
@@ -168,16 +154,11 @@ class Compare {
       this.panels();
       this.rescale();
     }
-    if (data.answer && data.answer.id > this.answered) {
-      this.receive(base64Buffer(data.answer.bytes));
-      this.link.done();
-    }
+    carried(this, data);
   }
 
   themed() {
-    const theme = applyTheme(this.root, this.whole);
-    if (theme === this.theme) return;
-    this.theme = theme;
+    if (!newTheme(this)) return;
     if (this.answer) { this.spread(); this.tell(); }
     this.sync();
   }
@@ -288,3 +269,5 @@ class Compare {
 
   close() { this.hand.orbiting = null; this.watch?.disconnect(); this.link.close(); }
 }
+
+export const { render, unmount } = mounted(Compare);

@@ -1,17 +1,7 @@
 // One plane of the comparison: canvas, the three handles, the place the pointer looks at. Painting is that of the fields page.
 import { el, tidy } from "../shared/dom.js";
-import { INK, POINTS, rampColour, signedColour } from "../shared/ink.js";
+import { INK, POINTS } from "../shared/ink.js";
 import { fromPixels, paint, rasterise, toPixels } from "../field_canvas/paint.js";
-
-// A colour scale in a canvas one pixel high: "ramp" from 0, "signed" about 0, or the upper "half" of signed.
-export function scaleBar(canvas, kind, theme) {
-  const { width } = canvas, context = canvas.getContext("2d");
-  const colour = { ramp: (t) => rampColour(t, theme), signed: (t) => signedColour(2 * t - 1, theme), half: (t) => signedColour(t, theme) }[kind];
-  for (let x = 0; x < width; x++) {
-    context.fillStyle = `rgb(${colour(x / (width - 1)).join()})`;
-    context.fillRect(x, 0, 1, canvas.height);
-  }
-}
 
 export class Plane {
   // hand: { drag(event, plane, name), nudge(event, name), pan(event, plane), zoom(factor), look(place or null) }

@@ -1,7 +1,8 @@
 // One colour scale for all planes, and one for what is left; rebuilt only when something in them changes.
 import { el } from "../shared/dom.js";
 import { number } from "./judgement.js";
-import { scaleBar } from "./plane.js";
+import { paintScale } from "../shared/app.js";
+import { rampColour, signedColour } from "../shared/ink.js";
 
 export const SHADES = { "energy,1": "loss, clamped", "energy,0": "loss before the clamp", "force,1": "force, clamped", "force,0": "force before the clamp" };
 
@@ -35,9 +36,10 @@ export class Scales {
   }
 }
 
+// "ramp" from 0, "signed" about 0, or the upper "half" of signed.
 function bar(kind, name, top, theme) {
   const canvas = el("canvas", { width: 150, height: 1 }), most = String(Number(top.toPrecision(3)));
-  scaleBar(canvas, kind, theme);
+  paintScale(canvas, { ramp: (t) => rampColour(t, theme), signed: (t) => signedColour(2 * t - 1, theme), half: (t) => signedColour(t, theme) }[kind]);
   return el("span", { class: "bar" }, el("span", {}, name), el("span", {}, kind === "signed" ? `−${most}` : "0"), canvas, el("span", {}, most));
 }
 

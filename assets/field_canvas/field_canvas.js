@@ -1,7 +1,8 @@
 // The fields page: owns the scene, the plane and its panels; asks Python for every number it shows.
-import { applyTheme, el, save, show, styled, tidy } from "../shared/dom.js";
+import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
+import { el, save, show, tidy } from "../shared/dom.js";
 import { POINTS, rampColour, signedColour } from "../shared/ink.js";
-import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
+import { Link, decode, socketAddress } from "../shared/wire.js";
 import { fromPixels, paint, rasterise, toPixels } from "./paint.js";
 import { cutChart, lawsChart } from "./charts.js";
 import { Explain } from "./explain.js";
@@ -11,21 +12,6 @@ import { Lessons } from "./lessons.js";
 
 const FINE = 81, COARSE = 41, SLOW = 24; // nodes along a side while the hand moves; coarse once answers take more than SLOW ms
 const RESTING = 201, MODEST = 101; // and once it rests
-const apps = new WeakMap();
-const here = (name) => new URL(name, import.meta.url).href;
-const schemaReady = fetch(here("../shared/schema.json")).then((r) => r.json());
-
-export function render({ data, parentElement, setStateValue }) {
-  let app = apps.get(parentElement);
-  if (!app) apps.set(parentElement, (app = new Fields(parentElement, data)));
-  app.setState = setStateValue;
-  app.hear(data);
-}
-
-export function unmount(parentElement) {
-  apps.get(parentElement)?.close();
-  apps.delete(parentElement);
-}
 
 class Fields {
   constructor(root, data) {
@@ -36,7 +22,7 @@ class Fields {
   }
 
   async build(data) {
-    [this.schema] = await Promise.all([schemaReady, styled(this.root, here("../shared/shared.css"), here("field_canvas.css"))]);
+    this.schema = await dressed(this.root, "field_canvas");
     this.hand = new Hand(this);
     this.panel = new Panel(this);
     this.explain = new Explain(this);
@@ -128,16 +114,11 @@ class Fields {
       this.ask(RESTING);
     }
     this.data = data;
-    if (data.answer && data.answer.id > this.answered) {
-      this.receive(base64Buffer(data.answer.bytes));
-      this.link.done();
-    }
+    carried(this, data);
   }
 
   themed() {
-    const theme = applyTheme(this.root, this.whole);
-    if (theme === this.theme) return;
-    this.theme = theme;
+    if (!newTheme(this)) return;
     if (this.field) this.rasterise();
     this.colourBar();
     this.sync();
@@ -145,8 +126,7 @@ class Fields {
   }
 
   colourBar() {
-    const ctx = this.scaleBar.getContext("2d"), signed = this.scene.shade === "raw";
-    for (let i = 0; i < 110; i++) { ctx.fillStyle = `rgb(${signed ? signedColour(i / 54.5 - 1, this.theme) : rampColour(i / 109, this.theme)})`; ctx.fillRect(i, 0, 1, 1); }
+    paintScale(this.scaleBar, (t) => (this.scene.shade === "raw" ? signedColour(2 * t - 1, this.theme) : rampColour(t, this.theme)));
   }
 
   // ---- from Python
@@ -303,3 +283,5 @@ class Fields {
   png() { this.canvas.toBlob((blob) => save("field.png", blob)); }
   close() { this.link.close(); }
 }
+
+export const { render, unmount } = mounted(Fields);

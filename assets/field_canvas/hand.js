@@ -133,6 +133,7 @@ export class Hand {
   // ---- reading out a place: under the pointer, or by arrow keys on the plane
   look(place) {
     const { app } = this;
+    this.wanted = true; // until unlook: an answer that comes later is no longer looked at
     app.link.send({ id: app.seq, hover: place.map(round), scene: app.scene });
   }
 
@@ -147,7 +148,7 @@ export class Hand {
   }
 
   hovered(hover) {
-    if (this.busy || this.gone) { this.gone = false; return; }
+    if (this.busy || !this.wanted) return;
     const { app } = this, { tip } = app, [x, y] = app.toPixels(hover.at), letter = LETTER[app.scene.probe];
     this.hover = hover;
     const rows = [[`${letter} here`, hover.at.map((v) => v.toFixed(3)).join(", ")], ["loss", show(hover.energy)], ["before clamp", show(hover.raw)], ["force", Math.hypot(...hover.force).toPrecision(4)],
@@ -161,6 +162,7 @@ export class Hand {
   }
 
   unlook() {
+    this.wanted = false;
     if (!this.hover) return;
     this.hover = null;
     this.app.tip.hidden = true;

@@ -1,5 +1,6 @@
 // Painting the plane: every number comes from Python. Plane coordinates have y upwards; the canvas is square.
 import { INK, halo, niceStep, rampColour, signedColour } from "../shared/ink.js";
+import { stripes, veiled } from "../shared/veil.js";
 import { arrows, cutLine, discs, edgeForces, hoverMark, mining, points, resultants, streams, triangle } from "./layers.js";
 
 export function toPixels(view, size) {
@@ -43,7 +44,7 @@ export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
     ctx.imageSmoothingEnabled = true;
     if (pictures?.colour) ctx.drawImage(pictures.colour, left, top, side, side);
     if (field.patches) outside(ctx, field, box, size, ink);
-    else if (pictures?.veil && scene.region !== false) hatch(ctx, size, pictures.veil, box, ink);
+    else if (pictures?.veil && scene.region !== false) veiled(ctx, size, pictures.veil, box, ink);
     grid(ctx, size, scene.view, ink);
     if (field.contours) contours(ctx, field, box, ink, !extra.moving);
     if (scene.region !== false) boundaries(ctx, field, box, ink);
@@ -77,42 +78,6 @@ function outside(ctx, field, box, size, ink) {
   }
   ctx.fillStyle = stripes(ctx, ink);
   ctx.fill(path, "evenodd");
-}
-
-const tiles = new Map();
-function stripes(ctx, ink) {
-  if (!tiles.has(ink)) {
-    const tile = new OffscreenCanvas(9, 9), t = tile.getContext("2d");
-    t.fillStyle = ink.veil;
-    t.fillRect(0, 0, 9, 9);
-    t.strokeStyle = ink.hatch;
-    t.beginPath();
-    for (const x of [-9, 0, 9]) { t.moveTo(x - 1, 10); t.lineTo(x + 10, -1); }
-    t.stroke();
-    tiles.set(ink, tile);
-  }
-  return ctx.createPattern(tiles.get(ink), "repeat");
-}
-
-// The same from a mask of nodes.
-let overlay;
-function hatch(ctx, size, veil, { left, top, side }, ink) {
-  const scale = ctx.getTransform().a, pixels = Math.round(size * scale);
-  if (!overlay || overlay.width !== pixels) overlay = new OffscreenCanvas(pixels, pixels);
-  const o = overlay.getContext("2d");
-  o.setTransform(scale, 0, 0, scale, 0, 0);
-  o.globalCompositeOperation = "copy";
-  o.fillStyle = ink.veil;
-  o.fillRect(0, 0, size, size);
-  o.globalCompositeOperation = "source-over";
-  o.strokeStyle = ink.hatch;
-  o.lineWidth = 1;
-  o.beginPath();
-  for (let x = -size; x < size; x += 9) { o.moveTo(x, size); o.lineTo(x + size, 0); }
-  o.stroke();
-  o.globalCompositeOperation = "destination-in";
-  o.drawImage(veil, left, top, side, side);
-  ctx.drawImage(overlay, 0, 0, size, size);
 }
 
 function grid(ctx, size, view, ink) {

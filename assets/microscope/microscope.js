@@ -1,32 +1,18 @@
 // The loss microscope: two maps of pair weights over similarities, and the triplet under the cursor. Python computes
 // everything and writes the link; this module holds the view while the hand moves.
-import { applyTheme, el, mathml, save, show, styled, tidy } from "../shared/dom.js";
+import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
+import { el, mathml, save, show, tidy } from "../shared/dom.js";
 import { INK, rampColour, signedColour } from "../shared/ink.js";
 import { control, lossPanel } from "../shared/controls.js";
 import { exportLinks } from "../shared/take.js";
-import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
+import { Link, decode, socketAddress } from "../shared/wire.js";
 import { frameOf, paintMap, paintSphere, rasterise } from "./paint.js";
 
 const MOVING = 61, RESTING = 161; // nodes along a side while the hand moves, and once it rests
 const PAIRS = { ap: "a–p, the positive pair", an: "a–n, the negative pair", pn: "p–n, positive and negative" };
 const RIVALS = { perpendicular: "at a right angle to P", symmetric: "as near to P as to A", fixed: "at a fixed similarity to P" };
 const READ = ["state", "loss", "w_ap", "w_an", "w_pn"];
-const apps = new WeakMap();
-const here = (name) => new URL(name, import.meta.url);
-const schemaReady = fetch(here("../shared/schema.json")).then((r) => r.json());
 const signedText = (x) => `${x < 0 ? "−" : x > 0 ? "+" : ""}${show(Math.abs(x))}`;
-
-export function render({ data, parentElement, setStateValue }) {
-  let app = apps.get(parentElement);
-  if (!app) apps.set(parentElement, (app = new Microscope(parentElement, data)));
-  app.setState = setStateValue;
-  app.hear(data);
-}
-
-export function unmount(parentElement) {
-  apps.get(parentElement)?.close();
-  apps.delete(parentElement);
-}
 
 class Microscope {
   constructor(root, data) {
@@ -36,7 +22,7 @@ class Microscope {
   }
 
   async build() {
-    [this.schema] = await Promise.all([schemaReady, styled(this.root, here("../shared/shared.css").href, here("microscope.css").href)]);
+    this.schema = await dressed(this.root, "microscope");
     this.root.append((this.whole = this.dom()));
     this.fill();
     this.watch = new ResizeObserver(() => this.resize());
@@ -140,16 +126,11 @@ class Microscope {
       this.fill();
       this.rest();
     }
-    if (data.answer && data.answer.id > this.answered) {
-      this.receive(base64Buffer(data.answer.bytes));
-      this.link.done();
-    }
+    carried(this, data);
   }
 
   themed() {
-    const theme = applyTheme(this.root, this.whole);
-    if (theme === this.theme) return;
-    this.theme = theme;
+    if (!newTheme(this)) return;
     if (this.maps) this.develop();
     this.draw();
   }
@@ -184,11 +165,8 @@ class Microscope {
 
   develop() {
     this.pictures = [0, 1].map((k) => rasterise(this.maps, this.maps[`weight${k}`], this.theme));
-    const ctx = this.bar.getContext("2d"), { signed, top } = this.maps;
-    for (let i = 0; i < 160; i++) {
-      ctx.fillStyle = `rgb(${signed ? signedColour(i / 79.5 - 1, this.theme) : rampColour(i / 159, this.theme)})`;
-      ctx.fillRect(i, 0, 1, 1);
-    }
+    const { signed, top } = this.maps;
+    paintScale(this.bar, (t) => (signed ? signedColour(2 * t - 1, this.theme) : rampColour(t, this.theme)));
     const most = String(Number(top.toPrecision(3))), attracts = this.view.by === "S" ? "attracts" : "repels", repels = this.view.by === "S" ? "repels" : "attracts";
     this.barText.replaceChildren(el("span", {}, ...weightName(this.view.by, this.view.weight)), signed ? `${attracts} −${most}` : "0", this.bar, signed ? `+${most} ${repels}` : `≥ ${most}`);
   }
@@ -317,3 +295,5 @@ class Microscope {
 function weightName(by, pair) {
   return [el("i", {}, `dL/d${by}`), el("sub", {}, pair)];
 }
+
+export const { render, unmount } = mounted(Microscope);

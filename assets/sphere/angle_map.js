@@ -1,5 +1,6 @@
 // The map of the two angles that a triplet on the circle depends on: P and N, relative to the anchor.
 import { INK, halo, rampColour } from "../shared/ink.js";
+import { veiled } from "../shared/veil.js";
 
 const ROOM = { left: 46, right: 12, top: 12, bottom: 40 }; // about the map, pixels
 export const wrap = (degrees) => degrees - 360 * Math.round(degrees / 360); // to -180..180
@@ -33,7 +34,7 @@ export function paintMap(ctx, size, scene, answer, pictures, theme) {
     const cell = side / (answer.map.n - 1);
     ctx.imageSmoothingEnabled = true;
     ctx.drawImage(pictures[0], left - cell / 2, top - cell / 2, side + cell, side + cell);
-    if (scene.region) veiled(ctx, size, pictures[1], left - cell / 2, top - cell / 2, side + cell, ink);
+    if (scene.region) veiled(ctx, size, pictures[1], { left: left - cell / 2, top: top - cell / 2, side: side + cell }, ink);
     lines(ctx, answer, frame, scene.region, ink);
   }
   const here = [wrap(scene.positive[0] - scene.anchor[0]), wrap(scene.negative[0] - scene.anchor[0])];
@@ -57,26 +58,6 @@ export function paintMap(ctx, size, scene, answer, pictures, theme) {
   ctx.strokeStyle = ink.outer;
   ctx.lineWidth = 1.3;
   ctx.stroke();
-}
-
-let overlay;
-function veiled(ctx, size, veil, x, y, side, ink) {
-  const scale = ctx.getTransform().a, pixels = Math.round(size * scale);
-  if (!overlay || overlay.width !== pixels) overlay = new OffscreenCanvas(pixels, pixels);
-  const o = overlay.getContext("2d");
-  o.setTransform(scale, 0, 0, scale, 0, 0);
-  o.globalCompositeOperation = "copy";
-  o.fillStyle = ink.veil;
-  o.fillRect(0, 0, size, size);
-  o.globalCompositeOperation = "source-over";
-  o.strokeStyle = ink.hatch;
-  o.lineWidth = 1;
-  o.beginPath();
-  for (let i = -size; i < size; i += 9) { o.moveTo(i, size); o.lineTo(i + size, 0); }
-  o.stroke();
-  o.globalCompositeOperation = "destination-in";
-  o.drawImage(veil, x, y, side, side);
-  ctx.drawImage(overlay, 0, 0, size, size);
 }
 
 function lines(ctx, { map, map_lines: ends }, { left, top, side }, region, ink) {

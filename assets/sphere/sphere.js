@@ -1,31 +1,17 @@
 // Circle and sphere: owns points, rotation and drawing; asks Python for energies and forces, tells Streamlit of its loss.
-import { applyTheme, el, save, show, styled, tidy } from "../shared/dom.js";
+import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
+import { el, save, show, tidy } from "../shared/dom.js";
 import { INK, POINTS, rampColour } from "../shared/ink.js";
 import { lossPanel, pointRows } from "../shared/controls.js";
 import { exportLinks } from "../shared/take.js";
-import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
+import { Link, decode, socketAddress } from "../shared/wire.js";
 import { Surface, FILL } from "./surface.js";
 import { direction, grasp, paintGlobe, place, projector, viewFrom } from "./globe.js";
 import { angleAt, onCircle, paintCircle } from "./circle.js";
 import { mapFrame, mapPictures, paintMap, wrap } from "./angle_map.js";
 
-const apps = new WeakMap();
-const here = (name) => new URL(name, import.meta.url);
-const schemaReady = fetch(here("../shared/schema.json")).then((r) => r.json());
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 const degrees = (x) => `${x.toFixed(1)}°`.replace("-", "−");
-
-export function render({ data, parentElement, setStateValue }) {
-  let app = apps.get(parentElement);
-  if (!app) apps.set(parentElement, (app = new Sphere(parentElement, data)));
-  app.setState = setStateValue;
-  app.hear(data);
-}
-
-export function unmount(parentElement) {
-  apps.get(parentElement)?.close();
-  apps.delete(parentElement);
-}
 
 class Sphere {
   constructor(root, data) {
@@ -35,7 +21,7 @@ class Sphere {
   }
 
   async build(data) {
-    [this.schema] = await Promise.all([schemaReady, styled(this.root, here("../shared/shared.css").href, here("sphere.css").href)]);
+    this.schema = await dressed(this.root, "sphere");
     this.root.append((this.whole = this.dom()));
     this.themed();
     this.observer = new ResizeObserver(() => this.resize());
@@ -156,18 +142,12 @@ class Sphere {
   async hear(data) {
     await this.ready;
     this.themed();
-    if (data.answer && data.answer.id > this.answered) {
-      this.receive(base64Buffer(data.answer.bytes));
-      this.link.done();
-    }
+    carried(this, data);
   }
 
   themed() {
-    const theme = applyTheme(this.root, this.whole);
-    if (theme === this.theme) return;
-    this.theme = theme;
-    const ctx = this.scaleBar.getContext("2d");
-    for (let i = 0; i < 110; i++) { ctx.fillStyle = `rgb(${rampColour(i / 109, theme)})`; ctx.fillRect(i, 0, 1, 1); }
+    if (!newTheme(this)) return;
+    paintScale(this.scaleBar, (t) => rampColour(t, this.theme));
     this.pictures();
     this.sync();
   }
@@ -458,3 +438,5 @@ class Sphere {
     this.link.close();
   }
 }
+
+export const { render, unmount } = mounted(Sphere);

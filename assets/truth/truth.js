@@ -1,29 +1,15 @@
 // A counter-example under the hand: printed gradients beside true ones. Python computes both; this module draws and asks.
-import { applyTheme, el, save, styled, tidy } from "../shared/dom.js";
+import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
+import { el, save, tidy } from "../shared/dom.js";
 import { INK, LETTER, POINTS, rampColour } from "../shared/ink.js";
 import { control, pointRows } from "../shared/controls.js";
-import { Link, base64Buffer, decode, socketAddress } from "../shared/wire.js";
+import { Link, decode, socketAddress } from "../shared/wire.js";
 import { colourOf, fromPixels, picture, raster, svg, toPixels } from "./draw.js";
 
 const MOVING = 61, RESTING = 161; // nodes along a side of the map while the hand moves, and once it rests
-const apps = new WeakMap();
-const here = (name) => new URL(name, import.meta.url);
-const schemaReady = fetch(here("../shared/schema.json")).then((r) => r.json());
 const round = (v) => Number(v.toFixed(4));
 const number = (x) => (x === null ? "not finite" : Math.abs(x) >= 1e4 ? x.toExponential(2) : x.toFixed(4));
 const vector = (g) => (g.some((x) => x === null) ? "not finite" : `(${g.map((x) => tidy(x)).join(", ")})`);
-
-export function render({ data, parentElement, setStateValue }) {
-  let app = apps.get(parentElement);
-  if (!app) apps.set(parentElement, (app = new Truth(parentElement, data)));
-  app.setState = setStateValue;
-  app.hear(data);
-}
-
-export function unmount(parentElement) {
-  apps.get(parentElement)?.close();
-  apps.delete(parentElement);
-}
 
 class Truth {
   constructor(root, data) {
@@ -33,7 +19,7 @@ class Truth {
   }
 
   async build() {
-    [this.schema] = await Promise.all([schemaReady, styled(this.root, here("../shared/shared.css").href, here("truth.css").href)]);
+    this.schema = await dressed(this.root, "truth");
     this.root.append((this.whole = this.dom()));
     this.themed();
     this.watch = new ResizeObserver(() => this.draw());
@@ -86,18 +72,13 @@ class Truth {
   async hear(data) {
     await this.ready;
     this.themed();
-    if (data.answer && data.answer.id > this.answered) {
-      this.receive(base64Buffer(data.answer.bytes));
-      this.link.done();
-    }
+    carried(this, data);
   }
 
   themed() {
-    const theme = applyTheme(this.root, this.whole);
-    if (theme === this.theme) return;
-    this.theme = theme;
-    const ctx = this.scaleBar.getContext("2d");
-    for (let i = 0; i < 90; i++) { ctx.fillStyle = `rgb(${rampColour(i / 89, theme)})`; ctx.fillRect(i, 0, 1, 1); }
+    if (!newTheme(this)) return;
+    const { theme } = this;
+    paintScale(this.scaleBar, (t) => rampColour(t, theme));
     const sample = (side, width, dash) => svg("svg", { viewBox: "0 0 30 10", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 30, y1: 5, y2: 5, stroke: colourOf(side, theme), "stroke-width": width, ...(dash && { "stroke-dasharray": dash }) }));
     const [printed, truth] = this.data.sides;
     this.keys.replaceChildren(el("span", { class: "key" }, sample("printed", 3, "7 5"), `${printed}: gradient`), el("span", { class: "key" }, sample("true", 6), `${truth}: gradient by autograd`), el("span", { class: "key" }, "forces point the other way"));
@@ -233,3 +214,5 @@ class Truth {
     this.link.close();
   }
 }
+
+export const { render, unmount } = mounted(Truth);

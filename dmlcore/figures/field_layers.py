@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dmlcore.figures.field_data import Arrays, View, polylines
+from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.geometry import Probe
+from dmlcore.geometry.hardness import Hardness
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,28 +52,19 @@ SIGNED = {
 
 def colour_top(values: Floats, active: NDArray[np.bool_], upper: float = math.inf) -> float:
     """Where the colour scale ends: 97 per cent of the active values stay below, two digits, never above `upper`."""
-    inside = values[active]
-    top = min(float(np.percentile(inside, 97)) if inside.size else 1.0, upper)
-    if not (math.isfinite(top) and top > 0):
-        return 1.0
-    digit = 10.0 ** (math.floor(math.log10(top)) - 1)
-    return math.ceil(top / digit - 1e-9) * digit
+    return round_top(stays_below(values[active], 97), upper)
 
 
-def mining_rings(d_ap: float, d_an: float, margin: float, probe: Probe) -> list[tuple[float, str]]:
-    """(radius about the anchor, name of what lies inside of it) of the mining regions of Karaman 2021, Fig. 2.5.
-
-    Scanning with the negative: semi-hard within d_ap + m, hard within d_ap and hardest within d_ap - m. With the
-    positive: semi-hard within d_an, easy within d_an - m; outside both it is hard.
-    """
-    if probe == "positive":
-        rings = [(d_an, "semi-hard"), (d_an - margin, "easy")]
-    else:
-        rings = [(d_ap + margin, "semi-hard"), (d_ap, "hard"), (d_ap - margin, "hardest")]
-    return [(float(radius), name) for radius, name in rings if radius > 0]
+def draw_hardness(axes: Axes, arrays: Arrays, found: Hardness, dark: bool) -> None:
+    """The circle that parts hard from semi-hard (Karaman 2021, Fig. 2.5) and the names of the regions."""
+    if found.radius is not None:
+        draw_rings(axes, [(arrays["points"][0], found.radius, "")], dark)
+    for name, at in found.names:
+        draw_text(axes, at, name, INK[dark]["disc"], dark, va="center")
 
 
 def draw_plane(axes: Axes, view: View, dark: bool) -> None:
+    """Frame, grid and ticks of the square `view` = (centre x, centre y, half width)."""
     x, y, half = view
     ink = INK[dark]
     axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half), aspect="equal", facecolor=ink["page"])
@@ -81,6 +74,7 @@ def draw_plane(axes: Axes, view: View, dark: bool) -> None:
 
 
 def draw_heat(figure: Figure, axes: Axes, arrays: Arrays, shade: Shade, m2: float, dark: bool, *, bar: bool) -> float:
+    """The colour picture of `arrays`, clamped at `m2`, with its scale if `bar`; returns where the scale ends."""
     from matplotlib.colors import LinearSegmentedColormap
 
     strength = np.linalg.norm(arrays["force"], axis=-1)
@@ -126,6 +120,7 @@ def _compressed(raw: Floats, level: float) -> Floats:
 
 
 def draw_region(axes: Axes, arrays: Arrays, m2: float, dark: bool) -> None:
+    """The active region 0 < raw < m2: hatched outside, boundaries drawn."""
     draw_inactive(axes, arrays["x"], arrays["y"], arrays["raw"], m2, dark)
     draw_boundaries(axes, arrays, dark)
 
@@ -154,6 +149,7 @@ def draw_boundaries(axes: Axes, arrays: Arrays, dark: bool, prefix: str = "") ->
 
 
 def draw_contours(axes: Axes, arrays: Arrays, which: str, m2: float, dark: bool) -> None:
+    """Some ten named equipotentials: of "raw" anywhere, of "clamped" within 0..m2."""
     values = arrays["raw"] if which == "raw" else arrays["energy"]
     inside = values[arrays["active"]] if which == "clamped" else values[np.isfinite(values)]
     if not inside.size or np.ptp(inside) == 0:
@@ -171,6 +167,7 @@ def draw_contours(axes: Axes, arrays: Arrays, which: str, m2: float, dark: bool)
 
 
 def draw_rings(axes: Axes, rings: Sequence[tuple[Floats, float, str]], dark: bool) -> None:
+    """Dotted circles: centre (2,), radius, and a name below the circle or ""."""
     from matplotlib.patches import Circle
 
     colour = INK[dark]["disc"]
@@ -183,6 +180,7 @@ def draw_rings(axes: Axes, rings: Sequence[tuple[Floats, float, str]], dark: boo
 
 
 def draw_streams(axes: Axes, arrays: Arrays, dark: bool) -> None:
+    """Streamlines of the force within the active region."""
     force = np.where(arrays["active"][..., None], arrays["force"], np.nan)
     if arrays["active"].any():
         axes.streamplot(
@@ -209,6 +207,7 @@ def draw_arrows(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
 
 
 def draw_edges(axes: Axes, arrays: Arrays, dark: bool) -> None:
+    """The triangle: a-p solid, a-n and p-n dashed."""
     ink, (a, p, n) = INK[dark], arrays["points"]
     for start, end, colour, dashes in ((a, p, "positive", "-"), (a, n, "negative", "--"), (p, n, "negative", "--")):
         axes.plot(*np.stack([start, end]).T, color=ink[colour], linewidth=1.0, linestyle=dashes, zorder=4)
@@ -223,6 +222,7 @@ def _tip(at: Floats, force: Floats, half: float) -> Floats | None:
 
 
 def draw_arrow(axes: Axes, at: Any, tip: Any, colour: str, rim: str, width: float, style: str = "-") -> None:
+    """An arrow from `at` to `tip`, (2,) each, `width` points wide, with a rim; clipped to the axes."""
     from matplotlib.patheffects import withStroke
 
     head = f"-|>,head_length={0.3 + width / 11},head_width={0.15 + width / 20}"
@@ -234,6 +234,7 @@ def draw_arrow(axes: Axes, at: Any, tip: Any, colour: str, rim: str, width: floa
 
 
 def draw_resultants(axes: Axes, arrays: Arrays, view: View, dark: bool) -> None:
+    """The force on each point with its magnitude, numbers kept apart."""
     ink, half, centre = INK[dark], view[2], np.array(view[:2])
     taken = list(arrays["points"])  # places a number keeps away from
     room = np.array([1.0, 0.5]) / cast("Figure", axes.figure).get_figwidth() * half
@@ -290,6 +291,7 @@ def draw_points(
 
 
 def draw_text(axes: Axes, at: Any, text: str, colour: str, dark: bool, *, offset: Any = (0, 0), **align: Any) -> None:
+    """`text` with a rim at `at`, moved by `offset` points; `align` goes to matplotlib."""
     from matplotlib.patheffects import withStroke
 
     align = (

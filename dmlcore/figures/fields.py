@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import torch
+
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures.field_data import (
     NODES,
@@ -29,6 +31,7 @@ from dmlcore.figures.field_data import (
 )
 from dmlcore.figures.field_layers import Shade
 from dmlcore.geometry import Probe
+from dmlcore.geometry.hardness import hardness
 from dmlcore.losses import TripletLoss
 from dmlcore.params import Slider
 
@@ -80,7 +83,7 @@ def draw_field(
     or clamped loss; region hatches where the probe feels nothing and draws raw = 0 solid, raw = m2 dashed; arrows or
     streams show the direction of the force; forces the resultants on the three points with their magnitudes; decomposed
     their parts along the edges and off them (residual, dotted); discs the ranking discs (margin 0.1); mining the easy,
-    semi-hard and hard rings for the margin of the loss (Karaman 2021, Fig. 2.5). `title` None names the loss, "" leaves
+    semi-hard and hard regions (Karaman 2021, Fig. 2.5). `title` None names the loss, "" leaves
     it out; `plain` leaves out formula, caption and colour bar. size: inches across.
 
     Raises ValueError for bad points, view, n, probe, shade or contours.
@@ -106,8 +109,8 @@ def draw_field(
             radius = float(arrays["edges"][0]) + RANKING_MARGIN
             layers.draw_rings(axes, [(at, radius, "") for at in arrays["points"][:2]], dark)
         if mining:
-            rings = layers.mining_rings(arrays["edges"][0], arrays["edges"][1], loss.margin, probe)
-            layers.draw_rings(axes, [(arrays["points"][0], radius, name) for radius, name in rings], dark)
+            points = [torch.from_numpy(x) for x in arrays["points"]]
+            layers.draw_hardness(axes, arrays, hardness(loss, points[0], points[1], points[2], probe), dark)
         if streams:
             layers.draw_streams(axes, arrays, dark)
         elif arrows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -48,16 +49,20 @@ def extremes(energy: Energy, dimension: int = 3) -> tuple[Extreme, Extreme]:
     found = []
     for sign in (1.0, -1.0):  # the greatest energy is the least of its negative
 
-        def signed(at: Tensor, sign: float = sign) -> Tensor:
-            return sign * energy(Triplet.of_points(*configuration(at)))
+        def signed(t: Triplet, sign: float = sign) -> Tensor:
+            return sign * energy(t)
 
-        at, value = _search(signed, nodes, low, high)
-        if _diverges(lambda t, sign=sign: sign * energy(t), dimension):  # type: ignore[misc]
+        at, value = _search(partial(_at_angles, signed), nodes, low, high)
+        if _diverges(signed, dimension):
             value = -math.inf
         a, p, n = configuration(at)
         where = [float(central_angle(x, y)) for x, y in ((a, p), (a, n), (p, n))]
         found.append(Extreme(sign * value, (where[0], where[1], where[2])))
     return found[0], found[1]
+
+
+def _at_angles(energy: Energy, at: Tensor) -> Tensor:
+    return energy(Triplet.of_points(*configuration(at)))
 
 
 def configuration(at: Tensor) -> Points:

@@ -119,14 +119,20 @@ def _identity(formula: TripletFormula, own: dict[str, float | str]) -> Identity 
     if formula.name == "moving":
         rho = float(own["rho"])
         text = rf"d_{{ap}}^2-d_{{an}}^2-{rho:.4g}\,\frac{{d_{{ap}}}}{{2\,d_{{an}}}}"
-        form = lambda t, ap, an: t.d_ap**2 - t.d_an**2 - rho * t.d_ap / (2 * t.d_an)  # noqa: E731
+
+        def form(t: Triplet, ap: Tensor, an: Tensor) -> Tensor:
+            return t.d_ap**2 - t.d_an**2 - rho * t.d_ap / (2 * t.d_an)
+
     elif formula.name == "location_aware":
         entangle = CATALOGUE["entangle"].core
         a, p, n = random_triplets(1, 3, seed=1)
         t = Triplet.of_points(a, p, n)
         shift = float(formula.core(t, **own) - entangle(t))  # of one triplet; the deviation below says: of all
         text = rf"E_{{\mathrm{{entangled}}}}+{shift:.4g}"
-        form = lambda t, ap, an: entangle(t) + shift  # noqa: E731
+
+        def form(t: Triplet, ap: Tensor, an: Tensor) -> Tensor:
+            return entangle(t) + shift
+
     if form is None:
         return None
     worst = 0.0

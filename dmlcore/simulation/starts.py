@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +35,12 @@ def start_points(name: str, classes: int, per_class: int, seed: int) -> tuple[Fl
     return placed.reshape(-1, 2), np.repeat(np.arange(classes), per_class)
 
 
-def _start(title: str, sentence: str) -> Callable[[Place], Place]:
+def _start(title: str) -> Callable[[Place], Place]:
+    """Enter a placement (classes, per_class, 2) under its own name; its docstring is the panel's sentence."""
+
     def enter(place: Place) -> Place:
         name = place.__name__
-        STARTS[name] = Start(name, title, sentence, place)
+        STARTS[name] = Start(name, title, cast(str, inspect.getdoc(place)), place)
         return place
 
     return enter
@@ -52,13 +56,15 @@ def _around(classes: int, radius: float) -> Floats:
     return radius * np.stack([np.cos(angle), np.sin(angle)], axis=-1)[:, None]
 
 
-@_start("Random", "every class is spread alike over the same disc")
+@_start("Random")
 def random(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    """Every class is spread alike over the same disc."""
     return _noise(random, classes, per_class, 0.5)
 
 
-@_start("Two moons", "interlocking half circles, one per class, in a chain")
+@_start("Two moons")
 def moons(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    """Interlocking half circles, one per class, in a chain."""
     angle = np.linspace(0, np.pi, per_class)
     number = np.arange(classes)[:, None]
     up = np.where(number % 2 == 0, 1.0, -1.0)
@@ -68,26 +74,30 @@ def moons(random: np.random.Generator, classes: int, per_class: int) -> Floats:
     return scale * np.stack([x, y], axis=-1) + _noise(random, classes, per_class, 0.04)
 
 
-@_start("Rings", "concentric circles, one per class")
+@_start("Rings")
 def rings(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    """Concentric circles, one per class."""
     angle = 2 * np.pi * np.arange(per_class) / per_class
     radius = 1.2 * np.linspace(0.3, 1.0, classes)[:, None]
     circle = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
     return circle + _noise(random, classes, per_class, 0.03)
 
 
-@_start("Collapsed", "all points within a hundredth about one place")
+@_start("Collapsed")
 def collapsed(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    """All points within a hundredth about one place."""
     return _noise(random, classes, per_class, 0.01)
 
 
-@_start("An outlier", "separated classes, but one point stands amid another class")
+@_start("An outlier")
 def outlier(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    """Separated classes, but one point stands amid another class."""
     placed = separated(random, classes, per_class)
     placed[0, 0] = _around(classes, 1.0)[classes // 2, 0]
     return placed
 
 
-@_start("Separated", "every class already in a heap of its own")
+@_start("Separated")
 def separated(random: np.random.Generator, classes: int, per_class: int) -> Floats:
+    """Every class already in a heap of its own."""
     return _around(classes, 1.0) + _noise(random, classes, per_class, 0.12)

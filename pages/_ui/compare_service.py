@@ -19,11 +19,13 @@ from starlette.routing import BaseRoute
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.geometry.sphere import tangent
 from dmlcore.geometry.variant import Variant, VariantField, read, scan_variant
 from pages._ui import sameness
 from pages._ui.comparison import POINTS, Comparison
+from pages._ui.scales import held
 from pages._ui.untrusted import REACH, bounded, finite
 from pages._ui.wire import pack, socket_route
 
@@ -55,15 +57,14 @@ def answer(request: dict[str, Any]) -> bytes:
     x, y = axes(comparison, n)
     fields = [scanned(v, comparison, x, y) for v in variants]
     settle, lock = request.get("settle") is True, request.get("lock") is True
-    shown, span, largest = _difference(comparison, fields)
+    shown, span_fits, largest = _difference(comparison, fields)
     shades = [_shade(comparison, f) for f in fields]
     active = np.stack([f.active.numpy() for f in fields])
-    scale = _keep(
-        request.get("scale"), _nice(_share(np.abs(np.stack(shades))[active], 97), _top(variants)), settle, lock
-    )
     strength = np.stack([f.force.norm(dim=-1).numpy() for f in fields])[active]
-    reference = _keep(request.get("reference"), _nice(_share(strength, 50)), settle, lock)
-    span = _keep(request.get("span"), _nice(max(span, scale / 1000)), settle, lock)
+    top, middle = stays_below(np.abs(np.stack(shades))[active], 97), stays_below(strength, 50)
+    scale = held(request.get("scale"), lambda: round_top(top, _top(variants)), settle, lock=lock)
+    reference = held(request.get("reference"), lambda: round_top(middle), settle, lock=lock)
+    span = held(request.get("span"), lambda: round_top(max(span_fits, scale / 1000)), settle, lock=lock)
     header |= {
         "n": n,
         "view": comparison.view,
@@ -190,7 +191,7 @@ def _difference(comparison: Comparison, fields: Sequence[VariantField]) -> tuple
     else:
         apart = (first.force - second.force).norm(dim=-1).numpy()
     size = np.abs(apart[np.isfinite(apart)])
-    return apart, _share(size, 97), float(size.max()) if size.size else 0.0
+    return apart, stays_below(size, 97), float(size.max()) if size.size else 0.0
 
 
 def _boundaries(
@@ -232,26 +233,6 @@ def _arrows(force: Tensor, reference: float) -> NDArray[np.int8]:
 
 def _top(variants: list[Variant]) -> float:
     return max(v.m2 for v in variants)
-
-
-def _share(values: Floats, percent: float) -> float:
-    inside = values[np.isfinite(values)]
-    return float(np.percentile(inside, percent)) if inside.size else 1.0
-
-
-def _nice(top: float, upper: float = math.inf) -> float:
-    """`top` rounded up to two digits, at most `upper`; 1 where it is no scale."""
-    if not (math.isfinite(top) and top > 0):
-        return 1.0
-    top = min(top, upper)
-    digit = 10.0 ** (math.floor(math.log10(top)) - 1)
-    return math.ceil(top / digit - 1e-9) * digit
-
-
-def _keep(scale: Any, fitting: float, settle: bool, lock: bool) -> float:
-    """A scale stays while the hand moves; once it settles, it stays unless it misleads or is locked."""
-    held = bounded(scale, 1e-12, 1e12, fitting)
-    return fitting if settle and not lock and not 0.6 < held / fitting < 1.6 else held
 
 
 def _finite(values: Floats) -> Floats:

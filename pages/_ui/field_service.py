@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from starlette.routing import BaseRoute
 
+from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.geometry import snapshot
 from dmlcore.geometry.boundary import Levels
 from dmlcore.geometry.streams import streamlets
 from pages._ui import readout
 from pages._ui.crew import Crew
+from pages._ui.scales import held
 from pages._ui.scene import Scene
 from pages._ui.untrusted import bounded, jsonable, numbers
 from pages._ui.wire import Request, pack, socket_route
@@ -71,8 +73,8 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
         shade = np.minimum(np.maximum(raw, 0.0), loss.m2)
 
     upper = loss.m2 if scene.shade == "energy" else math.inf
-    scale = _keep(request.get("scale"), lambda: _scale(np.abs(shade), active, upper=upper), settle)
-    reference = _keep(request.get("reference"), lambda: _scale(strength, active, share=50), settle)
+    scale = held(request.get("scale"), lambda: round_top(stays_below(np.abs(shade)[active], 97), upper), settle)
+    reference = held(request.get("reference"), lambda: round_top(stays_below(strength[active], 50)), settle)
     levels = Levels(x, y, raw)
     outer, inner = (levels.lines(level) if level < math.inf else [] for level in (0.0, loss.m2))
     header = readout.triplet(scene, found) | {
@@ -191,26 +193,6 @@ def _fraction(values: Array) -> Array:
 
 def _finite32(values: Array) -> Array:
     return np.asarray(np.minimum(np.maximum(values, -1e30), 1e30).astype(np.float32))
-
-
-def _scale(values: Array, active: Array, *, share: float = 97, upper: float = math.inf) -> float:
-    """A scale that `share` per cent of the active values stay below, rounded up to two digits, never above `upper`."""
-    inside = values[active]
-    top = float(np.percentile(inside, share)) if inside.size else 1.0
-    if not (math.isfinite(top) and top > 0):
-        return 1.0
-    top = min(top, upper)
-    digit = 10.0 ** (math.floor(math.log10(top)) - 1)
-    return math.ceil(top / digit - 1e-9) * digit
-
-
-def _keep(scale: Any, fitting: Any, settle: bool) -> float:
-    """A scale stays locked while the hand moves; once it settles, it stays unless it has become misleading."""
-    locked = readout.number(scale)
-    if locked is not None and not settle:
-        return min(max(locked, 1e-9), 1e12)
-    fits: float = fitting()
-    return fits if locked is None or not 0.6 < locked / fits < 1.6 else locked
 
 
 def _heavy(request: Request) -> bool:

@@ -21,6 +21,7 @@ from dmlcore.figures.microscopes import boundary
 from dmlcore.losses import TripletLoss
 from dmlcore.losses.microscope import PairWeights, Similarities, similarities, triplet_weights, unit_triplet
 from pages._ui.microscope_view import MicroscopeView, place
+from pages._ui.scales import held
 from pages._ui.untrusted import bounded
 from pages._ui.wire import pack, socket_route
 
@@ -51,7 +52,7 @@ def answer(request: dict[str, Any]) -> bytes:
     weights = [_chosen(view, w, s) for w in found]
     felt = np.stack([np.where(exists, np.abs(w), 0.0) for w in weights])
     settle = request.get("settle") is True
-    top = _keep(request.get("top"), colour_top(felt, felt > 0), settle)
+    top = held(request.get("top"), lambda: colour_top(felt, felt > 0), settle)
     header |= {"n": n, "top": top, "signed": view.scale == "signed", "panels": []}
     arrays: dict[str, NDArray[Any]] = {"exists": _share(room)}
     for k, (loss, weight) in enumerate(zip(losses, weights, strict=True)):
@@ -123,12 +124,6 @@ def _share(room: Floats) -> NDArray[np.uint8]:
     slope = np.hypot(*np.gradient(room))
     covered: NDArray[np.uint8] = np.rint(255 * np.clip(room / np.maximum(slope, 1e-12) + 0.5, 0, 1)).astype(np.uint8)
     return covered
-
-
-def _keep(top: Any, fitting: float, settle: bool) -> float:
-    """A scale stays while the hand moves; once it settles, it stays unless it misleads."""
-    held = bounded(top, 1e-9, 1e12, fitting)
-    return fitting if settle and not 0.6 < held / fitting < 1.6 else held
 
 
 ROUTES: list[BaseRoute] = [

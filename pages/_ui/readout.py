@@ -11,6 +11,7 @@ import torch
 from latex2mathml.converter import convert
 
 from dmlcore.geometry import Snapshot, margin_for_ellipse, probe_field
+from dmlcore.geometry.hardness import hardness
 from dmlcore.geometry.worked import (
     Worked,
     explain_balanced_rho,
@@ -43,7 +44,7 @@ def triplet(scene: Scene, found: Snapshot) -> dict[str, Any]:
         "edges": found.lengths,
         "strengths": found.strengths,
         "discs": _discs(found.lengths["ap"]) if scene.discs else None,
-        "mining": _mining(scene, found.lengths) if scene.mining else None,
+        "mining": _mining(scene) if scene.mining else None,
     }
 
 
@@ -77,34 +78,9 @@ def _discs(d: float) -> dict[str, Any] | None:
     }
 
 
-RAY = torch.linspace(0.02, 6.0, 300, dtype=torch.float64)
-
-
-def _mining(scene: Scene, edges: dict[str, float]) -> dict[str, Any]:
-    """Fig. 2.5: hard within the circle about the anchor, semi-hard beyond it while active, easy without loss.
-
-    For a scanned positive the other way round: easy near, hard beyond d_an. Labels stand on a ray from the anchor.
-    """
-    if scene.probe == "anchor":
-        return {"centre": None, "radius": 0.0, "labels": []}
-    radius = edges["ap" if scene.probe == "negative" else "an"]
-    other = scene.positive if scene.probe == "negative" else scene.negative
-    away = math.atan2(other[1] - scene.anchor[1], other[0] - scene.anchor[0]) + 0.75 * math.pi
-    ray = torch.tensor([math.cos(away), math.sin(away)], dtype=torch.float64)
-    places = torch.tensor(scene.anchor, dtype=torch.float64) + RAY[:, None] * ray
-    inactive = ~probe_field(scene.module(), *scene.points(), probe=scene.probe, at=places).active
-    near, far = radius > RAY, radius <= RAY
-    kinds = {
-        "negative": (("hard", near & ~inactive), ("semi-hard", far & ~inactive), ("easy", far & inactive)),
-        "positive": (("easy", near & inactive), ("semi-hard", near & ~inactive), ("hard", far & ~inactive)),
-    }[scene.probe]
-    labels = []
-    for text, places_of in kinds:
-        if bool(places_of.any()):
-            span = RAY[places_of]
-            at = float(span.min()) + min(0.5 * float(span.max() - span.min()), 0.3)
-            labels.append([text, [scene.anchor[i] + at * float(ray[i]) for i in (0, 1)]])
-    return {"centre": "anchor", "radius": radius, "labels": labels}
+def _mining(scene: Scene) -> dict[str, Any]:
+    found = hardness(scene.module(), *scene.points(), scene.probe)
+    return {"centre": None if found.radius is None else "anchor", "radius": found.radius, "labels": found.names}
 
 
 def about_the_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:

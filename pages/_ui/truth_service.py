@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute
 from torch import Tensor
 
 from dmlcore import losses
+from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.published.printed import COUNTEREXAMPLES, POINTS, Comparison, compare
 from pages._ui.truth_scene import Example
 from pages._ui.untrusted import bounded
@@ -35,7 +36,8 @@ def answer(request: dict[str, Any]) -> bytes:
     a, p, n = (at if name == scene.probe else x for name, x in zip(POINTS, points(scene), strict=True))
     difference = compare(example, a, p, n, scene.hyper).difference
     shade = np.nan_to_num(difference.numpy(), nan=np.inf, posinf=np.inf)
-    scale = bounded(request.get("scale"), 1e-9, 1e12, _scale(shade))
+    top = stays_below(shade, 90)
+    scale = bounded(request.get("scale"), 1e-9, 1e12, round_top(top if top > 1e-9 else 0.0))  # 1 where nothing differs
     header = {
         "id": request.get("id") if isinstance(request.get("id"), int) else 0,
         "n": nodes,
@@ -75,16 +77,6 @@ def points(scene: Example) -> tuple[Tensor, Tensor, Tensor]:
     """Anchor, positive, negative, (2,) each."""
     a, p, n = (torch.tensor(getattr(scene, name), dtype=torch.float64) for name in POINTS)
     return a, p, n
-
-
-def _scale(shade: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    """What 90 % of the finite values stay below, to two digits; 1 where nothing differs."""
-    inside = shade[np.isfinite(shade)]
-    top = float(np.percentile(inside, 90)) if inside.size else 0.0
-    if not (math.isfinite(top) and top > 1e-9):
-        return 1.0
-    digit = 10.0 ** (math.floor(math.log10(top)) - 1)
-    return math.ceil(top / digit - 1e-9) * digit
 
 
 def _vector(gradient: Tensor) -> list[float | None]:

@@ -133,3 +133,4 @@ def test_a_preset_is_in_the_address_while_it_plays(page, server):
     page.get_by_role("button", name="an outlier").click()
     page.wait_for_url(re.compile("start=outlier"))
     page.get_by_role("button", name="Pause").wait_for()
+    assert page.get_by_role("button", name="an outlier").get_attribute("aria-pressed") == "true"

@@ -216,6 +216,8 @@ def test_tour_and_situations(page, server):
         page.get_by_text(f"{step} / 6").wait_for()
         page.keyboard.press("Enter")  # the focus is on next
     page.get_by_role("button", name="Tour").wait_for()
+    assert "discs=1" in page.url
+    assert page.locator(".marked").count() == 0
 
 
 def test_a_lesson_hides_its_controls(page, server):
