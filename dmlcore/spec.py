@@ -49,24 +49,42 @@ class _Section(BaseModel):
 
 
 class DataSpec(_Section):
-    name: str = Field("digits", min_length=1, max_length=64, description="Data set: digits, toy, cifar100 or cub")
+    name: str = Field("digits", min_length=1, max_length=64, description="Data set, as in dmlcore.data.names()")
     root: str | None = Field(None, description="Folder that holds the data set or its archive; empty: the usual places")
-    split: Literal["classes", "samples"] | None = Field(
+    split: Literal["classes", "samples", "own"] | None = Field(
         None, description="Test on unseen classes, or on unseen samples of known classes; empty: as the data set does"
     )
-    validation: Literal["classes", "samples", "none"] | None = Field(
+    validation: Literal["classes", "samples", "none", "own"] | None = Field(
         None, description="What validation holds out of the training part; empty: as the data set does"
     )
     image_size: int | None = Field(
         None, ge=32, le=512, description="Side of the square pictures in pixels; empty: as stored"
     )
+    augment: bool = Field(True, description="Flip and shift the training pictures at random")
 
 
 class ModelSpec(_Section):
-    name: Literal["mlp", "resnet20"] = Field("mlp", description="Network: mlp for vectors, resnet20 for pictures")
+    name: Literal["mlp", "resnet20", "resnet18", "resnet50", "tokens"] = Field(
+        "mlp", description="Network: mlp for vectors, a resnet for pictures, tokens for bags of tokens"
+    )
     hidden: Widths = Field((128,), description="Widths of the hidden layers of an mlp")
     embedding_dim: int = Field(64, ge=1, le=4096, description="Dimension of the embedding space")
     normalize: bool = Field(True, description="Put embeddings on the unit sphere (L2 normalisation)")
+    start: str | None = Field(
+        None, max_length=4096, description="Run id or weights file the backbone starts from; empty: at random"
+    )
+
+
+class PoolingSpec(_Section):
+    name: Identifier = Field("gap", description="Pooling of pictures and bags, as listed by dmlcore.pooling.names()")
+    parameters: dict[Identifier, HyperParameter] = Field(
+        default_factory=dict, description="Parameters of the pooling; those left out keep their defaults"
+    )
+    zero_shot: float = Field(
+        0.0, ge=0, lt=1, description="Share of the zero-shot prediction loss in the whole, for pooling with prototypes"
+    )
+    ridge: float = Field(0.05, gt=0, le=100, description="Ridge weight of the zero-shot prediction")
+    logit_scale: float = Field(9.5, gt=0, le=1000, description="Scale of the logits of the zero-shot prediction")
 
 
 class LossSpec(_Section):
@@ -96,6 +114,9 @@ class ScheduleSpec(_Section):
     patience: int = Field(
         0, ge=0, description="Validations without a better MAP@R before stopping; 0: never stop early"
     )
+    plateau: int = Field(
+        0, ge=0, description="Validations without a better MAP@R before the learning rate is halved; 0: never"
+    )
     checkpoint_every: int = Field(50, ge=1, description="Steps between two checkpoints")
 
 
@@ -110,6 +131,7 @@ class RunSpec(_Section):
     ks: Ranks = Field((1, 2, 4, 8), description="K of the reported R@K and P@K")
     data: DataSpec = DataSpec()
     model: ModelSpec = ModelSpec()
+    pooling: PoolingSpec = PoolingSpec()
     loss: LossSpec = LossSpec()
     batch: BatchSpec = BatchSpec()
     optimiser: OptimiserSpec = OptimiserSpec()
@@ -117,8 +139,9 @@ class RunSpec(_Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.schedule.patience and self.data.validation == "none":
-            raise ValueError('schedule.patience: needs a validation part, but data.validation is "none"')
+        for key in ("patience", "plateau"):
+            if getattr(self.schedule, key) and self.data.validation == "none":
+                raise ValueError(f'schedule.{key}: needs a validation part, but data.validation is "none"')
         return self
 
     @classmethod
@@ -164,7 +187,7 @@ class RunSpec(_Section):
         """Return a copy with `key=value` applied in order, for example `schedule.steps=100` or `loss.m=0.2`.
 
         Values are TOML; a bare word is a string. `loss.x` means `loss.parameters.x`, and a new `loss.name` drops the
-        parameters of the old loss. Raises SpecError.
+        parameters of the old loss; the same for `pooling`. Raises SpecError.
         """
         data = self.model_dump()
         for assignment in assignments:
@@ -210,6 +233,9 @@ def _explain(error: Any) -> str:
     return f"{key}: {message[0].lower()}{message[1:]}, got {error['input']!r}"
 
 
+_WITH_PARAMETERS: dict[str, type[_Section]] = {"loss": LossSpec, "pooling": PoolingSpec}
+
+
 def _toml_value(key: str, text: str) -> Any:
     """Parse one TOML value; what is not TOML is taken as a bare word."""
     try:
@@ -224,14 +250,15 @@ def _toml_value(key: str, text: str) -> Any:
 def _assign(data: dict[str, Any], key: str, value: Any) -> None:
     """Set the dotted `key` in nested `data`, creating what is missing; unknown keys are left to the validation."""
     *parents, last = key.split(".")
-    if parents == ["loss"] and last not in LossSpec.model_fields:
-        parents = ["loss", "parameters"]
+    section = parents[0] if len(parents) == 1 else ""
+    if section in _WITH_PARAMETERS and last not in _WITH_PARAMETERS[section].model_fields:
+        parents = [section, "parameters"]
     target = data
     for depth, parent in enumerate(parents):
         target = target.setdefault(parent, {})
         if not isinstance(target, dict):
             raise SpecError(f"{key}: {'.'.join(parents[: depth + 1])} is a value, not a section")
-    if key == "loss.name" and target.get("name") != value:
+    if last == "name" and section in _WITH_PARAMETERS and target.get("name") != value:
         target["parameters"] = {}
     target[last] = value
 

@@ -68,7 +68,7 @@ def test_infinity_survives() -> None:
         ("name=1\nseed=3", "name: expected one value"),
         ('name="a\\u202eb"', "name: must be printable text on one line"),
         ("model.hidden=[0]", "model.hidden.0: "),
-        ("data.split=half", "data.split: input should be 'classes' or 'samples'"),
+        ("data.split=half", "data.split: input should be 'classes', 'samples' or 'own'"),
     ],
 )
 def test_mistakes_are_refused_by_name(assignment: str, message: str) -> None:

@@ -7,17 +7,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import nn
+
 from dmlcore.losses import triplets as triplets  # fills the catalogue
+from dmlcore.losses.batch import FORMULAS, BatchFormula
 from dmlcore.losses.formula import CATALOGUE, TripletFormula
 from dmlcore.losses.identities import Sameness, same_loss
 from dmlcore.losses.triplet_loss import REDUCTIONS, TripletLoss
 
 __all__ = [
     "REDUCTIONS",
+    "BatchFormula",
     "Sameness",
     "TripletFormula",
     "TripletLoss",
+    "batch_names",
     "create",
+    "describe",
+    "for_training",
     "formula",
     "names",
     "same_loss",
@@ -25,8 +32,36 @@ __all__ = [
 
 
 def names() -> list[str]:
-    """Every loss of the catalogue, in the order of the reference."""
+    """Every triplet loss of the catalogue, in the order of the reference: those that have a force field."""
     return list(CATALOGUE)
+
+
+def batch_names() -> list[str]:
+    """Every other loss one can train with: pairs, proxies, classes."""
+    return list(FORMULAS)
+
+
+def describe(name: str) -> TripletFormula | BatchFormula:
+    """Title, LaTeX, source and hyper-parameters of any loss one can train with; KeyError lists the known names."""
+    if name in FORMULAS:
+        return FORMULAS[name]
+    if name not in CATALOGUE:
+        raise KeyError(f"unknown loss {name!r}; known: {', '.join([*CATALOGUE, *FORMULAS])}")
+    return CATALOGUE[name]
+
+
+def for_training(name: str, *, classes: int, embedding_dim: int, reduction: str = "mean_valid", **hyper: Any) -> nn.Module:
+    """Any loss as a module: forward(embeddings (B, embedding_dim), labels (B,) in 0..classes-1) -> scalar.
+
+    reduction: of triplet losses; the others have their own. Raises KeyError, TypeError or ValueError naming the culprit.
+    """
+    found = describe(name)
+    if not isinstance(found, BatchFormula):
+        return create(name, reduction=reduction, **hyper)
+    if reduction != "mean_valid":
+        raise ValueError(f"reduction: {name} has its own; leave it at mean_valid, got {reduction}")
+    sizes = {"classes": classes, "embedding_dim": embedding_dim} if found.proxies else {}
+    return found.build(**found.resolve(hyper), **sizes)
 
 
 def formula(name: str) -> TripletFormula:

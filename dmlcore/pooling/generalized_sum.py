@@ -29,19 +29,29 @@ class GeneralizedSumPooling(nn.Module):
     The prototypes (m, C) start as a k-centre of what passes by: until `memory` pooled vectors (of plain averages,
     projected on the unit ball) have been seen in training, the layer is average pooling; then the first m of them are
     the existing centres and the next m, farthest first, become the prototypes. `memory` = 0 starts at once from the
-    given initialisation. After a forward pass `weights` (B, H*W) and `shares` (B, m), the prototype marginals z that
-    sum to 1, belong to that batch. Raises ValueError naming the argument. Source: Gurbuz 2022, ch. 5.
+    given initialisation; the first `warmup` batches, when features are still at random, are not remembered. After a
+    forward pass `weights` (B, H*W) and `shares` (B, m), the prototype marginals z that sum to 1, belong to that batch.
+    Raises ValueError naming the argument. Source: Gurbuz 2022, ch. 5.
     """
 
     memory: Tensor
     ready: Tensor
     seen: Tensor
+    to_skip: Tensor
 
     def __init__(
-        self, channels: int, prototypes: int = 64, mu: float = 0.3, epsilon: float = 5.0, *, memory: int = 1024
+        self,
+        channels: int,
+        prototypes: int = 64,
+        mu: float = 0.3,
+        epsilon: float = 5.0,
+        *,
+        memory: int = 1024,
+        warmup: int = 0,
     ) -> None:
         super().__init__()
-        for name, value, least in (("channels", channels, 1), ("prototypes", prototypes, 1), ("memory", memory, 0)):
+        sizes = (("channels", channels, 1), ("prototypes", prototypes, 1), ("memory", memory, 0), ("warmup", warmup, 0))
+        for name, value, least in sizes:
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
         if 0 < memory < 2 * prototypes:
@@ -53,6 +63,7 @@ class GeneralizedSumPooling(nn.Module):
         self.prototypes = nn.Parameter(nn.init.xavier_uniform_(torch.empty(prototypes, channels)))
         self.register_buffer("memory", torch.zeros(memory, channels))
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("to_skip", torch.tensor(warmup))
         self.register_buffer("ready", torch.tensor(memory == 0))
         self.weights = self.shares = torch.empty(0)
 
@@ -80,6 +91,9 @@ class GeneralizedSumPooling(nn.Module):
 
     @torch.no_grad()
     def _remember(self, pooled: Tensor) -> None:
+        if self.to_skip > 0:
+            self.to_skip -= 1
+            return
         free = len(self.memory) - int(self.seen)
         self.memory[int(self.seen) : int(self.seen) + len(pooled)] = lip(pooled)[:free]
         self.seen += min(len(pooled), free)
