@@ -3,6 +3,7 @@
 from dmlcore.pooling.generalized_sum import GeneralizedSumPooling, lip, prototype_costs
 from dmlcore.pooling.transport import pooling_weights, selection, sweeps, transport
 from dmlcore.pooling.zero_shot import ZeroShotPrediction, mixed, ridge
+from dmlcore.pooling.zero_shot_evaluation import zero_shot_evaluation
 
 __all__ = [
     "GeneralizedSumPooling",
@@ -15,4 +16,5 @@ __all__ = [
     "selection",
     "sweeps",
     "transport",
+    "zero_shot_evaluation",
 ]

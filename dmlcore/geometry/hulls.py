@@ -1,0 +1,236 @@
+"""How far the classes overlap when each is seen as the convex hull of the prototypes it uses.
+
+Imported by itself, not through the package: it loads scipy, which a training can do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import nnls
+from scipy.spatial import ConvexHull, QhullError
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+MEETING = 1e-9  # hulls closer than this share of their extent meet
+
+
+@dataclass(frozen=True, eq=False)
+class Overlaps:
+    """Five measures of overlap, each the mean over pairs of classes; `pairs` holds them pair by pair."""
+
+    classes: Ints  # (C,)
+    tau: float  # a prototype is active in a class if its share exceeds this
+    active: Flags  # (C, m)
+    hull_iou: float | None  # area of both hulls over area of either; None unless prototypes are 2-D
+    histogram_intersection: float  # sum over prototypes of the smaller share; any dimension, no threshold
+    active_jaccard: float  # prototypes active in both over those active in either
+    hull_separation: float  # distance of the hulls, the widest margin between them; 0 iff they meet
+    membership_rate: float | None  # share of a class's embeddings inside the hull of another; None without embeddings
+    pairs: Mapping[str, Floats]  # measure -> (C, C), nan on the diagonal; membership_rate[a, b]: those of a in hull b
+
+
+def class_histograms(histograms: ArrayLike, labels: ArrayLike) -> tuple[Ints, Floats]:
+    """Classes (C,) in ascending order and the mean histogram of each, (C, m), of histograms (N, m), labels (N,).
+
+    Raises ValueError naming the argument.
+    """
+    h, y = _points("histograms", histograms), np.asarray(labels)
+    if y.shape != (len(h),):
+        raise ValueError(f"labels must have shape ({len(h)},), one per histogram, got {y.shape}")
+    classes = np.unique(y)
+    return classes.astype(np.int64), np.stack([h[y == c].mean(0) for c in classes])
+
+
+def active(shares: ArrayLike, tau: float | None = None) -> Flags:
+    """Which prototypes the classes with mean histograms `shares` (..., m) use: share > tau, by default 1 / (10 m).
+
+    With tau = 0 a single stray feature activates a prototype. Raises ValueError if tau is negative or not finite.
+    """
+    h = np.asarray(shares, dtype=np.float64)
+    threshold = 1 / (10 * h.shape[-1]) if tau is None else tau
+    if not (np.isfinite(threshold) and threshold >= 0):
+        raise ValueError(f"tau must be a share from 0 on, got {tau}")
+    flags: Flags = h > threshold
+    return flags
+
+
+def hull(points: ArrayLike) -> Floats:
+    """Corners (k, 2) of the convex hull of points (n, 2), counterclockwise; k < 3 if they lie on one line."""
+    x = np.asarray(points, dtype=np.float64).reshape(-1, 2)
+    if len(x) > 2:
+        try:
+            return cast(Floats, x[ConvexHull(x).vertices])
+        except QhullError:  # collinear, or all in one point
+            pass
+    order = np.lexsort(x.T[::-1])
+    ends = x[order[[0, -1]]] if len(x) else x
+    return cast(Floats, np.unique(ends, axis=0))
+
+
+def area(polygon: ArrayLike) -> float:
+    """Area of a polygon of corners (k, 2) in counterclockwise order; 0 for k < 3."""
+    x = np.asarray(polygon, dtype=np.float64).reshape(-1, 2)
+    if len(x) < 3:
+        return 0.0
+    x = x - x[0]  # far from the origin the products would cancel
+    y = np.roll(x, -1, axis=0)
+    return float((x[:, 0] * y[:, 1] - x[:, 1] * y[:, 0]).sum() / 2)
+
+
+def intersection(first: ArrayLike, second: ArrayLike) -> Floats:
+    """Corners (k, 2) of what two convex polygons share, both counterclockwise with three corners or more.
+
+    The first is cut along each edge of the second. Source: Sutherland & Hodgman 1974.
+    """
+    left, edges = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    for a, b in zip(edges, np.roll(edges, -1, axis=0), strict=True):
+        if not len(left):
+            break
+        edge, offset = b - a, left - a
+        side = edge[0] * offset[:, 1] - edge[1] * offset[:, 0]  # > 0: inside
+        following, ahead = np.roll(left, -1, axis=0), np.roll(side, -1)
+        corners: list[Floats] = []
+        for p, q, s, t in zip(left, following, side, ahead, strict=True):
+            if s >= 0:
+                corners.append(p)
+            if s * t < 0:
+                corners.append(p + (q - p) * (s / (s - t)))
+        left = np.array(corners).reshape(-1, 2)
+    return left
+
+
+def hull_iou(first: ArrayLike, second: ArrayLike) -> float:
+    """Area shared by the hulls of two point sets (n, 2) over the area they cover, 0..1; 0 if a hull has no area."""
+    one, two = hull(first), hull(second)
+    if min(len(one), len(two)) < 3:
+        return 0.0
+    shared, areas = max(0.0, area(intersection(one, two))), area(one) + area(two)
+    return shared / (areas - shared) if areas > shared else 0.0
+
+
+def histogram_intersection(first: ArrayLike, second: ArrayLike) -> float:
+    """Sum over prototypes of the smaller of two shares (m,): 1 for equal histograms, 0 for disjoint ones."""
+    return float(np.minimum(np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)).sum())
+
+
+def active_jaccard(first: ArrayLike, second: ArrayLike) -> float:
+    """Prototypes active in both classes over those active in either, from flags (m,); 0 if there are none."""
+    a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    return float((a & b).sum() / max(1, (a | b).sum()))
+
+
+def hull_separation(first: ArrayLike, second: ArrayLike) -> float:
+    """Distance of the convex hulls of two point sets, (n, D) and (k, D): the widest margin that separates them.
+
+    0 iff they meet; inf if a set is empty. The nearest point to the origin of all differences, found by non-negative
+    least squares. Source: Lawson & Hanson 1974, ch. 23 (least distance programming).
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if not len(a) or not len(b):
+        return float("inf")
+    if a.shape[1] == 2:
+        a, b = hull(a), hull(b)  # fewer differences
+    differences = (a[:, None] - b[None]).reshape(-1, a.shape[1])
+    extent = float(np.linalg.norm(differences, axis=1).max())
+    if extent == 0 or not differences.any(axis=1).all():  # a common point
+        return 0.0
+    # min |D'u|^2 + (sum u - 1)^2 over u >= 0 has u / sum u = the weights of the nearest point.
+    system = np.vstack([differences.T / extent, np.ones(len(differences))])
+    weights, _ = nnls(system, np.append(np.zeros(a.shape[1]), 1.0))
+    distance = float(np.linalg.norm(weights @ differences) / weights.sum())
+    return distance if distance > MEETING * extent else 0.0
+
+
+def members(embeddings: ArrayLike, corners: ArrayLike) -> Flags:
+    """Which embeddings (N, D) lie in the convex hull of corners (k, D), its border included, (N,)."""
+    x, v = np.asarray(embeddings, dtype=np.float64), np.asarray(corners, dtype=np.float64)
+    if not len(v):
+        return np.zeros(len(x), dtype=bool)
+    slack = MEETING * float(np.ptp(v, axis=0).max())
+    inside: Flags = ((x >= v.min(0) - slack) & (x <= v.max(0) + slack)).all(1)  # the box around the hull first
+    around = hull(v) if v.shape[1] == 2 else v
+    if v.shape[1] == 2 and len(around) > 2:
+        edges = np.roll(around, -1, axis=0) - around
+        offsets = x[:, None] - around
+        sides = edges[:, 0] * offsets[..., 1] - edges[:, 1] * offsets[..., 0]
+        flags: Flags = inside & (sides >= -slack * np.linalg.norm(edges, axis=1)).all(1)
+        return flags
+    for i in np.flatnonzero(inside):
+        inside[i] = hull_separation(x[i : i + 1], around) == 0
+    return inside
+
+
+def overlaps(
+    prototypes: ArrayLike,
+    histograms: ArrayLike,
+    labels: ArrayLike,
+    embeddings: ArrayLike | None = None,
+    tau: float | None = None,
+) -> Overlaps:
+    """All measures of prototypes (m, D), histograms (N, m) over them, labels (N,) and, if given, embeddings (N, D).
+
+    tau: see `active`. In high dimensions one common prototype makes hulls meet: there the two set-based numbers,
+    histogram_intersection and active_jaccard, carry the signal. Raises ValueError naming the argument, or if there are
+    fewer than two classes. Source: Gurbuz 2022, ch. 4.
+    """
+    v = _points("prototypes", prototypes)
+    classes, shares = class_histograms(histograms, labels)
+    if shares.shape[1] != len(v):
+        raise ValueError(f"histograms must have {len(v)} columns, one per prototype, got {shares.shape[1]}")
+    if len(classes) < 2:
+        raise ValueError("labels must hold at least two classes, or nothing can overlap")
+    x, y = None if embeddings is None else _points("embeddings", embeddings), np.asarray(labels)
+    if x is not None and x.shape != (len(y), v.shape[1]):
+        raise ValueError(f"embeddings must have shape ({len(y)}, {v.shape[1]}), got {x.shape}")
+    flags = active(shares, tau)
+    corners = [v[f] for f in flags]
+    if v.shape[1] == 2:
+        corners = [hull(c) for c in corners]
+    count = len(classes)
+    names = ["histogram_intersection", "active_jaccard", "hull_separation"]
+    names += ["hull_iou"] * (v.shape[1] == 2) + ["membership_rate"] * (x is not None)
+    pairs = {name: np.full((count, count), np.nan) for name in names}
+    for a in range(count):
+        for b in range(count):
+            if a < b:
+                both = (a, b), (b, a)
+                common = (flags[a] & flags[b]).any()
+                measured = {
+                    "histogram_intersection": histogram_intersection(shares[a], shares[b]),
+                    "active_jaccard": active_jaccard(flags[a], flags[b]),
+                    "hull_separation": 0.0 if common else hull_separation(corners[a], corners[b]),
+                }
+                if v.shape[1] == 2:
+                    measured["hull_iou"] = hull_iou(corners[a], corners[b])
+                for name, value in measured.items():
+                    for pair in both:
+                        pairs[name][pair] = value
+            if a != b and x is not None:
+                pairs["membership_rate"][a, b] = members(x[y == classes[a]], corners[b]).mean()
+    off = ~np.eye(count, dtype=bool)
+    mean = {name: float(table[off].mean()) for name, table in pairs.items()}
+    return Overlaps(
+        classes=classes,
+        tau=1 / (10 * len(v)) if tau is None else float(tau),
+        active=flags,
+        hull_iou=mean.get("hull_iou"),
+        histogram_intersection=mean["histogram_intersection"],
+        active_jaccard=mean["active_jaccard"],
+        hull_separation=mean["hull_separation"],
+        membership_rate=mean.get("membership_rate"),
+        pairs=pairs,
+    )
+
+
+def _points(name: str, value: ArrayLike) -> Floats:
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim != 2 or not array.size or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite numbers of shape (N, D), N > 0, got shape {array.shape}")
+    return array

@@ -1,0 +1,120 @@
+"""How well the prototype shares of some classes predict the embeddings of others that the fit has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from dmlcore.pooling.zero_shot import ridge
+
+Floats = NDArray[np.float64]
+MOST_SPLITS = 20_000  # of which all are tried; 16 classes have 12,870
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Share of predictions whose nearest candidate is the right class mean."""
+
+    predictions: int
+    l2: float
+    cosine: float
+    chance: float
+
+
+@dataclass(frozen=True)
+class SplitAccuracy:
+    """Accuracy over some splits of the classes, with each of the two sets of candidates."""
+
+    splits: int
+    held_out: Accuracy  # candidates are the means of the classes that the fit has not seen
+    everything: Accuracy  # candidates are all means: ridge then prefers those it was fitted to
+
+
+@dataclass(frozen=True)
+class ZeroShotEvaluation:
+    """Accuracy over all ordered splits in two halves, and as estimated from random ones."""
+
+    exhaustive: SplitAccuracy | None  # None where there are more than MOST_SPLITS
+    estimate: SplitAccuracy | None  # None unless draws were asked for
+
+
+def zero_shot_evaluation(
+    shares: ArrayLike,
+    embeddings: ArrayLike,
+    labels: ArrayLike,
+    *,
+    epsilon: float = 0.05,
+    draws: int | None = None,
+    seed: int = 0,
+) -> ZeroShotEvaluation:
+    """Class means of embeddings (N, D) predicted from class means of shares (N, m), half of the classes at a time.
+
+    For each split of the C classes (labels (N,)) the ridge fit of C // 2 of them predicts the others; a prediction is
+    right if its own class mean is the nearest candidate (l2), or the one at the smallest angle (cosine). All splits are
+    tried (252 for ten classes); `draws` random ones are printed beside (the source draws 1,000). Raises ValueError
+    naming the argument, and where there are too many splits and no draws. Source: Gurbuz 2022, Sec. 5.3.
+    """
+    attributes, means = _class_means(shares, embeddings, labels)
+    count = len(means)
+    if draws is not None and draws < 1:
+        raise ValueError(f"draws must be at least 1, got {draws}")
+    splits = comb(count, count // 2)
+    if splits > MOST_SPLITS and draws is None:
+        raise ValueError(f"{count} classes have {splits:,} splits, too many to try all; ask for a number of draws")
+
+    @cache
+    def hits(fitted: tuple[int, ...]) -> tuple[int, ...]:
+        return _hits(attributes, means, fitted, epsilon)
+
+    def accuracy(chosen: Iterable[tuple[int, ...]]) -> SplitAccuracy:
+        table = np.array([hits(fitted) for fitted in chosen])
+        predictions = len(table) * (count - count // 2)
+        (own_l2, own_cosine, all_l2, all_cosine) = (table.sum(0) / predictions).tolist()
+        return SplitAccuracy(
+            len(table),
+            Accuracy(predictions, own_l2, own_cosine, 1 / (count - count // 2)),
+            Accuracy(predictions, all_l2, all_cosine, 1 / count),
+        )
+
+    random = np.random.default_rng(seed)
+    drawn = (tuple(sorted(random.permutation(count)[: count // 2].tolist())) for _ in range(draws or 0))
+    return ZeroShotEvaluation(
+        exhaustive=accuracy(combinations(range(count), count // 2)) if splits <= MOST_SPLITS else None,
+        estimate=accuracy(drawn) if draws else None,
+    )
+
+
+def _hits(attributes: Floats, means: Floats, fitted: tuple[int, ...], epsilon: float) -> tuple[int, ...]:
+    """Right predictions of the classes not `fitted`: by l2 and cosine, of the held-out candidates, then of all."""
+    seen = np.zeros(len(means), dtype=bool)
+    seen[list(fitted)] = True
+    A = ridge(torch.from_numpy(attributes[seen]), torch.from_numpy(means[seen]), epsilon).numpy()
+    predicted, truth = attributes[~seen] @ A.T, np.flatnonzero(~seen)
+    far = np.linalg.norm(predicted[:, None] - means[None], axis=-1)
+    # The length of the prediction is common to its row.
+    turned = -(predicted @ means.T) / np.maximum(np.linalg.norm(means, axis=1), 1e-300)
+    own = [int((truth[d[:, ~seen].argmin(1)] == truth).sum()) for d in (far, turned)]
+    everything = [int((d.argmin(1) == truth).sum()) for d in (far, turned)]
+    return (*own, *everything)
+
+
+def _class_means(shares: ArrayLike, embeddings: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
+    """Attributes (C, m) and class means (C, D)."""
+    z, x, y = np.asarray(shares, np.float64), np.asarray(embeddings, np.float64), np.asarray(labels)
+    for name, array in (("shares", z), ("embeddings", x)):
+        if array.ndim != 2 or not array.size or not np.isfinite(array).all():
+            raise ValueError(f"{name} must be finite numbers of shape (N, D), N > 0, got shape {array.shape}")
+    if x.shape[0] != len(z) or y.shape != (len(z),):
+        raise ValueError(f"embeddings and labels must have {len(z)} rows like shares, got {x.shape} and {y.shape}")
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError("labels must hold at least two classes")
+    members = [y == c for c in classes]
+    return np.stack([z[m].mean(0) for m in members]), np.stack([x[m].mean(0) for m in members])
