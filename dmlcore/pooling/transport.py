@@ -11,6 +11,7 @@ rho_j = sigmoid(-a - l_j) / n, pi_ij = sigmoid(a + l_j) P_ij / n.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, cast
 
 import torch
@@ -43,13 +44,20 @@ def check_transport(cost: Tensor, mu: float, epsilon: float) -> None:
 
 
 def gate_bias(soft_min: Tensor, mu: float) -> Tensor:
-    """The bias a (..., 1) with mean_j sigmoid(a + l_j) = mu, for l = soft_min (..., n) and 0 < mu < 1.
+    """The bias a (..., 1) with mean_j sigmoid(a + l_j) = mu, for l = soft_min (..., n) and 0 < mu < 1."""
+    *_, a = newton_biases(soft_min, mu)
+    return a
 
-    Newton steps, bisected wherever they would leave the bracket [logit mu - max l, logit mu - min l].
+
+def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
+    """The biases (..., 1) that Newton's method visits, from the middle of the bracket to the root of `gate_bias`.
+
+    Steps that would leave the bracket [logit mu - max l, logit mu - min l] are bisected.
     """
     logit = math.log(mu) - math.log1p(-mu)
     low, high = logit - soft_min.amax(-1, keepdim=True), logit - soft_min.amin(-1, keepdim=True)
     a = (low + high) / 2
+    yield a
     tolerance = 4 * torch.finfo(soft_min.dtype).eps
     for _ in range(MOST_STEPS):
         s, z = torch.sigmoid(a + soft_min), torch.sigmoid(-a - soft_min)
@@ -57,10 +65,11 @@ def gate_bias(soft_min: Tensor, mu: float) -> Tensor:
         low, high = torch.where(excess < 0, a, low), torch.where(excess > 0, a, high)
         step = a - excess / (s * z).mean(-1, keepdim=True)
         step = torch.where((step > low) & (step < high), step, (low + high) / 2)
-        if bool(((step - a).abs() <= tolerance * (1 + a.abs())).all()):
-            return step
+        found = bool(((step - a).abs() <= tolerance * (1 + a.abs())).all())
         a = step
-    return a
+        yield a
+        if found:
+            return
 
 
 class _Transport(torch.autograd.Function):
@@ -104,15 +113,19 @@ def sweeps(cost: Tensor, mu: float, epsilon: float, count: int = 100) -> tuple[T
     1/count at mu = 1; until then rho + sum_i pi is not 1/n. Source: Gurbuz 2022, Prop. 5.2.1.
     """
     check_transport(cost, mu, epsilon)
-    n = cost.shape[-1]
     scaled = -epsilon * cost
     soft_min = scaled.logsumexp(-2)
     a = torch.zeros_like(soft_min[..., :1])
     for _ in range(count):
-        log_rho = torch.nn.functional.logsigmoid(-a - soft_min) - math.log(n)
-        a = math.log(mu) - (soft_min + log_rho).logsumexp(-1, keepdim=True)
+        log_rho, a = sweep(a, soft_min, mu)
     pi = torch.exp(a[..., None] + scaled + log_rho[..., None, :])
     return torch.exp(log_rho), pi
+
+
+def sweep(a: Tensor, soft_min: Tensor, mu: float) -> tuple[Tensor, Tensor]:
+    """One published sweep from the bias a = log t (..., 1): log rho (..., n) that it makes, and the next bias."""
+    log_rho = torch.nn.functional.logsigmoid(-a - soft_min) - math.log(soft_min.shape[-1])
+    return log_rho, math.log(mu) - (soft_min + log_rho).logsumexp(-1, keepdim=True)
 
 
 def selection(cost: Tensor, mu: float) -> Tensor:

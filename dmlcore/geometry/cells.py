@@ -1,0 +1,38 @@
+"""Voronoi cells within a convex outline."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def voronoi_cells(sites: Floats, outline: Floats) -> list[Floats]:
+    """For each of the sites (m, 2) the part of the convex polygon `outline` (K, 2) nearest to it, as a polygon (k, 2).
+
+    Where sites coincide the lowest index has the cell and the others an empty one, (0, 2). The outline is clipped by
+    the bisector with each other site (Sutherland and Hodgman 1974).
+    """
+    cells = []
+    for i, site in enumerate(sites):
+        cell = np.asarray(outline, dtype=np.float64)
+        for j, other in enumerate(sites):
+            if i != j:
+                same = (site == other).all()
+                cell = cell[:0] if same and j < i else cell if same else _half(cell, site, other)
+        cells.append(cell)
+    return cells
+
+
+def _half(polygon: Floats, near: Floats, far: Floats) -> Floats:
+    """The part of a polygon at least as near to `near` as to `far`."""
+    excess = (polygon - (near + far) / 2) @ (far - near)
+    kept: list[Floats] = []
+    for k in range(len(polygon)):
+        a, b, at, bt = polygon[k - 1], polygon[k], excess[k - 1], excess[k]
+        if (at > 0) != (bt > 0):
+            kept.append(a + (b - a) * at / (at - bt))
+        if bt <= 0:
+            kept.append(b)
+    return np.array(kept).reshape(-1, 2)

@@ -1,0 +1,78 @@
+"""The red and blue toy of Gurbuz 2022, Fig. 5.2: 10 x 10 pixels, each a mixture of red, blue and green background.
+
+A feature is (red, green, blue), three shares that sum to 1. Maps hold red and blue in steps of 1/160: all that the
+figure uses, exactly. Its length is at most 1, so that `lip` leaves it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+SIDE = 10
+STEPS = 160
+
+Steps = NDArray[np.int64]
+
+
+def mixture(steps: Steps) -> NDArray[np.float64]:
+    """Features (..., 3) = (red, green, blue) of red and blue in steps (..., 2). Raises ValueError outside the triangle."""
+    red, blue = steps[..., 0], steps[..., 1]
+    if (steps < 0).any() or (red + blue > STEPS).any():
+        raise ValueError(f"steps of red and blue must be at least 0 and sum to at most {STEPS}")
+    return np.stack([red, STEPS - red - blue, blue], -1) / STEPS
+
+
+def informative(features: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Pixels (...,) of features (..., 3) that are less than half background: those a pooling should find."""
+    found: NDArray[np.bool_] = features[..., 1] < 0.5
+    return found
+
+
+def figure() -> Steps:
+    """The map of the figure: a reddish block top left, a bluish one bottom right, each fading along its pixels."""
+    steps = ground()
+    for k in range(25):
+        row, column = divmod(k, 5)
+        steps[row, column] = STEPS - 2 * k, k  # s = 0.3 k / 24 = k / 80: (1 - s, s / 2, s / 2)
+        steps[row + 5, column + 5] = k, STEPS - 2 * k
+    return steps
+
+
+def ground() -> Steps:
+    """Background everywhere: every feature equal."""
+    return np.zeros((SIDE, SIDE, 2), dtype=np.int64)
+
+
+def cross() -> Steps:
+    """A red bar across a blue one, violet where they meet."""
+    steps = ground()
+    steps[4:6, 1:9, 0] = STEPS
+    steps[1:9, 4:6] = 0, STEPS
+    steps[4:6, 4:6] = STEPS // 2, STEPS // 2
+    return steps
+
+
+def small_object() -> Steps:
+    """Nine reddish pixels, no two alike, on clean background."""
+    steps = ground()
+    for k in range(9):
+        steps[3 + k // 3, 5 + k % 3] = STEPS - 8 * k, 4 * k
+    return steps
+
+
+def noise() -> Steps:
+    """Mixtures drawn uniformly from the triangle, seed 0."""
+    cuts = np.sort(np.random.default_rng(0).integers(0, STEPS + 1, (SIDE, SIDE, 2)), axis=-1)
+    return np.stack([cuts[..., 0], cuts[..., 1] - cuts[..., 0]], -1)
+
+
+MAPS: dict[str, Callable[[], Steps]] = {
+    "figure": figure,
+    "cross": cross,
+    "object": small_object,
+    "noise": noise,
+    "equal": ground,
+}
