@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data import cifar100, cub, digits, folders, splits, toy
+from dmlcore.data import cifar10, cifar100, collage, cub, digits, digits_pictures, folders, shapes, splits, tokens, toy
 from dmlcore.data.dataset import DataError, Dataset, Description, Inputs, Read, Samples, Split, Validation
 
 __all__ = ["DataError", "Dataset", "Description", "Inputs", "available", "describe", "load", "locate", "names"]
@@ -16,7 +16,21 @@ __all__ = ["DataError", "Dataset", "Description", "Inputs", "available", "descri
 IMAGE_SIZES = (16, 512)  # pixels a side
 
 _READERS: dict[str, tuple[Description, Read]] = {
-    reader.INFO.name: (reader.INFO, reader.read) for reader in (digits, toy, cifar100, cub)
+    info.name: (info, read)
+    for info, read in (
+        (digits.INFO, digits.read),
+        (toy.INFO, toy.read),
+        (shapes.MOONS, shapes.read_moons),
+        (shapes.RINGS, shapes.read_rings),
+        (tokens.INFO, tokens.read),
+        (digits_pictures.INFO, digits_pictures.read),
+        (cifar10.INFO, cifar10.read),
+        (cifar100.INFO, cifar100.read),
+        (collage.INFO, collage.read),
+        (collage.DISTILLED, collage.read_distilled),
+        (collage.PRETRAINING, collage.read_pretraining),
+        (cub.INFO, cub.read),
+    )
 }
 
 
@@ -61,15 +75,17 @@ def load(
 ) -> Dataset:
     """Read and split a data set; None means the default of `describe(name)`.
 
-    root: see `locate`. image_size: side of the square pictures in pixels, 16 to 512. seed: of the sample-wise splits
-    and of the toy data. Raises DataError naming the file, or the split and its numbers.
+    root: see `locate`. split, validation: must be left out where the default is "own", as such a set brings its parts.
+    image_size: side of the square pictures in pixels, 16 to 512. seed: of the sample-wise splits and of data that are
+    drawn. Raises DataError naming the file, or the split and its numbers.
     """
     info = describe(name)
     _check_image_size(info, image_size)
+    _check_split(info, split=split, validation=validation)
     with _readable(info):
         samples = _READERS[name][1](locate(name, root), image_size or info.image_size, seed)
     parts = splits.parts(samples, split or info.split, validation or info.validation, seed)
-    for array in (samples.labels, *parts.values()):
+    for array in (samples.labels, *parts.values(), *samples.facts.values()):
         array.flags.writeable = False
     return Dataset(
         name=name,
@@ -79,6 +95,7 @@ def load(
         parts=parts,
         picture=samples.picture,
         notes=samples.notes + _count(samples, parts),
+        facts=samples.facts,
     )
 
 
@@ -104,6 +121,14 @@ def _check_image_size(info: Description, image_size: int | None) -> None:
     low, high = IMAGE_SIZES
     if not isinstance(image_size, int) or not low <= image_size <= high:
         raise DataError(f"image_size must be a whole number of pixels from {low} to {high}, got {image_size!r}")
+
+
+def _check_split(info: Description, **asked: str | None) -> None:
+    for key, value in asked.items():
+        if info.split == "own" and value not in (None, "own"):
+            raise DataError(f"{key} must be left out for {info.name}, which brings its own parts; got {value!r}")
+        if info.split != "own" and value == "own":
+            raise DataError(f"{key} cannot be 'own' for {info.name}, which brings no parts; leave it out")
 
 
 def _count(samples: Samples, parts: dict[str, np.ndarray]) -> tuple[str, ...]:

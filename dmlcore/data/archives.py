@@ -32,9 +32,13 @@ class Archive:
 KNOWN = (
     # Official archives.
     Archive("cifar-100-python.tar.gz", 169_001_437, "85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7"),
+    Archive("cifar-10-python.tar.gz", 170_498_071, "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce"),
     Archive("CUB_200_2011.tgz", 1_150_585_339, "0c685df5597a8b24909f6a7c9db6d11e008733779a671760afef78feb49bf081"),
     # Small packs in the same layouts.
     Archive("cifar-100-python.tar.gz", 19_623_674, "726050b4bbad660d4b314a04738b7b760c0ba36c4cdb356bac359dce3a203ac5"),
+    Archive(
+        "cifar-10-batches-py.tar.gz", 6_377_907, "32a144c5e707bcbdefe7ee91b1dacf1dcdade33001946875a806c1f51abb247f"
+    ),
     Archive("cub-mini-images.tar.gz", 7_888_365, "060ec0e858a1c0a3da830f13b4247fd2d49383679a3ce43ec6833fe3171bbd9a"),
     Archive("cub-annotations.tar.gz", 1_207_461, "3e111bd37fd7192be17c2e0fe3d474c689a6a4e6a03e1fb65b9d7dbbc9b518c5"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -14,8 +14,8 @@ Indices = NDArray[np.int64]
 Labels = NDArray[np.int64]
 Picture = NDArray[np.uint8]
 
-Split = Literal["classes", "samples"]
-Validation = Literal["classes", "samples", "none"]
+Split = Literal["classes", "samples", "own"]  # own: the data set brings its parts
+Validation = Literal["classes", "samples", "none", "own"]
 
 
 class DataError(ValueError):
@@ -44,10 +44,10 @@ class Description:
     title: str
     sentence: str
     citation: str
-    kind: Literal["vectors", "pictures"]
-    split: Split = "classes"  # default
-    validation: Validation = "classes"  # default
-    image_size: int | None = None  # default side of the square pictures in pixels; None for vectors
+    kind: Literal["vectors", "pictures", "tokens"]
+    split: Split = "classes"  # default; "own" leaves no choice
+    validation: Validation = "classes"  # default; "own" where split is
+    image_size: int | None = None  # default side of the square pictures in pixels; None for vectors and tokens
     resizes: bool = False  # whether `load` takes another image_size
     needs_files: bool = False
     folder: str = ""  # of the official layout
@@ -61,9 +61,10 @@ class Description:
 class Samples:
     """All samples of a data set before splitting: what a reader returns.
 
-    inputs (N, F) float32 or (N, 3, H, W) uint8; labels (N,) in 0..C-1, where labels below `train_classes` are the
-    training classes of the class-disjoint split; `official_train` (N,) bool is the official image-wise split;
-    `keys` identify the pictures, so that no picture gets into two parts.
+    inputs (N, F) float32, (N, 3, H, W) uint8 or (N, L) int64 token ids; labels (N,) in 0..C-1, where labels below
+    `train_classes` are the training classes of the class-disjoint split; `official_train` (N,) bool is the official
+    image-wise split; `keys` identify the pictures, so that no picture gets into two parts; `parts` are "train",
+    "validation" and "test" of a data set that brings its own; `facts` (N, ...) say more of each sample.
     """
 
     inputs: Inputs
@@ -72,17 +73,20 @@ class Samples:
     train_classes: int
     official_train: NDArray[np.bool_] | None = None
     keys: Sequence[str] | None = None
+    parts: Mapping[str, Indices] | None = None
     picture: Callable[[int], Picture] | None = None
     notes: tuple[str, ...] = ()
+    facts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A data set split into parts.
 
-    inputs[indices] -> (n, F) float32 or (n, 3, H, W) uint8; labels (N,) int64 in 0..C-1; parts: "train",
-    "validation" (may be empty) and "test" -> disjoint ascending indices; picture(index) -> (h, w, 3) uint8 for
-    display, None for plain vectors; notes: what was left out or counted, in plain words.
+    inputs[indices] -> (n, F) float32, (n, 3, H, W) uint8 or (n, L) int64 token ids; labels (N,) int64 in 0..C-1;
+    parts: "train", "validation" (may be empty) and "test" -> disjoint ascending indices; picture(index) -> (h, w, 3)
+    uint8 for display, None for plain vectors; notes: what was left out or counted, in plain words; facts: more of
+    each sample (N, ...) by name, as the reader of the data set says.
     """
 
     name: str
@@ -92,6 +96,7 @@ class Dataset:
     parts: Mapping[str, Indices]
     picture: Callable[[int], Picture] | None
     notes: tuple[str, ...]
+    facts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 Read = Callable[[Path, int | None, int], Samples]  # (folder, image_size, seed)

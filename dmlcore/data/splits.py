@@ -18,8 +18,11 @@ def parts(samples: Samples, split: Split, validation: Validation, seed: int) -> 
 
     split "classes": no class is in both train and test. split "samples": the official image-wise split, or half of
     the samples of each class. validation "classes": the last quarter of the training classes, at least two;
-    "samples": a fifth of the training samples of each class; "none": empty.
+    "samples": a fifth of the training samples of each class; "none": empty. Samples with parts of their own keep them.
     """
+    if samples.parts is not None:
+        _require_classes("split 'own'", samples.parts, samples.labels)
+        return dict(samples.parts)
     labels = samples.labels
     if split == "classes":
         is_train = labels < samples.train_classes

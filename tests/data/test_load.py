@@ -8,7 +8,13 @@ import dmlcore.data
 NAMES = dmlcore.data.names()
 
 
-PACKS = {"cifar100": "cifar-100-python.tar.gz", "cub": "cub-mini-images.tar.gz"}
+OWN = [name for name in NAMES if dmlcore.data.describe(name).split == "own"]
+CHOOSING = [name for name in NAMES if name not in OWN]
+PACKS = {
+    "cifar-10-batches-py": "cifar-10-batches-py.tar.gz",
+    "cifar-100-python": "cifar-100-python.tar.gz",
+    "CUB_200_2011": "cub-mini-images.tar.gz",
+}
 
 
 @pytest.fixture
@@ -16,7 +22,8 @@ def load(pack):
     """`dmlcore.data.load` from the packs; a data set with files but no pack fails here, so that it gets one."""
 
     def load(name, **options):
-        root = pack(PACKS[name]) if dmlcore.data.describe(name).needs_files else None
+        info = dmlcore.data.describe(name)
+        root = pack(PACKS[info.folder]) if info.needs_files else None
         return dmlcore.data.load(name, root=root, **options)
 
     return load
@@ -29,13 +36,14 @@ def test_a_description_is_complete(name):
     assert info.title
     assert info.sentence.endswith(".")
     assert info.citation.endswith(".")
-    assert (info.image_size is None) == (info.kind == "vectors")
+    assert (info.image_size is None) == (info.kind != "pictures")
+    assert (info.split == "own") == (info.validation == "own")
     assert info.needs_files == bool(info.folder and info.url and info.archives and info.markers)
 
 
 @pytest.mark.parametrize("split", ["classes", "samples"])
 @pytest.mark.parametrize("validation", ["classes", "samples", "none"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CHOOSING)
 def test_every_split_is_a_partition_into_usable_parts(load, name, split, validation):
     dataset = load(name, split=split, validation=validation)
     parts = dataset.parts
@@ -56,6 +64,32 @@ def test_every_split_is_a_partition_into_usable_parts(load, name, split, validat
         assert any(note.startswith(f"{part}: {len(parts[part]):,} samples") for note in dataset.notes)
 
 
+@pytest.mark.parametrize("name", OWN)
+def test_own_parts_are_a_partition_with_every_class_in_each(load, name):
+    dataset = load(name)
+    assert list(dataset.parts) == ["train", "validation", "test"]
+    assert np.array_equal(np.concatenate(list(dataset.parts.values())), np.arange(len(dataset.labels)))
+    for part, rows in dataset.parts.items():
+        assert rows.dtype == np.int64
+        assert (np.bincount(dataset.labels[rows], minlength=len(dataset.class_names)) > 1).all()
+        assert any(note.startswith(f"{part}: {len(rows):,} samples") for note in dataset.notes)
+    assert np.array_equal(load(name, split="own", validation="own").labels, dataset.labels)
+
+
+@pytest.mark.parametrize(("key", "value"), [("split", "classes"), ("split", "samples"), ("validation", "none")])
+@pytest.mark.parametrize("name", OWN)
+def test_own_parts_cannot_be_split_otherwise(name, key, value):
+    with pytest.raises(dmlcore.data.DataError, match=f"{key} must be left out for {name}, .* got '{value}'"):
+        dmlcore.data.load(name, **{key: value})
+
+
+@pytest.mark.parametrize("key", ["split", "validation"])
+@pytest.mark.parametrize("name", CHOOSING)
+def test_a_set_without_parts_of_its_own_says_so(name, key):
+    with pytest.raises(dmlcore.data.DataError, match=f"{key} cannot be 'own' for {name}"):
+        dmlcore.data.load(name, **{key: "own"})
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_inputs_and_pictures(load, name):
     dataset = load(name)
@@ -66,6 +100,10 @@ def test_inputs_and_pictures(load, name):
         assert batch.dtype == np.float32
         assert batch.ndim == 2
         assert np.isfinite(batch).all()
+    elif dmlcore.data.describe(name).kind == "tokens":
+        assert batch.dtype == np.int64
+        assert batch.ndim == 2
+        assert batch.min() >= 0
     else:
         side = dmlcore.data.describe(name).image_size
         assert batch.dtype == np.uint8
@@ -83,6 +121,8 @@ def test_the_same_call_gives_the_same_data(load, name):
     rows = first.parts["train"][:8]
     assert np.array_equal(first.inputs[rows], second.inputs[rows])
     assert all(np.array_equal(first.parts[part], second.parts[part]) for part in first.parts)
+    assert all(np.array_equal(first.facts[fact], second.facts[fact]) for fact in first.facts)
+    assert all(len(fact) == len(first.labels) for fact in first.facts.values())
 
 
 def test_labels_and_parts_cannot_be_changed_by_accident():

@@ -1,0 +1,86 @@
+"""Toy shapes in space that no straight cut separates: pairs of moons, and a chain of linked rings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.dataset import Description, Samples
+
+CLASSES, POINTS = 8, 200  # points of a class
+PAIRS = CLASSES // 2
+MOON_NOISE, LIFT = 0.1, 0.5  # standard deviation in each direction; height of a pair above the one below
+RING_NOISE, RING_RADIUS, CHAIN_RADIUS = 0.08, 0.95, 2.0
+
+MOONS = Description(
+    name="moons",
+    title="Moons",
+    sentence="Four pairs of interleaving moons, each pair turned and lifted above the last; eight classes in 3-D.",
+    citation="scikit-learn's make_moons (F. Pedregosa et al., JMLR 12, 2011); the arrangement in space is ours.",
+    kind="vectors",
+    split="samples",
+    validation="samples",
+)
+RINGS = Description(
+    name="rings",
+    title="Rings",
+    sentence="A closed chain of eight rings in 3-D, each linked with its two neighbours; one class a ring.",
+    citation="After C. Olah: Neural Networks, Manifolds, and Topology. colah.github.io, 2014; the chain is ours.",
+    kind="vectors",
+    split="samples",
+    validation="samples",
+)
+
+
+def read_moons(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Draw the moons for `seed`: inputs (1600, 3) float32; classes 2k and 2k + 1 are the pair at height k / 2.
+
+    Pair k is make_moons about its centre, turned by k * 45 degrees about the vertical, Gaussian noise of 0.1 in each
+    direction.
+    """
+    from sklearn.datasets import make_moons  # slow to import, and needed for this data set only
+
+    flat, side = make_moons((POINTS, POINTS), shuffle=False)
+    flat = flat - (0.5, 0.25)  # between the two arcs
+    turns = np.arange(PAIRS) * np.pi / PAIRS
+    # Row vectors times the transposed rotation.
+    rotations = np.array([[[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]] for t in turns])
+    heights = np.broadcast_to((LIFT * np.arange(PAIRS))[:, None, None], (PAIRS, 2 * POINTS, 1))
+    lines = np.concatenate([flat @ rotations, heights], axis=2)
+    assert (np.diff(side) >= 0).all()
+    names = [f"pair {pair}, {moon} moon" for pair in range(1, PAIRS + 1) for moon in ("outer", "inner")]
+    return _samples(lines.reshape(-1, 3), MOON_NOISE, names, seed)
+
+
+def read_rings(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Draw the rings for `seed`: inputs (1600, 3) float32; class k is ring k, at evenly spaced angles plus noise."""
+    angles = np.arange(POINTS) * 2 * np.pi / POINTS
+    lines = np.concatenate([ring(label, angles) for label in range(CLASSES)])
+    return _samples(lines, RING_NOISE, [f"ring {number}" for number in range(1, CLASSES + 1)], seed)
+
+
+def ring(label: int, angles: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return points (n, 3) of the centre line of ring `label` at `angles` (n,) in radians.
+
+    Its centre is at label * 45 degrees on a circle of radius 2; its plane holds the tangent of that circle and is
+    inclined by 45 degrees, to the one side or the other in turn, so that neighbours are perpendicular and linked.
+    """
+    around = 2 * np.pi * label / CLASSES
+    outward = np.array([np.cos(around), np.sin(around), 0.0])
+    tangent = np.array([-np.sin(around), np.cos(around), 0.0])
+    inclined = (outward + (-1) ** label * np.array([0.0, 0.0, 1.0])) / np.sqrt(2)
+    circle = np.cos(angles)[:, None] * tangent + np.sin(angles)[:, None] * inclined
+    points: NDArray[np.float64] = CHAIN_RADIUS * outward + RING_RADIUS * circle
+    return points
+
+
+def _samples(lines: NDArray[np.float64], noise: float, names: list[str], seed: int) -> Samples:
+    random = np.random.default_rng(seed)
+    return Samples(
+        inputs=(lines + noise * random.standard_normal(lines.shape)).astype(np.float32),
+        labels=np.repeat(np.arange(CLASSES), POINTS),
+        class_names=tuple(names),
+        train_classes=CLASSES // 2,
+    )

@@ -1,0 +1,80 @@
+"""Bags of class tokens and shared tokens: a study of what pooling can tell apart (science note, section 7)."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.dataset import Description, Indices, Picture, Samples
+
+CLASSES, OWN, SHARED = 16, 4, 4  # classes, tokens of each class alone, tokens of all classes
+TOKENS = CLASSES * OWN + SHARED
+BAG = 50  # tokens in a bag
+BAGS = {"train": 2048, "validation": 128, "test": 128}  # bags of a class
+SHARE_MEAN, SHARE_STD = 0.5, 0.1  # of the share of own tokens; 0.1 is a standard deviation
+SHARED_TOKENS: Indices = np.arange(CLASSES * OWN, TOKENS)
+SHARED_TOKENS.flags.writeable = False
+
+INFO = Description(
+    name="tokens",
+    title="Token bags",
+    sentence="Bags of 50 tokens in 16 classes; about half of a bag are tokens that all classes share.",
+    citation="Synthetic token study of generalized sum pooling, 16 classes of 4 tokens and 4 shared tokens.",
+    kind="tokens",
+    split="own",
+    validation="own",
+)
+
+
+def token_ids_of(label: int) -> Indices:
+    """Return the token ids (4,) that only bags of class `label` hold; raises ValueError unless 0 <= label < 16."""
+    if not 0 <= label < CLASSES:
+        raise ValueError(f"label must be in 0..{CLASSES - 1}, got {label!r}")
+    return np.arange(OWN * label, OWN * (label + 1))
+
+
+def draw(labels: NDArray[np.integer], random: np.random.Generator) -> Indices:
+    """Draw one bag (n, 50) of token ids for each label (n,).
+
+    share mu ~ N(0.5, 0.1^2); round(50 (1 - mu)), clipped to 1..49, of the tokens are shared ones and the others of the
+    class, all with replacement; then the bag is shuffled, as it has no order.
+    """
+    share = random.normal(SHARE_MEAN, SHARE_STD, size=(len(labels), 1))
+    shared = np.rint(BAG * (1 - share)).clip(1, BAG - 1)
+    is_shared = np.arange(BAG) < shared
+    own = OWN * labels[:, None] + random.integers(OWN, size=(len(labels), BAG))
+    common = CLASSES * OWN + random.integers(SHARED, size=(len(labels), BAG))
+    bags: Indices = random.permuted(np.where(is_shared, common, own), axis=1)
+    return bags
+
+
+def counts(bags: NDArray[np.integer], tokens: int = TOKENS) -> Indices:
+    """Return how often each of the `tokens` ids from 0 is in each bag: (n, L) -> (n, tokens)."""
+    cells = np.arange(len(bags))[:, None] * tokens + bags
+    return np.bincount(cells.ravel(), minlength=len(bags) * tokens).reshape(-1, tokens)
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Draw the bags for `seed`: inputs (36864, 50) int64 in 0..67; 2,048 / 128 / 128 bags a class, sorted by class."""
+    random = np.random.default_rng(seed)
+    labels = {part: np.repeat(np.arange(CLASSES), bags) for part, bags in BAGS.items()}
+    inputs = np.concatenate([draw(labels[part], random) for part in BAGS])
+    ends = np.cumsum([len(labels[part]) for part in BAGS])
+    return Samples(
+        inputs=inputs,
+        labels=np.concatenate(list(labels.values())),
+        class_names=tuple(f"tokens {OWN * c}-{OWN * c + OWN - 1}" for c in range(CLASSES)),
+        train_classes=CLASSES,
+        parts={part: np.arange(end - len(labels[part]), end) for part, end in zip(BAGS, ends, strict=True)},
+        picture=partial(_picture, inputs),
+    )
+
+
+def _picture(inputs: Indices, index: int) -> Picture:
+    """Counts as grey cells (4, 17, 3): a column for each class, the last for the shared tokens; 16 is white."""
+    table = counts(inputs[index : index + 1]).reshape(CLASSES + 1, OWN).T
+    grey = (255 * table.clip(0, 16) // 16).astype(np.uint8)
+    return np.repeat(grey[:, :, None], 3, axis=2)
