@@ -18,6 +18,7 @@ from pages._ui.preflight import Summary
 
 FEW = 20  # training classes below which unseen classes are out of reach
 STORY = {
+    "own": "It brings its own parts for training, validation and test.",
     "samples": "It is tested on new samples of the classes it has learned: the closed set, the easier question.",
     "classes": "It is tested on classes it has never seen: the open set, the honest test of a learned distance.",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
 import annotated_types
@@ -39,12 +39,25 @@ class Form:
         for key in values:
             st.session_state.pop(self.widget_key(key), None)
 
-    def field(self, key: str, label: str, info: FieldInfo, *, words: Words = str, **shown: Any) -> Any:
-        """The widget that fits the type of a field, with its bounds and its description as help."""
+    def field(
+        self,
+        key: str,
+        label: str,
+        info: FieldInfo,
+        *,
+        words: Words = str,
+        without: Collection[str] = (),
+        **shown: Any,
+    ) -> Any:
+        """The widget that fits the type of a field, with its bounds and its description as help.
+
+        without: words among the choices of the field that cannot be chosen here.
+        """
         bare = _without_none(info.annotation)
         shown = {"help": info.description} | shown
         if get_origin(bare) is Literal:
-            return self.choice(key, label, get_args(bare), words=words, **shown)
+            options = [option for option in get_args(bare) if option not in without]
+            return self.choice(key, label, options, words=words, **shown)
         low, high = _bounds(info)
         if bare is bool:
             return self._draw(key, st.toggle, label, **shown)

@@ -15,12 +15,12 @@ import torch
 
 from dmlcore import data, losses
 from dmlcore.data import DataError
-from dmlcore.spec import RunSpec, SpecError, keys
+from dmlcore.spec import DataSpec, RunSpec, SpecError, keys
 from pages._ui.forms import Form
 
 SPECS = Path(__file__).resolve().parents[2] / "assets" / "specs"
 FIRST = "digits"
-NETWORKS = {"vectors": ["mlp"], "pictures": ["resnet20"]}
+NETWORKS = {"vectors": ["mlp"], "pictures": ["resnet20"], "tokens": ["tokens"]}
 WORDS = {
     "samples": "new samples of known classes",
     "classes": "classes never seen",
@@ -30,6 +30,7 @@ WORDS = {
     "mean_raw": "mean without clamps",
     "mlp": "MLP, for vectors",
     "resnet20": "ResNet20, for pictures",
+    "tokens": "Table of token vectors, for bags",
     "rmsprop": "RMSprop",
     "adam": "Adam",
     "cpu": "CPU",
@@ -99,7 +100,7 @@ def sidebar(form: Form) -> None:
         "Data set",
         data.names(),
         words=lambda name: data.describe(name).title,
-        help="Choosing one takes over its usual network, batch and steps.",
+        help="Choosing one takes over its usual parts, and network, batch and steps where a spec has them.",
         on_change=_use_data,
         args=(form,),
     )
@@ -107,8 +108,11 @@ def sidebar(form: Form) -> None:
     if info.needs_files:
         field("data.root", "Folder of the data", placeholder="the usual places")
         _where(info, form.values["data.root"])
-    field("data.split", "Test on")
-    field("data.validation", "Validate on")
+    if info.split == "own":
+        st.caption("This data set brings its own parts for training, validation and test.")
+    else:
+        field("data.split", "Test on", without=("own",))
+        field("data.validation", "Validate on", without=("own",))
     if info.resizes:
         field("data.image_size", "Picture size", placeholder="as stored")
 
@@ -161,6 +165,8 @@ def spec_of(form: Form) -> RunSpec:
             (nested.setdefault(section, {}) if section else nested)[name] = values.get(key)
     info = data.describe(values["data.name"])
     nested["data"]["root"] = (values["data.root"] or "").strip() or None if info.needs_files else None
+    if info.split == "own":
+        nested["data"] |= {"split": None, "validation": None}
     nested["data"]["image_size"] = values["data.image_size"] if info.resizes else None
     nested["model"]["hidden"] = _widths(values["model.hidden"])
     nested["loss"]["parameters"] = _given_parameters(form, losses.formula(values["loss.name"]))
@@ -238,6 +244,8 @@ def _use_data(form: Form) -> None:
     name = st.session_state[form.widget_key("data.name")]
     spec = next((spec for spec in presets().values() if spec.data.name == name), None)
     if spec is None:
+        values = _values(RunSpec(data=DataSpec(name=name)))
+        form.fill({key: value for key, value in values.items() if key.startswith("data.")})
         return
     stays = ("loss.", "seed", "device")
     form.fill({key: value for key, value in _values(spec).items() if not key.startswith(stays)})

@@ -241,5 +241,25 @@ def test_data_and_network_fit_together_for_every_data_set(opened):
     for name in data.names():
         app.selectbox(key="train-data-name").select(name).run()
         kind = data.describe(name).kind
-        assert shown_spec(app).model.name == {"vectors": "mlp", "pictures": "resnet20"}[kind]
-        assert app.selectbox(key="train-preset").value == name
+        spec = shown_spec(app)
+        assert spec.model.name == {"vectors": "mlp", "pictures": "resnet20", "tokens": "tokens"}[kind]
+        if name in presets():
+            assert app.selectbox(key="train-preset").value == name
+        else:
+            assert spec.data.name == name
+            assert not any("must be left out" in text.value for text in app.text)
+
+
+def test_a_set_with_its_own_parts_offers_no_split_and_the_next_one_its_default(opened):
+    app = opened()
+    app.selectbox(key="train-data-name").select("tokens").run()
+    assert (shown_spec(app).data.split, shown_spec(app).data.validation) == (None, None)
+    assert not {"train-data-split", "train-data-validation"} & {box.key for box in app.selectbox}
+    assert [(m.label, m.value) for m in app.metric] == [
+        ("train samples", "32,768"),
+        ("validation samples", "2,048"),
+        ("test samples", "2,048"),
+    ]
+    app.selectbox(key="train-data-name").select("moons").run()
+    assert (shown_spec(app).data.split, shown_spec(app).data.validation) == ("samples", "samples")
+    assert app.selectbox(key="train-data-split").options == ["classes never seen", "new samples of known classes"]
