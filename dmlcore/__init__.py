@@ -9,6 +9,7 @@ import importlib
 from types import ModuleType
 
 _SUBMODULES = (
+    "backbones",
     "data",
     "geometry",
     "jobs",

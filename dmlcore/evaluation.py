@@ -14,17 +14,14 @@ from torch import Tensor, nn
 
 from dmlcore import durable
 from dmlcore.data import Dataset
+from dmlcore.data.tokens import counts
 from dmlcore.metrics import RetrievalScores, retrieval
+from dmlcore.models import TokenNetwork
 from dmlcore.runs import Row, Run, RunError
+from dmlcore.workbench import to_device
 
 CHUNK = 256  # samples embedded at once
 RAW_SIDE = 32  # raw pictures are compared at this side at most
-
-
-def to_device(data: Dataset, indices: NDArray[np.int64], device: torch.device) -> Tensor:
-    """Inputs of these samples on the device; pictures in the memory layout that convolutions like best."""
-    inputs = torch.from_numpy(np.ascontiguousarray(data.inputs[indices])).to(device)
-    return inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 else inputs
 
 
 def embed(model: nn.Module, data: Dataset, part: str, device: torch.device) -> NDArray[np.float32]:
@@ -37,10 +34,32 @@ def embed(model: nn.Module, data: Dataset, part: str, device: torch.device) -> N
     return np.concatenate(found)
 
 
+def token_histograms(model: TokenNetwork, bags: Tensor, labels: NDArray[np.int64], classes: int) -> NDArray[np.float32]:
+    """Mean pooling weight (classes, vocabulary) that bags (n, L) of each class in 0..classes-1 put on each token.
+
+    Average pooling and poolings without weights of their own count every token of a bag alike.
+    """
+    with torch.inference_mode():
+        model(bags)
+        own = getattr(model.pool, "weights", None)
+        weights = own if own is not None and own.shape == bags.shape else torch.full(bags.shape, 1 / bags.shape[1])
+        rows = torch.from_numpy(labels)
+        found = torch.zeros(classes, len(model.tokens), device=bags.device)
+        found.index_put_((rows[:, None].expand_as(bags), bags), weights.float(), accumulate=True)
+        return (found / torch.bincount(rows, minlength=classes).clamp(min=1)[:, None]).cpu().numpy()
+
+
 def raw_inputs(data: Dataset, part: str) -> NDArray[np.float32]:
-    """The inputs themselves as embeddings (n, F): what a network has to beat. Pictures at 32 x 32 at most."""
+    """The inputs themselves as embeddings (n, F): what a network has to beat.
+
+    Pictures at 32 x 32 at most; bags of token ids as the counts of each id, which do not depend on the order.
+    """
+    is_bag = len(data.inputs.shape) == 2 and data.inputs.dtype.kind in "iu"
+    tokens = int(data.inputs[:].max()) + 1 if is_bag else 0
 
     def flat(chunk: NDArray[np.int64]) -> NDArray[np.float32]:
+        if is_bag:
+            return counts(data.inputs[chunk], tokens).astype(np.float32)
         inputs = torch.from_numpy(np.ascontiguousarray(data.inputs[chunk])).float()
         if inputs.ndim == 4 and max(inputs.shape[2:]) > RAW_SIDE:
             inputs = F.adaptive_avg_pool2d(inputs, RAW_SIDE)

@@ -1,22 +1,22 @@
-"""Networks that end in a linear embedding: an MLP for vectors, the CIFAR ResNet20 for pictures of 32 x 32 and up."""
+"""Networks: an MLP for vectors, a backbone with pooling and embedding head for pictures, token vectors for bags."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dmlcore.spec import ModelSpec
+from dmlcore import backbones, pooling
+from dmlcore.spec import ModelSpec, PoolingSpec
 
-Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
 LEAKY_SLOPE = 0.01
 # Channel means and deviations of natural pictures in 0..1 (ImageNet), as the ResNet20 weights of the data pack expect.
 PICTURE_MEAN = (0.485, 0.456, 0.406)
 PICTURE_STD = (0.229, 0.224, 0.225)
+TOKEN_BOUND = 0.3  # entries of tokens and prototypes are clipped to +-0.3 after each step (Gurbuz 2022, code)
 
 
 class ModelError(ValueError):
@@ -24,23 +24,43 @@ class ModelError(ValueError):
 
 
 def build(
-    spec: ModelSpec, input_shape: Sequence[int], *, seed: int, mean: float = 0.0, std: float = 1.0
-) -> MLP | ResNet20:
+    spec: ModelSpec,
+    input_shape: Sequence[int],
+    *,
+    seed: int,
+    pool: PoolingSpec | None = None,
+    mean: float = 0.0,
+    std: float = 1.0,
+    vocabulary: int = 0,
+) -> MLP | PictureNetwork | TokenNetwork:
     """Build and initialise a network, a function of `seed` alone.
 
-    input_shape: (F,) for vectors, (3, H, W) for pictures. mean, std: of the training vectors; pictures have fixed ones.
-    Raises ModelError if the network cannot take such inputs.
+    input_shape: (F,) for vectors, (3, H, W) for pictures, (L,) for bags of tokens. mean, std: of the training vectors;
+    pictures have fixed ones. vocabulary: number of tokens, 0 for what is no bag. Raises ModelError if the network
+    cannot take such inputs.
     """
-    shape = tuple(input_shape)
+    shape, pool = tuple(input_shape), pool or PoolingSpec()
+    kind = "bags of tokens" if vocabulary else "vectors" if len(shape) == 1 else "pictures"
+    needed = {"mlp": "vectors", "tokens": "bags of tokens"}.get(spec.name, "pictures")
+    if kind != needed:
+        fitting = {"vectors": "mlp", "bags of tokens": "tokens", "pictures": "resnet20"}[kind]
+        raise ModelError(
+            f"{spec.name} takes {needed}, these inputs are {kind} of shape {shape}; choose model.name={fitting}"
+        )
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed)
-        if spec.name == "mlp":
-            if len(shape) != 1:
-                raise ModelError(f"mlp takes vectors, these inputs have shape {shape}; choose model.name=resnet20")
-            return MLP(shape[0], spec, mean, std)
-        if len(shape) != 3 or shape[0] != 3 or min(shape[1:]) < 32:
-            raise ModelError(f"resnet20 takes pictures (3, H, W) of at least 32 x 32, these inputs have shape {shape}")
-        return ResNet20(spec)
+        try:
+            if kind == "vectors":
+                return MLP(shape[0], spec, mean, std)
+            if kind == "bags of tokens":
+                return TokenNetwork(vocabulary, spec, pool)
+            if shape[0] != 3 or min(shape[1:]) < 32:
+                raise ModelError(f"{spec.name} takes pictures (3, H, W) of at least 32 x 32, got {shape}")
+            return PictureNetwork(spec, pool)
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, ModelError):
+                raise
+            raise ModelError(f"pooling: {error.args[0]}") from None
 
 
 class Normalise(nn.Module):
@@ -55,6 +75,7 @@ class Normalise(nn.Module):
         self.register_buffer("std", std)
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """The normalised inputs, floating."""
         values = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs
         return (values - self.mean) / self.std
 
@@ -71,70 +92,77 @@ class MLP(nn.Module):
         self.on_sphere = spec.normalize
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """The embeddings."""
         features = self.normalise(inputs)
         for layer in self.hidden:
             features = F.leaky_relu(layer(features), LEAKY_SLOPE)
         return _embed(self.linear(features), self.on_sphere)
 
 
-class ResNet20(nn.Module):
-    """(B, 3, H, W) pictures -> (B, D) embeddings (He et al. 2016, section 4.2, option A shortcuts).
+class PictureNetwork(nn.Module):
+    """(B, 3, H, W) uint8 pictures -> (B, D) embeddings: backbone, then pooling and projection to D in one head."""
 
-    Names of the parameters are those of akamaster/pytorch_resnet_cifar10; `linear` is the embedding layer. The global
-    average pool lets it take any size from 32 x 32 up.
-    """
-
-    def __init__(self, spec: ModelSpec) -> None:
+    def __init__(self, spec: ModelSpec, pool: PoolingSpec) -> None:
         super().__init__()
         self.normalise = Normalise(_channels(PICTURE_MEAN), _channels(PICTURE_STD))
-        self.conv1 = _he(nn.Conv2d(3, 16, 3, padding=1, bias=False))
-        self.bn1 = nn.BatchNorm2d(16)
-        self.layer1 = _stage(16, 16, stride=1)
-        self.layer2 = _stage(16, 32, stride=2)
-        self.layer3 = _stage(32, 64, stride=2)
-        self.linear = _he(nn.Linear(64, spec.embedding_dim))
+        self.backbone = backbones.create(spec.name)
+        self.head = pooling.Head(pool.name, self.backbone.out_channels, spec.embedding_dim, **pool.parameters)
         self.on_sphere = spec.normalize
 
     def forward(self, inputs: Tensor) -> Tensor:
-        features = F.relu(self.bn1(self.conv1(self.normalise(inputs))))
-        features = self.layer3(self.layer2(self.layer1(features)))
-        return _embed(self.linear(features.mean(dim=(2, 3))), self.on_sphere)
+        """The embeddings; `head.pooling` then holds weights and shares of this batch, where it has any."""
+        return _embed(self.head(self.features(inputs)), self.on_sphere)
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """Feature maps (B, C, h, w) of the backbone."""
+        found: Tensor = self.backbone(self.normalise(inputs))
+        return found
+
+    @property
+    def pool(self) -> nn.Module:
+        """The pooling module."""
+        return self.head.pooling
 
 
-class Block(nn.Module):
-    """Two 3 x 3 convolutions around a shortcut without parameters."""
+class TokenNetwork(nn.Module):
+    """(B, L) token ids -> (B, D): trainable token vectors, pooled; nothing else. Source: Gurbuz 2022, Sec. 5.3.1.
 
-    def __init__(self, inward: int, outward: int, stride: int) -> None:
+    `after_step` clips tokens and prototypes to [-0.3, 0.3], as the optimiser may push them out.
+    """
+
+    def __init__(self, vocabulary: int, spec: ModelSpec, pool: PoolingSpec) -> None:
         super().__init__()
-        self.conv1 = _he(nn.Conv2d(inward, outward, 3, stride, padding=1, bias=False))
-        self.bn1 = nn.BatchNorm2d(outward)
-        self.conv2 = _he(nn.Conv2d(outward, outward, 3, padding=1, bias=False))
-        self.bn2 = nn.BatchNorm2d(outward)
-        self.stride, self.new_channels = stride, outward - inward
+        self.tokens = nn.Parameter(nn.init.xavier_uniform_(torch.empty(vocabulary, spec.embedding_dim)))
+        self.pool = pooling.create(pool.name, spec.embedding_dim, **pool.parameters)
+        if getattr(self.pool, "out_features", spec.embedding_dim) != spec.embedding_dim:
+            raise ValueError(f"{pool.name} changes the dimension, and bags of tokens have no layer behind the pooling")
+        self.on_sphere = spec.normalize
+        self.after_step()
 
     def forward(self, inputs: Tensor) -> Tensor:
-        features = F.relu(self.bn1(self.conv1(inputs)))
-        return F.relu(self.bn2(self.conv2(features)) + self.shortcut(inputs))
+        """The pooled token vectors."""
+        return _embed(self.pool(self.features(inputs)), self.on_sphere)
 
-    def shortcut(self, inputs: Tensor) -> Tensor:
-        """Option A: every stride-th pixel, and as many zero channels on each side as are missing."""
-        half = self.new_channels // 2
-        return F.pad(inputs[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, half, half))
+    def features(self, inputs: Tensor) -> Tensor:
+        """The token vectors of each bag as a feature map (B, D, L, 1)."""
+        return F.embedding(inputs, self.tokens).mT[..., None]
 
-
-def _stage(inward: int, outward: int, stride: int) -> nn.Sequential:
-    return nn.Sequential(Block(inward, outward, stride), Block(outward, outward, 1), Block(outward, outward, 1))
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Clip tokens and prototypes."""
+        for parameter in (self.tokens, getattr(self.pool, "prototypes", None)):
+            if parameter is not None:
+                parameter.clamp_(-TOKEN_BOUND, TOKEN_BOUND)
 
 
 def _embed(features: Tensor, on_sphere: bool) -> Tensor:
     return F.normalize(features, dim=1) if on_sphere else features
 
 
-def _he(layer: Layer) -> Layer:
+def _he(layer: nn.Linear) -> nn.Linear:
     """He initialisation (fan in), zero bias."""
     nn.init.kaiming_normal_(layer.weight)
-    if layer.bias is not None:
-        nn.init.zeros_(layer.bias)
+    nn.init.zeros_(layer.bias)
     return layer
 
 

@@ -14,19 +14,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from dmlcore import checkpoint, durable, evaluation
 from dmlcore.checkpoint import Checkpoint, CheckpointError
 from dmlcore.data import DataError, Dataset
 from dmlcore.models import ModelError
 from dmlcore.runs import MetricsWriter, Run, RunError, RunState, scores
-from dmlcore.sampling import BalancedSampler
 from dmlcore.spec import RunSpec
-from dmlcore.workbench import TrainingError, Workbench, augment, build, device_name, load_data, prepare_device, seed_of
+from dmlcore.workbench import StepError, TrainingError, Workbench, build, device_name, load_data, prepare_device
 
 STATE_EVERY = 0.25  # seconds between two updates of state.json
 log = logging.getLogger(__name__)
@@ -40,17 +36,8 @@ class Progress:
     best_score: float | None = None  # validation MAP@R
     best_step: int = 0
     stale: int = 0  # validations since the best
-
-
-class StepError(TrainingError):
-    """A step that was not made, because something in it was not finite; `indices` are the samples of its batch."""
-
-    def __init__(self, what: str, step: int, indices: NDArray[np.int64]) -> None:
-        super().__init__(
-            f"step {step} was not made: {what}. The last checkpoint is good, and failure.json names the {len(indices)} "
-            f"samples of the batch: check them, or lower the learning rate"
-        )
-        self.step, self.indices = step, indices.tolist()
+    plateau: int = 0  # validations since the best or since the learning rate was last halved
+    halvings: int = 0  # of the learning rate
 
 
 def train(run: Run, *, dataset: Dataset | None = None, stop: Callable[[], bool] = lambda: False) -> RunState:
@@ -85,7 +72,6 @@ def _train(run: Run, dataset: Dataset | None, report: _Reporter, stop: Callable[
     device = prepare_device(spec.device, _threads(saved, run.spec))
     report(saved.facts["step"] if saved else 0, "reading the data", device=device_name(device))
     bench = build(spec, dataset or load_data(spec), device)
-    sampler = _sampler(bench)
     progress = _restore(bench, saved) if saved else Progress()
     log.info("%s from step %d to %d", device_name(device), progress.step, spec.schedule.steps)
 
@@ -101,25 +87,12 @@ def _train(run: Run, dataset: Dataset | None, report: _Reporter, stop: Callable[
         while progress.step < spec.schedule.steps and not _exhausted(spec, progress):
             step = progress.step + 1
 
-            # A balanced batch and its augmentation, both functions of (seed, step).
-            indices = bench.data.parts["train"][sampler.batch(step)]
-            labels = torch.from_numpy(bench.data.labels[indices]).to(device)
-            inputs = evaluation.to_device(bench.data, indices, device)
-            if inputs.ndim == 4:
-                inputs = augment(inputs, seed_of(spec.seed, "augment", step))
-
-            # Forward, backward; nothing that is not finite reaches the weights.
-            embeddings = bench.model(inputs)
-            loss = _loss(bench, embeddings, labels, step, indices)
-            _require_finite("loss", loss, step, indices)
-            bench.optimiser.zero_grad()
-            loss.backward()
-            _require_finite("gradient", _largest_gradient(bench.optimiser), step, indices)
-            bench.optimiser.step()
+            # A balanced batch, forward, backward, the optimiser's step: Workbench.step.
+            loss = bench.step(step)
 
             # What happened, and whether it is time to validate, save or stop.
             progress = replace(progress, step=step)
-            metrics.append({"kind": "step", "step": step, "loss": loss.item()} | _shares(bench.loss))
+            metrics.append({"kind": "step", "step": step, "loss": loss.item()} | bench.measured())
             if step % spec.schedule.validate_every == 0 or step == spec.schedule.steps:
                 progress = _validate(bench, progress, metrics)
             stopping = stop()
@@ -179,9 +152,17 @@ def _validate(bench: Workbench, progress: Progress, metrics: MetricsWriter) -> P
     if found.map_at_r is None:  # no class has two samples: nothing to go by
         return progress
     if progress.best_score is not None and found.map_at_r <= progress.best_score:
-        return replace(progress, stale=progress.stale + 1)
+        return _slower(bench, replace(progress, stale=progress.stale + 1, plateau=progress.plateau + 1))
     bench.best = {name: tensor.detach().clone() for name, tensor in bench.model.state_dict().items()}
-    return replace(progress, best_score=found.map_at_r, best_step=progress.step, stale=0)
+    return replace(progress, best_score=found.map_at_r, best_step=progress.step, stale=0, plateau=0)
+
+
+def _slower(bench: Workbench, progress: Progress) -> Progress:
+    """Halve the learning rate once a plateau has lasted as long as the spec allows."""
+    if not 0 < bench.spec.schedule.plateau <= progress.plateau:
+        return progress
+    bench.halve_learning_rate(progress.halvings + 1)
+    return replace(progress, plateau=0, halvings=progress.halvings + 1)
 
 
 def _test(run: Run, bench: Workbench, progress: Progress, metrics: MetricsWriter) -> float | None:
@@ -221,53 +202,20 @@ def _load(run: Run) -> Checkpoint | None:
 
 def _restore(bench: Workbench, saved: Checkpoint) -> Progress:
     bench.restore(saved.tensors)
-    return Progress(**{field.name: saved.facts[field.name] for field in fields(Progress)})
+    progress = Progress(**{field.name: saved.facts[field.name] for field in fields(Progress)})
+    bench.halve_learning_rate(progress.halvings)
+    return progress
 
 
 def _threads(saved: Checkpoint | None, spec: RunSpec) -> int:
     """The number the run began with, as another one rounds differently; an mlp gains nothing from a second thread."""
     if saved:
         return int(saved.facts["threads"])
-    return 1 if spec.model.name == "mlp" else torch.get_num_threads()
-
-
-def _sampler(bench: Workbench) -> BalancedSampler:
-    batch, labels = bench.spec.batch, bench.data.labels[bench.data.parts["train"]]
-    try:
-        return BalancedSampler(labels, batch.classes, batch.samples, seed=bench.spec.seed)
-    except ValueError as error:
-        raise TrainingError(f"batch: {error}") from None
+    return 1 if spec.model.name in ("mlp", "tokens") else torch.get_num_threads()
 
 
 def _exhausted(spec: RunSpec, progress: Progress) -> bool:
     return 0 < spec.schedule.patience <= progress.stale
-
-
-def _loss(bench: Workbench, embeddings: Tensor, labels: Tensor, step: int, indices: NDArray[np.int64]) -> Tensor:
-    try:
-        loss: Tensor = bench.loss(embeddings, labels)
-    except ValueError as error:  # the loss refuses embeddings that are not finite or whose squares overflow
-        raise StepError(str(error), step, indices) from None
-    return loss
-
-
-def _require_finite(what: str, values: Tensor, step: int, indices: NDArray[np.int64]) -> None:
-    if not torch.isfinite(values.detach()).all():
-        raise StepError(f"the {what} is NaN or infinite", step, indices)
-
-
-def _largest_gradient(optimiser: torch.optim.Optimizer) -> Tensor:
-    """The largest magnitude of any gradient; NaN if one is NaN."""
-    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-    return nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None], norm_type=float("inf"))
-
-
-def _shares(loss: nn.Module) -> dict[str, float]:
-    """Shares of the valid triplets that cost something and that have a gradient, where the loss counts them."""
-    counts = getattr(loss, "counts", None)
-    if counts is None or not counts.valid:
-        return {}
-    return {"nonzero": counts.nonzero / counts.valid, "active": counts.active / counts.valid}
 
 
 def _advice(error: Exception, spec: RunSpec) -> str:

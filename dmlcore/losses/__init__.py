@@ -50,10 +50,13 @@ def describe(name: str) -> TripletFormula | BatchFormula:
     return CATALOGUE[name]
 
 
-def for_training(name: str, *, classes: int, embedding_dim: int, reduction: str = "mean_valid", **hyper: Any) -> nn.Module:
+def for_training(
+    name: str, *, classes: int, embedding_dim: int, reduction: str = "mean_valid", **hyper: Any
+) -> nn.Module:
     """Any loss as a module: forward(embeddings (B, embedding_dim), labels (B,) in 0..classes-1) -> scalar.
 
-    reduction: of triplet losses; the others have their own. Raises KeyError, TypeError or ValueError naming the culprit.
+    reduction: of triplet losses; the others have their own. Raises KeyError, TypeError or ValueError that names the
+    culprit.
     """
     found = describe(name)
     if not isinstance(found, BatchFormula):
