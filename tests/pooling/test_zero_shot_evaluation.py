@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dmlcore.pooling import zero_shot_evaluation
+from dmlcore.pooling.zero_shot_evaluation import zero_shot_evaluation
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())["zero_shot_evaluation"]
 r, c = np.meshgrid(np.arange(4), np.arange(6), indexing="ij")

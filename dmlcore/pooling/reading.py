@@ -1,0 +1,106 @@
+"""Local features of pictures read as histograms over prototypes: what average or weighted pooling keeps of them.
+
+Imported by itself, not through the package: it loads scipy, which a training can do without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
+
+from dmlcore.geometry import k_center
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+ROUNDING = 1e-12  # of sums of numbers up to 1, so that equality counts as holding
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """N pictures of n local features each, seen through m prototypes; lengths are in units of the longest feature."""
+
+    scale: float  # the features given, divided by this, have norms up to 1
+    features: Floats  # (N, n, D)
+    weights: Floats  # (N, n), sum 1: what each local feature counts in its picture
+    prototypes: Floats  # (m, D)
+    patches: Ints  # (m, 2): picture and position of the local feature nearest to each prototype
+    assignment: Ints  # (N, n) nearest prototype
+    histograms: Floats  # (N, m) weight of the features at each prototype
+    pooled: Floats  # (N, D) weighted sum of the features: global average pooling if all weigh the same
+    combination: Floats  # (N, D) sum of histogram times prototypes
+    error: Floats  # (N,) distance of the two
+    mean_distance: Floats  # (N,) weighted mean of the distances of features to their prototypes
+    radius: Floats  # (N,) the largest such distance, of features that weigh anything
+
+    @property
+    def holds(self) -> NDArray[np.bool_]:
+        """(N,) whether error <= mean distance <= radius."""
+        first: NDArray[np.bool_] = self.error <= self.mean_distance + ROUNDING
+        return first & (self.mean_distance <= self.radius + ROUNDING)
+
+
+def read(
+    features: ArrayLike,
+    prototypes: int | ArrayLike,
+    weights: ArrayLike | None = None,
+) -> Reading:
+    """Read local features (N, n, D) through prototypes, (m, D), or that many chosen among them by greedy k-centre.
+
+    Features, and prototypes if given, are divided by the largest norm of a feature. weights (N, n) >= 0 of any positive
+    sum, by default all equal; the bound holds for any. Raises ValueError naming the argument. Source: Gurbuz 2022,
+    Sec. 4.2, with the true bound: no square on the left.
+    """
+    x = np.asarray(features, dtype=np.float64)
+    if x.ndim != 3 or not x.size or not np.isfinite(x).all():
+        raise ValueError(f"features must be finite numbers of shape (N, n, D), none of them 0, got {x.shape}")
+    pictures, count, dimension = x.shape
+    w = np.full((pictures, count), 1 / count) if weights is None else np.asarray(weights, dtype=np.float64)
+    if w.shape != (pictures, count) or not (np.isfinite(w).all() and (w >= 0).all() and (w.sum(1) > 0).all()):
+        raise ValueError(f"weights must be at least 0 with a positive sum per picture, (N, n) = {pictures, count}")
+    w = w / w.sum(1, keepdims=True)
+    scale = float(np.linalg.norm(x, axis=-1).max()) or 1.0
+    x = x / scale
+    flat = x.reshape(-1, dimension)
+    if isinstance(prototypes, (int, np.integer)):
+        v = flat[k_center(flat, None, int(prototypes))]
+    else:
+        v = np.asarray(prototypes, dtype=np.float64) / scale
+        if v.ndim != 2 or v.shape[1] != dimension or not v.size or not np.isfinite(v).all():
+            raise ValueError(f"prototypes must be finite numbers of shape (m, {dimension}), got {v.shape}")
+
+    nearest, distances, closest = _assign(flat, v)
+    assignment, distances = nearest.reshape(pictures, count), distances.reshape(pictures, count)
+    cells = np.arange(pictures)[:, None] * len(v) + assignment
+    histograms: Floats = np.bincount(cells.ravel(), w.ravel(), pictures * len(v)).astype(np.float64)
+    histograms = histograms.reshape(pictures, len(v))
+    pooled, combination = (w[..., None] * x).sum(1), histograms @ v
+    return Reading(
+        scale=scale,
+        features=x,
+        weights=w,
+        prototypes=v,
+        patches=np.stack(np.divmod(closest, count), axis=1),
+        assignment=assignment,
+        histograms=histograms,
+        pooled=pooled,
+        combination=combination,
+        error=np.linalg.norm(combination - pooled, axis=1),
+        mean_distance=(w * distances).sum(1),
+        radius=np.where(w > 0, distances, 0.0).max(1),
+    )
+
+
+def _assign(points: Floats, prototypes: Floats) -> tuple[Ints, Floats, Ints]:
+    """Nearest prototype of each point, its distance, and the nearest point of each prototype; ties to the first."""
+    nearest, least = np.empty(len(points), dtype=np.int64), np.empty(len(points))
+    closest, shortest = np.zeros(len(prototypes), dtype=np.int64), np.full(len(prototypes), np.inf)
+    rows = max(1, (1 << 22) // prototypes.size)  # 32 MiB at a time
+    for start in range(0, len(points), rows):
+        d = cdist(points[start : start + rows], prototypes)
+        nearest[start : start + rows], least[start : start + rows] = d.argmin(1), d.min(1)
+        closer = d.min(0) < shortest
+        closest[closer], shortest[closer] = start + d.argmin(0)[closer], d.min(0)[closer]
+    return nearest, least, closest
