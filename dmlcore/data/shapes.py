@@ -12,7 +12,8 @@ from dmlcore.data.dataset import Description, Samples
 CLASSES, POINTS = 8, 200  # points of a class
 PAIRS = CLASSES // 2
 MOON_NOISE, LIFT = 0.1, 0.5  # standard deviation in each direction; height of a pair above the one below
-RING_NOISE, RING_RADIUS, CHAIN_RADIUS = 0.08, 0.95, 2.0
+# Of the radii of the rings, 1.2 keeps their centre lines farthest apart: 0.61, six standard deviations.
+RING_NOISE, RING_RADIUS, CHAIN_RADIUS = 0.1, 1.2, 2.0
 
 MOONS = Description(
     name="moons",
@@ -55,7 +56,7 @@ def read_moons(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 def read_rings(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Draw the rings for `seed`: inputs (1600, 3) float32; class k is ring k, at evenly spaced angles plus noise."""
+    """Draw the rings for `seed`: inputs (1600, 3) float32; class k is ring k, evenly spaced, with noise of 0.1."""
     angles = np.arange(POINTS) * 2 * np.pi / POINTS
     lines = np.concatenate([ring(label, angles) for label in range(CLASSES)])
     return _samples(lines, RING_NOISE, [f"ring {number}" for number in range(1, CLASSES + 1)], seed)

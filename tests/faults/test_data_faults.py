@@ -194,6 +194,35 @@ def test_20_a_forged_pickle_runs_nothing(tmp_path, name):
     assert canary.exists()  # the forgery works where nothing stops it
 
 
+@pytest.mark.parametrize("name", ["data_batch_1", "data_batch_3", "test_batch", "batches.meta"])
+def test_20_a_forged_pickle_of_cifar_10_runs_nothing(tmp_path, name):
+    folder = tmp_path / "cifar"
+    folder.mkdir()
+    good = {b"data": np.zeros((20, 3072), np.uint8), b"labels": list(range(10)) * 2}
+    for file in ("data_batch_1", "data_batch_3", "test_batch"):
+        (folder / file).write_bytes(pickle.dumps(good, protocol=2))
+    (folder / "batches.meta").write_bytes(pickle.dumps({b"label_names": [b"class"] * 10}, protocol=2))
+    assert len(dmlcore.data.load("cifar10", root=folder).inputs) == 60
+    canary = tmp_path / "canary"
+    (folder / name).write_bytes(pickle.dumps({**good, b"x": Touch(canary)}, protocol=2))
+    with pytest.raises(DataError, match=rf"{name} is truncated or not a CIFAR-10 .*mkdir is not allowed"):
+        dmlcore.data.load("cifar10", root=folder)
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize("data_set", ["collage", "collage_distilled", "collage_pretraining"])
+@pytest.mark.parametrize("name", ["train", "test", "meta"])
+def test_20_a_forged_pickle_under_the_collages_runs_nothing(tmp_path, data_set, name):
+    canary = tmp_path / "canary"
+    coarse = {b"coarse_labels": [label % 20 for label in range(100)]}
+    supers = {b"coarse_label_names": [b"trees"] * 20}
+    files = {"train": GOOD | coarse, "test": GOOD | coarse, "meta": META | supers}
+    folder = write_cifar(tmp_path / "cifar", **files | {name: {**files[name], b"x": Touch(canary)}})
+    with pytest.raises(DataError, match=rf"{name} is truncated or not .*mkdir is not allowed"):
+        dmlcore.data.load(data_set, root=folder)
+    assert not canary.exists()
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -1,0 +1,151 @@
+"""Cifar-Collage from a full-size CIFAR-100: seconds and peak memory to build, and the cost of reading a batch.
+
+Writes 60,000 random pictures in the official layout (python 2 pickles) into a temporary folder. One fresh process loads
+the 48,000 collages as `dmlcore.data.load` does, which lays them out and puts them together when they are read, and
+then reads all of them once; another stores them all in one array, the rival, and reads batches from both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import multiprocessing
+import pickle
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from dmlcore.data.collage import BACKGROUNDS
+
+GOAL_SECONDS, GOAL_MB, GOAL_BATCH_MS = 20, 700, 1.0
+BATCH = 64
+SUPER_NAMES = [f"super_class_{number:02d}" for number in range(16)] + list(BACKGROUNDS)
+
+
+class _Python2Pickler(pickle._Pickler):
+    """Writes bytes as python 2 wrote its strings, as the official files have them."""
+
+    def save_bytes(self, content: bytes) -> None:
+        self.write(pickle.BINSTRING + len(content).to_bytes(4, "little") + content)
+        self.memoize(content)
+
+    dispatch: ClassVar = pickle._Pickler.dispatch | {bytes: save_bytes}
+
+
+def write_cifar100(folder: Path, *, train: int = 500, test: int = 100) -> Path:
+    """Write random pictures, `train` and `test` of each of the 100 classes, in the official layout."""
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(0)
+    for part, count in (("train", train), ("test", test)):
+        fine = random.permutation(np.repeat(np.arange(100), count))
+        content = {
+            b"filenames": [b"picture_%06d.png" % row for row in range(len(fine))],
+            b"fine_labels": fine.tolist(),
+            b"coarse_labels": (fine % 20).tolist(),
+            b"data": random.integers(0, 256, (len(fine), 3072), dtype=np.uint8),
+        }
+        _dump(folder / part, content)
+    names = {
+        b"fine_label_names": [b"class %02d" % number for number in range(100)],
+        b"coarse_label_names": [name.encode() for name in SUPER_NAMES],
+    }
+    _dump(folder / "meta", names)
+    return folder
+
+
+def _dump(path: Path, content: Any) -> None:
+    file = io.BytesIO()
+    _Python2Pickler(file, protocol=2).dump(content)
+    path.write_bytes(file.getbuffer())
+
+
+def resident_mb(field: str) -> float:
+    """VmRSS (now) or VmHWM (peak) of this process in MB of a million bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith(field))) * 1024 / 1e6
+
+
+def build(root: str) -> dict[str, float]:
+    """Load the collages, then read each once in batches."""
+    import dmlcore.data
+
+    empty = resident_mb("VmRSS")
+    began = time.perf_counter()
+    dataset = dmlcore.data.load("collage", root=root)
+    built = time.perf_counter() - began
+    found = {"collages": len(dataset.inputs), "empty": empty, "built": built, "after": resident_mb("VmRSS")}
+    began = time.perf_counter()
+    for start in range(0, len(dataset.inputs), BATCH):
+        dataset.inputs[np.arange(start, min(start + BATCH, len(dataset.inputs)))]
+    return found | {"read": time.perf_counter() - began, "peak": resident_mb("VmHWM")}
+
+
+def rival(job: tuple[str, int]) -> dict[str, float]:
+    """Store all collages in one array; milliseconds to read a random batch from it and from ours, in turn."""
+    import dmlcore.data
+
+    root, repeats = job
+    began = time.perf_counter()
+    ours = dmlcore.data.load("collage", root=root).inputs
+    stored = ours[:]
+    seconds = time.perf_counter() - began
+    random = np.random.default_rng(1)
+    times: dict[str, list[float]] = {"ours": [], "stored": []}
+    for _ in range(repeats):
+        rows = random.choice(len(stored), BATCH, replace=False)
+        for name, inputs in (("ours", ours), ("stored", stored)):
+            began = time.perf_counter()
+            batch = inputs[rows]
+            times[name].append(1000 * (time.perf_counter() - began))
+            assert batch.shape == (BATCH, 3, 64, 64)
+    medians = {name: statistics.median(found) for name, found in times.items()}
+    slowest = {f"{name} p99": float(np.quantile(found, 0.99)) for name, found in times.items()}
+    return medians | slowest | {"built": seconds, "peak": resident_mb("VmHWM")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=500, help="batches read from each")
+    parser.add_argument("--root", help="a real CIFAR-100 instead of random pictures")
+    arguments = parser.parse_args()
+    print(f"{platform.processor() or platform.machine()}, numpy {np.__version__}, batches of {BATCH}")
+    context = multiprocessing.get_context("spawn")
+    with tempfile.TemporaryDirectory() as folder:
+        root = arguments.root
+        if root is None:
+            with context.Pool(1) as pool:  # so that writing leaves nothing in this process
+                root = str(pool.apply(write_cifar100, (Path(folder) / "cifar-100-python",)))
+        with context.Pool(1) as pool:
+            ours = pool.apply(build, (root,))
+        with context.Pool(1) as pool:
+            other = pool.apply(rival, ((root, arguments.repeats),))
+    said = {True: "reached", False: "MISSED"}
+    peak, built, batch = ours["peak"], ours["built"] + ours["read"], other["ours"]
+    print(
+        f"{ours['collages']:,.0f} collages: laid out in {ours['built']:.2f} s, all put together once in "
+        f"{ours['read']:.2f} s; goal under {GOAL_SECONDS} s: {said[built < GOAL_SECONDS]}"
+    )
+    print(
+        f"resident: {ours['empty']:.0f} MB before, {ours['after']:.0f} MB after, peak {peak:.0f} MB; "
+        f"goal under {GOAL_MB} MB: {said[peak < GOAL_MB]}"
+    )
+    print(
+        f"reading {BATCH} random collages: median {batch:.3f} ms (p99 {other['ours p99']:.3f}); "
+        f"goal under {GOAL_BATCH_MS:g} ms: {said[batch < GOAL_BATCH_MS]}"
+    )
+    print(
+        f"rival, all stored in one array: built in {other['built']:.2f} s, peak {other['peak']:.0f} MB, "
+        f"batch median {other['stored']:.3f} ms (p99 {other['stored p99']:.3f}); ours / rival "
+        f"{batch / other['stored']:.2f} in time, {peak / other['peak']:.2f} in memory"
+    )
+
+
+if __name__ == "__main__":
+    main()
