@@ -1,6 +1,6 @@
 // The charges page: plays a simulation that Python computes, step by step, and keeps what it has seen for scrubbing.
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
-import { el, mathml, save, show as number } from "../shared/dom.js";
+import { el, mathml, readouts, save, show as number } from "../shared/dom.js";
 import { control, lossPanel } from "../shared/controls.js";
 import { exportLinks } from "../shared/take.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
@@ -456,8 +456,7 @@ class Charges {
     const rate = this.laps.length > 4 && this.playing ? (1000 * (this.laps.length - 1)) / (this.laps.at(-1) - this.laps[0]) : null;
     this.clock.textContent = `step ${at}${rate ? `, ${rate.toFixed(0)}/s` : ""}`;
     const rows = [["loss", m.loss], ["active", m.active], ["mean pull", m.pull], ["mean push", m.push], ["MAP@R", m.map_at_r], ["covering", m.covering]];
-    this.readout.replaceChildren(...rows.map(([name, v]) => el("div", {}, el("span", {}, name), el("b", { "data-readout": name }, number(v)))),
-      el("div", {}, el("span", {}, "triplets"), el("b", { "data-readout": "triplets" }, frame.triplets.toLocaleString("en"))));
+    readouts(this.readout, [...rows.map(([name, v]) => [name, number(v)]), ["triplets", frame.triplets.toLocaleString("en")]]);
     this.canvas.setAttribute("aria-label", `${this.labels.length} points of ${frame.radii.length} classes at step ${at}: loss ${number(m.loss)}, active ${number(m.active)}, MAP@R ${number(m.map_at_r)}, class radii ${[...frame.radii].map(number).join(", ")}`);
     this.tell(frame.capped ? `${frame.capped} point${frame.capped > 1 ? "s" : ""} would have moved farther than ${this.options.limits.stride} in this step: cut there.` : "");
     this.canvas.dataset.step = at;

@@ -1,6 +1,6 @@
 // The fields page: owns the scene, the plane and its panels; asks Python for every number it shows.
 import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
-import { el, save, show, tidy } from "../shared/dom.js";
+import { el, readouts, save, show, tidy } from "../shared/dom.js";
 import { POINTS, rampColour, signedColour } from "../shared/ink.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
 import { fromPixels, paint, rasterise, toPixels } from "./paint.js";
@@ -205,8 +205,7 @@ class Fields {
     const rows = [["loss", show(f.energy)], ["before clamp", show(f.raw)], ["triplet", state],
       ["force on A", size(f.forces[0])], ["force on P", size(f.forces[1])], ["force on N", size(f.forces[2])],
       ["d(A,P)", show(f.edges.ap)], ["d(A,N)", show(f.edges.an)], ["d(P,N)", show(f.edges.pn)]];
-    if (this.readout.children.length !== rows.length) this.readout.replaceChildren(...rows.map(([name]) => el("div", {}, el("span", {}, name), el("b", { "data-readout": name }))));
-    rows.forEach(([, value], i) => { const cell = this.readout.children[i].lastChild; if (cell.textContent !== value) cell.textContent = value; });
+    readouts(this.readout, rows);
     const [unit, low, high] = { energy: ["loss", "0", "≥ "], raw: ["before clamp", `−${Number(f.scale.toPrecision(3))}`, ""], force: ["force", "0", "≥ "], none: ["", "", ""] }[scene.shade];
     [this.shadeText.textContent, this.scaleLow.textContent, this.scaleText.textContent] = [unit, low, `${high}${Number(f.scale.toPrecision(3))}`];
     this.keys.bar.hidden = scene.shade === "none";

@@ -27,6 +27,15 @@ export function symbol(text) {
 export const tidy = (x) => (x === null || x === undefined ? "" : String(Number(x.toFixed(4))));
 export const show = (x) => (x === null || x === undefined ? "∞" : Math.abs(x) >= 1000 ? x.toExponential(2) : x.toFixed(3));
 
+// Touched only where it changes: neither a selection in it nor those who listen to it are disturbed.
+export function say(node, text) { if (node.textContent !== text) node.textContent = text; }
+
+// Names with their values [[name, text], ...]; the elements stay while the numbers change.
+export function readouts(box, rows) {
+  if (box.children.length !== rows.length) box.replaceChildren(...rows.map(([name]) => el("div", {}, el("span", {}, name), el("b", { "data-readout": name }))));
+  rows.forEach(([, text], i) => say(box.children[i].lastChild, text));
+}
+
 // "light" or "dark", read from the colours Streamlit hands to components; native controls follow through --accent.
 export function applyTheme(root, whole) {
   const probe = el("span", { style: "color: var(--st-background-color)" });

@@ -1,6 +1,6 @@
 // Circle and sphere: owns points, rotation and drawing; asks Python for energies and forces, tells Streamlit of its loss.
 import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
-import { el, save, show, tidy } from "../shared/dom.js";
+import { el, readouts, save, say, show, tidy } from "../shared/dom.js";
 import { INK, POINTS, rampColour } from "../shared/ink.js";
 import { lossPanel, pointRows } from "../shared/controls.js";
 import { exportLinks } from "../shared/take.js";
@@ -60,7 +60,10 @@ class Sphere {
     const key = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
     this.keys = { clamp: key("dashed", "upper clamp"), radial: key("dotted", "radial, removed"), back: key("hollow", "behind the sphere"), sweep: key("sweep", "what the ring shows") };
     this.readout = el("div", { class: "readout" });
-    this.table = el("table", { "aria-label": "forces on the three points" });
+    this.cells = POINTS.map((name) => [el("td", { "data-readout": `tangential ${name}` }), el("td", { "data-readout": `radial ${name}` }), el("td")]);
+    this.table = el("table", { "aria-label": "forces on the three points" },
+      el("tr", {}, el("th", {}, "force on"), el("th", { title: "along the surface: what moves the point" }, "tangential"), el("th", { title: "along the radius, outward positive: removed by normalisation" }, "radial"), el("th", { title: "share of the squared force that is radial" }, "removed")),
+      ...POINTS.map((name, i) => el("tr", {}, el("th", { scope: "row" }, name), ...this.cells[i])));
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.notice = el("div", { class: "notice" });
     this.side = el("div", { class: "panel" });
@@ -191,14 +194,12 @@ class Sphere {
     const f = this.answer, rows = [["loss", show(f.energy)], ["before clamp", show(f.raw)], ["triplet", f.hit ? "active" : f.raw !== null && f.raw <= 0 ? "satisfied" : "clamped"],
       ["angle A–P", degrees(f.angles.ap)], ["angle A–N", degrees(f.angles.an)], ["angle P–N", degrees(f.angles.pn)],
       ["d(A,P)", show(f.edges.ap)], ["d(A,N)", show(f.edges.an)], ["d(P,N)", show(f.edges.pn)]];
-    this.readout.replaceChildren(...rows.map(([name, value]) => el("div", {}, el("span", {}, name), el("b", { "data-readout": name }, value))));
+    readouts(this.readout, rows);
     const cells = POINTS.map((name, i) => {
       const moving = Math.hypot(...f.tangential[i]), radial = f.radial[i], all = Math.hypot(moving, radial);
       return [name, moving, radial, all ? `${((100 * radial * radial) / (all * all)).toFixed(0)} %` : "–"];
     });
-    this.table.replaceChildren(
-      el("tr", {}, el("th", {}, "force on"), el("th", { title: "along the surface: what moves the point" }, "tangential"), el("th", { title: "along the radius, outward positive: removed by normalisation" }, "radial"), el("th", { title: "share of the squared force that is radial" }, "removed")),
-      ...cells.map(([name, moving, radial, share]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", { "data-readout": `tangential ${name}` }, show(moving)), el("td", { "data-readout": `radial ${name}` }, show(radial)), el("td", {}, share))));
+    cells.forEach(([, moving, radial, share], i) => [show(moving), show(radial), share].forEach((text, k) => say(this.cells[i][k], text)));
     this.scaleText.textContent = `≥ ${Number(f.scale.toPrecision(3))}`;
     this.keys.clamp.style.display = f.m2 === null ? "none" : "";
     this.keys.radial.style.display = this.scene.radial ? "" : "none";

@@ -1,6 +1,6 @@
 // A counter-example under the hand: printed gradients beside true ones. Python computes both; this module draws and asks.
 import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
-import { el, save, tidy } from "../shared/dom.js";
+import { el, save, say, tidy } from "../shared/dom.js";
 import { INK, LETTER, POINTS, rampColour } from "../shared/ink.js";
 import { control, pointRows } from "../shared/controls.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
@@ -13,7 +13,7 @@ const vector = (g) => (g.some((x) => x === null) ? "not finite" : `(${g.map((x) 
 
 class Truth {
   constructor(root, data) {
-    Object.assign(this, { root, data, scene: structuredClone(data.scene), seq: 0, answered: 0 });
+    Object.assign(this, { root, data, scene: structuredClone(data.scene), seq: 0, answered: 0, resting: Infinity });
     this.link = new Link(socketAddress(data, "api/truth"), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
     this.ready = this.build();
   }
@@ -40,7 +40,8 @@ class Truth {
     this.scaleText = el("span");
     this.keys = el("span", { class: "below" });
     this.caption = el("caption");
-    this.body = el("tbody");
+    this.cells = POINTS.map(() => [0, 1, 2].map(() => el("td")));
+    this.lines = POINTS.map((name, i) => el("tr", {}, el("th", { scope: "row" }, `${LETTER[name]} ${name}`), ...this.cells[i]));
     this.energies = el("p", { class: "caption" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.rows = pointRows(INK, {
@@ -50,7 +51,7 @@ class Truth {
     this.sliders = el("section");
     this.fields = el("a", {}, "Open in Fields");
     const [printed, truth] = this.data.sides;
-    const table = el("table", {}, this.caption, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "on"), ...[printed, truth, "apart"].map((t) => el("th", { scope: "col" }, t)))), this.body);
+    const table = el("table", {}, this.caption, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "on"), ...[printed, truth, "apart"].map((t) => el("th", { scope: "col" }, t)))), el("tbody", {}, ...this.lines));
     return el("div", { class: "lab" }, el("div", { class: "stage" },
       el("div", { class: "left" }, this.frame, this.keys,
         el("div", { class: "below" }, el("span", { class: "bar", title: "length of printed minus true, all three points together, as the scanning point moves over the plane" }, "map: difference 0", this.scaleBar, this.scaleText))),
@@ -92,8 +93,8 @@ class Truth {
     Object.assign(this, { answered: answer.id, answer, scale: answer.scale, background: raster(answer, this.theme) });
     this.numbers();
     this.fields.href = `${this.data.base}${answer.fields ? `?${answer.fields}` : ""}`;
-    if (this.resting) { // the link follows the hand once it rests
-      this.resting = false;
+    if (answer.id >= this.resting) { // the link follows the hand once it rests; an older answer may still be on its way
+      this.resting = Infinity;
       const kept = new URLSearchParams(location.search).get("socket"), text = answer.query + (kept ? `&socket=${kept}` : "");
       history.replaceState(history.state, "", `${location.pathname}?${text}${location.hash}`);
       this.live.textContent = this.summary();
@@ -106,8 +107,11 @@ class Truth {
   numbers() {
     const { printed, true: truth, apart, difference, scale, printed_energy, true_energy } = this.answer;
     this.caption.textContent = difference === null ? "Gradients; what is printed is not finite here" : `Gradients; together ${number(difference)} apart`;
-    this.body.replaceChildren(...POINTS.map((name, i) => el("tr", { class: apart[i] === null || apart[i] > 1e-9 ? "differs" : "" },
-      el("th", { scope: "row" }, `${LETTER[name]} ${name}`), ...[vector(printed[i]), vector(truth[i]), number(apart[i])].map((t) => el("td", {}, t)))));
+    POINTS.forEach((_, i) => {
+      this.lines[i].className = apart[i] === null || apart[i] > 1e-9 ? "differs" : "";
+      [vector(printed[i]), vector(truth[i]), number(apart[i])].forEach((text, k) => say(this.cells[i][k], text));
+    });
+    this.plane.setAttribute("aria-label", this.summary());
     this.energies.textContent = `${this.answer.energy}: ${printed_energy === null ? "" : `printed ${number(printed_energy)}, `}true ${number(true_energy)}`;
     this.scaleText.textContent = `≥ ${Number(scale.toPrecision(3))}`;
   }
@@ -134,9 +138,7 @@ class Truth {
         handle.setAttribute("aria-label", `${name} at ${this.scene[name].map(tidy).join(", ")}`);
       }
       this.rows.show(this.scene, this.theme);
-      if (!this.answer) return;
-      this.plane.setAttribute("aria-label", this.summary());
-      this.plane.dataset.seq = this.answered;
+      if (this.answer) this.plane.dataset.seq = this.answered;
     });
   }
 
@@ -145,8 +147,8 @@ class Truth {
 
   rest() {
     this.draw();
-    this.resting = true;
     this.ask(RESTING);
+    this.resting = this.seq;
   }
 
   drag(event, name) {

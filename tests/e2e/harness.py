@@ -10,8 +10,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = Path(__file__).parent / "screenshots"
@@ -25,6 +26,7 @@ CHROMIUM_FLAGS = [
 ]
 THEMES = ("light", "dark")
 WIDTHS = (1440, 900)
+PATIENCE = 60.0  # seconds: CI has two slow cores for two browsers and their servers
 
 
 def chromium_path() -> str | None:
@@ -37,6 +39,59 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def eventually(check: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+    """What `check` returns once nothing fails in it, tried again and again; its last failure when time is up.
+
+    What a screen shows follows its causes late and in no fixed order: every test of a page polls what it asserts.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return check()
+        except Exception:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
+
+
+def becomes(read: Callable[[], Any], wanted: Any) -> Any:
+    """What `read` returns once it equals `wanted`, or fulfils it if that is a function."""
+
+    def check() -> Any:
+        value = read()
+        assert wanted(value) if callable(wanted) else value == wanted, f"shown: {value!r}"
+        return value
+
+    return eventually(check)
+
+
+def quiet(read: Callable[[], Any], seconds: float = 0.5) -> Any:
+    """What `read` returns once it has returned the same for so many seconds: nothing is on its way any more."""
+    value, since, deadline = read(), time.monotonic(), time.monotonic() + PATIENCE
+    while time.monotonic() < since + seconds:
+        assert time.monotonic() < deadline, f"it never rests: {value!r}"
+        time.sleep(0.05)
+        if (now := read()) != value:
+            value, since = now, time.monotonic()
+    return value
+
+
+def press(page: Any, locator: Any) -> tuple[float, float]:
+    """Press the mouse on the middle of something that rests where it is and lies on top; its place."""
+    locator.hover()
+    box = locator.bounding_box()
+    page.mouse.down()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def drag(page: Any, locator: Any, dx: float, dy: float, release: bool = True) -> None:
+    """Take something by its middle along."""
+    x, y = press(page, locator)
+    page.mouse.move(x + dx, y + dy, steps=12)
+    if release:
+        page.mouse.up()
 
 
 class Server:
@@ -59,7 +114,7 @@ class Server:
             stdout=self.log,
             stderr=self.log,
         )
-        for _ in range(600):
+        for _ in range(1200):
             if self.process.poll() is not None:
                 break
             with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=1):

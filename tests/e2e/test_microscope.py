@@ -6,9 +6,11 @@ import re
 
 import pytest
 import torch
+from playwright.sync_api import expect
 
 from dmlcore import losses
 from dmlcore.losses.microscope import similarities, triplet_weights
+from tests.e2e.harness import becomes, press, quiet
 
 pytestmark = pytest.mark.browser
 
@@ -19,52 +21,46 @@ def opened(page, server, query=""):
     return page.locator(".lab")
 
 
-def wait_beyond(page, lab, before: int) -> None:
-    page.wait_for_function("([el, n]) => Number(el.dataset.seq) > n", arg=[lab.element_handle(), before])
+def seq(lab) -> int:
+    return int(lab.get_attribute("data-seq"))
 
 
 def readouts(page, k: int) -> list[str]:
     return page.locator(".card").nth(k).locator("[data-readout]").all_inner_texts()
 
 
-def wait_for_edge(page, name: str, value: float) -> None:
-    edge = page.locator(f'[data-edge="{name}"]')
-    page.wait_for_function("([el, t]) => el.textContent === t", arg=[edge.element_handle(), f"{value:.3f}"])
+def edge(page, name: str):
+    return page.locator(f'[data-edge="{name}"]')
 
 
 def test_the_numbers_under_pointer_slider_and_link_are_those_of_the_library(page, server):
     lab = opened(page, server, "?at=0.25,0.5&l1=ranking,m:0.3")
     map_ = page.locator("canvas.weights").first
-    box = map_.bounding_box()
+    expect(edge(page, "S_ap")).to_have_text("0.250")
+    box = quiet(map_.bounding_box)
     page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 0.2 * box["height"])
-    page.wait_for_function(
-        "(el) => el.textContent !== '0.250'", arg=page.locator('[data-edge="S_ap"]').element_handle()
-    )
+    expect(edge(page, "S_ap")).not_to_have_text("0.250")
     page.mouse.move(0, 0)
-    wait_for_edge(page, "S_ap", 0.25)
+    expect(edge(page, "S_ap")).to_have_text("0.250")
 
     slider = page.locator(".card").first.get_by_role("slider", name="m", exact=True)
-    at = slider.bounding_box()
-    before = int(lab.get_attribute("data-seq"))
-    page.mouse.move(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(at["x"] + at["width"] * 0.7, at["y"] + at["height"] / 2, steps=8)
-    wait_beyond(page, lab, before + 2)  # it acts while it is held
+    before = seq(lab)
+    x, y = press(page, slider)
+    page.mouse.move(x + 0.2 * slider.bounding_box()["width"], y, steps=8)
+    becomes(lambda: seq(lab), lambda n: n > before + 2)  # it acts while it is held
     page.mouse.up()
     page.wait_for_url(re.compile(r"l1=ranking,m:(?!0\.3\b)"))
     margin = float(re.search(r"l1=ranking,m:([-\d.]+)", page.url)[1])
     s = similarities(torch.tensor(0.25, dtype=torch.float64), torch.tensor(0.5, dtype=torch.float64))
     found = triplet_weights(losses.create("ranking", m=margin), s)
-    wanted = ["active", f"{found.loss:.3f}", f"−{-found.ap:.3f}", f"+{found.an:.3f}", "0.000"]
-    values = page.locator(".card").first.locator("[data-readout]")
-    page.wait_for_function(
-        "([el, t]) => el.textContent === t", arg=[values.nth(1).element_handle(), f"{found.loss:.3f}"]
+    becomes(
+        lambda: readouts(page, 0), ["active", f"{found.loss:.3f}", f"−{-found.ap:.3f}", f"+{found.an:.3f}", "0.000"]
     )
-    assert readouts(page, 0) == wanted
 
     again = page.context.new_page()
     opened(again, server, "?" + page.url.split("?")[1])
-    assert [readouts(again, k) for k in (0, 1)] == [readouts(page, k) for k in (0, 1)]
+    shown = [readouts(page, k) for k in (0, 1)]
+    becomes(lambda: [readouts(again, k) for k in (0, 1)], shown)
 
 
 def test_keys_move_the_triplet_and_presets_and_choices_reach_the_link(page, server):
@@ -73,7 +69,7 @@ def test_keys_move_the_triplet_and_presets_and_choices_reach_the_link(page, serv
     page.keyboard.press("Shift+ArrowRight")
     page.keyboard.press("ArrowUp")
     page.wait_for_url(re.compile(r"at=0.6,0.61"))
-    wait_for_edge(page, "S_an", 0.61)
+    expect(edge(page, "S_an")).to_have_text("0.610")
     page.get_by_role("button", name="METU against N-pairs").click()
     page.wait_for_url(re.compile("l1=distance_sensitive&l2=npairs"))
     page.get_by_label("N lies", exact=True).select_option("fixed")
@@ -81,13 +77,13 @@ def test_keys_move_the_triplet_and_presets_and_choices_reach_the_link(page, serv
     page.get_by_role("spinbutton", name="S_pn value").fill("-0.9")
     page.keyboard.press("Tab")
     page.wait_for_url(re.compile("pn=-0.9"))
-    assert readouts(page, 0)[0] == "none", "no three unit vectors are that far apart and yet alike"
+    becomes(lambda: readouts(page, 0)[0], "none")  # no three unit vectors are that far apart and yet alike
 
 
 def test_without_a_socket_the_page_itself_carries_the_maps(page, server):
     lab = opened(page, server, "?socket=off")
-    before = int(lab.get_attribute("data-seq"))
+    before = seq(lab)
     page.get_by_label("weight of", exact=True).select_option("ap")
     page.wait_for_url(re.compile("weight=ap"))
-    wait_beyond(page, lab, before)
+    becomes(lambda: seq(lab), lambda n: n > before)
     assert "socket=off" in page.url

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from pages._ui.truth_scene import Example
 from pages._ui.truth_service import readout
+from tests.e2e.harness import becomes, drag, eventually
 
 pytestmark = pytest.mark.browser
 
@@ -31,31 +33,40 @@ def rows(page) -> list[list[str]]:
     return [row.split("\t") for row in page.locator("tbody tr").filter(has=page.locator("th")).all_inner_texts()]
 
 
+def gradients(page) -> list[list[str]]:
+    return [row[1:3] for row in rows(page)]
+
+
+def of_python(number: int, **changed) -> list[list[str]]:
+    expected = readout(Example.of({"number": number} | changed))
+    return [
+        [tidy(printed), tidy(true)] for printed, true in zip(expected["printed"], expected["true"], strict=True)
+    ]
+
+
 def test_dragging_shows_exact_gradients_and_the_link_reopens_them(page, server):
     plane = opened(page, server, "?erratum=4")
-    assert plane.locator("g.arrow.printed").count() == 3
-    assert plane.locator("g.arrow.true").count() == 3
+    expect(plane.locator("g.arrow.printed")).to_have_count(3)
+    expect(plane.locator("g.arrow.true")).to_have_count(3)
     handle = page.get_by_role("button", name=re.compile("^negative at"))
-    box = handle.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     before = seq(plane)
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + 60, y + 40, steps=12)
-    page.wait_for_function("([el, n]) => Number(el.dataset.seq) > n", arg=[plane.element_handle(), before + 2])
+    drag(page, handle, 60, 40, release=False)
+    becomes(lambda: seq(plane), lambda n: n > before + 2)  # it acts while it is held
     page.mouse.up()
     page.wait_for_url(re.compile(r"erratum=4&n="))
-    label = handle.get_attribute("aria-label")
-    at = tuple(float(v) for v in label.removeprefix("negative at ").split(", "))
-    assert at != (0, 2)
-    expected = readout(Example.of({"number": 4, "negative": at}))
-    for i, row in enumerate(rows(page)):
-        assert row[1:3] == [tidy(expected["printed"][i]), tidy(expected["true"][i])]
 
+    def shows_its_place() -> str:
+        label = handle.get_attribute("aria-label")
+        at = tuple(float(v) for v in label.removeprefix("negative at ").split(", "))
+        assert at != (0, 2)
+        assert gradients(page) == of_python(4, negative=at)
+        return label
+
+    label = eventually(shows_its_place)
     again = page.context.new_page()
     opened(again, server, page.url.removeprefix(f"{server.url}/truth"))
-    assert again.get_by_role("button", name=re.compile("^negative at")).get_attribute("aria-label") == label
-    assert rows(again) == rows(page)
+    expect(again.get_by_role("button", name=re.compile("^negative at"))).to_have_attribute("aria-label", label)
+    becomes(lambda: rows(again), rows(page))
     again.close()
 
 
@@ -67,9 +78,9 @@ def test_keys_sliders_and_the_next_erratum(page, server):
     slider.focus()
     slider.press("ArrowRight")
     page.wait_for_url(re.compile(r"rho=0\.31"))
-    expected = readout(Example.of({"number": 6, "positive": [1.1, 0], "hyper": {"rho": 0.31}}))
-    assert rows(page)[0][1:3] == [tidy(expected["printed"][0]), tidy(expected["true"][0])]
-    assert f"true {tidy(expected['true'][0])}" in plane.get_attribute("aria-label")
+    expected = of_python(6, positive=[1.1, 0], hyper={"rho": 0.31})
+    becomes(lambda: gradients(page), expected)
+    expect(plane).to_have_attribute("aria-label", re.compile(re.escape(f"true {expected[0][1]}")))
     page.get_by_role("button", name="arrow_forward").or_(page.locator(".st-key-truth_next button")).first.click()
     page.wait_for_url(re.compile(r"erratum=7$"))
     page.get_by_text("Eq. 2.16, one pair: gradient by autograd").wait_for()
