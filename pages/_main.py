@@ -17,6 +17,9 @@ st.navigation(
             st.Page("microscope.py", title="Loss microscope", icon=":material/biotech:"),
             st.Page("truth.py", title="Truth", icon=":material/fact_check:"),
         ],
+        "Pooling": [
+            st.Page("transport.py", title="Transport", icon=":material/conversion_path:"),
+        ],
         "Training": [
             st.Page("train.py", title="Train", icon=":material/play_circle:"),
             st.Page("runs.py", title="Runs", icon=":material/monitoring:"),

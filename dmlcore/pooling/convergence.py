@@ -23,7 +23,7 @@ def contraction(rho: Tensor, mu: float) -> tuple[Tensor, Tensor]:
 
 
 def sweep_biases(soft_min: Tensor, mu: float, count: int) -> Tensor:
-    """The biases a = log t (..., count + 1) that `count` published sweeps visit, from a = 0, for l = soft_min (..., n)."""
+    """The biases a = log t (..., count + 1) that `count` published sweeps visit from a = 0; soft_min = l (..., n)."""
     biases = [torch.zeros_like(soft_min[..., :1])]
     for _ in range(count):
         biases.append(sweep(biases[-1], soft_min, mu)[1])
@@ -34,7 +34,7 @@ def sweep_errors(cost: Tensor, mu: float, epsilon: float, count: int) -> Tensor:
     """Errors (..., count) after 1, ..., count sweeps; costs (..., m, n), mu and epsilon as in `transport`."""
     check_transport(cost, mu, epsilon)
     biases = sweep_biases((-epsilon * cost).logsumexp(-2), mu, count)
-    return _errors(cost, mu, epsilon, biases[..., :-1], biases[..., 1:])
+    return bias_errors(cost, transport(cost, mu, epsilon)[0], epsilon, biases[..., :-1], biases[..., 1:])
 
 
 def newton_errors(cost: Tensor, mu: float, epsilon: float) -> Tensor:
@@ -44,12 +44,14 @@ def newton_errors(cost: Tensor, mu: float, epsilon: float) -> Tensor:
     if mu == 1:
         return soft_min[..., :0]
     biases = torch.cat(list(newton_biases(soft_min, mu)), -1)
-    return _errors(cost, mu, epsilon, biases, biases)
+    return bias_errors(cost, transport(cost, mu, epsilon)[0], epsilon, biases, biases)
 
 
-def _errors(cost: Tensor, mu: float, epsilon: float, before: Tensor, after: Tensor) -> Tensor:
-    """A sweep makes rho of the bias before it, and pi = e^a P e^l rho of that after it; biases (..., K)."""
-    rho, _ = transport(cost, mu, epsilon)
+def bias_errors(cost: Tensor, rho: Tensor, epsilon: float, before: Tensor, after: Tensor) -> Tensor:
+    """Errors (..., K) against the exact rho (..., n) of the rho made by biases `before` and the pi by them and `after`.
+
+    A sweep makes rho of the bias before it (..., K), and pi = e^a P e^l rho of that after it; Newton's have but one.
+    """
     n = cost.shape[-1]
     scaled = -epsilon * cost
     soft_min = scaled.logsumexp(-2)

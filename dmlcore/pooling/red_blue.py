@@ -18,7 +18,7 @@ Steps = NDArray[np.int64]
 
 
 def mixture(steps: Steps) -> NDArray[np.float64]:
-    """Features (..., 3) = (red, green, blue) of red and blue in steps (..., 2). Raises ValueError outside the triangle."""
+    """Features (..., 3) = (red, green, blue) of red and blue in steps (..., 2); ValueError outside the triangle."""
     red, blue = steps[..., 0], steps[..., 1]
     if (steps < 0).any() or (red + blue > STEPS).any():
         raise ValueError(f"steps of red and blue must be at least 0 and sum to at most {STEPS}")

@@ -29,6 +29,7 @@ LATER = (
     "sphere_export",
     "sphere_service",
     "thumbnails",
+    "transport_service",
     "truth_service",
 )
 QUIET = 6.0  # seconds after the start in which the first visitor has the machine to himself
