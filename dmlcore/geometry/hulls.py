@@ -89,21 +89,20 @@ def intersection(first: ArrayLike, second: ArrayLike) -> Floats:
 
     The first is cut along each edge of the second. Source: Sutherland & Hodgman 1974.
     """
-    left, edges = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    for a, b in zip(edges, np.roll(edges, -1, axis=0), strict=True):
-        if not len(left):
-            break
-        edge, offset = b - a, left - a
-        side = edge[0] * offset[:, 1] - edge[1] * offset[:, 0]  # > 0: inside
-        following, ahead = np.roll(left, -1, axis=0), np.roll(side, -1)
-        corners: list[Floats] = []
-        for p, q, s, t in zip(left, following, side, ahead, strict=True):
+    # Plain floats: for a handful of corners they are ten times faster than arrays.
+    left: list[list[float]] = np.asarray(first, dtype=np.float64).reshape(-1, 2).tolist()
+    edges: list[list[float]] = np.asarray(second, dtype=np.float64).reshape(-1, 2).tolist()
+    for (ax, ay), (bx, by) in zip(edges, edges[1:] + edges[:1], strict=True):
+        side = [(bx - ax) * (y - ay) - (by - ay) * (x - ax) for x, y in left]  # > 0: inside
+        corners: list[list[float]] = []
+        for p, q, s, t in zip(left, left[1:] + left[:1], side, side[1:] + side[:1], strict=True):
             if s >= 0:
                 corners.append(p)
             if s * t < 0:
-                corners.append(p + (q - p) * (s / (s - t)))
-        left = np.array(corners).reshape(-1, 2)
-    return left
+                along = s / (s - t)
+                corners.append([p[0] + (q[0] - p[0]) * along, p[1] + (q[1] - p[1]) * along])
+        left = corners
+    return np.array(left).reshape(-1, 2)
 
 
 def hull_iou(first: ArrayLike, second: ArrayLike) -> float:

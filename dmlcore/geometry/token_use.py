@@ -1,0 +1,69 @@
+"""What each class makes of a set of tokens: those it uses, their hull, and how much two classes have in common.
+
+Imported by itself, not through the package: it loads scipy, which a training can do without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dmlcore.geometry.hulls import active, area, hull, intersection
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TokenUse:
+    """C classes over T tokens in the plane, read from the mean pooling weight that each class puts on each token."""
+
+    weights: Floats  # (C, T), rows sum to 1
+    active: NDArray[np.bool_]  # (C, T) weight > tau
+    hulls: tuple[Floats, ...]  # of the active tokens of a class: corners (k, 2) counterclockwise, k < 3 if on one line
+
+    @classmethod
+    def of(cls, tokens: ArrayLike, weights: ArrayLike, tau: float | None = None) -> TokenUse:
+        """The use of tokens (T, 2) by classes with these weights (C, T); tau as in `hulls.active`, 1 / (10 T) if None.
+
+        Raises ValueError naming the argument. Source: Gurbuz 2022, ch. 4, with tokens in the place of prototypes.
+        """
+        x, w = np.asarray(tokens, dtype=np.float64), np.asarray(weights, dtype=np.float64)
+        if x.ndim != 2 or x.shape[1] != 2 or not np.isfinite(x).all():
+            raise ValueError(f"tokens must be finite points of shape (T, 2), got shape {x.shape}")
+        if w.ndim != 2 or w.shape[1] != len(x) or not np.isfinite(w).all():
+            raise ValueError(f"weights must be finite numbers of shape (C, {len(x)}), got shape {w.shape}")
+        flags = active(w, tau)
+        return cls(w, flags, tuple(hull(x[used]) for used in flags))
+
+    def weight_on(self, tokens: ArrayLike) -> Floats:
+        """Share (C,) of the pooling weight of each class that lies on the tokens of these indices."""
+        found: Floats = self.weights[:, np.asarray(tokens, dtype=np.int64)].sum(1)
+        return found
+
+    def intersections(self) -> Floats:
+        """Histogram intersection (C, C) of all pairs of classes: 1 if two weigh all tokens alike, 0 if they share none."""
+        found: Floats = np.minimum(self.weights[:, None], self.weights[None]).sum(-1)
+        return found
+
+    def ious(self) -> Floats:
+        """Area that two hulls share over the area they cover, (C, C), for all pairs; 0 where a hull has no area."""
+        areas = [area(corners) for corners in self.hulls]
+        boxes = [(c.min(0), c.max(0)) if len(c) else (np.full(2, np.inf), np.full(2, -np.inf)) for c in self.hulls]
+        found = np.diag((np.array(areas) > 0).astype(np.float64))
+        for a, first in enumerate(self.hulls):
+            for b, second in enumerate(self.hulls[:a]):
+                apart = (boxes[a][0] > boxes[b][1]).any() or (boxes[b][0] > boxes[a][1]).any()
+                if apart or not areas[a] or not areas[b]:
+                    continue
+                shared = max(0.0, area(intersection(first, second)))
+                found[a, b] = found[b, a] = shared / (areas[a] + areas[b] - shared)
+        return found
+
+
+def mean_over_pairs(table: ArrayLike) -> float:
+    """Mean of a table (C, C) off its diagonal; 0 for a single class."""
+    x = np.asarray(table, dtype=np.float64)
+    count = len(x)
+    return float((x.sum() - np.trace(x)) / (count * (count - 1))) if count > 1 else 0.0
