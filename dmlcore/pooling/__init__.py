@@ -1,15 +1,24 @@
-"""From local features (B, C, H, W) to one vector (B, C)."""
+"""From local features (B, C, H, W) to one vector, and from a backbone to embeddings: poolings by name."""
 
-from dmlcore.pooling.generalized_sum import GeneralizedSumPooling, lip, prototype_costs
+from dmlcore.pooling.base import Pooling, PoolingInfo
+from dmlcore.pooling.catalogue import Head, create, describe, names
+from dmlcore.pooling.costs import lip, prototype_costs
+from dmlcore.pooling.generalized_sum import GeneralizedSumPooling
 from dmlcore.pooling.transport import pooling_weights, selection, sweeps, transport
 from dmlcore.pooling.zero_shot import ZeroShotPrediction, mixed, ridge
 from dmlcore.pooling.zero_shot_evaluation import zero_shot_evaluation
 
 __all__ = [
     "GeneralizedSumPooling",
+    "Head",
+    "Pooling",
+    "PoolingInfo",
     "ZeroShotPrediction",
+    "create",
+    "describe",
     "lip",
     "mixed",
+    "names",
     "pooling_weights",
     "prototype_costs",
     "ridge",

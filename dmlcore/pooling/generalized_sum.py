@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
 from dmlcore.geometry import k_center
+from dmlcore.params import Slider
+from dmlcore.pooling.base import Pooling, pooling, whole
+from dmlcore.pooling.costs import lip, prototype_costs
 from dmlcore.pooling.transport import check_transport, pooling_weights, transport
 
-
-def lip(v: Tensor) -> Tensor:
-    """v / max(1, |v|), (..., D): the projection on the unit ball, 1-Lipschitz. Source: Gurbuz 2022, Sec. 5.2."""
-    length: Tensor = torch.linalg.vector_norm(v, dim=-1, keepdim=True)
-    return v / length.clamp(min=1.0)
+__all__ = ["GeneralizedSumPooling", "lip", "prototype_costs"]
 
 
-def prototype_costs(features: Tensor, prototypes: Tensor) -> Tensor:
-    """c_ij = |lip(omega_i) - lip(f_j)| in [0, 2]: features (..., n, D), prototypes (m, D) -> (..., m, n).
-
-    Not squared; the gradient of a zero distance is 0.
-    """
-    return torch.cdist(lip(prototypes).expand(*features.shape[:-2], -1, -1), lip(features))
-
-
-class GeneralizedSumPooling(nn.Module):
+@pooling(
+    "gsp",
+    title="Generalized sum (GSP)",
+    latex=r"g=\sum_jp_jf_j,\quad p_j=\frac{\sigma(a+l_j)}{n\mu},\ l_j=\log\sum_ie^{-\varepsilon c_{ij}},"
+    r"\quad a:\ \frac1n\sum_j\sigma(a+l_j)=\mu",
+    source="Gürbüz 2022, ch. 5",
+)
+class GeneralizedSumPooling(Pooling):
     """(B, C, H, W) -> (B, C): sum_j p_j f_j with weights p from the exact entropic transport of mass mu to prototypes.
 
     The prototypes (m, C) start as a k-centre of what passes by: until `memory` pooled vectors (of plain averages,
     projected on the unit ball) have been seen in training, the layer is average pooling; then the first m of them are
     the existing centres and the next m, farthest first, become the prototypes. `memory` = 0 starts at once from the
     given initialisation; the first `warmup` batches, when features are still at random, are not remembered. After a
-    forward pass `weights` (B, H*W) and `shares` (B, m), the prototype marginals z that sum to 1, belong to that batch.
-    Raises ValueError naming the argument. Source: Gurbuz 2022, ch. 5.
+    forward pass `weights` (B, H*W), detached, and `shares` (B, m), the prototype marginals z that sum to 1,
+    differentiable, belong to that batch. Raises ValueError naming the argument.
     """
 
+    projects_first = True
+    averages = True
+
+    weights: Tensor
+    shares: Tensor
     memory: Tensor
     ready: Tensor
     seen: Tensor
@@ -42,18 +47,21 @@ class GeneralizedSumPooling(nn.Module):
     def __init__(
         self,
         channels: int,
-        prototypes: int = 64,
-        mu: float = 0.3,
-        epsilon: float = 5.0,
+        prototypes: Annotated[int, Slider(1, 256, "m", "learned prototypes", step=1, above=0)] = 64,
+        mu: Annotated[float, Slider(0.02, 1.0, r"\mu", "share of the features that is pooled", above=0.0)] = 0.3,
+        epsilon: Annotated[
+            float, Slider(0.1, 200.0, r"\varepsilon", "inverse temperature: large selects hard", log=True, above=0.0)
+        ] = 5.0,
         *,
-        memory: int = 1024,
-        warmup: int = 0,
+        memory: Annotated[
+            int, Slider(0, 4096, "M", "pooled vectors seen before the prototypes start; 0: at once", step=1)
+        ] = 1024,
+        warmup: Annotated[int, Slider(0, 1000, "w", "first batches that are not remembered", step=1)] = 0,
     ) -> None:
-        super().__init__()
-        sizes = (("channels", channels, 1), ("prototypes", prototypes, 1), ("memory", memory, 0), ("warmup", warmup, 0))
-        for name, value, least in sizes:
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+        super().__init__(channels)
+        whole("prototypes", prototypes)
+        whole("memory", memory, least=0)
+        whole("warmup", warmup, least=0)
         if 0 < memory < 2 * prototypes:
             raise ValueError(
                 f"memory must hold at least 2 x prototypes = {2 * prototypes} vectors, or be 0; got {memory}"
@@ -69,20 +77,19 @@ class GeneralizedSumPooling(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """features: local features of any size (B, C, H, W)."""
-        channels = self.prototypes.shape[1]
-        if features.ndim != 4 or features.shape[1] != channels:
-            raise ValueError(f"features must have shape (B, {channels}, H, W), got {tuple(features.shape)}")
-        local = features.flatten(2).mT  # (B, n, C)
+        self.check(features)
+        F = features.flatten(2)  # (B, C, n)
         if not self.ready:
             if self.training:
-                self._remember(local.detach().mean(1))
+                self._remember(F.detach().mean(2))
             if not self.ready:
-                self.weights = local.new_full(local.shape[:2], 1 / local.shape[1])
-                self.shares = local.new_full((len(local), len(self.prototypes)), 1 / len(self.prototypes))
-                return local.mean(1)
-        rho, pi = transport(prototype_costs(local, self.prototypes), self.mu, self.epsilon)
-        self.weights, self.shares = pooling_weights(rho, self.mu), pi.sum(-1) / self.mu
-        return (self.weights[..., None, :] @ local)[..., 0, :]
+                self.weights = F.new_full((len(F), F.shape[2]), 1 / F.shape[2])
+                self.shares = F.new_full((len(F), len(self.prototypes)), 1 / len(self.prototypes))
+                return F.mean(2)
+        rho, pi = transport(prototype_costs(F.mT, self.prototypes), self.mu, self.epsilon)
+        weights = pooling_weights(rho, self.mu)
+        self.weights, self.shares = weights.detach(), pi.sum(-1) / self.mu
+        return (F @ weights[..., None])[..., 0]
 
     def extra_repr(self) -> str:
         """Sizes and settings, for print."""

@@ -1,0 +1,123 @@
+"""What all poolings share: their shape contract, their weights for display, and how one enters the catalogue."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+
+import torch
+from torch import Tensor, nn
+
+from dmlcore.params import Choice, Parameter, Slider
+
+
+class Pooling(nn.Module):
+    """(B, C, H, W) -> (B, out_features), any H, W >= 1, float32 or float64.
+
+    After a forward pass `weights` (B, H*W) holds the share of each position in the pooled vector, for display:
+    detached, >= 0, rows that sum to 1 (to 0 where nothing is pooled); where channels weigh positions differently, the
+    mean over the channels. It is None where the pooled vector is no such sum over positions.
+    """
+
+    projects_first: ClassVar[bool] = False  # the map to the embedding size comes before the pooling, not after
+    averages: ClassVar[bool] = False  # pooled = sum_j weights_j f_j, exactly
+    positional: ClassVar[bool] = False  # which positions are neighbours matters
+    stops_gradient: ClassVar[bool] = False  # the weights count as constants
+    batch_statistics: ClassVar[bool] = False  # training normalises over the batch, evaluation by running statistics
+
+    weights: Tensor | None
+
+    def __init__(self, channels: int, out_features: int | None = None) -> None:
+        super().__init__()
+        self.channels = whole("channels", channels)
+        self.out_features = out_features or channels
+        self.weights = None
+
+    def check(self, features: Tensor) -> None:
+        """Raise ValueError unless features have shape (B, channels, H, W) with H, W >= 1."""
+        if features.ndim != 4 or features.shape[1] != self.channels or 0 in features.shape[2:]:
+            raise ValueError(f"features must have shape (B, {self.channels}, H, W), got {tuple(features.shape)}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles hold no graph of the last batch."""
+        return {k: v.detach() if k in ("weights", "shares") and v is not None else v for k, v in self.__dict__.items()}
+
+
+@dataclass(frozen=True)
+class PoolingInfo:
+    """A pooling of the catalogue: title, formula in LaTeX, source, and its parameters with their defaults."""
+
+    name: str
+    title: str
+    latex: str
+    source: str
+    parameters: Mapping[str, Parameter]
+    defaults: Mapping[str, float | str]
+    layer: type[Pooling]
+
+    def resolve(self, given: Mapping[str, Any]) -> dict[str, float | str]:
+        """Defaults overlaid with checked values; TypeError names an unknown one, ValueError an invalid one."""
+        unknown = set(given) - set(self.parameters)
+        if unknown:
+            known = ", ".join(self.parameters) or "none"
+            raise TypeError(f"{self.name} has no parameter {', '.join(sorted(unknown))}; it has: {known}")
+        return {**self.defaults, **{k: self._checked(k, v) for k, v in given.items()}}
+
+    def _checked(self, key: str, value: Any) -> float | str:
+        checked = self.parameters[key].check(f"{self.name}: {key}", value)
+        if isinstance(checked, float) and isinstance(self.defaults[key], int):
+            if not checked.is_integer():
+                raise ValueError(f"{self.name}: {key} must be a whole number, got {checked:g}")
+            return int(checked)
+        return checked
+
+
+CATALOGUE: dict[str, PoolingInfo] = {}
+Layer = TypeVar("Layer", bound=Pooling)
+Initialised = TypeVar("Initialised", nn.Linear, nn.Conv1d, nn.Conv2d)
+
+
+def pooling(name: str, *, title: str, latex: str, source: str) -> Callable[[type[Layer]], type[Layer]]:
+    """Enter a Pooling into the catalogue; its constructor's parameters are `Annotated` with a Slider or Choice."""
+
+    def enter(layer: type[Layer]) -> type[Layer]:
+        constructor = layer.__init__
+        parameters: dict[str, Parameter] = {
+            key: next(x for x in get_args(hint)[1:] if isinstance(x, (Slider, Choice)))
+            for key, hint in get_type_hints(constructor, include_extras=True).items()
+            if get_origin(hint) is Annotated
+        }
+        defaults = {k: p.default for k, p in inspect.signature(constructor).parameters.items() if k in parameters}
+        layer.__doc__ = f"{layer.__doc__}\n    Formula: {latex}\n    Source: {source}\n    "
+        CATALOGUE[name] = PoolingInfo(name, title, latex, source, parameters, defaults, layer)
+        return layer
+
+    return enter
+
+
+def whole(name: str, value: object, least: int = 1) -> int:
+    """`value` if it is an integer of at least `least`; else ValueError naming it."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    return value
+
+
+def he(layer: Initialised) -> Initialised:
+    """The layer with He's initialisation (fan in) and zero bias."""
+    nn.init.kaiming_normal_(layer.weight)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer
+
+
+def proportions(amounts: Tensor) -> Tensor:
+    """amounts / their sum over the last dimension, detached; zeros stay zeros."""
+    amounts = amounts.detach()
+    return amounts / amounts.sum(-1, keepdim=True).clamp(min=torch.finfo(amounts.dtype).tiny)
+
+
+def winners(features: Tensor, largest: Tensor) -> Tensor:
+    """Share (B, H*W) of the channels whose maximum `largest` (B, C) lies at each position; ties share."""
+    return proportions((features.detach().flatten(2) == largest.detach()[..., None]).to(largest.dtype)).mean(1)

@@ -1,0 +1,97 @@
+"""The poolings by name, and the head that turns a backbone's features into embeddings with any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from dmlcore.pooling import (  # noqa: F401  # they fill the catalogue
+    cbam,
+    crow,
+    delf,
+    gap,
+    gap_gmp,
+    gem,
+    gemax,
+    generalized_sum,
+    gmp,
+    gsop,
+    gsp_gmp,
+    netvlad,
+    otp,
+    solar,
+    tsmk,
+    weldon,
+)
+from dmlcore.pooling.base import CATALOGUE, Pooling, PoolingInfo, he, whole
+
+ORDER = (
+    *("gap", "gmp", "gap_gmp", "gem", "gemax", "crow", "delf", "cbam", "gsop", "solar", "tsmk", "netvlad", "otp"),
+    *("weldon", "gsp", "gsp_gmp"),
+)
+
+
+def names() -> list[str]:
+    """Every pooling of the catalogue."""
+    return list(ORDER)
+
+
+def describe(name: str) -> PoolingInfo:
+    """Title, LaTeX, source and parameters of a pooling; KeyError lists the known names."""
+    if name not in CATALOGUE:
+        raise KeyError(f"unknown pooling {name!r}; known: {', '.join(names())}")
+    return CATALOGUE[name]
+
+
+def create(name: str, channels: int, **parameters: Any) -> Pooling:
+    """The pooling as a module, (B, channels, H, W) -> (B, out_features).
+
+    Raises KeyError for an unknown name, TypeError for an unknown parameter, ValueError or TypeError for an invalid
+    value, each naming the culprit.
+    """
+    info = describe(name)
+    layer: Callable[..., Pooling] = info.layer
+    return layer(channels, **info.resolve(parameters))
+
+
+class Head(nn.Module):
+    """A backbone's features (B, C, H, W) -> embeddings (B, embedding_dim), not normalised, with any pooling.
+
+    The 1 x 1 convolution `projection` (no bias) comes first where the pooling works on embedded features (its
+    `projects_first`); elsewhere the layer `linear` comes after the pooling. He initialisation, zero bias. `pooling` is
+    the pooling module. Raises as `create`. Source: Gurbuz 2022, Sec. 5.3.
+    """
+
+    def __init__(self, name: str, channels: int, embedding_dim: int, **parameters: Any) -> None:
+        super().__init__()
+        self.name = name
+        whole("channels", channels)
+        whole("embedding_dim", embedding_dim)
+        self.projection: nn.Conv2d | None = None
+        self.linear: nn.Linear | None = None
+        if describe(name).layer.projects_first:
+            self.projection = he(nn.Conv2d(channels, embedding_dim, 1, bias=False))
+            self.pooling = create(name, embedding_dim, **parameters)
+        else:
+            self.pooling = create(name, channels, **parameters)
+            self.linear = he(nn.Linear(self.pooling.out_features, embedding_dim))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (B, C, H, W) -> (B, embedding_dim)."""
+        pooled: Tensor = self.pooling(features if self.projection is None else self.projection(features))
+        return pooled if self.linear is None else self.linear(pooled)
+
+    def local(self, features: Tensor) -> Tensor | None:
+        """Local features (B, H*W, embedding_dim) in the space of the embeddings, or None where they have none there.
+
+        Of average and generalized sum pooling the embedding is their mean with `pooling.weights`; of the other poolings
+        that project first it is made of their values, channel by channel.
+        """
+        found: Tensor | None = None
+        if self.projection is not None:
+            found = self.projection(features).flatten(2).mT
+        elif self.linear is not None and self.pooling.averages:
+            found = self.linear(features.flatten(2).mT)
+        return found

@@ -1,0 +1,67 @@
+"""Distances from prototypes to local features on the unit ball, at the price of one matrix product each way."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+NEAR = 0.01  # pairs closer than a tenth of the feature's length are measured directly: the product cancels there
+
+
+def lip(v: Tensor) -> Tensor:
+    """v / max(1, |v|), (..., D): the projection on the unit ball, 1-Lipschitz. Source: Gurbuz 2022, Sec. 5.2."""
+    length: Tensor = torch.linalg.vector_norm(v, dim=-1, keepdim=True)
+    return v / length.clamp(min=1.0)
+
+
+def prototype_costs(features: Tensor, prototypes: Tensor) -> Tensor:
+    """c_ij = |lip(omega_i) - lip(f_j)| in [0, 2]: features (..., n, D), prototypes (m, D) -> (..., m, n).
+
+    Not squared; the gradient of a zero distance is 0. Twice differentiable.
+    """
+    flat = features.flatten(0, -3) if features.ndim > 3 else features.view(-1, *features.shape[-2:])
+    cost = cast(Tensor, _Costs.apply(flat.mT, lip(prototypes)))
+    return cost.view(*features.shape[:-2], *cost.shape[1:])
+
+
+class _Costs(torch.autograd.Function):
+    """F (B, D, n), W (m, D) in the unit ball -> c_ij = |w_i - s_j f_j| with s = 1 / max(1, |f|).
+
+    With A = g / c (0 where c = 0), T_j = sum_i A_ij and, where |f_j| > 1, the part of the slope along f_j that the
+    projection removes, t_j = sum_i (A_ij (1 - |w_i|^2) + g_ij c_ij) / 2:
+    dL/df_j = s_j^2 (T_j - t_j) f_j - s_j sum_i A_ij w_i,   dL/dw_i = sum_j A_ij (w_i - s_j f_j).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, F: Tensor, W: Tensor) -> Tensor:
+        squares = F.square().sum(1)
+        s = squares.clamp(min=1.0).rsqrt()
+        inside = squares.clamp(max=1.0)
+        c = torch.matmul(W, F).mul_(-2 * s[:, None]).add_(inside[:, None]).add_(W.square().sum(1)[:, None])
+        near = c < NEAR * inside[:, None]
+        c = c.clamp_(min=0.0).sqrt_()
+        if bool(near.any()):
+            b, i, j = near.nonzero(as_tuple=True)
+            c[b, i, j] = torch.linalg.vector_norm(W[i] - F[b, :, j] * s[b, j, None], dim=-1)
+        ctx.save_for_backward(F, W, c)
+        ctx.squares = squares
+        return c
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        F, W, c = ctx.saved_tensors
+        # Saved intermediates have no graph: a second derivative needs them anew.
+        squares = F.square().sum(1) if torch.is_grad_enabled() else ctx.squares
+        s = squares.clamp(min=1.0).rsqrt()[:, None]
+        apart = c > 0
+        A = (g / c.where(apart, 1.0)).where(apart, 0.0)
+        dF = dW = None
+        if ctx.needs_input_grad[0]:
+            T = A.sum(1, keepdim=True)
+            t = (T - W.square().sum(1) @ A + (g * c).sum(1, keepdim=True)) / 2
+            dF = F * (s.square() * (T - t.where(squares[:, None] > 1, 0.0))) - s * (W.mT @ A)
+        if ctx.needs_input_grad[1]:
+            dW = W * A.sum((0, 2))[:, None] - ((A * s) @ F.mT).sum(0)
+        return dF, dW

@@ -1,0 +1,25 @@
+"""The sum of average and max pooling."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from dmlcore.pooling.base import Pooling, pooling, winners
+
+
+@pooling(
+    "gap_gmp",
+    title="Average + maximum",
+    latex=r"g_k=\frac1n\sum_j f_{jk}+\max_j f_{jk}",
+    source="Kim, Kim, Cho & Kwak, CVPR 2020",
+)
+class AverageMaxPooling(Pooling):
+    """Mean plus maximum of each channel. Weights: half 1/n, half the share of the channels that a position wins."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (B, C, H, W) -> (B, C)."""
+        self.check(features)
+        largest = features.amax((2, 3))
+        won = winners(features, largest)
+        self.weights = (won + 1 / won.shape[1]) / 2
+        return features.mean((2, 3)) + largest

@@ -1,0 +1,19 @@
+"""Global max pooling."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from dmlcore.pooling.base import Pooling, pooling, winners
+
+
+@pooling("gmp", title="Maximum", latex=r"g_k=\max_j f_{jk}", source="Oquab, Bottou, Laptev & Sivic, CVPR 2015")
+class GlobalMaxPooling(Pooling):
+    """The largest value of each channel. Weights: the share of the channels that each position wins; ties share."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (B, C, H, W) -> (B, C)."""
+        self.check(features)
+        pooled = features.amax((2, 3))
+        self.weights = winners(features, pooled)
+        return pooled

@@ -1,0 +1,35 @@
+"""Norm-weighted sum of smoothed features (HOW, trained for selective match kernels)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dmlcore.pooling.base import Pooling, pooling, proportions
+
+
+@pooling(
+    "tsmk",
+    title="Norm attention (T-SMK, HOW)",
+    latex=r"g=\frac1n\sum_j\lVert f_j\rVert\,\mathrm{avg}_{3\times3}(f)_j",
+    source="Tolias, Jenicek & Chum, ECCV 2020",
+)
+class NormAttention(Pooling):
+    """Features averaged over their 3 x 3 neighbours, weighted by the length of the feature itself (no gradient).
+
+    The borders average over the neighbours there are. Weights: the lengths, normalised: the share of each smoothed
+    feature; all 0 where all features are.
+    """
+
+    positional = True
+    stops_gradient = True
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (B, C, H, W) -> (B, C)."""
+        self.check(features)
+        length = torch.linalg.vector_norm(features.detach(), dim=1).flatten(1)
+        smooth = F.avg_pool2d(features, 3, stride=1, padding=1, count_include_pad=False).flatten(2)
+        self.weights = proportions(length)
+        pooled: Tensor = (smooth @ length[..., None])[..., 0] / length.shape[1]
+        return pooled
