@@ -19,6 +19,7 @@ st.navigation(
         ],
         "Pooling": [
             st.Page("transport.py", title="Transport", icon=":material/conversion_path:"),
+            st.Page("prototypes.py", title="Prototypes", icon=":material/hive:"),
         ],
         "Training": [
             st.Page("train.py", title="Train", icon=":material/play_circle:"),

@@ -26,9 +26,11 @@ LATER = (
     "exports",
     "microscope_export",
     "microscope_service",
+    "prototypes_service",
     "sphere_export",
     "sphere_service",
     "thumbnails",
+    "transport_export",
     "transport_service",
     "truth_service",
 )
