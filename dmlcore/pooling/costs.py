@@ -60,7 +60,7 @@ class _Costs(torch.autograd.Function):
         dF = dW = None
         if ctx.needs_input_grad[0]:
             T = A.sum(1, keepdim=True)
-            t = (T - W.square().sum(1) @ A + (g * c).sum(1, keepdim=True)) / 2
+            t = (T - (W.square().sum(1) @ A)[:, None] + (g * c).sum(1, keepdim=True)) / 2
             dF = F * (s.square() * (T - t.where(squares[:, None] > 1, 0.0))) - s * (W.mT @ A)
         if ctx.needs_input_grad[1]:
             dW = W * A.sum((0, 2))[:, None] - ((A * s) @ F.mT).sum(0)
