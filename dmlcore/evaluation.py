@@ -37,10 +37,10 @@ def embed(model: nn.Module, data: Dataset, part: str, device: torch.device) -> N
 def token_histograms(model: TokenNetwork, bags: Tensor, labels: NDArray[np.int64], classes: int) -> NDArray[np.float32]:
     """Mean pooling weight (classes, vocabulary) that bags (n, L) of each class in 0..classes-1 put on each token.
 
-    Average pooling and poolings without weights of their own count every token of a bag alike.
+    The model has just embedded these very bags. Average pooling and poolings without weights of their own count every
+    token of a bag alike.
     """
     with torch.inference_mode():
-        model(bags)
         own = getattr(model.pool, "weights", None)
         weights = own if own is not None and own.shape == bags.shape else torch.full(bags.shape, 1 / bags.shape[1])
         rows = torch.from_numpy(labels)

@@ -43,7 +43,7 @@ class TokenUse:
         return found
 
     def intersections(self) -> Floats:
-        """Histogram intersection (C, C) of all pairs of classes: 1 if two weigh all tokens alike, 0 if they share none."""
+        """Histogram intersection (C, C) of all pairs of classes: 1 if they weigh tokens alike, 0 if they share none."""
         found: Floats = np.minimum(self.weights[:, None], self.weights[None]).sum(-1)
         return found
 

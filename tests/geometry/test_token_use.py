@@ -26,7 +26,8 @@ def test_measures_are_those_of_hulls_pair_by_pair(use):
     assert found.ious()[off] == pytest.approx(expected.pairs["hull_iou"][off], abs=1e-12)
     assert found.intersections()[off] == pytest.approx(expected.pairs["histogram_intersection"][off], abs=1e-12)
     assert mean_over_pairs(found.ious()) == pytest.approx(expected.hull_iou, abs=1e-12)
-    assert (np.ptp(found.ious()[off]) > 0) and (found.ious() == found.ious().T).all()
+    assert np.ptp(found.ious()[off]) > 0
+    assert (found.ious() == found.ious().T).all()
 
 
 def test_hulls_hold_the_active_tokens_and_weights_add_up(use):
@@ -48,7 +49,7 @@ def test_disjoint_classes_share_nothing_and_equal_ones_everything():
 
 def test_a_class_on_one_line_has_a_hull_without_area():
     use = TokenUse.of([[0, 0], [1, 1], [2, 2]], [[0.5, 0.25, 0.25], [1, 0, 0]])
-    assert len(use.hulls[0]) == 2 and len(use.hulls[1]) == 1
+    assert [len(h) for h in use.hulls] == [2, 1]
     assert use.ious()[0, 1] == 0
     assert mean_over_pairs([[1.0]]) == 0
 
