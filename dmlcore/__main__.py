@@ -1,4 +1,4 @@
-"""Command line: python -m dmlcore train | resume | evaluate | list | unpack | bench; see --help of each."""
+"""Command line: python -m dmlcore train | resume | evaluate | study | list | unpack | bench; see --help of each."""
 
 from __future__ import annotations
 
@@ -82,6 +82,53 @@ def evaluate(run: RunId, runs: Runs = None) -> None:
     print(f"{found.id}: test MAP@R {_evaluate(found)}")
 
 
+@app.command()
+def study(
+    name: Annotated[
+        str, typer.Argument(metavar="STUDY", help="Name of a study in assets/studies, or STUDY.toml; left out: list")
+    ] = "",
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="For every run, for example data.root=/data")
+    ] = None,
+    seeds: Annotated[str, typer.Option(help="For example 0,1,2 [default: as the study says]")] = "",
+    only: Annotated[list[str] | None, typer.Option(help="This variant; may be given again for another")] = None,
+    table: Annotated[bool, typer.Option("--table", help="Train nothing, print what is there")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the results beside the study")] = False,
+    runs: Runs = None,
+) -> None:
+    """Make the runs of a study that are not done, one after another, and print what they reached.
+
+    Ctrl-C stops after the current step; the same command goes on from there.
+    """
+    from dmlcore import studies
+
+    if not name:
+        for known in studies.names():
+            found = studies.read(known)
+            print(f"{known:24} {len(studies.expand(found)):>3} runs, about {found.minutes:g} min: {found.question}")
+        return
+    store = RunStore(runs)
+    request = studies.Request(study=name, overrides=overrides or (), seeds=_seeds(seeds), only=only or ())
+    entries = request.entries()
+    state = None
+    if not table:
+        state = studies.conduct(request, store, report=lambda text: print(text, flush=True), stop=stop_on_signal())
+    rows = studies.table(studies.measured(entries, store))
+    print(studies.as_text(rows) if rows else "no run of it is done")
+    if write:
+        print(studies.write(request, store))
+    if state and state.state != "done":
+        print(state.message, file=sys.stderr)
+        raise typer.Exit(130 if state.state == "cancelled" else 1)
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in text.split(",") if word)
+    except ValueError:
+        raise Failure(f"--seeds: whole numbers with commas between them, got {text!r}") from None
+
+
 @app.command(hidden=True)
 def work(task: str, run: str, runs: Runs = None) -> None:
     """What dmlcore.jobs starts: one task on one run; its output is the log of the run."""
@@ -96,6 +143,11 @@ def work(task: str, run: str, runs: Runs = None) -> None:
             from dmlcore.evaluation import project
 
             log.info("projected: %s", project(found).name)
+    elif task == "weigh":
+        with found.lock():
+            from dmlcore import weight_maps
+
+            log.info("weighed: %s", weight_maps.write(found).name)
     else:
         raise Failure(f"no task {task!r}")
 

@@ -1,4 +1,4 @@
-"""Trainings as detached processes: launch, resume, cancel, evaluate, project; every call returns at once.
+"""Trainings as detached processes: launch, resume, cancel, evaluate, project, weigh; every call returns at once.
 
 A job takes a run, never a command. It outlives its launcher, even one killed with -9; what it does is read from the run
 directory, and this module holds nothing.
@@ -20,7 +20,7 @@ from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 
 MOST_AT_ONCE = 8  # runs waiting or working in one store
-Task = Literal["train", "evaluate", "project"]
+Task = Literal["train", "evaluate", "project", "weigh"]
 
 
 class JobError(RuntimeError):
@@ -41,7 +41,7 @@ def launch(spec: RunSpec, store: RunStore, *, check: Callable[[RunSpec], object]
     if len(busy) >= MOST_AT_ONCE:
         raise JobError(f"{len(busy)} runs are waiting or working already; cancel one or wait: {', '.join(busy)}")
     run = store.create(spec)
-    _start(run, "train")
+    start(run, "train")
     return run.id
 
 
@@ -51,7 +51,7 @@ def resume(run: Run) -> None:
         raise JobError(f"{run.id} is about to start already")
     with _idle(run):
         prepare_resume(run)
-    _start(run, "train")
+    start(run, "train")
 
 
 def prepare_resume(run: Run) -> None:
@@ -81,7 +81,7 @@ def cancel(run: Run) -> None:
 def evaluate(run: Run) -> None:
     """Embed and score the test part with the best weights so far; raises JobError while the run is in use."""
     with _idle(run):
-        _start(run, "evaluate")
+        start(run, "evaluate")
 
 
 def project(run: Run) -> None:
@@ -89,7 +89,15 @@ def project(run: Run) -> None:
     if run.embeddings() is None:
         raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
     with _idle(run):
-        _start(run, "project")
+        start(run, "project")
+
+
+def weigh(run: Run) -> None:
+    """Write where the pooling looks in each test picture; raises JobError while in use or before an evaluation."""
+    if run.embeddings() is None:
+        raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
+    with _idle(run):
+        start(run, "weigh")
 
 
 @contextmanager
@@ -102,7 +110,7 @@ def _idle(run: Run) -> Iterator[None]:
         raise JobError(f"{run.id}: something is working on it already; wait for it, or cancel it") from busy
 
 
-def _start(run: Run, task: Task) -> None:
+def start(run: Run, task: Task) -> subprocess.Popen[bytes]:
     """Start `python -m dmlcore work TASK RUN` in its own session, with log.txt as its output."""
     command = [sys.executable, "-m", "dmlcore", "work", task, run.id, "--runs", str(run.path.parent)]
     home = Path(__file__).resolve().parents[1]  # `-m` finds dmlcore there, wherever the caller is
@@ -111,3 +119,4 @@ def _start(run: Run, task: Task) -> None:
             command, cwd=home, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
     threading.Thread(target=process.wait, daemon=True).start()  # leave no zombie behind in a long-lived server
+    return process

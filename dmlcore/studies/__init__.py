@@ -1,0 +1,31 @@
+"""Studies: several runs that answer one question, as a TOML file; never imports torch."""
+
+from dmlcore.studies.conductor import Conduct, Request, StudyState, cancel, conduct, conduct_of, find, launch
+from dmlcore.studies.results import Measured, Results, as_text, load, measured, results_path, table, write
+from dmlcore.studies.spec import PRETRAINING, Entry, Study, Variant, expand, names, read
+
+__all__ = [
+    "PRETRAINING",
+    "Conduct",
+    "Entry",
+    "Measured",
+    "Request",
+    "Results",
+    "Study",
+    "StudyState",
+    "Variant",
+    "as_text",
+    "cancel",
+    "conduct",
+    "conduct_of",
+    "expand",
+    "find",
+    "launch",
+    "load",
+    "measured",
+    "names",
+    "read",
+    "results_path",
+    "table",
+    "write",
+]

@@ -1,0 +1,210 @@
+"""A study as frozen, validated plain data (TOML): one base spec, its variants, seeds, and what the source reports."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dmlcore.spec import RunSpec, SpecError
+
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "studies"
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+PRETRAINING = "pretraining"  # what a variant starts from, and the name of the runs that make it
+
+Text = Annotated[str, Field(min_length=1, max_length=2000)]
+Overrides = Annotated[tuple[str, ...], Field(strict=False, max_length=32)]
+Seeds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**32 - 1)], ...], Field(strict=False, min_length=1)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Variant(_Section):
+    """One of the things compared: the base with `overrides` applied, as `RunSpec.with_overrides` takes them."""
+
+    name: str = Field(min_length=1, max_length=40, pattern=r"^[\w+ .,()=-]+$", description="As in tables and legends")
+    overrides: Overrides = Field((), description="key=value, applied to the base in order")
+    start: Literal["pretraining"] | None = Field(
+        None, description='"pretraining": model.start is the pretraining run of the same seed'
+    )
+
+
+class Pretraining(_Section):
+    """A run before the variants, once per seed: the base with `overrides` applied."""
+
+    overrides: Overrides = Field(description="key=value, applied to the base in order")
+
+
+class Study(_Section):
+    """What is compared, why, and against which claim."""
+
+    title: Text
+    question: Text = Field(description="One sentence")
+    source: Text = Field(description="Where the study comes from")
+    claim: Text = Field(description="What the source reports")
+    remarks: tuple[Text, ...] = Field((), strict=False, description="What differs from the source and what is left out")
+    minutes: float = Field(gt=0, description="All of it on two quiet cores, told from measured steps")
+    seeds: Seeds = (0, 1, 2)
+    base: RunSpec
+    pretraining: Pretraining | None = None
+    variants: tuple[Variant, ...] = Field(strict=False, min_length=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [variant.name for variant in self.variants]
+        for name in names:
+            if names.count(name) > 1 or name == PRETRAINING:
+                raise ValueError(f"variants: the name {name!r} is taken; give each variant its own")
+        for variant in self.variants:
+            if variant.start and self.pretraining is None:
+                raise ValueError(f"variants.{variant.name}.start: there is no [pretraining] to start from")
+        mistakes: list[str] = []
+        parts = [(f"variants.{v.name}", v.overrides) for v in self.variants]
+        parts += [(PRETRAINING, self.pretraining.overrides)] if self.pretraining else []
+        for where, overrides in parts:
+            try:
+                self.base.with_overrides(overrides)
+            except SpecError as error:
+                mistakes += [f"{where}: {line}" for line in str(error).splitlines()]
+        if mistakes:
+            raise ValueError("\n".join(mistakes))
+        return self
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> Study:
+        """Build a study from nested plain data; raises SpecError naming every unknown or bad key."""
+        plain = dict(data)
+        try:
+            plain["base"] = RunSpec.parse(plain.get("base", {}))
+        except SpecError as error:
+            raise SpecError("\n".join(f"base.{line}" for line in str(error).splitlines())) from None
+        try:
+            return cls.model_validate(plain)
+        except ValidationError as error:
+            raise SpecError("\n".join(_explain(item) for item in error.errors())) from None
+
+    @classmethod
+    def from_toml(cls, text: str) -> Study:
+        """Read TOML text; raises SpecError."""
+        try:
+            return cls.parse(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise SpecError(f"not TOML: {error}") from None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run of a study: `spec` is complete but for `model.start` where it `starts` from the pretraining."""
+
+    variant: str
+    seed: int
+    spec: RunSpec
+    starts: RunSpec | None = None  # the pretraining spec of the same seed
+
+    def after(self, pretraining: str | None) -> RunSpec:
+        """The spec with the run id of its pretraining filled in."""
+        if not self.starts:
+            return self.spec
+        return self.spec.model_copy(update={"model": self.spec.model.model_copy(update={"start": pretraining})})
+
+    def digest(self) -> str:
+        """SHA-256 of what decides the run, wherever its pretraining is stored: names do not count."""
+        specs = [nameless(self.spec), *([nameless(self.starts)] if self.starts else [])]
+        return hashlib.sha256("\n".join(spec.to_json() for spec in specs).encode()).hexdigest()
+
+
+def names() -> list[str]:
+    """The studies in assets/studies."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def path_of(name: str) -> Path:
+    """The file of a study, given its name in assets/studies or the path of a .toml; raises SpecError."""
+    if name in names():
+        return FOLDER / f"{name}.toml"
+    path = Path(name)
+    if path.suffix == ".toml" and path.is_file() and NAME.fullmatch(path.stem):
+        return path
+    raise SpecError(
+        f"no study {name!r}; give a file STUDY.toml, named by small letters, digits and dashes, or one of "
+        f"{', '.join(names())}"
+    )
+
+
+def read(name: str) -> Study:
+    """The study of that name in assets/studies, or of the file at that path; raises SpecError."""
+    path = path_of(name)
+    try:
+        return Study.from_toml(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from None
+    except SpecError as error:
+        raise SpecError(f"{path}:\n{error}") from None
+
+
+def expand(
+    study: Study,
+    seeds: Sequence[int] | None = None,
+    only: str | Sequence[str] | None = None,
+    overrides: Iterable[str] = (),
+) -> list[Entry]:
+    """Every run of the study, seed after seed, the pretraining of a seed before what starts from it.
+
+    seeds: in place of those of the study. only: one variant, or several. overrides: applied last, to every run, the
+    pretraining too. Raises SpecError.
+    """
+    wanted = [only] if isinstance(only, str) else list(only or [])
+    known = [variant.name for variant in study.variants]
+    if unknown := [name for name in wanted if name not in known]:
+        raise SpecError(f"no variant {unknown[0]!r}; the study has: {', '.join(known)}")
+    last = tuple(overrides)
+    chosen = [variant for variant in study.variants if not wanted or variant.name in wanted]
+    entries: list[Entry] = []
+    for seed in seeds or study.seeds:
+        common = [f"seed={seed}"]
+        pretraining = None
+        if study.pretraining and any(variant.start for variant in chosen):
+            pretraining = _named(study, PRETRAINING, [*study.pretraining.overrides, *common, *last])
+            entries.append(Entry(PRETRAINING, seed, pretraining))
+        for variant in chosen:
+            spec = _named(study, variant.name, [*variant.overrides, *common, *last])
+            entries.append(Entry(variant.name, seed, spec, pretraining if variant.start else None))
+    return entries
+
+
+def nameless(spec: RunSpec) -> RunSpec:
+    """The spec without its label: what two runs must share to be the same experiment."""
+    return spec.model_copy(update={"name": ""})
+
+
+def _named(study: Study, name: str, overrides: Iterable[str]) -> RunSpec:
+    spec = study.base.with_overrides(overrides)
+    return spec.model_copy(update={"name": f"{study.title[:36]} · {name}"})
+
+
+def _explain(error: Any) -> str:
+    """One readable line for one pydantic error."""
+    path = [str(part) for part in error["loc"]]
+    key = ".".join(path)
+    if error["type"] == "extra_forbidden":
+        sections: dict[str, type[BaseModel]] = {"variants": Variant, "pretraining": Pretraining}
+        section = sections.get(path[0], Study)
+        near = difflib.get_close_matches(path[-1], list(section.model_fields), 1)
+        return f"{key}: unknown key; " + (
+            f"did you mean {near[0]}?" if near else f"known keys: {', '.join(section.model_fields)}"
+        )
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if not key:
+        return message
+    if error["type"] == "missing":
+        return f"{key}: is missing"
+    return f"{key}: {message[0].lower()}{message[1:]}, got {error['input']!r}"

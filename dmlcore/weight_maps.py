@@ -1,0 +1,107 @@
+"""Where a pooling looks: the weight of each position in the pooled vector, of every test picture of a run.
+
+Torch is imported only to make them, so that pages read them without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore import durable
+from dmlcore.runs import Run, RunError
+
+Floats = NDArray[np.float32]
+CHUNK = 256  # pictures at once
+
+
+@dataclass(frozen=True, eq=False)
+class WeightMaps:
+    """Row i is sample `indices[i]` of the data set; weights (N, h, w) sum to 1, or have h = w = 0 without weights.
+
+    foreground (N,): share of the weight on the tile that shows the class, NaN where no tile is known to; tile (N,): its
+    place in 0..3, row by row, -1 where unknown.
+    """
+
+    indices: NDArray[np.int64]
+    weights: Floats
+    foreground: Floats
+    tile: NDArray[np.int64]
+
+
+def path_of(run: Run) -> Path | None:
+    """The file of the newest evaluation's maps, or None as long as there is none."""
+    source = run.embeddings()
+    path = run.path / "weights" / source.name if source else None
+    return path if path and path.is_file() else None
+
+
+def read(path: Path) -> WeightMaps:
+    """The maps in a file; raises RunError if it is damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return WeightMaps(file["indices"], file["weights"].astype(np.float32), file["foreground"], file["tile"])
+    except Exception as error:  # a cut or forged archive raises nearly anything
+        raise RunError(f"{path.name} cannot be read ({error}); remove it and compute the weights again") from None
+
+
+def foreground_share(weights: NDArray[np.floating], tile: NDArray[np.integer]) -> Floats:
+    """Share (N,) of weights (N, h, w) inside quarter `tile` (N,) in 0..3 of the picture, row by row; h, w even.
+
+    Average pooling has 1/4. Raises ValueError for an odd map, whose middle belongs to no tile.
+    """
+    count, h, w = weights.shape
+    if h % 2 or w % 2:
+        raise ValueError(f"weights must have an even height and width to be cut into four tiles, got {h} x {w}")
+    tiles = weights.reshape(count, 2, h // 2, 2, w // 2).sum((2, 4), dtype=np.float64).reshape(count, 4)
+    share: Floats = np.take_along_axis(tiles, np.asarray(tile, np.int64)[:, None], axis=1)[:, 0].astype(np.float32)
+    return share
+
+
+def write(run: Run) -> Path:
+    """Pool the test part with the best weights and write weights/<digest>.npz; raises RunError before an evaluation."""
+    import torch
+
+    from dmlcore import checkpoint
+    from dmlcore.workbench import build, load_data, prepare_device, to_device
+
+    source, saved = run.embeddings(), checkpoint.load(run.path)
+    if source is None or saved is None:
+        raise RunError(f"{run.id} has not been evaluated yet, so there is nothing to weigh")
+    device = prepare_device(run.spec.device, torch.get_num_threads())
+    data = load_data(run.spec)
+    if data.inputs.shape[1:][0:1] != (3,) or len(data.inputs.shape) != 4:
+        raise RunError(f"{run.id} is no network for pictures, so there are no maps to lay over them")
+    bench = build(run.spec, data, device)
+    bench.restore(saved.tensors)
+    if bench.best:
+        bench.model.load_state_dict(bench.best)
+    model = bench.model.eval()
+    pool = getattr(model, "pool", None)
+    indices = data.parts["test"]
+    parts: list[Floats] = []
+    with torch.inference_mode():
+        for start in range(0, len(indices), CHUNK):
+            features = model.features(to_device(data, indices[start : start + CHUNK], device))  # type: ignore[operator]
+            model.head(features)  # type: ignore[operator]
+            found = getattr(pool, "weights", None)
+            shape = features.shape[2:] if found is not None and len(found) else (0, 0)
+            values = np.zeros((len(features), 0)) if shape == (0, 0) else found.float().cpu().numpy()  # type: ignore[union-attr]
+            parts.append(values.reshape(len(features), *shape).astype(np.float32))
+    weights = np.concatenate(parts)
+    tile = data.facts.get("foreground")
+    places = np.full(len(indices), -1) if tile is None else tile[indices]
+    known = tile is not None and weights.shape[1] and not (weights.shape[1] % 2 or weights.shape[2] % 2)
+    share = foreground_share(weights, places) if known else np.full(len(indices), np.nan, np.float32)
+    path = run.path / "weights" / source.name
+    path.parent.mkdir(exist_ok=True)
+    durable.replace(
+        path,
+        lambda file: np.savez_compressed(
+            file, indices=indices, weights=weights.astype(np.float16), foreground=share, tile=places
+        ),
+    )
+    return path
