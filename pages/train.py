@@ -8,7 +8,7 @@ from html import escape
 
 import streamlit as st
 
-from dmlcore import data, jobs, losses
+from dmlcore import data, jobs, losses, pooling
 from dmlcore.data import DataError
 from dmlcore.runs import RunError, RunStore
 from dmlcore.spec import RunSpec, SpecError
@@ -57,11 +57,18 @@ def main() -> None:
     _describe_data(spec, found)
     if not hindrances:
         _describe_loss(spec)
+        if data.describe(spec.data.name).kind != "vectors":
+            _describe_pooling(spec)
     _describe_spec(spec)
 
 
 def _begin(form: Form) -> None:
-    """Start from the run that ?like= names, else from the default."""
+    """Start from the run that ?like= names, from the spec of ?base=&set=, else from the default."""
+    asked = st.query_params.to_dict()
+    if "base" in asked and form.values.get("linked") != asked and (spec := spec_form.linked(asked)):
+        spec_form.fill(form, spec)
+        form.values["linked"] = asked
+        return
     like = st.query_params.get("like")
     if like and form.values.get("like") != like:
         try:
@@ -144,10 +151,13 @@ def _strip(examples: tuple[tuple[str, str], ...]) -> str:
 
 
 def _describe_loss(spec: RunSpec) -> None:
-    formula = losses.formula(spec.loss.name)
+    formula = losses.describe(spec.loss.name)
     st.subheader(f"{formula.title} loss", anchor=False)
     st.latex(f"E = {formula.energy_latex}")
     st.markdown(formula.sentence)
+    if spec.loss.name not in losses.names():
+        st.caption(f"{formula.source}.")
+        return
     upper = losses.create(spec.loss.name, **spec.loss.parameters).m2
     window = "from below at 0" if upper == math.inf else f"to 0 … {upper:.4g}; triplets above it move nothing"
     st.caption(
@@ -155,13 +165,23 @@ def _describe_loss(spec: RunSpec) -> None:
     )
 
 
+def _describe_pooling(spec: RunSpec) -> None:
+    info = pooling.describe(spec.pooling.name)
+    st.subheader(f"{info.title} pooling", anchor=False)
+    st.latex(info.latex)
+    share = spec.pooling.zero_shot
+    mixed = f" The zero-shot prediction loss makes up {share:g} of the whole." if share else ""
+    st.caption(f"{info.source}. $f_j$ are the local features, one for each position.{mixed}")
+
+
 def _describe_spec(spec: RunSpec) -> None:
     batch, schedule = spec.batch, spec.schedule
     size = batch.classes * batch.samples
     triplets = size * (batch.samples - 1) * (size - batch.samples)
+    counted = f"{triplets:,} triplets" if spec.loss.name in losses.names() else f"{size:,} samples"
     st.subheader("What will run", anchor=False)
     st.markdown(
-        f"{schedule.steps:,} steps of {batch.classes} classes × {batch.samples} samples, that is {triplets:,} triplets "
+        f"{schedule.steps:,} steps of {batch.classes} classes × {batch.samples} samples, that is {counted} "
         f"a step, with {spec_form.WORDS[spec.optimiser.name]} at {spec.optimiser.learning_rate:g}. "
         f"{_validation(spec)} At the end the test part is scored, beside raw inputs and the untrained network."
     )

@@ -102,8 +102,9 @@ class Form:
                 self._draw(key, st.select_slider, label, options=stops, format_func="{:g}".format, help=parameter.help)
             )
         # Papers use values outside the slider; then it reaches as far.
-        low, high = min(parameter.low, start), max(parameter.high, start)
-        shown = {"min_value": low, "max_value": high, "step": parameter.step, "format": "%g", "help": parameter.help}
+        low, high = float(min(parameter.low, start)), float(max(parameter.high, start))
+        step = float(parameter.step)  # Streamlit refuses a mixture of int and float
+        shown = {"min_value": low, "max_value": high, "step": step, "format": "%g", "help": parameter.help}
         return float(self._draw(key, st.slider, label, **shown))
 
     def _draw(self, key: str, widget: Callable[..., Any], label: str, *, default: Any = None, **shown: Any) -> Any:

@@ -133,7 +133,7 @@ def data_title(name: str) -> str:
 
 def loss_title(name: str) -> str:
     """Title of a loss; its name if this release does not know it."""
-    return losses.formula(name).title if name in losses.names() else name
+    return losses.describe(name).title if name in (*losses.names(), *losses.batch_names()) else name
 
 
 def time_left(state: RunState, pace: deque[tuple[int, float]]) -> str:

@@ -7,11 +7,12 @@ import io
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from dmlcore import data, jobs, losses
+from dmlcore import data, jobs, losses, pooling
 from dmlcore.data import Dataset
 from dmlcore.data.dataset import Picture, Split, Validation
 from dmlcore.runs import RunStore
@@ -86,10 +87,17 @@ def problems(spec: RunSpec, found: Summary) -> list[str]:
         )
     if spec.device == "cuda" and not cuda():
         said.append("Device: this machine has no usable CUDA device. Choose auto or CPU.")
+    hyper: dict[str, Any] = dict(spec.loss.parameters)
     try:
-        losses.create(spec.loss.name, reduction=spec.loss.reduction, **spec.loss.parameters)
+        losses.for_training(
+            spec.loss.name, classes=2, embedding_dim=spec.model.embedding_dim, reduction=spec.loss.reduction, **hyper
+        )
     except (KeyError, TypeError, ValueError) as error:
         said.append(f"Loss: {error.args[0]}")
+    try:
+        pooling.create(spec.pooling.name, 16, **spec.pooling.parameters)
+    except (KeyError, TypeError, ValueError) as error:
+        said.append(f"Pooling: {error.args[0]}")
     return said
 
 

@@ -8,19 +8,24 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 import tomli_w
 import torch
 
-from dmlcore import data, losses
+from dmlcore import data, losses, pooling
 from dmlcore.data import DataError
 from dmlcore.spec import DataSpec, RunSpec, SpecError, keys
 from pages._ui.forms import Form
 
 SPECS = Path(__file__).resolve().parents[2] / "assets" / "specs"
 FIRST = "digits"
-NETWORKS = {"vectors": ["mlp"], "pictures": ["resnet20"], "tokens": ["tokens"]}
+NETWORKS = {"vectors": ["mlp"], "pictures": ["resnet20", "resnet18", "resnet50"], "tokens": ["tokens"]}
+WITH_SHARES = [
+    name for name in pooling.names() if issubclass(pooling.describe(name).layer, pooling.GeneralizedSumPooling)
+]
+WITH_PARAMETERS = {"loss": losses.describe, "pooling": pooling.describe}
 WORDS = {
     "samples": "new samples of known classes",
     "classes": "classes never seen",
@@ -29,7 +34,9 @@ WORDS = {
     "mean_nonzero": "mean over triplets that cost something",
     "mean_raw": "mean without clamps",
     "mlp": "MLP, for vectors",
-    "resnet20": "ResNet20, for pictures",
+    "resnet20": "ResNet20, for small pictures",
+    "resnet18": "ResNet-18",
+    "resnet50": "ResNet-50",
     "tokens": "Table of token vectors, for bags",
     "rmsprop": "RMSprop",
     "adam": "Adam",
@@ -68,11 +75,16 @@ def _values(spec: RunSpec) -> dict[str, Any]:
         info = data.describe(spec.data.name)
         values |= {"data.split": spec.data.split or info.split}
         values |= {"data.validation": spec.data.validation or info.validation}
-    del values["loss.parameters"]
-    if spec.loss.name in losses.names():
-        given = {**losses.formula(spec.loss.name).defaults, **spec.loss.parameters}
-        values |= {_parameter(spec.loss.name, key): value for key, value in given.items()}
-        values |= {f"{_parameter(spec.loss.name, key)}-open": value == math.inf for key, value in given.items()}
+    values["model.start"] = spec.model.start or ""
+    for section in WITH_PARAMETERS:
+        del values[f"{section}.parameters"]
+        formula = _formula(section, plain[section]["name"])
+        if formula is not None:
+            given = {**formula.defaults, **plain[section]["parameters"]}
+            values |= {_parameter(section, formula.name, key): value for key, value in given.items()}
+            values |= {
+                f"{_parameter(section, formula.name, key)}-open": value == math.inf for key, value in given.items()
+            }
     return values
 
 
@@ -117,11 +129,16 @@ def sidebar(form: Form) -> None:
         field("data.image_size", "Picture size", placeholder="as stored")
 
     st.subheader("Loss", anchor=False)
-    loss = form.choice("loss.name", "Loss", losses.names(), words=lambda name: losses.formula(name).title)
-    formula = losses.formula(loss)
-    for key in _shown_parameters(form, formula):
-        form.parameter(_parameter(loss, key), key, formula.parameters[key], formula.defaults[key])
-    field("loss.reduction", "Reduction")
+    loss = form.choice(
+        "loss.name",
+        "Loss",
+        [*losses.names(), *losses.batch_names()],
+        words=lambda name: losses.describe(name).title,
+        help="Triplet losses, then losses of pairs, proxies and classes.",
+    )
+    _parameters(form, "loss", loss)
+    if loss in losses.names():
+        field("loss.reduction", "Reduction")
 
     st.subheader("Network", anchor=False)
     form.choice(
@@ -135,6 +152,24 @@ def sidebar(form: Form) -> None:
         field("model.hidden", "Hidden layers", placeholder="none: a linear map")
     field("model.embedding_dim", "Embedding dimension")
     field("model.normalize", "Normalise embeddings")
+    if info.kind == "pictures":
+        field("model.start", "Backbone from", placeholder="at random")
+        field("data.augment", "Flip and shift pictures")
+    if info.kind != "vectors":
+        st.subheader("Pooling", anchor=False)
+        pool = form.choice(
+            "pooling.name",
+            "Pooling",
+            pooling.names(),
+            words=lambda name: pooling.describe(name).title,
+            help=fields["pooling.name"].description,
+        )
+        _parameters(form, "pooling", pool)
+        if pool in WITH_SHARES:
+            share = field("pooling.zero_shot", "Zero-shot share", step=0.1)
+            if share:
+                field("pooling.ridge", "Ridge", step=0.01)
+                field("pooling.logit_scale", "Logit scale", step=0.5)
 
     st.subheader("Training", anchor=False)
     left, right = st.columns(2)
@@ -152,7 +187,23 @@ def sidebar(form: Form) -> None:
     form.field("device", "Device", fields["device"], words=lambda value: (device | WORDS).get(value, value))
     with st.expander("More"):
         field("optimiser.weight_decay", "Weight decay")
+        field("schedule.plateau", "Plateau")
         field("schedule.checkpoint_every", "Checkpoint every", step=10)
+
+
+def _formula(section: str, name: str) -> losses.TripletFormula | losses.BatchFormula | pooling.PoolingInfo | None:
+    """What is known of a loss or a pooling; None for a name that there is not."""
+    try:
+        return WITH_PARAMETERS[section](name)
+    except KeyError:
+        return None
+
+
+def _parameters(form: Form, section: str, name: str) -> None:
+    """The sliders of a loss or a pooling."""
+    formula = WITH_PARAMETERS[section](name)
+    for key in _shown_parameters(form, section, formula):
+        form.parameter(_parameter(section, name, key), key, formula.parameters[key], formula.defaults[key])
 
 
 def spec_of(form: Form) -> RunSpec:
@@ -161,7 +212,7 @@ def spec_of(form: Form) -> RunSpec:
     nested: dict[str, Any] = {}
     for key in keys():
         section, _, name = key.rpartition(".")
-        if key != "loss.parameters":
+        if name != "parameters":
             (nested.setdefault(section, {}) if section else nested)[name] = values.get(key)
     info = data.describe(values["data.name"])
     nested["data"]["root"] = (values["data.root"] or "").strip() or None if info.needs_files else None
@@ -169,7 +220,16 @@ def spec_of(form: Form) -> RunSpec:
         nested["data"] |= {"split": None, "validation": None}
     nested["data"]["image_size"] = values["data.image_size"] if info.resizes else None
     nested["model"]["hidden"] = _widths(values["model.hidden"])
-    nested["loss"]["parameters"] = _given_parameters(form, losses.formula(values["loss.name"]))
+    nested["model"]["start"] = (values["model.start"] or "").strip() or None if info.kind == "pictures" else None
+    nested["loss"]["parameters"] = _given_parameters(form, "loss", losses.describe(values["loss.name"]))
+    if values["loss.name"] not in losses.names():
+        del nested["loss"]["reduction"]
+    if info.kind == "vectors":
+        del nested["pooling"]
+    else:
+        nested["pooling"]["parameters"] = _given_parameters(form, "pooling", pooling.describe(values["pooling.name"]))
+        if values["pooling.name"] not in WITH_SHARES:
+            del nested["pooling"]["zero_shot"]
     return RunSpec.parse(nested)
 
 
@@ -182,6 +242,24 @@ def command(spec: RunSpec) -> str | None:
     return shlex.join(["python", "-m", "dmlcore", "train", name, *changes])
 
 
+def link(spec: RunSpec) -> str:
+    """The query under which the Train page opens with this spec; of the default where a spec has no spelling."""
+    tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, spec)) is not None]
+    name, changes = min(tries, key=lambda found: len(found[1]), default=(FIRST, []))
+    return urlencode({"base": name, "set": ";".join(changes)})
+
+
+def linked(query: Mapping[str, str]) -> RunSpec | None:
+    """The spec of a link, from a query never trusted; None if it names none that can be used."""
+    base = presets().get(query.get("base", ""))
+    if base is None:
+        return None
+    try:
+        return base.with_overrides(change for change in query.get("set", "")[:4000].split(";") if change)
+    except SpecError:
+        return None
+
+
 def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:
     """The key=value that turn `base` into `spec`; None where that takes removing a key, which has no spelling."""
     changes = []
@@ -189,9 +267,9 @@ def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:
     for key in keys():
         section, _, name = key.rpartition(".")
         mine, theirs = (values[section][name] if section else values[name] for values in (plain, before))
-        if key == "loss.parameters":
-            kept = theirs if spec.loss.name == base.loss.name else {}
-            changes += [f"loss.{k}={_toml(v)}" for k, v in mine.items() if kept.get(k) != v]
+        if name == "parameters":
+            kept = theirs if plain[section]["name"] == before[section]["name"] else {}
+            changes += [f"{section}.{k}={_toml(v)}" for k, v in mine.items() if kept.get(k) != v]
         elif mine != theirs and mine is not None:
             changes.append(f"{key}={_toml(mine)}")
     try:
@@ -208,23 +286,24 @@ def _toml(value: Any) -> str:
     return tomli_w.dumps({"value": value}).removeprefix("value = ").strip()
 
 
-def _parameter(loss: str, key: str) -> str:
-    """Each loss remembers its own values."""
-    return f"loss.{loss}.{key}"
+def _parameter(section: str, name: str, key: str) -> str:
+    """Each loss and pooling remembers its own values."""
+    return f"{section}.{name}.{key}"
 
 
-def _shown_parameters(form: Form, formula: losses.TripletFormula) -> list[str]:
+def _shown_parameters(form: Form, section: str, formula: Any) -> list[str]:
     """The parameters of its panel, and what the spec we started from sets beyond them."""
-    base: RunSpec = form.values["base"]
-    given: Mapping[str, Any] = base.loss.parameters if base.loss.name == formula.name else {}
-    return [key for key in formula.parameters if key in formula.sliders or key in given]
+    base = getattr(form.values["base"], section)
+    given: Mapping[str, Any] = base.parameters if base.name == formula.name else {}
+    panel = getattr(formula, "sliders", formula.parameters)
+    return [key for key in formula.parameters if key in panel or key in given]
 
 
-def _given_parameters(form: Form, formula: losses.TripletFormula) -> dict[str, float | str]:
+def _given_parameters(form: Form, section: str, formula: Any) -> dict[str, float | str]:
     """Every parameter shown, spelled out: a spec means the same even if a default changes one day."""
     values: dict[str, float | str] = {}
-    for key in _shown_parameters(form, formula):
-        name = _parameter(formula.name, key)
+    for key in _shown_parameters(form, section, formula):
+        name = _parameter(section, formula.name, key)
         opened = form.values.get(f"{name}-open", False)
         values[key] = math.inf if opened else form.values.get(name, formula.defaults[key])
     return values

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import data, losses
+from dmlcore import data, losses, pooling
 from dmlcore.jobs import MOST_AT_ONCE, JobError
 from dmlcore.params import Slider
 from dmlcore.runs import RunStore
@@ -32,7 +32,7 @@ def store(tmp_path, monkeypatch):
 @pytest.fixture
 def opened(store):
     def run(**query: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=60).run()
+        app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
         for key, value in query.items():
             app.query_params[key] = value
         return app.switch_page("train.py").run()
@@ -44,7 +44,7 @@ def shown_spec(app: AppTest) -> RunSpec:
     return RunSpec.from_toml(next(code.value for code in app.code if code.language == "toml"))
 
 
-def wait(condition, seconds=60):
+def wait(condition, seconds=180):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -74,12 +74,36 @@ def test_a_preset_fills_the_whole_form(opened, name):
 def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
     app = opened()
     app.selectbox(key="train-preset").select("cub").run()
+    app.selectbox(key="train-pooling-name").select("gsp").run()
+    app.number_input(key="train-pooling-zero-shot").set_value(0.1).run()
     helps = {widget.help for kind in ("selectbox", "number_input", "text_input", "toggle") for widget in app.get(kind)}
     app.selectbox(key="train-preset").select("digits").run()
     helps |= {widget.help for kind in ("selectbox", "text_input") for widget in app.get(kind)}
     # Their own words: data set and loss. Not for a form: K of the scores, the table of parameters.
-    left = {"data.name", "loss.name", "loss.parameters", "ks"}
+    left = {"data.name", "loss.name", "loss.parameters", "pooling.parameters", "ks"}
     assert {key for key, field in keys().items() if field.description not in helps} == left
+
+
+def test_a_pooling_shows_its_sliders_its_formula_and_gives_a_valid_spec(opened):
+    app = opened()
+    app.selectbox(key="train-preset").select("cub").run()
+    for name in pooling.names():
+        app.selectbox(key="train-pooling-name").select(name).run()
+        assert not app.exception, name
+        spec = shown_spec(app)
+        assert spec.pooling.name == name
+        info = pooling.describe(name)
+        assert info.resolve(spec.pooling.parameters) == info.resolve({})
+        assert any(info.latex in latex.value for latex in app.latex)
+
+
+@pytest.mark.parametrize("name", losses.batch_names())
+def test_losses_of_pairs_proxies_and_classes_are_offered_too(opened, name):
+    app = opened()
+    app.selectbox(key="train-loss-name").select(name).run()
+    assert not app.exception
+    spec = shown_spec(app)
+    assert (spec.loss.name, spec.loss.parameters) == (name, losses.describe(name).defaults)
 
 
 @pytest.mark.parametrize("name", losses.names())
