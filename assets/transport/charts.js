@@ -66,7 +66,7 @@ export class Charts {
 
   paintConvergence(answer, theme) {
     const { canvas, text } = this.convergence, errors = answer.sweep_errors, newton = answer.newton_errors, K = errors.length, { r, state } = answer;
-    const x = { low: 0, high: Math.max(K, newton.length, 4), name: "steps" }, y = { low: FLOOR, high: 1, log: true };
+    const x = { low: 0, high: Math.max(K, newton.length, 4), name: "steps" }, y = { low: FLOOR, high: 10, log: true };
     const ks = Array.from(errors, (_, k) => k + 1);
     plot(canvas.getContext("2d"), canvas.clientWidth, canvas.clientHeight, x, y, theme, (pen) => {
       pen.across(1e-6, pen.ink.residual, [2, 3]);

@@ -1,6 +1,6 @@
 // The hand on the map (mouse, finger, keys) and on the triangle (prototypes and brush).
 import { el } from "../shared/dom.js";
-import { SIDE, STEPS, codeAt, frameOf, join, planeOf, split } from "./draw.js";
+import { HEIGHT, SIDE, STEPS, codeAt, frameOf, planeOf, split } from "./draw.js";
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
@@ -63,15 +63,10 @@ export function lookable(canvas, lab) {
   canvas.addEventListener("pointerleave", () => lab.look(null));
 }
 
-// A code a key away; up and down keep the place across.
+// A code a key away, within the triangle: across by one step, up by two of background, which keeps the place across.
 function nudged(code, [dx, dy], by) {
-  let [red, blue] = split(code);
-  for (let k = 0; k < by; k++) {
-    const next = [red - dx + dy, blue + dx + dy];
-    if (next[0] < 0 || next[1] < 0 || next[0] + next[1] > STEPS) break;
-    [red, blue] = next;
-  }
-  return join(red, blue);
+  const [x, y] = planeOf(code);
+  return codeAt([x + (dx * by) / STEPS, y - (2 * HEIGHT * dy * by) / STEPS]);
 }
 
 // A handle over the triangle: `get` and `set` its code, `rest` once it stands, `remove` for the delete key.

@@ -36,7 +36,7 @@ class Transport {
 
   // ---- the page
   dom() {
-    const small = (text, title, act, extra = {}) => el("button", { title, "aria-label": title, onclick: act, ...extra }, text);
+    const small = (text, title, act, extra = {}) => el("button", { title, onclick: act, ...extra }, text);
     this.map = el("canvas", { class: "map", tabindex: 0, role: "application" });
     paintable(this.map, this);
     this.brushes = [["red", "1"], ["blue", "2"], ["background", "3"]].map(([hue, key]) => el("button", { "data-brush": hue, title: `key ${key}`, onclick: () => this.dip(hue) }, el("i"), hue));

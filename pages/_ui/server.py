@@ -30,6 +30,7 @@ LATER = (
     "sphere_export",
     "sphere_service",
     "thumbnails",
+    "toys_service",
     "transport_export",
     "transport_service",
     "truth_service",

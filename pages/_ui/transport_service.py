@@ -1,10 +1,11 @@
 """The transport of a painted map over a WebSocket: the state comes in, weights, plan, gate and convergence go out.
 
 A request is {"id", "state", "rest"}; at rest the answer carries the link and the sweeps needed. Arrays, float32:
-weights (3, n) of linear programme, smoothed, average; plan (m, n) and left (n,) in shares of a pixel's mass; marginals (m,);
-soft_min, gates, distance (n,); over (2, E) epsilon and informative share; gate_curve (2, G) l and gate; mean_curve
-(2, G) a and mean gate; newton, swept (2, .) the biases visited and their mean gates; sweep_errors (K,), newton_errors;
-corners (., 2) of the Voronoi cells in the plane of `plane`. uint8 field (R, C): the gate over that plane, rows upward.
+weights (3, n) of linear programme, smoothed, average; plan (m, n) and left (n,) in shares of a pixel's mass;
+marginals (m,); soft_min, gates, distance (n,); over (2, E) epsilon and informative share; gate_curve (2, G) l and gate;
+mean_curve (2, G) a and mean gate; newton, swept (2, .) the biases visited and their mean gates; sweep_errors (K,),
+newton_errors; corners (., 2) of the Voronoi cells in the plane of `plane`. uint8 field (R, C): the gate over that
+plane, rows upward.
 """
 
 from __future__ import annotations

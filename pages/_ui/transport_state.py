@@ -186,8 +186,8 @@ PRESETS = (
     ),
     Preset(
         "ε → ∞ is the linear programme",
-        "At ε = 450 the gate is a step: the weights nearly are those of the linear programme, and 100 sweeps are far from "
-        "enough.",
+        "At ε = 450 the gate is nearly a step and the weights nearly those of the linear programme; 100 sweeps are far "
+        "from enough.",
         replace(_FIGURE, epsilon=450.0),
     ),
     Preset(
