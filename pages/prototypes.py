@@ -25,5 +25,5 @@ st.caption(
     "Prop. 4.2.1) prints a square on the left, which fails: one feature at (−1, 0) and one prototype at (1, 0) have "
     "δ = 2 and a squared error of 4. Features are divided by their largest norm. Prototypes: greedy k-centre on all "
     "features (Gonzalez 1985), so each one is a real patch. A class uses the prototypes whose mean share exceeds τ/m; "
-    "its hull is theirs. Where hulls overlap, averages cannot tell the classes apart by the prototypes alone."
+    "its hull is theirs. A point in two hulls can be a combination of either class."
 )

@@ -66,7 +66,7 @@ export function paintPlane(ctx, size, plane, picture, patches, view, theme) {
     ctx.lineWidth = 1;
     ctx.stroke();
   });
-  const side = Math.max(14, Math.min(34, 0.62 * size / Math.sqrt(plane.cells.length)));
+  const side = Math.max(14, Math.min(34, 0.42 * size / Math.sqrt(plane.cells.length)));
   if (show.features) {
     const [left, bottom, span] = plane.box;
     let i = 0;

@@ -73,7 +73,7 @@ class Prototypes {
   panel() {
     const { view, data, hidden } = this, { limits } = data;
     const source = el("select", { "aria-label": "source" }, ...Object.entries(data.sources).map(([k, t]) => el("option", { value: k, selected: k === view.source }, t)));
-    source.addEventListener("change", () => { view.source = source.value; this.seen = null; this.message("Reading the pictures …"); this.ask(); });
+    source.addEventListener("change", () => { Object.assign(view, { source: source.value, per_class: limits.per_class }); this.seen = null; this.message("Reading the pictures …"); this.ask(); });
     const slider = (schema, key) => hidden.has(schema.name) ? [] : [el("label", { class: "named" }, schema.title), control(schema, view[key], {
       onInput: (x) => { view[key] = Math.min(Math.max(schema.step === 1 ? Math.round(x) : x, schema.low), schema.high); this.ask(); }, onRest: () => this.ask() })];
     const tick = (key, text) => {
@@ -170,12 +170,13 @@ class Prototypes {
     const answer = decode(buffer);
     if (answer.id < this.answered) return;
     this.answered = answer.id;
-    this.message(answer.error ?? "");
-    if (answer.error) return;
+    this.message(answer.error ? `${answer.error}. Choose other local features in the panel.` : "");
+    this.whole.classList.toggle("failed", Boolean(answer.error));
+    if (answer.error) { this.seen = null; return; }
     const latest = answer.id === this.seq, whole = answer.cells !== undefined;
     if (whole) {
       const most = this.reading?.most;
-      this.reading = answer;
+      this.reading = { ...answer, shown: answer.view.shown };
       this.seen = answer.key;
       this.patches = patchesOf(answer);
       if (most !== answer.most) this.renew = true;
@@ -184,7 +185,7 @@ class Prototypes {
     this.pixels = bitmap(answer.pixels, answer.shapes.pixels[1], answer.shapes.pixels[0]);
     if (latest) { // what Python made of the view: in range of the source
       const moved = ["per_class", "weights"].some((k) => this.view[k] !== answer.view[k]);
-      this.view = answer.view;
+      Object.assign(this.view, answer.view); // the controls hold on to this object
       if (this.renew || (moved && whole)) { this.renew = false; this.panel(); } else this.fill();
       this.settled(answer.query);
     }
@@ -242,7 +243,7 @@ class Prototypes {
     this.frameAsked ??= requestAnimationFrame(() => {
       this.frameAsked = null;
       if (!this.reading || !this.theme) return;
-      const { reading: plane, one: picture, theme } = this, view = { shown: plane.view.shown, hover: this.hover, pointed: this.pointed, show: this.shows };
+      const { reading: plane, one: picture, theme } = this, view = { shown: plane.shown, hover: this.hover, pointed: this.pointed, show: this.shows };
       const pen = (canvas) => canvas.getContext("2d");
       paintPlane(pen(this.plane), this.plane.clientWidth, plane, picture, this.patches, view, theme);
       paintClose(pen(this.close_up), this.close_up.clientWidth, plane, picture, view, theme);
@@ -263,7 +264,7 @@ class Prototypes {
       if (d < least) [cell, least] = [i, d];
     }
     if (this.shows.averages) for (let i = 0; i < plane.place.length; i++) {
-      if (!plane.view.shown.includes(plane.place[i])) continue;
+      if (!plane.shown.includes(plane.place[i])) continue;
       const [px, py] = at(plane.pooled[2 * i], plane.pooled[2 * i + 1]), d = Math.hypot(px - event.offsetX, py - event.offsetY);
       if (d < reach) [row, reach] = [i, d];
     }
@@ -277,7 +278,7 @@ class Prototypes {
     this.plane.classList.toggle("near", row >= 0);
     this.tip.hidden = cell < 0 || !event;
     if (!this.tip.hidden) {
-      const slots = plane.view.shown.map((c, s) => `${plane.classes[c]}: ${percent(plane.share[s * plane.cells.length + cell])}`).join(", ");
+      const slots = plane.shown.map((c, s) => `${plane.classes[c]}: ${percent(plane.share[s * plane.cells.length + cell])}`).join(", ");
       this.tip.textContent = `prototype ${cell + 1}: ${percent(this.one.histogram[cell])} of this picture; classes ${slots}`;
     }
     this.draw();
@@ -315,7 +316,7 @@ class Prototypes {
   picture() {
     const size = 900, k = 2, sheet = new OffscreenCanvas(k * size, k * size), ctx = sheet.getContext("2d");
     ctx.scale(k, k);
-    paintPlane(ctx, size, this.reading, this.one, this.patches, { shown: this.reading.view.shown, hover: -1, pointed: -1, show: this.shows }, this.theme);
+    paintPlane(ctx, size, this.reading, this.one, this.patches, { shown: this.reading.shown, hover: -1, pointed: -1, show: this.shows }, this.theme);
     sheet.convertToBlob({ type: "image/png" }).then((blob) => save(`prototypes-${this.view.source.replace(/\W/g, "-")}-${this.view.prototypes}.png`, blob));
   }
 

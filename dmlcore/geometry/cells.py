@@ -12,15 +12,18 @@ def voronoi_cells(sites: Floats, outline: Floats) -> list[Floats]:
     """For each of the sites (m, 2) the part of the convex polygon `outline` (K, 2) nearest to it, as a polygon (k, 2).
 
     Where sites coincide the lowest index has the cell and the others an empty one, (0, 2). The outline is clipped by
-    the bisector with each other site (Sutherland and Hodgman 1974).
+    the bisector with each other site near enough (Sutherland and Hodgman 1974).
     """
     cells = []
     for i, site in enumerate(sites):
         cell = np.asarray(outline, dtype=np.float64)
-        for j, other in enumerate(sites):
+        distances = np.linalg.norm(sites - site, axis=1)
+        for j in np.argsort(distances, kind="stable"):
+            if not len(cell) or distances[j] > 2 * np.linalg.norm(cell - site, axis=1).max():
+                break  # this bisector and all to come pass beyond the cell
             if i != j:
-                same = (site == other).all()
-                cell = cell[:0] if same and j < i else cell if same else _half(cell, site, other)
+                same = distances[j] == 0
+                cell = cell[:0] if same and j < i else cell if same else _half(cell, site, sites[j])
         cells.append(cell)
     return cells
 

@@ -107,7 +107,11 @@ def intersection(first: ArrayLike, second: ArrayLike) -> Floats:
 
 def hull_iou(first: ArrayLike, second: ArrayLike) -> float:
     """Area shared by the hulls of two point sets (n, 2) over the area they cover, 0..1; 0 if a hull has no area."""
-    one, two = hull(first), hull(second)
+    return _iou(hull(first), hull(second))
+
+
+def _iou(one: Floats, two: Floats) -> float:
+    """Of two convex polygons, counterclockwise."""
     if min(len(one), len(two)) < 3:
         return 0.0
     shared, areas = max(0.0, area(intersection(one, two))), area(one) + area(two)
@@ -156,14 +160,19 @@ def members(embeddings: ArrayLike, corners: ArrayLike) -> Flags:
     inside: Flags = ((x >= v.min(0) - slack) & (x <= v.max(0) + slack)).all(1)  # the box around the hull first
     around = hull(v) if v.shape[1] == 2 else v
     if v.shape[1] == 2 and len(around) > 2:
-        edges = np.roll(around, -1, axis=0) - around
-        offsets = x[:, None] - around
-        sides = edges[:, 0] * offsets[..., 1] - edges[:, 1] * offsets[..., 0]
-        flags: Flags = inside & (sides >= -slack * np.linalg.norm(edges, axis=1)).all(1)
-        return flags
+        return inside & _within(x, around, slack)
     for i in np.flatnonzero(inside):
         inside[i] = hull_separation(x[i : i + 1], around) == 0
     return inside
+
+
+def _within(x: Floats, polygon: Floats, slack: float) -> Flags:
+    """Which points (N, 2) lie on the inner side of every edge, (N,), or less than `slack` beyond."""
+    edges = np.roll(polygon, -1, axis=0) - polygon
+    offsets = x[:, None] - polygon
+    sides = edges[:, 0] * offsets[..., 1] - edges[:, 1] * offsets[..., 0]
+    flags: Flags = (sides >= -slack * np.linalg.norm(edges, axis=1)).all(1)
+    return flags
 
 
 def overlaps(
@@ -207,7 +216,7 @@ def overlaps(
                     "hull_separation": 0.0 if common else hull_separation(corners[a], corners[b]),
                 }
                 if v.shape[1] == 2:
-                    measured["hull_iou"] = hull_iou(corners[a], corners[b])
+                    measured["hull_iou"] = _iou(corners[a], corners[b])
                 for name, value in measured.items():
                     for pair in both:
                         pairs[name][pair] = value

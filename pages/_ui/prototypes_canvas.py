@@ -29,7 +29,12 @@ def show() -> None:
             "view": view.to_json(),
             "query": view.link(),
             "sources": sources(view.source),
-            "limits": {"prototypes": [FEWEST, MOST], "tau": LARGEST_TAU, "shown": MOST_SHOWN},
+            "limits": {
+                "prototypes": [FEWEST, MOST],
+                "per_class": local_features.MOST_PER_CLASS,
+                "tau": LARGEST_TAU,
+                "shown": MOST_SHOWN,
+            },
             "columns": prototypes_service.COLUMNS,
             "kept": KEPT_APART,
             "hide": query.get("hide", "")[:200].split(","),

@@ -27,7 +27,7 @@ from dmlcore.checkpoint import LAST
 from dmlcore.geometry import k_center
 from dmlcore.geometry.cells import voronoi_cells
 from dmlcore.geometry.hulls import Overlaps, hull, overlaps
-from dmlcore.local_features import LocalFeatures
+from dmlcore.local_features import MOST_PER_CLASS, LocalFeatures
 from dmlcore.pooling.reading import Reading, read
 from dmlcore.runs import RunError, RunStore
 from pages._ui.prototypes_view import MOST, PrototypesView
@@ -69,7 +69,7 @@ def answer(request: dict[str, Any]) -> bytes:
         found = Shown(view)
     except (RuntimeError, ValueError, OSError) as error:  # of runs, checkpoints, data and networks
         return pack(header | {"error": str(error), "query": view.link()}, {})
-    header |= {"query": found.view.link(), "view": found.view.to_json(), "key": found.key, "picture": found.picture()}
+    header |= {"query": found.link(), "view": found.view.to_json(), "key": found.key, "picture": found.picture()}
     arrays = found.picture_arrays()
     if request.get("have") != found.key:
         header |= found.header()
@@ -119,6 +119,11 @@ class Shown:
             self.local.weights[self.rows] if self.view.weights == "pooling" and self.local.weights is not None else None
         )
         return read(x, flat[centres[: self.view.prototypes]], weights)
+
+    def link(self) -> str:
+        """The link to this view; all pictures that there are is the default, however many that may be."""
+        v = self.view
+        return (v if v.per_class <= self.local.ranks.max() else replace(v, per_class=MOST_PER_CLASS)).link()
 
     # ---- the plane
     def header(self) -> dict[str, Any]:
