@@ -13,7 +13,7 @@ from tests.e2e.harness import CHROMIUM_FLAGS, PATIENCE, SCREENSHOTS, Server, chr
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One unlucky frame of a loaded machine refuses no landing; -ra lists every rerun, and each is a defect to repair."""
+    """One unlucky frame of a loaded machine refuses no landing; a rerun is listed, and a defect to repair."""
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))
@@ -43,7 +43,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def visitor(browser: Any) -> Iterator[Callable[..., Any]]:
-    """visitor(**options) is a page of a fresh context; an uncaught JavaScript error in any of its pages fails the test."""
+    """visitor(**options) is a page of a fresh context; an uncaught JavaScript error in its pages fails the test."""
     contexts, errors = [], []
 
     def visit(**options: Any) -> Any:

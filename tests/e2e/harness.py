@@ -45,6 +45,7 @@ def eventually(check: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     """What `check` returns once nothing fails in it, tried again and again; its last failure when time is up.
 
     What a screen shows follows its causes late and in no fixed order: every test of a page polls what it asserts.
+    Ask the browser in `check`: `page.url` and lists that event handlers fill stand still until Playwright is called.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -76,6 +77,11 @@ def quiet(read: Callable[[], Any], seconds: float = 0.5) -> Any:
         if (now := read()) != value:
             value, since = now, time.monotonic()
     return value
+
+
+def address(page: Any) -> str:
+    """The link of the page, of this moment."""
+    return page.evaluate("location.href")
 
 
 def press(page: Any, locator: Any) -> tuple[float, float]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-import time
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from dmlcore.runs import RunStore
-from tests.e2e.harness import THEMES, WIDTHS, Server
+from tests.e2e.harness import THEMES, WIDTHS, Server, becomes, drag, quiet
 
 pytestmark = pytest.mark.browser
 
@@ -24,25 +24,20 @@ def lab(tmp_path: Path):
 
 
 def settled(page, text) -> None:
-    page.get_by_text(text).locator("visible=true").first.wait_for(timeout=60_000)
+    page.get_by_text(text).locator("visible=true").first.wait_for(timeout=120_000)
 
 
-def test_from_a_force_field_to_a_trained_gallery(browser, lab, screenshots):
-    page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
+def test_from_a_force_field_to_a_trained_gallery(visitor, lab, screenshots):
+    page = visitor()
 
-    # A force field: the loss falls as the negative is dragged out of the active region.
+    # A force field: the loss falls as the negative is dragged out of the active region. A key ends the opening show.
     page.goto(lab.url)
-    page.wait_for_selector("canvas.plane[data-seq]")
-    box = page.get_by_role("button", name="negative at").bounding_box()
-    page.mouse.move(box["x"] + 18, box["y"] + 18)
-    page.mouse.down()
-    page.mouse.move(box["x"] - 60, box["y"] - 120, steps=10)
-    page.mouse.up()
-    page.wait_for_function(
-        "(el) => el.innerText === 'satisfied'", arg=page.locator('[data-readout="triplet"]').element_handle()
-    )
+    page.locator("canvas.plane[data-seq]").wait_for()
+    negative = page.get_by_role("button", name="negative at")
+    negative.press("ArrowUp")
+    quiet(lambda: negative.get_attribute("aria-label"))
+    drag(page, negative, -78, -138)
+    expect(page.locator('[data-readout="triplet"]')).to_have_text("satisfied")
 
     # A training from the sidebar.
     page.get_by_test_id("stTopNavSection").filter(has_text="Training").click()
@@ -58,8 +53,7 @@ def test_from_a_force_field_to_a_trained_gallery(browser, lab, screenshots):
     run = RunStore(lab.runs).open(run_id)
 
     # The server dies; the training does not, and the page finds it again.
-    while run.state().step < 20:
-        time.sleep(0.05)
+    becomes(lambda: run.state().step, lambda step: step >= 20)
     lab.kill()
     before = run.state().step
     lab.start()
@@ -73,13 +67,13 @@ def test_from_a_force_field_to_a_trained_gallery(browser, lab, screenshots):
     page.get_by_role("link", name="Gallery").first.click()
     page.wait_for_selector(".neighbours .found img")
     first = page.locator(".neighbours .found figure").first
-    assert first.locator(".mark").inner_text() in ("✓", "✗")
-    assert re.search(r"\d\.\d{3}", first.inner_text())
+    expect(first.locator(".mark")).to_have_text(re.compile("^[✓✗]$"))
+    expect(first).to_have_text(re.compile(r"\d\.\d{3}"))
     page.get_by_text("Only failures").click()
-    page.wait_for_function(
-        "() => [...document.querySelectorAll('.neighbours .row')].every("
-        "(row) => row.querySelector('.found figure').classList.contains('wrong'))"
+    kinds = lambda: page.locator(".neighbours .row").evaluate_all(  # noqa: E731
+        "(rows) => rows.map((row) => row.querySelector('.found figure').classList.contains('wrong'))"
     )
+    becomes(kinds, lambda wrong: wrong and all(wrong))
     page.locator(".neighbours .found a.frame").first.click()
     page.wait_for_url(re.compile("query="))
 
@@ -92,18 +86,17 @@ def test_from_a_force_field_to_a_trained_gallery(browser, lab, screenshots):
     page.keyboard.press("ArrowRight")
     picture = page.locator(".card img")
     picture.wait_for()
-    assert picture.evaluate("(img) => img.decode().then(() => img.naturalWidth)") > 0
+    becomes(lambda: picture.evaluate("(img) => img.decode().then(() => img.naturalWidth)"), lambda width: width > 0)
 
     folder = screenshots
     for theme in THEMES:
-        for width in WIDTHS:
-            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
-            shot = context.new_page()
-            for name in ("", "train", f"runs?run={run_id}", f"gallery?run={run_id}", f"maps?run={run_id}"):
-                shot.goto(f"{lab.url}/{name}")
-                shot.locator("canvas, .neighbours, h1").first.wait_for()
-                shot.wait_for_timeout(1200)
+        shot = visitor(color_scheme=theme)
+        for name in ("", "train", f"runs?run={run_id}", f"gallery?run={run_id}", f"maps?run={run_id}"):
+            shot.goto(f"{lab.url}/{name}")
+            shot.locator("canvas, .neighbours, h1").first.wait_for()
+            for width in WIDTHS:
+                shot.set_viewport_size({"width": width, "height": 900})
+                shot.wait_for_timeout(600)
                 shot.screenshot(path=folder / f"journey-{name.split('?')[0] or 'fields'}-{theme}-{width}.png")
-            context.close()
-    assert errors == []
+        shot.context.close()
     shutil.rmtree(lab.runs)

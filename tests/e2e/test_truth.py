@@ -39,9 +39,7 @@ def gradients(page) -> list[list[str]]:
 
 def of_python(number: int, **changed) -> list[list[str]]:
     expected = readout(Example.of({"number": number} | changed))
-    return [
-        [tidy(printed), tidy(true)] for printed, true in zip(expected["printed"], expected["true"], strict=True)
-    ]
+    return [[tidy(printed), tidy(true)] for printed, true in zip(expected["printed"], expected["true"], strict=True)]
 
 
 def test_dragging_shows_exact_gradients_and_the_link_reopens_them(page, server):
