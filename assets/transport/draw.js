@@ -54,7 +54,17 @@ function ring(ctx, j, step, ink, thick) {
   }
 }
 
-export const shade = (values, top, theme) => (j) => `rgb(${rampColour(values[j] / top, theme)})`;
+// The ramp in 256 steps: as words for cells, as bytes for the triangle.
+const ramps = {};
+function ramp(theme) {
+  return (ramps[theme] ??= Array.from({ length: 256 }, (_, k) => rampColour(k / 255, theme)).reduce((all, rgb) => {
+    all.words.push(`rgb(${rgb})`);
+    all.bytes.push((255 << 24) | (rgb[2] << 16) | (rgb[1] << 8) | rgb[0]);
+    return all;
+  }, { words: [], bytes: [] }));
+}
+const level = (t) => Math.min(Math.max(Math.round(255 * t), 0), 255);
+export const shade = (values, top, theme) => (j) => ramp(theme).words[level(values[j] / top)];
 
 // The triangle within a canvas of width w and height h: `to` maps the plane to pixels, `from` back.
 export function frameOf(w, h) {
@@ -72,9 +82,8 @@ export function triangle(ctx, w, h, { answer, pixels, mark }, theme) {
   ctx.clip(path);
   tile ??= new OffscreenCanvas(columns, rows);
   const pen = tile.getContext("2d"), image = pen.createImageData(columns, rows);
-  for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) {
-    image.data.set([...rampColour(answer.field[(rows - 1 - r) * columns + c] / 255 * 0.62, theme), 255], 4 * (r * columns + c));
-  }
+  const pixels32 = new Int32Array(image.data.buffer), { bytes } = ramp(theme);
+  for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) pixels32[r * columns + c] = bytes[level(answer.field[(rows - 1 - r) * columns + c] / 255 * 0.62)];
   pen.putImageData(image, 0, 0);
   const [x0, y0] = to([0, HEIGHT]), [x1, y1] = to([1, 0]), dx = (x1 - x0) / (columns - 1), dy = (y1 - y0) / (rows - 1);
   ctx.imageSmoothingEnabled = true;

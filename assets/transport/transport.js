@@ -381,12 +381,13 @@ class Transport {
   paint() {
     const { answer: a, theme, mark } = this, ink = INK[theme], n = SIDE * SIDE, focus = this.root.activeElement === this.map && this.map.matches(":focus-visible");
     cells(this.map.getContext("2d"), this.map.clientWidth, (j) => colourOf(this.state.pixels[j], theme), ink, { mark, cursor: focus });
-    this.map.setAttribute("aria-label", `map of 10 by 10 pixels, ${a?.informative ?? "?"} informative; arrow keys move the cursor, space paints, shift and arrows paint along, 1 2 3 choose red, blue, background`);
+    const still = a?.query !== undefined; // words for readers of the screen once the hand rests
+    if (still) this.map.setAttribute("aria-label", `map of 10 by 10 pixels, ${a?.informative ?? "?"} informative; arrow keys move the cursor, space paints, shift and arrows paint along, 1 2 3 choose red, blue, background`);
     if (!a) return;
     this.cards.forEach(({ canvas }, i) => {
       const values = a.weights.subarray(i * n, (i + 1) * n);
       cells(canvas.getContext("2d"), canvas.clientWidth, shade(values, a.most, theme), ink, { mark });
-      canvas.setAttribute("aria-label", `weights of the ${POOLINGS[i]}: from ${plain(Math.min(...values))} to ${plain(Math.max(...values))}, ${(100 * a.shares[i]).toFixed(1)} per cent on the informative pixels; pooled vector red ${a.mixtures[i][0].toFixed(3)}, background ${a.mixtures[i][1].toFixed(3)}, blue ${a.mixtures[i][2].toFixed(3)}`);
+      if (still) canvas.setAttribute("aria-label", `weights of the ${POOLINGS[i]}: from ${plain(Math.min(...values))} to ${plain(Math.max(...values))}, ${(100 * a.shares[i]).toFixed(1)} per cent on the informative pixels; pooled vector red ${a.mixtures[i][0].toFixed(3)}, background ${a.mixtures[i][1].toFixed(3)}, blue ${a.mixtures[i][2].toFixed(3)}`);
     });
     this.shares?.forEach(({ canvas, text, bar }, i) => {
       const last = i === a.state.prototypes.length, values = last ? a.left : a.plan.subarray(i * n, (i + 1) * n), z = last ? 1 - a.state.mu : a.marginals[i];
@@ -394,10 +395,10 @@ class Transport {
       cells(canvas.getContext("2d"), canvas.clientWidth, shade(values, 1, theme), ink, { mark });
       text.textContent = last ? `1 − μ = ${z.toFixed(2)}` : `z = ${z.toFixed(3)}`;
       bar.style.width = `${100 * Math.max(z, 0)}%`;
-      canvas.setAttribute("aria-label", last ? `mass left out, ${(100 * z).toFixed(0)} per cent of all` : `plan of prototype ${i + 1}: it takes ${(100 * z).toFixed(1)} per cent of the transported mass`);
+      if (still) canvas.setAttribute("aria-label", last ? `mass left out, ${(100 * z).toFixed(0)} per cent of all` : `plan of prototype ${i + 1}: it takes ${(100 * z).toFixed(1)} per cent of the transported mass`);
     });
     triangle(this.plane.getContext("2d"), this.plane.clientWidth, this.plane.clientHeight, { answer: a, pixels: this.state.pixels, mark }, theme);
-    this.plane.setAttribute("aria-label", `feature triangle with corners red, blue and background, ${new Set(this.state.pixels).size} different features, ${a.state.prototypes.length} prototypes; pooled vectors ${a.mixtures.map((v, i) => `${POOLINGS[i]} (${v.map((x) => x.toFixed(3)).join(", ")})`).join(", ")}`);
+    if (still) this.plane.setAttribute("aria-label", `feature triangle with corners red, blue and background, ${new Set(this.state.pixels).size} different features, ${a.state.prototypes.length} prototypes; pooled vectors ${a.mixtures.map((v, i) => `${POOLINGS[i]} (${v.map((x) => x.toFixed(3)).join(", ")})`).join(", ")}`);
     this.charts.paint(a, theme, mark);
     this.whole.dataset.seq = a.id;
     if (a.query !== undefined && a.id === this.seq) this.whole.dataset.rest = a.id;

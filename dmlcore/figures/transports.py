@@ -42,7 +42,7 @@ def transport_arrays(
     sweep_biases (sweeps + 1,), sweep_errors (sweeps,); newton_biases, newton_errors, the start first. All float64.
     """
     gate = solved(pixels, prototypes, mu, epsilon)
-    swept, newton = gate.sweep_biases(sweeps), gate.newton_biases()
+    swept = gate.sweep_biases(sweeps)
     k, r = gate.contraction()
     found = {
         "features": gate.features,
@@ -56,8 +56,8 @@ def transport_arrays(
         "marginals": gate.marginals,
         "sweep_biases": swept,
         "sweep_errors": gate.sweep_errors(swept),
-        "newton_biases": newton,
-        "newton_errors": gate.newton_errors(newton),
+        "newton_biases": gate.newton_biases,
+        "newton_errors": gate.newton_errors(),
     }
     numbers = {"bias": np.inf if gate.bias is None else gate.bias, "k": k, "r": r}
     return {name: x.numpy() for name, x in found.items()} | {name: np.array(x) for name, x in numbers.items()}
@@ -159,7 +159,7 @@ def _draw_gate(axes: Axes, gate: Gate, colours: Floats, ink: dict[str, str]) -> 
 
 
 def _draw_bias(axes: Axes, gate: Gate, sweeps: int, ink: dict[str, str]) -> None:
-    swept, newton = gate.sweep_biases(min(sweeps, 40)), gate.newton_biases()
+    swept, newton = gate.sweep_biases(min(sweeps, 40)), gate.newton_biases
     ends = torch.cat([swept, newton, -gate.soft_min.amin()[None], -gate.soft_min.amax()[None]])
     axis = torch.linspace(float(ends.min()) - 1, float(ends.max()) + 1, 200, dtype=torch.float64)
     axes.plot(axis, gate.mean_gate(axis), color=ink["text"], linewidth=1)
@@ -172,7 +172,7 @@ def _draw_bias(axes: Axes, gate: Gate, sweeps: int, ink: dict[str, str]) -> None
 
 def _draw_convergence(axes: Axes, gate: Gate, sweeps: int, ink: dict[str, str]) -> None:
     errors = gate.sweep_errors(gate.sweep_biases(sweeps)).numpy()
-    newton = gate.newton_errors(gate.newton_biases()).numpy()
+    newton = gate.newton_errors().numpy()
     _, r = gate.contraction()
     steps = np.arange(1, sweeps + 1)
     axes.semilogy(steps, np.maximum(errors, FLOOR), color=ink["negative"], linewidth=1.8)

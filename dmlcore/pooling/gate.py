@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dmlcore.pooling import prototype_costs
 from dmlcore.pooling.convergence import bias_errors, contraction, steps_below, sweep_biases
-from dmlcore.pooling.transport import gate_bias, newton_biases, pooling_weights, selection, transport
+from dmlcore.pooling.transport import newton_biases, pooling_weights, selection, transport
 
 MOST_SWEEPS = 5000  # counted before giving up on 1e-6
 
@@ -30,6 +30,7 @@ class Gate:
     soft_min: Tensor  # (n,) l_j = logsumexp_i(-epsilon c_ij)
     rho: Tensor  # (n,)
     pi: Tensor  # (m, n)
+    newton_biases: Tensor  # (steps + 1,) that Newton's method visits, the start first; none at mu = 1
     bias: float | None
 
     @classmethod
@@ -38,8 +39,9 @@ class Gate:
         cost = prototype_costs(features, prototypes)
         rho, pi = transport(cost, mu, epsilon)
         soft_min = (-epsilon * cost).logsumexp(-2)
-        bias = float(gate_bias(soft_min, mu)) if mu < 1 else None
-        return cls(features, prototypes, mu, epsilon, cost, soft_min, rho, pi, bias)
+        visited = torch.cat(list(newton_biases(soft_min, mu))) if mu < 1 else soft_min[:0]
+        bias = float(visited[-1]) if mu < 1 else None
+        return cls(features, prototypes, mu, epsilon, cost, soft_min, rho, pi, visited, bias)
 
     @property
     def weights(self) -> Tensor:
@@ -77,10 +79,6 @@ class Gate:
         k, r = contraction(self.rho, self.mu)
         return float(k), float(r)
 
-    def newton_biases(self) -> Tensor:
-        """The biases that Newton's method visits; none at mu = 1."""
-        return torch.cat(list(newton_biases(self.soft_min, self.mu))) if self.mu < 1 else self.soft_min[:0]
-
     def sweep_biases(self, count: int) -> Tensor:
         """The biases that `count` published sweeps visit, from 0."""
         return sweep_biases(self.soft_min, self.mu, count)
@@ -89,9 +87,9 @@ class Gate:
         """Errors (K,) after each of the sweeps that visited biases (K + 1,)."""
         return bias_errors(self.cost, self.rho, self.epsilon, biases[:-1], biases[1:])
 
-    def newton_errors(self, biases: Tensor) -> Tensor:
-        """Errors (K,) of Newton's iterates (K,), the start first."""
-        return bias_errors(self.cost, self.rho, self.epsilon, biases, biases)
+    def newton_errors(self) -> Tensor:
+        """Errors (steps + 1,) of Newton's iterates, the start first."""
+        return bias_errors(self.cost, self.rho, self.epsilon, self.newton_biases, self.newton_biases)
 
     def sweeps_needed(self, tolerance: float = 1e-6) -> int | None:
         """Published sweeps until the error stays below `tolerance`; None if MOST_SWEEPS do not suffice."""

@@ -29,7 +29,7 @@ TABLE = (0.5, 5.0, 20.0, 100.0)  # the values of epsilon that Fig. 5.2's table c
 POINTS = 121  # of a curve
 EPSILONS = 41
 SWEPT = 40  # iterates of the sweeps drawn on the mean gate
-FIELD = (64, 73)  # rows and columns over the triangle
+FIELD = (48, 55)  # rows and columns over the triangle
 HEIGHT = math.sqrt(3) / 2
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, HEIGHT]])
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ def answer(request: dict[str, Any]) -> bytes:
     rest = request.get("rest") is True
     weights, found = gate.weights, torch.from_numpy(informative(state.features()))
     k, r = gate.contraction()
-    swept, newton = gate.sweep_biases(state.sweeps), gate.newton_biases()
+    swept = gate.sweep_biases(state.sweeps)
     errors = gate.sweep_errors(swept)
     epsilons = torch.logspace(math.log10(EPSILON[0]), math.log10(EPSILON[1]), EPSILONS, dtype=torch.float64)
     over = gate.weights_over(torch.cat([epsilons, torch.tensor(TABLE, dtype=torch.float64)]))[:, found].sum(-1)
@@ -70,7 +70,7 @@ def answer(request: dict[str, Any]) -> bytes:
         "r": r,
         "needed": gate.sweeps_needed() if rest else None,
         "most_sweeps": MOST_SWEEPS,
-        "newton_steps": max(len(newton) - 1, 0),
+        "newton_steps": max(len(gate.newton_biases) - 1, 0),
         "error": float(errors[-1]),
         "swept_sum": float(gate.mean_gate(swept[-2:-1])) / state.mu,  # of the weights of rho
         "threshold": gate.threshold / math.sqrt(2),
@@ -92,10 +92,10 @@ def answer(request: dict[str, Any]) -> bytes:
         "over": torch.stack([epsilons, over[:EPSILONS]]),
         "gate_curve": _gate_curve(gate),
         "mean_curve": torch.stack([bias, gate.mean_gate(bias)]),
-        "newton": _with_mean(gate, newton),
+        "newton": _with_mean(gate, gate.newton_biases),
         "swept": _with_mean(gate, swept[: SWEPT + 1]),
         "sweep_errors": errors,
-        "newton_errors": gate.newton_errors(newton),
+        "newton_errors": gate.newton_errors(),
     }
     packed: dict[str, NDArray[Any]] = {name: x.numpy().astype(np.float32) for name, x in arrays.items()}
     packed["corners"] = np.concatenate(cells).astype(np.float32)

@@ -58,8 +58,8 @@ def test_the_published_shares_of_the_informative_blocks():
 def test_errors_are_those_of_the_library():
     g = gate(0.6, 9.0)
     np.testing.assert_array_equal(g.sweep_errors(g.sweep_biases(20)), sweep_errors(g.cost, 0.6, 9.0, 20))
-    np.testing.assert_array_equal(g.newton_errors(g.newton_biases()), newton_errors(g.cost, 0.6, 9.0))
-    assert len(gate(1.0).newton_biases()) == 0
+    np.testing.assert_array_equal(g.newton_errors(), newton_errors(g.cost, 0.6, 9.0))
+    assert len(gate(1.0).newton_biases) == 0
 
 
 @pytest.mark.parametrize(("mu", "epsilon"), [(0.2, 5.0), (0.9, 20.0), (0.2, 200.0)])
