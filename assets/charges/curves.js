@@ -1,7 +1,7 @@
 // Five small curve charts over the steps, with one cursor; a press or drag on any of them scrubs.
 import { el } from "../shared/dom.js";
 import { INK } from "../shared/ink.js";
-import { paintCurves } from "./draw.js";
+import { paintCurves } from "../shared/plot.js";
 
 const of = (name) => (history) => (k) => history.at(k).measures[name];
 const CHARTS = [

@@ -1,36 +1,12 @@
 // Painting of charges, curves and phase portrait: every number comes from Python.
 import { INK, niceStep, rampColour } from "../shared/ink.js";
+import { SHAPES, brief as label, shape } from "../shared/plot.js";
 
 // Okabe-Ito by class; a shape of its own each, so that no class is known by colour alone.
 export const CLASS = {
   light: ["#0072B2", "#D55E00", "#009E73", "#A8518A", "#1b2430", "#2E8FC7", "#B87A00", "#7A7400"],
   dark: ["#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#e6eaf0", "#8CCBF2", "#E69F00", "#F0E442"],
 };
-export const SHAPES = ["circle", "square", "triangle", "diamond", "cross", "down", "star", "plus"];
-
-export function shape(ctx, kind, x, y, r) {
-  const ring = (n, turn, inner) => {
-    for (let i = 0; i < n; i++) {
-      const a = turn + (2 * Math.PI * i) / n, k = inner && i % 2 ? inner * r : r;
-      ctx[i ? "lineTo" : "moveTo"](x + k * Math.cos(a), y + k * Math.sin(a));
-    }
-    ctx.closePath();
-  };
-  const bars = (turn) => {
-    const w = r * 0.38, c = Math.cos(turn), s = Math.sin(turn);
-    [[w, w], [w, r], [-w, r], [-w, w], [-r, w], [-r, -w], [-w, -w], [-w, -r], [w, -r], [w, -w], [r, -w], [r, w]].forEach(([u, v], i) =>
-      ctx[i ? "lineTo" : "moveTo"](x + u * c - v * s, y + u * s + v * c));
-    ctx.closePath();
-  };
-  ctx.beginPath();
-  if (kind === "circle") ctx.arc(x, y, r * 0.9, 0, 7);
-  else if (kind === "square") ctx.rect(x - 0.8 * r, y - 0.8 * r, 1.6 * r, 1.6 * r);
-  else if (kind === "triangle") ring(3, -Math.PI / 2);
-  else if (kind === "down") ring(3, Math.PI / 2);
-  else if (kind === "diamond") ring(4, 0);
-  else if (kind === "star") ring(10, -Math.PI / 2, 0.45);
-  else bars(kind === "cross" ? Math.PI / 4 : 0);
-}
 
 // Half width of the view, in steps so that it does not tremble.
 export function halfWidth(positions) {
@@ -146,58 +122,6 @@ function arrows(ctx, frame, at, ink, n) {
   }
   ctx.stroke();
 }
-
-// One curve chart over steps 0..last. lines = [{name, colour, dash, value(step)}]; the cursor stands at `step`.
-export function paintCurves(ctx, width, height, { title, lines, top, last, step }, theme) {
-  const ink = INK[theme], left = 40, right = width - 6, up = 17, down = height - 6, stride = Math.max(1, Math.ceil((last + 1) / 500));
-  ctx.clearRect(0, 0, width, height);
-  ctx.font = "11.5px system-ui, sans-serif";
-  let highest = top ?? 0;
-  if (!top) for (const line of lines) for (let k = 0; k <= last; k += stride) highest = Math.max(highest, line.value(k));
-  highest ||= 1;
-  if (!top) { const unit = niceStep(highest, 3); highest = Math.ceil(highest / unit - 1e-9) * unit; }
-  const X = (k) => left + ((right - left) * k) / Math.max(last, 10), Y = (v) => down - ((down - up) * Math.min(v, highest)) / highest;
-  ctx.strokeStyle = ink.grid;
-  ctx.lineWidth = 1;
-  ctx.beginPath();
-  for (const v of [0, highest / 2, highest]) { ctx.moveTo(left, Math.round(Y(v)) + 0.5); ctx.lineTo(right, Math.round(Y(v)) + 0.5); }
-  ctx.stroke();
-  ctx.fillStyle = ink.text;
-  ctx.globalAlpha = 0.75;
-  ctx.textAlign = "right";
-  ctx.fillText(label(highest), left - 5, up + 5);
-  ctx.fillText("0", left - 5, down + 3);
-  ctx.globalAlpha = 1;
-  ctx.textAlign = "left";
-  let x = left;
-  if (title) { ctx.fillText(title, x, 10); x += ctx.measureText(title).width + 12; }
-  for (const line of lines) {
-    ctx.strokeStyle = line.colour;
-    ctx.lineWidth = 1.7;
-    ctx.setLineDash(line.dash ?? []);
-    ctx.beginPath();
-    for (let k = 0; k <= last; k += stride) ctx[k ? "lineTo" : "moveTo"](X(k), Y(line.value(k)));
-    ctx.stroke();
-    if (line.name) {
-      ctx.beginPath();
-      ctx.moveTo(x, 6.5); ctx.lineTo(x + 16, 6.5);
-      ctx.stroke();
-      const text = `${line.name} ${label(line.value(Math.min(step, last)))}`;
-      ctx.fillText(text, x + 20, 10);
-      x += 32 + ctx.measureText(text).width;
-    }
-    ctx.setLineDash([]);
-  }
-  ctx.strokeStyle = ink.text;
-  ctx.lineWidth = 1;
-  ctx.beginPath();
-  ctx.moveTo(Math.round(X(step)) + 0.5, up - 2);
-  ctx.lineTo(Math.round(X(step)) + 0.5, down);
-  ctx.stroke();
-  return (px) => Math.round(((px - left) / (right - left)) * Math.max(last, 10));
-}
-
-const label = (v) => (v === 0 ? "0" : Math.abs(v) < 0.001 || Math.abs(v) >= 10000 ? v.toExponential(1) : String(Number(v.toPrecision(3))));
 
 // Density of all triplets over (d_ap, d_an), with the clamp lines of the loss.
 export function paintPortrait(ctx, width, height, portrait, theme) {

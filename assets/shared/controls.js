@@ -79,8 +79,8 @@ export function pointRows(ink, { onProbe, onMove, axes = ["x", "y"], space = "pl
 }
 
 // The loss with its sliders: a menu over the catalogue and one control per hyper-parameter. state = {loss, hyper} is changed
-// in place; onInput while a slider moves, onRest once it rests, onLoss after another loss was chosen (its defaults set).
-export function lossPanel(schema, state, { hidden = new Set(), onInput, onRest, onLoss, label = "loss" }) {
+// in place; `called` tells a slider of one panel from that of another; onInput while a slider moves, onRest once it rests, onLoss after another loss was chosen (its defaults set).
+export function lossPanel(schema, state, { hidden = new Set(), onInput, onRest, onLoss, label = "loss", called = (name) => name }) {
   const { losses } = schema;
   const choice = el("select", { "aria-label": label }, ...Object.entries(losses).map(([name, l]) => el("option", { value: name, selected: name === state.loss }, l.title)));
   choice.addEventListener("change", () => {
@@ -88,7 +88,7 @@ export function lossPanel(schema, state, { hidden = new Set(), onInput, onRest, 
     state.hyper = Object.fromEntries(losses[choice.value].controls.map((c) => [c.name, c.default]));
     onLoss();
   });
-  const sliders = losses[state.loss].controls.filter((c) => !hidden.has(c.name)).map((c) => control(c,
+  const sliders = losses[state.loss].controls.filter((c) => !hidden.has(c.name)).map((c) => control({ ...c, name: called(c.name) },
     state.hyper[c.name] ?? (c.name in state.hyper ? null : c.default), { onInput: (x) => { state.hyper[c.name] = x; onInput(c.name); }, onRest: () => onRest(c.name) }));
   return [el("section", {}, el("h4", {}, "Loss"), choice),
     el("section", {}, ...(sliders.length ? sliders : [el("p", { class: "caption" }, "This loss has no parameter.")]))];

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 from pages._ui.schema import schema
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
-TYPES = {".js": "text/javascript", ".css": "text/css"}
+TYPES = {".js": "text/javascript", ".css": "text/css", ".bin": "application/octet-stream"}
 
 # A few lines go with every message; the component's files themselves are fetched once, by address.
 _LOADER = """

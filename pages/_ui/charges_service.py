@@ -11,14 +11,10 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-import anyio
 import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
@@ -38,58 +34,41 @@ from dmlcore.simulation import (
     depends_on,
     phase_portrait,
 )
-from pages._ui import charges_spec
+from pages._ui import charges_spec, kept
 from pages._ui.exports import file_response
 from pages._ui.untrusted import bounded, flag
 from pages._ui.wire import pack, socket_route
 
 PATIENCE = 0.25  # seconds one answer computes; what is not ready then comes with the next
 MOST_FRAMES = 100  # in one answer
-KEPT_BYTES = 128 << 20
 EXPORT_PATIENCE = 60.0
 SHOWN = {"trails": True, "arrows": False, "circles": False, "dark": False}  # of the picture, as the page begins
-# One step keeps a core busy for some 70 ms at 300 points: leave the others to fields and pages.
-TURNS = anyio.CapacityLimiter(max(1, (os.cpu_count() or 2) - 1))
 
 
-class Kept:
-    """Simulations by spec, the latest used last; the oldest go when the frames of all exceed `most` bytes."""
+class _Simulations:
+    """What is kept here: simulations by their spec."""
 
-    def __init__(self, most: int = KEPT_BYTES) -> None:
-        self.most = most
-        self._kept: OrderedDict[str, tuple[Simulation, threading.Lock]] = OrderedDict()
-        self._lock = threading.Lock()
+    def key(self, spec: Spec) -> str:
+        return json.dumps(charges_spec.to_json(spec))
 
-    def of(self, spec: Spec, draft: bool = False) -> tuple[Simulation, threading.Lock]:
-        """The simulation of a spec and the lock to hold while it computes; it shares the steps of the one most alike.
+    def fresh(self, spec: Spec) -> Simulation:
+        return Simulation(spec)
 
-        A draft, a state under the moving hand, is not kept.
-        """
-        key = json.dumps(charges_spec.to_json(spec))
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                self._shrink()
-                return self._kept[key]
-            alike = max(self._kept, key=lambda other: self._kept[other][0].shared_with(spec), default=None)
-            if alike is not None:
-                self._kept.move_to_end(alike)
-            parent = self._kept[alike][0] if alike is not None else None
-        fresh = parent.forked(spec) if parent else Simulation(spec), threading.Lock()
-        if draft:
-            return fresh
-        with self._lock:
-            found = self._kept.setdefault(key, fresh)
-            self._shrink()
-            return found
+    def fork(self, history: Simulation, spec: Spec) -> Simulation:
+        return history.forked(spec)
 
-    def bytes(self) -> int:
-        """An upper bound of the memory of all frames (those shared by two simulations count twice)."""
-        return sum(frame_bytes(s.spec) * len(s.frames) for s, _ in self._kept.values())
+    def shared(self, history: Simulation, spec: Spec) -> int:
+        return history.shared_with(spec)
 
-    def _shrink(self) -> None:
-        while len(self._kept) > 1 and self.bytes() > self.most:
-            self._kept.popitem(last=False)
+    def bytes(self, history: Simulation) -> int:
+        return frame_bytes(history.spec) * len(history.frames)
+
+
+class Kept(kept.Kept[Spec, Simulation]):
+    """Simulations by spec; the oldest go when the frames of all exceed `most` bytes."""
+
+    def __init__(self, most: int = kept.KEPT_BYTES) -> None:
+        super().__init__(_Simulations(), most)
 
 
 def frame_bytes(spec: Spec) -> int:
@@ -204,7 +183,7 @@ async def _history(request: Request) -> Response:
         return Response(status_code=404)
     spec = charges_spec.from_query(query)
     steps = int(bounded(query.get("step"), 0, MOST_STEPS, 0))
-    arrays = await anyio.to_thread.run_sync(history, spec, steps, limiter=TURNS)
+    arrays = await anyio.to_thread.run_sync(history, spec, steps, limiter=kept.TURNS)
     if arrays is None:
         return _not_ready()
     name = f"charges-{spec.start}-{spec.seed}-{steps}.{request.path_params['kind']}"
@@ -231,7 +210,7 @@ async def _picture(request: Request) -> Response:
     query, format = dict(request.query_params), request.path_params["format"]
     if format not in FORMATS:
         return Response(status_code=404)
-    content = await anyio.to_thread.run_sync(picture, query, format, limiter=TURNS)
+    content = await anyio.to_thread.run_sync(picture, query, format, limiter=kept.TURNS)
     if content is None:
         return _not_ready()
     spec = charges_spec.from_query(query)
@@ -244,7 +223,7 @@ def _not_ready() -> Response:
 
 
 ROUTES: list[BaseRoute] = [
-    socket_route("/api/charges", answer, heavy=lambda _: True, limiter=TURNS),
+    socket_route("/api/charges", answer, heavy=lambda _: True, limiter=kept.TURNS),
     Route("/api/charges/history.{kind}", _history),
     Route("/api/charges/export.{format}", _picture),
 ]

@@ -22,7 +22,7 @@ def schema() -> str:
     """{"losses": {name: {title, sentence, source, mathml, margin, controls}}, "presets", "plain", ...}."""
     return json.dumps(
         {
-            "losses": {name: _loss(losses.formula(name)) for name in losses.names()},
+            "losses": {name: loss(losses.formula(name)) for name in losses.names()},
             "presets": [asdict(p) | {"hyper": untrusted.jsonable(untrusted.hyper(p.loss, p.hyper))} for p in PRESETS],
             "plain": PLAIN,
             "situations": SITUATIONS,
@@ -32,13 +32,15 @@ def schema() -> str:
     )
 
 
-def _loss(formula: losses.TripletFormula) -> dict[str, Any]:
+def loss(formula: losses.TripletFormula | losses.BatchFormula) -> dict[str, Any]:
+    """What a panel needs of a loss."""
+    margin = getattr(formula, "margin", None)
     return {
         "title": formula.title,
         "sentence": formula.sentence,
         "source": formula.source,
         "mathml": convert(f"E = {formula.energy_latex}", display="block"),
-        "margin": formula.margin.name if formula.margin else None,
+        "margin": margin.name if margin else None,
         "controls": [_control(k, p, formula.defaults[k]) for k, p in formula.sliders.items()],
     }
 

@@ -60,7 +60,7 @@ def loss_name(value: Any, default: str) -> str:
 
 def hyper(name: str, given: Any) -> dict[str, float | str]:
     """Every hyper-parameter of the loss `name`, valid: from `given` where it makes sense, else the default."""
-    formula = losses.formula(name)
+    formula = losses.describe(name)
     given = given if isinstance(given, Mapping) else {}
     found = dict(formula.defaults)
     for key, parameter in formula.parameters.items():

@@ -1,0 +1,31 @@
+"""Writes assets/toys/recorded.bin, the trainings that play at once when the toys page opens.
+
+`python -m pages._ui.toys_recording`: a recording is what the service answers for the page's first state, nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pages._ui import assets, toys_service, toys_spec
+
+PATH = assets.ASSETS / "toys" / "recorded.bin"
+STEPS, STRIDE = 600, 4  # some 400 kB
+
+
+def recording(steps: int = STEPS) -> bytes:
+    """The answer that holds steps 0..steps of the first state, trained anew, with the frame of every STRIDE-th."""
+    toy = toys_spec.Toy()
+    toys_service.trained(toy, steps, patience=float("inf"))
+    request: dict[str, Any] = {"toy": toys_spec.to_json(toy), "have": -1, "want": steps, "stride": STRIDE}
+    return toys_service.answer(request, most=steps // STRIDE + 1)
+
+
+def main() -> None:
+    """Write the file."""
+    PATH.write_bytes(recording())
+    print(f"{PATH}: {PATH.stat().st_size / 1000:.0f} kB, {STEPS} steps of {toys_spec.Toy()}")
+
+
+if __name__ == "__main__":
+    main()

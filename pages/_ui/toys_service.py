@@ -1,0 +1,234 @@
+"""Toy trainings over a WebSocket: a state comes in, the steps the browser lacks go out; trained and kept in Python.
+
+A request is {"id", "toy", "have", "want", "stride", "frames", "rest"}: the page knows the curves of steps 0..have,
+wants them up to `want`, the frames of every stride-th new step, and of the steps listed. It says everything, so that a
+socket has no state of its own. Trainings are kept by spec, bounded in bytes, and shared; another setting at step 40
+shares the steps before it.
+
+Arrays: steps (K,) int32; for side i frames_i (K, n, D) int16 times scale_i (K,) float32, and curve_i float32
+(have+1..ready, 6): loss, active share, non-zero share, MAP@R, mean loss and mean active share of the last batches, NaN
+where there is none. A page without anything (have < 0) also gets labels (n,) uint8, indices (n,) int32 and inputs (n, 3) float32.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import lru_cache
+from typing import Any
+
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from dmlcore import toys
+from dmlcore.live import LiveSpec, LiveTraining
+from dmlcore.workbench import StepError
+from pages._ui import kept, spec_form, toys_spec
+from pages._ui.toys_spec import MOST_STEPS, Toy
+from pages._ui.untrusted import bounded
+from pages._ui.wire import pack, socket_route
+
+PATIENCE = 0.05  # seconds one answer trains; what is not ready then comes with the next
+MOST_FRAMES = 60  # in one answer
+TABLE_PATIENCE = 60.0
+CURVES = ("loss", "active", "nonzero", "map_at_r")
+
+
+class _Trainings:
+    """What is kept here: trainings by their spec."""
+
+    def key(self, spec: LiveSpec) -> str:
+        changes = [(c.step, c.overrides, c.moves) for c in spec.changes]
+        return json.dumps([spec.run.to_json(), changes, spec.per_class, spec.parts])
+
+    def fresh(self, spec: LiveSpec) -> LiveTraining:
+        return LiveTraining(spec, toys.dataset(spec.run.data.name, spec.run.seed))
+
+    def fork(self, history: LiveTraining, spec: LiveSpec) -> LiveTraining:
+        return history.fork(spec.changes)
+
+    def shared(self, history: LiveTraining, spec: LiveSpec) -> int:
+        return history.shared_with(spec)
+
+    def bytes(self, history: LiveTraining) -> int:
+        return len(history.frames) * (history.frames[0].embeddings.nbytes + 1000) + (len(history.frames) << 8)
+
+
+KEPT: kept.Kept[LiveSpec, LiveTraining] = kept.Kept(_Trainings())
+
+
+def trained(toy: Toy, want: int, patience: float) -> tuple[list[LiveTraining], int, str]:
+    """The trainings of a state, the last step that all have made, and why one of them stopped, or "".
+
+    They take turns, step by step, for `patience` seconds.
+    """
+    found = [KEPT.of(toy.live(i)) for i in range(len(toy.sides))]
+    began, stopped = time.monotonic(), ""
+    ready = min(training.recorded for training, _ in found)
+    while ready < want and time.monotonic() - began < patience:
+        for letter, (training, lock) in zip(toys_spec.LETTERS, found, strict=False):
+            with lock:
+                try:
+                    training.frame(ready + 1)
+                except StepError as error:
+                    stopped = f"{letter.upper()} stops here: {_reason(error)}"
+        if stopped:
+            break
+        ready += 1
+    return [training for training, _ in found], min(want, ready), stopped
+
+
+def _reason(error: StepError) -> str:
+    return str(error).partition(". The last checkpoint")[0]
+
+
+def answer(request: dict[str, Any], most: int = MOST_FRAMES) -> bytes:
+    """The steps after request["have"] up to request["want"], as far as they are ready within PATIENCE.
+
+    most: frames in it.
+    """
+    toy = toys_spec.toy_of(request.get("toy"))
+    have = int(bounded(request.get("have"), -1, MOST_STEPS, -1))
+    want = int(bounded(request.get("want"), 0, MOST_STEPS, 0))
+    stride = int(bounded(request.get("stride"), 1, MOST_STEPS, 1))
+    trainings, ready, stopped = trained(toy, want, PATIENCE)
+    steps = _steps(request.get("frames"), have, ready, stride, most)
+    first = trainings[0]
+    header: dict[str, Any] = {
+        "id": request.get("id") if isinstance(request.get("id"), int) else 0,
+        "have": have,
+        "ready": ready,
+        "stopped": stopped,
+        "per_epoch": first.steps_per_epoch,
+    }
+    arrays: dict[str, NDArray[Any]] = {"steps": np.array(steps, dtype=np.int32)}
+    for i, training in enumerate(trainings):
+        frames, scale = quantised([training.frames[k].embeddings for k in steps], (len(first.watched), toy.dim))
+        arrays |= {f"frames_{i}": frames, f"scale_{i}": scale, f"curve_{i}": _curves(training, have, ready)}
+    if have < 0:
+        more, drawn = _data(toy, first)
+        header, arrays = header | more, arrays | drawn
+    if request.get("rest") is True:
+        header |= rested(toy, int(bounded(request.get("show"), 0, MOST_STEPS, 0)))
+    return pack(header, arrays)
+
+
+def _steps(asked: Any, have: int, ready: int, stride: int, most: int) -> list[int]:
+    """The steps whose frames are sent: every stride-th new one, and those asked for."""
+    new = [k for k in range(have + 1, ready + 1) if k % stride == 0]
+    named = [bounded(k, -1, MOST_STEPS, -1) for k in asked[:most]] if isinstance(asked, list) else []
+    chosen = {int(k) for k in named if 0 <= k <= ready} | set(new[:most]) | ({0} if have < 0 else set())
+    return sorted(chosen)
+
+
+def quantised(
+    frames: list[NDArray[np.float32]], shape: tuple[int, int]
+) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
+    """Embeddings (K, n, D) as int16 and the factor (K,) of each frame: off by 1/65534 of its reach at most."""
+    if not frames:
+        return np.empty((0, *shape), np.int16), np.empty(0, np.float32)
+    values = np.stack(frames).astype(np.float64)
+    scale = np.maximum(np.abs(values).max((1, 2)), 1e-12) / 32767
+    return np.rint(values / scale[:, None, None]).astype(np.int16), scale.astype(np.float32)
+
+
+def _curves(training: LiveTraining, have: int, ready: int) -> NDArray[np.float32]:
+    since = max(have + 1 - toys.RECENT, 0)
+    curves = training.curves(since)
+    means = [toys.recent_mean(curves[name]) for name in ("loss", "active")]
+    rows = np.stack([*(curves[name] for name in CURVES), *means], 1)
+    return rows[have + 1 - since : max(ready, have) + 1 - since].astype(np.float32)
+
+
+def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    dataset, watched = training.dataset, training.watched
+    space = toys.input_space(dataset, watched)
+    labels = dataset.labels[watched]
+    classes = np.unique(labels)
+    header = {
+        "classes": [dataset.class_names[k] for k in classes],
+        "axes": space.axes,
+        "note": space.note,
+        "samples": len(dataset.parts[toy.part]),
+        "notes": list(dataset.notes),
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "labels": np.searchsorted(classes, labels).astype(np.uint8),
+        "indices": watched.astype(np.int32),
+        "inputs": space.points,
+    }
+    return header, arrays
+
+
+def rested(toy: Toy, step: int) -> dict[str, Any]:
+    """The link of a state, and each side as a run of its own with the settings in force at a step."""
+    runs = [toy.run(i, step, max(step, 1)) for i in range(len(toy.sides))]
+    return {
+        "query": toys_spec.to_query(toy),
+        "toml": [run.to_toml() for run in runs],
+        "command": [spec_form.command(run) or "python -m dmlcore train spec.toml" for run in runs],
+        "links": [spec_form.link(run) for run in runs],
+        "show": step,
+    }
+
+
+# ---- scores over every sample, beside those of the thesis
+@lru_cache(maxsize=64)
+def _scored(key: str, step: int) -> tuple[list[dict[str, float | None]], list[dict[str, float | None]]]:
+    """Of a state as JSON text: scores of both sides after `step`, and before any."""
+    toy = toys_spec.toy_of(json.loads(key))
+    found, untrained = [], []
+    for i in range(len(toy.sides)):
+        training, lock = KEPT.of(toy.live(i))
+        with lock:
+            found.append(toys.in_columns(toys.train_scores(training, step, toy.part)))
+            untrained.append(toys.in_columns(toys.train_scores(training, 0, toy.part)))
+    return found, untrained
+
+
+@lru_cache(maxsize=32)
+def _input_scored(name: str, seed: int, part: str) -> dict[str, float | None]:
+    return toys.in_columns(toys.input_scores(toys.dataset(name, seed), part))
+
+
+def table(toy: Toy, step: int) -> dict[str, Any] | None:
+    """Scores of inputs, untrained network and both sides; None if step is not trained within TABLE_PATIENCE seconds.
+
+    Beside them, on the toy Gaussians, the rows of Table 4.1.
+    """
+    _, ready, stopped = trained(toy, step, TABLE_PATIENCE)
+    if ready < step and not stopped:
+        return None
+    step = min(step, ready)
+    scores, untrained = _scored(json.dumps(toys_spec.to_json(toy)), step)
+    runs = [toy.run(i, step) for i in range(len(toy.sides))]
+    ours = [{"label": "input space", "scores": _input_scored(toy.data, toy.seed, toy.part)}]
+    ours += [{"label": "untrained network", "scores": untrained[0]}]
+    ours += [{"label": toys_spec.LETTERS[i].upper(), "scores": scores[i]} for i in range(len(runs))]
+    published = toys.published() if toy.data == "toy" and toy.part == "train" else []
+    rows = [
+        {"label": r.label, "loss": r.loss, "hyper": r.hyper, "scores": r.scores}
+        | {"ours": [i for i, run in enumerate(runs) if toys.matches(r, run)]}
+        for r in published
+    ]
+    samples = len(toy.dataset.parts[toy.part])
+    return {"step": step, "columns": toys.COLUMNS, "ours": ours, "published": rows, "samples": samples}
+
+
+async def _table(request: Request) -> Response:
+    query = dict(request.query_params)
+    toy, step = toys_spec.from_query(query), int(bounded(query.get("step"), 0, MOST_STEPS, 0))
+    found = await anyio.to_thread.run_sync(table, toy, step, limiter=kept.TURNS)
+    if found is None:
+        return Response("not ready yet: play the page to this step", 503, headers={"Retry-After": "30"})
+    return Response(json.dumps(found, allow_nan=False), media_type="application/json")
+
+
+ROUTES: list[BaseRoute] = [
+    socket_route("/api/toys", answer, heavy=lambda _: True, limiter=kept.TURNS),
+    Route("/api/toys/table", _table),
+]

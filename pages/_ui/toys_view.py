@@ -1,0 +1,73 @@
+"""Mounts the toys component with the state of the link; everything after that goes over its socket."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from dmlcore import data, losses, toys
+from pages._ui import assets, toys_service, toys_spec
+from pages._ui.schema import loss
+from pages._ui.untrusted import bounded
+
+KEY = "toys"
+_toys = assets.component("toys")
+
+
+@st.fragment
+def show() -> None:
+    """The trainings of the link, with controls, curves and scores."""
+    state: dict[str, Any] = st.session_state.get(KEY) or {}
+    query = st.query_params.to_dict()
+    toy = toys_spec.from_query(query)
+    _toys(
+        key=KEY,
+        data={
+            "toy": toys_spec.to_json(toy),
+            "query": toys_spec.to_query(toy),
+            "step": int(bounded(query.get("step"), 0, toys_spec.MOST_STEPS, 0)),
+            "idle": not query,
+            "recorded": toy == toys_spec.Toy(),
+            "hide": query.get("hide", "")[:200].split(","),
+            "socket": query.get("socket") != "off",
+            "answer": assets.fallback(state.get("ask"), toys_service.answer),
+            "options": options(),
+        },
+        on_ask_change=_nothing,
+    )
+
+
+@cache
+def options() -> dict[str, Any]:
+    """What the panel offers, with a sentence for each."""
+    parts = {"train": "training part", "test": "test part"}
+    helps = {"train": "What the network learns from.", "test": "What it never sees: of the Gaussians, other classes."}
+    moves = {
+        "both": "Pulls and pushes move the network, as in any training.",
+        "pulls": "Only distances between samples of one class have a gradient.",
+        "pushes": "Only distances between samples of different classes have a gradient.",
+    }
+    return {
+        "data": {
+            name: {"title": data.describe(name).title, "help": data.describe(name).sentence} for name in toys.SETS
+        },
+        "part": {k: {"title": t, "help": helps[k]} for k, t in parts.items()},
+        "moves": {k: {"title": k, "help": text} for k, text in moves.items()},
+        "sided": [name for name in (*losses.names(), *losses.batch_names()) if toys_spec.sided(name)],
+        "optimiser": {"rmsprop": {"title": "RMSprop", "help": ""}, "adam": {"title": "Adam", "help": ""}},
+        "batch_losses": {name: loss(losses.describe(name)) for name in losses.batch_names()},
+        "limits": toys_spec.LIMITS
+        | {"rate": toys_spec.RATES, "steps": toys_spec.MOST_STEPS, "changes": toys_spec.MOST_CHANGES},
+        "presets": [
+            {"title": p.title, "caption": p.caption, "toy": toys_spec.to_json(p.toy)} for p in toys_spec.PRESETS
+        ],
+        "second": toys_spec.to_json(toys_spec.Toy())["sides"][1],
+        "recording": "python -m pages._ui.toys_recording",
+        "not_stated": toys.NOT_STATED,
+    }
+
+
+def _nothing() -> None:
+    """Streamlit drops writes to state keys without a callback."""

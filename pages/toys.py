@@ -1,0 +1,12 @@
+"""Toys: small networks train before one's eyes, two losses side by side."""
+
+import streamlit as st
+
+from pages._ui import toys_view
+
+st.title("Toy trainings", anchor=False)
+st.markdown(
+    "A small network maps points of space to a plane, and a loss tells it which to bring together. Watch two losses "
+    "train on **the same data, seed and clock**; pause, scrub back, change a setting while it runs."
+)
+toys_view.show()
