@@ -22,6 +22,7 @@ st.navigation(
             st.Page("prototypes.py", title="Prototypes", icon=":material/hive:"),
         ],
         "Training": [
+            st.Page("toys.py", title="Toys", icon=":material/toys:"),
             st.Page("train.py", title="Train", icon=":material/play_circle:"),
             st.Page("runs.py", title="Runs", icon=":material/monitoring:"),
         ],
