@@ -39,12 +39,15 @@ class _Costs(torch.autograd.Function):
         squares = F.square().sum(1)
         s = squares.clamp(min=1.0).rsqrt()
         inside = squares.clamp(max=1.0)
-        c = torch.matmul(W, F).mul_(-2 * s[:, None]).add_(inside[:, None]).add_(W.square().sum(1)[:, None])
+        c = W.expand(len(F), -1, -1).bmm(F).mul_(-2 * s[:, None])
+        c = c.add_(inside[:, None]).add_(W.square().sum(1)[:, None])
         near = c < NEAR * inside[:, None]
         c = c.clamp_(min=0.0).sqrt_()
+        ctx.touching = False
         if bool(near.any()):
             b, i, j = near.nonzero(as_tuple=True)
-            c[b, i, j] = torch.linalg.vector_norm(W[i] - F[b, :, j] * s[b, j, None], dim=-1)
+            c[b, i, j] = direct = torch.linalg.vector_norm(W[i] - F[b, :, j] * s[b, j, None], dim=-1)
+            ctx.touching = bool((direct == 0).any())
         ctx.save_for_backward(F, W, c)
         ctx.squares = squares
         return c
@@ -55,13 +58,14 @@ class _Costs(torch.autograd.Function):
         # Saved intermediates have no graph: a second derivative needs them anew.
         squares = F.square().sum(1) if torch.is_grad_enabled() else ctx.squares
         s = squares.clamp(min=1.0).rsqrt()[:, None]
-        apart = c > 0
-        A = (g / c.where(apart, 1.0)).where(apart, 0.0)
+        A = (g / c.where(c > 0, 1.0)).where(c > 0, 0.0) if ctx.touching else g / c
         dF = dW = None
+        As = A * s
         if ctx.needs_input_grad[0]:
             T = A.sum(1, keepdim=True)
             t = (T - (W.square().sum(1) @ A)[:, None] + (g * c).sum(1, keepdim=True)) / 2
-            dF = F * (s.square() * (T - t.where(squares[:, None] > 1, 0.0))) - s * (W.mT @ A)
+            along = F * (s.square() * (T - t.where(squares[:, None] > 1, 0.0)))
+            dF = along.baddbmm_(W.mT.expand(len(F), -1, -1), As, alpha=-1)
         if ctx.needs_input_grad[1]:
-            dW = W * A.sum((0, 2))[:, None] - ((A * s) @ F.mT).sum(0)
+            dW = W * A.sum((0, 2))[:, None] - As.bmm(F.mT).sum(0)
         return dF, dW
