@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> RunStore:
     return RunStore(tmp_path / "runs")
 
 
-def until(condition: Callable[[], object], run: Run, seconds: float = 90.0) -> None:
+def until(condition: Callable[[], object], run: Run, seconds: float = 180.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"{run.status()}: {run.log_tail()}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -115,7 +116,7 @@ def train_here(run: Run, **options: Any) -> None:
         train.train(run, **options)
 
 
-def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 180.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -128,7 +129,7 @@ def steps_done(run: Run) -> int:
 
 def command_line(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "dmlcore", *arguments]
-    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False)
 
 
 def half_trained(store: RunStore, warm: WarmParent) -> Run:
@@ -137,6 +138,16 @@ def half_trained(store: RunStore, warm: WarmParent) -> Run:
     assert warm.run(run, die_at_step=25) == signal.SIGKILL
     assert run.status() == "lost"
     return run
+
+
+def killed_from_outside(warm: WarmParent, run: Run, step: int) -> int:
+    """The wait status of a child that trains `run` and is killed some time after a step: 0 if it ended before that."""
+    pid = warm.start(run)
+    until(lambda: steps_done(run) >= step)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    status = warm.wait()
+    return 0 if run.status() == "done" else status
 
 
 @pytest.mark.parametrize("trial", range(10))
@@ -149,10 +160,10 @@ def test_row_1_kill_9_changes_nothing(trial: int, warm: WarmParent, uninterrupte
         saves = SPEC.schedule.steps // SPEC.schedule.checkpoint_every
         status = warm.run(run, die_at_event=choose.randrange(EVENTS_PER_SAVE * saves))
     else:  # anywhere, shortly after a step
-        step, pid = choose.randrange(50), warm.start(run)
-        until(lambda: steps_done(run) >= step or run.status() == "done")
-        os.kill(pid, signal.SIGKILL)
-        status = warm.wait()
+        status = killed_from_outside(warm, run, choose.randrange(50))
+        while status != signal.SIGKILL:  # on a busy machine it was done before the signal: another one
+            run = store.create(SPEC)
+            status = killed_from_outside(warm, run, choose.randrange(50))
     assert status == signal.SIGKILL
     assert run.status() == "lost"
     put_back(run)
@@ -191,7 +202,7 @@ def test_row_2_sigterm_finishes_the_step_and_saves(store: RunStore) -> None:
     )
     until(lambda: steps_done(run) >= 3)
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(30) == 130
+    assert worker.wait(180) == 130
     state = run.state()
     assert (run.status(), state.step) == ("cancelled", steps_done(run))
     saved = train.checkpoint.load(run.path)
@@ -394,7 +405,7 @@ def test_row_9_clock_jumps_change_nothing(shift: float, store: RunStore, monkeyp
     train_here(run, stop=jump)
     assert set(seen) == {"running"}
     assert run.status() == "done"
-    assert 0 < run.state().seconds < 60
+    assert 0 < run.state().seconds < 3600
 
 
 def test_row_10_second_process_exits_75(store: RunStore) -> None:
@@ -453,7 +464,7 @@ def test_row_35_cancel_at_the_finish_gives_one_state(store: RunStore, warm: Warm
 
 
 def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmParent) -> None:
-    with subprocess.Popen(["sleep", "60"]) as stranger:
+    with subprocess.Popen(["sleep", "3600"]) as stranger:
         started = durable.start_time(stranger.pid)
         assert started is not None
         assert not durable.terminate(stranger.pid, started - 1)
@@ -468,6 +479,7 @@ def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmPar
         pid = warm.start(held)
         until(lambda: steps_done(held) >= 1)
         os.kill(pid, signal.SIGSTOP)
+        until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
         state = json.loads((held.path / "state.json").read_text())
         (held.path / "state.json").write_text(json.dumps(state | {"pid": stranger.pid, "started": started}))
         jobs.cancel(held)
@@ -477,4 +489,4 @@ def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmPar
         assert held.status() == "cancelled"  # the request file reached it
 
         assert durable.terminate(stranger.pid, started)
-        assert stranger.wait(10) == -signal.SIGTERM
+        assert stranger.wait(180) == -signal.SIGTERM

@@ -12,7 +12,7 @@ from tests.e2e.harness import ROOT
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=30)
+    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180)
     app.run()
     app.switch_page(str(ROOT / "pages" / "compare.py"))
     for key, value in query.items():

@@ -46,7 +46,7 @@ def test_a_killed_worker_is_missed_by_nobody():
         assert len(crew.workers) == 1
         next(iter(crew.workers)).process.kill()
         return answers, await asyncio.wait_for(
-            asyncio.gather(*(crew.ask(json.dumps(q)) for q in QUESTIONS)), timeout=20
+            asyncio.gather(*(crew.ask(json.dumps(q)) for q in QUESTIONS)), timeout=180
         )
 
     answers, after = run(test)
@@ -81,6 +81,6 @@ def test_workers_end_with_their_socket():
     async def test(crew):
         worker = next(iter(crew.workers))
         worker.writer.close()
-        return await asyncio.to_thread(worker.process.wait, 20)
+        return await asyncio.to_thread(worker.process.wait, 180)
 
     assert run(test) == 0

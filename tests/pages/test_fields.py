@@ -17,7 +17,7 @@ from tests.e2e.harness import ROOT
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=30)
+    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180)
     for key, value in query.items():
         app.query_params[key] = value
     return app.run()

@@ -21,7 +21,7 @@ from tests.pages.conftest import make_run
 
 
 def opened(page: str = "gallery.py", **query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=60).run()
+    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
     app.switch_page(page)
     for key, value in query.items():
         app.query_params[key] = value
@@ -138,7 +138,7 @@ def test_a_run_without_embeddings_is_evaluated_by_a_job(run):
     assert not app.get("html")
     app.button(key="evaluate").click().run()
     assert not app.exception
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not run.embeddings() or run.alive():
         assert time.monotonic() < deadline, run.log_tail()
         time.sleep(0.2)
@@ -152,7 +152,7 @@ def test_a_job_that_fails_shows_the_log(run):
         (run.path / name).write_bytes(b"damaged")
     app = opened(run=run.id)
     app.button(key="evaluate").click().run()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not app.error:
         assert time.monotonic() < deadline, run.log_tail()
         time.sleep(0.5)

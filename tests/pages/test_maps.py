@@ -67,7 +67,7 @@ def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
 def finished(run, app: AppTest) -> AppTest:
     """The page once the job that it has started is done."""
     assert not app.exception
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 180
     while not run.projection() or run.alive():
         assert time.monotonic() < deadline, run.log_tail()
         time.sleep(0.2)

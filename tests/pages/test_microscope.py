@@ -189,7 +189,7 @@ def test_a_full_request_fits_the_socket_and_its_answer_is_small():
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=30)
+    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180)
     app.run()
     app.switch_page(str(ROOT / "pages" / "microscope.py"))
     for key, value in query.items():

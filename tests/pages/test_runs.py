@@ -39,7 +39,7 @@ def finished(tmp_path_factory):
 def opened(monkeypatch):
     def run(store: RunStore, **query: str) -> AppTest:
         monkeypatch.setenv("DML_RUNS", str(store.root))
-        app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=60).run()
+        app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
         for key, value in query.items():
             app.query_params[key] = value
         return app.switch_page("runs.py").run()
@@ -47,7 +47,7 @@ def opened(monkeypatch):
     return run
 
 
-def wait(condition, seconds=60):
+def wait(condition, seconds=180):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -147,7 +147,7 @@ def _live(opened, store: RunStore, run: Run) -> None:
     assert any("of 1,000,000" in bar.proto.text and "left" in bar.proto.text for bar in app.get("progress"))
 
     app.button(key=f"cancel-{run.id}").click().run()
-    wait(lambda: run.status() == "cancelled")
+    wait(lambda: run.status() == "cancelled" and not run.alive())
     at = run.state().step
     app.run().button(key=f"resume-{run.id}").click().run()
     assert not app.error

@@ -15,7 +15,7 @@ from tests.e2e.harness import ROOT
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=60)
+    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180)
     app.run()
     app.switch_page("sphere.py")
     for key, value in query.items():

@@ -18,7 +18,7 @@ NUMBERS = [e.number for e in errata()]
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=60).run()
+    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
     for key, value in query.items():
         app.query_params[key] = value
     return app.switch_page("truth.py").run()
