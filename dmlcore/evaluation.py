@@ -10,13 +10,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from dmlcore import durable
 from dmlcore.data import Dataset
 from dmlcore.data.tokens import counts
 from dmlcore.metrics import RetrievalScores, retrieval
-from dmlcore.models import TokenNetwork
 from dmlcore.runs import Row, Run, RunError
 from dmlcore.workbench import to_device
 
@@ -32,21 +31,6 @@ def embed(model: nn.Module, data: Dataset, part: str, device: torch.device) -> N
         found = [model(to_device(data, chunk, device)).float().cpu().numpy() for chunk in _chunks(data.parts[part])]
     model.train(was_training)
     return np.concatenate(found)
-
-
-def token_histograms(model: TokenNetwork, bags: Tensor, labels: NDArray[np.int64], classes: int) -> NDArray[np.float32]:
-    """Mean pooling weight (classes, vocabulary) that bags (n, L) of each class in 0..classes-1 put on each token.
-
-    The model has just embedded these very bags. Average pooling and poolings without weights of their own count every
-    token of a bag alike.
-    """
-    with torch.inference_mode():
-        own = getattr(model.pool, "weights", None)
-        weights = own if own is not None and own.shape == bags.shape else torch.full(bags.shape, 1 / bags.shape[1])
-        rows = torch.from_numpy(labels)
-        found = torch.zeros(classes, len(model.tokens), device=bags.device)
-        found.index_put_((rows[:, None].expand_as(bags), bags), weights.float(), accumulate=True)
-        return (found / torch.bincount(rows, minlength=classes).clamp(min=1)[:, None]).cpu().numpy()
 
 
 def raw_inputs(data: Dataset, part: str) -> NDArray[np.float32]:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dmlcore import evaluation, losses, workbench
+from dmlcore import findings, losses, workbench
 from dmlcore.data import Dataset
 from dmlcore.losses.batch import Contrastive
 from dmlcore.losses.table import pair_tables
@@ -241,10 +241,9 @@ class LiveTraining:
 
     def _see_tokens(self, model: TokenNetwork) -> dict[str, Floats]:
         tokens = model.tokens.numpy().copy()
-        found = {
-            "tokens": tokens,
-            "histograms": evaluation.token_histograms(model, self._inputs, self._class_of, len(self._classes)),
-        }
+        histograms = findings.bag_histograms(model, self._inputs)
+        classes = np.eye(len(self._classes), dtype=np.float32)[self._class_of]  # (n, classes)
+        found = {"tokens": tokens, "histograms": (classes / classes.sum(0)).T @ histograms}
         if bool(getattr(model.pool, "ready", False)):
             prototypes: Any = model.pool.prototypes
             found["prototypes"] = prototypes.numpy().copy()

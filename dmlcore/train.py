@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 
-from dmlcore import checkpoint, durable, evaluation
+from dmlcore import checkpoint, durable, evaluation, findings
 from dmlcore.checkpoint import Checkpoint, CheckpointError
 from dmlcore.data import DataError, Dataset
-from dmlcore.models import ModelError
+from dmlcore.models import ModelError, TokenNetwork
 from dmlcore.runs import MetricsWriter, Run, RunError, RunState, scores
 from dmlcore.spec import RunSpec
 from dmlcore.workbench import StepError, TrainingError, Workbench, build, device_name, load_data, prepare_device
@@ -146,6 +146,9 @@ def _validate(bench: Workbench, progress: Progress, metrics: MetricsWriter) -> P
         return progress
     embeddings = evaluation.embed(bench.model, bench.data, "validation", bench.device)
     found = evaluation.score(embeddings, bench.data, "validation", (1,))
+    if isinstance(bench.model, TokenNetwork):
+        overlap = findings.token_overlap(bench.model, bench.data, "validation", bench.device)
+        metrics.append({"kind": "validation_overlap", "step": progress.step} | overlap)
     metrics.append(
         {"kind": "validation", "step": progress.step, "map_at_r": found.map_at_r, "recall_at_1": found.recall_at[1]}
     )
@@ -174,9 +177,11 @@ def _test(run: Run, bench: Workbench, progress: Progress, metrics: MetricsWriter
     embeddings = evaluation.embed(bench.model, bench.data, "test", bench.device)
     found = evaluation.score(embeddings, bench.data, "test", bench.spec.ks)
     evaluation.write_embeddings(run, digest, embeddings, bench.data, "test")
-    row = evaluation.row("trained", step, found, weights=digest)
-    if row not in run.metrics()[0]:
-        metrics.append(row)
+    known = run.metrics()[0]
+    tested = evaluation.row("trained", step, found, weights=digest)
+    for row in (tested, *findings.rows(bench.model, bench.data, "test", bench.device, step)):
+        if row not in known:
+            metrics.append(row)
     return found.map_at_r
 
 
