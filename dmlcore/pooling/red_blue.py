@@ -47,7 +47,7 @@ def ground() -> Steps:
 
 
 def cross() -> Steps:
-    """A red bar across a blue one, violet where they meet."""
+    """A red bar across a blue one, half of each where they meet."""
     steps = ground()
     steps[4:6, 1:9, 0] = STEPS
     steps[1:9, 4:6] = 0, STEPS

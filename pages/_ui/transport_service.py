@@ -31,6 +31,7 @@ EPSILONS = 41
 SWEPT = 40  # iterates of the sweeps drawn on the mean gate
 FIELD = (48, 55)  # rows and columns over the triangle
 HEIGHT = math.sqrt(3) / 2
+TIE = 1e-9  # distances, or weights, that differ less are equal but for rounding
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, HEIGHT]])
 Floats = NDArray[np.float64]
 
@@ -114,19 +115,22 @@ def notes(state: TransportState, gate: Gate, weights: Tensor, swept: Tensor, r: 
             "μ = 1: everything is transported, ρ = 0 and the weights are exactly those of average pooling. The sweeps "
             f"come only as 1/K: after {state.sweeps} the largest nρ is still {left:.2g}."
         )
-    elif float(nearest.max() - nearest.min()) < 1e-9:
-        found.append(
-            "Every pixel is equally far from its nearest prototype: nothing to select. The linear programme has many "
-            "solutions; its tie goes to the first pixels."
-        )
+    elif float(nearest.max() - nearest.min()) < TIE:
+        found.append("Every pixel is equally far from its nearest prototype: there is nothing to select.")
     elif apart < 0.1:
         found.append(f"Near average pooling: no weight differs from 1/n by more than {100 * apart:.1f} %.")
     elif (near := float((weights[1] - weights[0]).abs().max()) / float(weights[0].max())) < 0.05:
         found.append(f"Near the linear programme: no weight differs from its own by more than {100 * near:.2g} %.")
-    if 0.9 < r < 1:
+    tied = (nearest - gate.threshold).abs() < TIE
+    if float(weights[0][tied].max() - weights[0][tied].min()) > TIE:
         found.append(
-            f"Hard selection: gates stand near 0 or 1, so one sweep removes only {100 * (1 - r):.2g} % of the error. "
-            "Newton's method does not mind."
+            f"The linear programme has many solutions: {int(tied.sum())} pixels tie for its last places, which go to "
+            "the first of them. The smoothed weights treat them alike."
+        )
+    if 0.9 < r < 1:
+        cause = "Much mass: r is never below μ" if state.mu > 0.85 else "Hard selection: gates stand near 0 or 1"
+        found.append(
+            f"{cause}, so one sweep removes only {100 * (1 - r):.2g} % of the error. Newton's method does not mind."
         )
     if len({tuple(c) for c in gate.prototypes.tolist()}) < len(gate.prototypes):
         found.append("Prototypes that coincide share their mass equally and count as one that is nearer.")

@@ -112,8 +112,11 @@ def test_captions_of_the_presets_are_true():
         (TransportState(mu=1.0), "exactly those of average pooling"),
         (TransportState(epsilon=0.1), "Near average pooling"),
         (TransportState(epsilon=450.0), "Near the linear programme"),
-        (TransportState(mu=0.9, epsilon=20.0), "one sweep removes only"),
+        (TransportState(mu=0.9, epsilon=20.0), "r is never below μ, so one sweep removes only 8.9 %"),
+        (TransportState(mu=0.9, epsilon=20.0), "50 pixels tie for its last places"),
+        (TransportState(epsilon=450.0), "Hard selection"),
         (TransportState(map_codes("equal")), "nothing to select"),
+        (TransportState(map_codes("equal")), "100 pixels tie"),
         (TransportState(prototypes=(RED, RED)), "coincide"),
     ],
 )
