@@ -78,9 +78,14 @@ class _Transport(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
         n = cost.shape[-1]
-        scaled = -epsilon * cost
-        soft_min = scaled.logsumexp(-2)
-        P = torch.exp(scaled - soft_min[..., None, :])
+        nearest = cost.amin(-2, keepdim=True)
+        P = torch.exp(epsilon * (nearest - cost))
+        total = P.sum(-2, keepdim=True)
+        P = P / total
+        # Costs relative to that of the last feature within mu: in float32, epsilon * cost alone would lose the digits
+        # that decide. A constant changes nothing but the bias.
+        threshold = nearest.kthvalue(max(1, round(mu * n)), keepdim=True).values
+        soft_min = (epsilon * (threshold - nearest) + total.log())[..., 0, :]
         if mu == 1:
             rho, pi = torch.zeros_like(soft_min), P / n
         else:
@@ -94,7 +99,7 @@ class _Transport(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, g_rho: Tensor, g_pi: Tensor) -> tuple[Tensor, None, None]:
         cost, rho, pi = ctx.saved_tensors
-        P = torch.softmax(-ctx.epsilon * cost, dim=-2)
+        P = torch.softmax(ctx.epsilon * (cost.detach().amin(-2, keepdim=True) - cost), dim=-2)
         gbar = (P * g_pi).sum(-2)
         z = cost.shape[-1] * rho
         inner = g_pi - gbar[..., None, :]

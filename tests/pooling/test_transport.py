@@ -132,6 +132,16 @@ def test_float32_stays_within_a_millionth(epsilon):
         assert (one.double() - other).abs().max() < 1e-6
 
 
+@pytest.mark.parametrize("mu", [0.05, 0.3, 0.95])
+def test_float32_keeps_the_digits_that_decide_among_costs_of_random_features(mu):
+    """They lie close together and far from 0: rounding epsilon * cost itself would err by nearly 1e-5."""
+    generator = torch.Generator().manual_seed(0)
+    points = torch.nn.functional.normalize(torch.randn(8, 113, 128, generator=generator), dim=-1)
+    cost = torch.cdist(points[:, :64], points[:, 64:])
+    for single, exact in zip(transport(cost, mu, 200.0), transport(cost.double(), mu, 200.0), strict=True):
+        assert (single.double() - exact).abs().max() < 2e-7 / mu
+
+
 def test_batches_are_independent():
     cost = random_cost(12, 7, 6).reshape(2, 2, 3, 7)
     rho, pi = transport(cost, 0.3, 5.0)
