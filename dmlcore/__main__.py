@@ -60,7 +60,7 @@ def train(
     from dmlcore.workbench import refuse_unusable  # late: it imports torch
 
     refuse_unusable(chosen)
-    run = RunStore(runs).create(chosen)
+    run = _store(runs).create(chosen)
     print(run.id, flush=True)
     _log_to(run)
     _finish(_train(run))
@@ -69,7 +69,7 @@ def train(
 @app.command()
 def resume(run: RunId, runs: Runs = None) -> None:
     """Go on from the last checkpoint, in the foreground; exits 75 if another process works on the run."""
-    found = RunStore(runs).open(run)
+    found = _store(runs).open(run)
     _log_to(found)
     _finish(_train(found, resume=True))
 
@@ -77,7 +77,7 @@ def resume(run: RunId, runs: Runs = None) -> None:
 @app.command()
 def evaluate(run: RunId, runs: Runs = None) -> None:
     """Test the best weights of a run and write its embeddings."""
-    found = RunStore(runs).open(run)
+    found = _store(runs).open(run)
     _log_to(found)
     print(f"{found.id}: test MAP@R {_evaluate(found)}")
 
@@ -107,7 +107,7 @@ def study(
             found = studies.read(known)
             print(f"{known:24} {len(studies.expand(found)):>3} runs, about {found.minutes:g} min: {found.question}")
         return
-    store = RunStore(runs)
+    store = _store(runs)
     request = studies.Request(study=name, overrides=overrides or (), seeds=_seeds(seeds), only=only or ())
     entries = request.entries()
     state = None
@@ -133,7 +133,7 @@ def _seeds(text: str) -> tuple[int, ...]:
 def work(task: str, run: str, runs: Runs = None) -> None:
     """What dmlcore.jobs starts: one task on one run; its output is the log of the run."""
     _log_to(None)
-    found = RunStore(runs).open(run)
+    found = _store(runs).open(run)
     if task == "train":
         _finish(_train(found))
     elif task == "evaluate":
@@ -155,7 +155,7 @@ def work(task: str, run: str, runs: Runs = None) -> None:
 @app.command("list")
 def list_runs(runs: Runs = None) -> None:
     """List the runs, newest first."""
-    store = RunStore(runs)
+    store = _store(runs)
     for run in store.list():
         state = run.state()
         name = f"  {run.spec.name}" if run.spec.name else ""
@@ -189,6 +189,13 @@ def bench(
         runpy.run_path(str(scripts[name]), run_name="__main__")
     else:
         raise Failure(f"no benchmark {name!r}; there are {', '.join(scripts) or 'none'}")
+
+
+def _store(root: Path | None) -> RunStore:
+    """The store of this command; also that in which a run looks for the one its `model.start` names."""
+    store = RunStore(root)
+    os.environ["DML_RUNS"] = str(store.root)
+    return store
 
 
 def _train(run: Run, *, resume: bool = False) -> RunState:

@@ -19,7 +19,9 @@ st.navigation(
         ],
         "Pooling": [
             st.Page("transport.py", title="Transport", icon=":material/conversion_path:"),
+            st.Page("gap_or_gsp.py", title="GAP or GSP", icon=":material/balance:"),
             st.Page("prototypes.py", title="Prototypes", icon=":material/hive:"),
+            st.Page("collage.py", title="Collage", icon=":material/dashboard:"),
         ],
         "Training": [
             st.Page("toys.py", title="Toys", icon=":material/toys:"),

@@ -9,14 +9,22 @@ from typing import Literal
 
 import streamlit as st
 
-from dmlcore import jobs
+from dmlcore import jobs, weight_maps
 from dmlcore.checkpoint import LAST
 from dmlcore.runs import START_GRACE, Run, RunError
 
-Task = Literal["evaluate", "project"]
-_START: dict[Task, Callable[[Run], None]] = {"evaluate": jobs.evaluate, "project": jobs.project}
-_LABEL: dict[Task, str] = {"evaluate": "Evaluate the checkpoint", "project": "Compute the map"}
-_DOING: dict[Task, str] = {"evaluate": "Embedding the test part", "project": "Computing the t-SNE map"}
+Task = Literal["evaluate", "project", "weigh"]
+_START: dict[Task, Callable[[Run], None]] = {"evaluate": jobs.evaluate, "project": jobs.project, "weigh": jobs.weigh}
+_LABEL: dict[Task, str] = {
+    "evaluate": "Evaluate the checkpoint",
+    "project": "Compute the map",
+    "weigh": "Compute the weight maps",
+}
+_DOING: dict[Task, str] = {
+    "evaluate": "Embedding the test part",
+    "project": "Computing the t-SNE map",
+    "weigh": "Reading the weights of every test picture",
+}
 
 
 def offer(run: Run, task: Task, *, at_once: bool = False) -> None:
@@ -38,7 +46,14 @@ def offer(run: Run, task: Task, *, at_once: bool = False) -> None:
         st.info("This run ended before its first checkpoint, so there is nothing to show; resume it to go on.")
         st.page_link("runs.py", label="Open Runs", icon=":material/monitoring:", query_params={"run": run.id})
         return
-    st.button(_LABEL[task], key=task, type="primary", icon=":material/play_arrow:", on_click=_begin, args=(run, task))
+    st.button(
+        _LABEL[task],
+        key=f"{task}-{run.id}" if task == "weigh" else task,
+        type="primary",
+        icon=":material/play_arrow:",
+        on_click=_begin,
+        args=(run, task),
+    )
 
 
 @st.fragment(run_every="1s")
@@ -82,8 +97,8 @@ def _starting(asked: dict[str, float]) -> bool:
 
 def _products(run: Run) -> tuple[object, ...]:
     """What changes when a job has written something."""
-    source, plane = run.embeddings(), run.projection()
-    return tuple((path.name, path.stat().st_mtime_ns) for path in (source, plane) if path)
+    found = run.embeddings(), run.projection(), weight_maps.path_of(run)
+    return tuple((path.name, path.stat().st_mtime_ns) for path in found if path)
 
 
 def _key(run: Run, task: Task) -> str:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from dmlcore import durable, studies
+from dmlcore import durable, studies, weight_maps
 from dmlcore.data import DataError
 from dmlcore.jobs import JobError
 from dmlcore.runs import RunStore
 from dmlcore.spec import SpecError
 from dmlcore.train import train
+from tests.studies import forged
 
 ROOT = Path(__file__).parents[2]
 TOML = """
@@ -160,17 +161,27 @@ def test_a_study_cancelled_before_its_process_came_makes_nothing(tmp_path):
     assert place.state().message == "cancelled"
 
 
-def test_a_run_that_fails_costs_only_itself(tmp_path):
-    store, request = RunStore(tmp_path / "runs"), study(tmp_path)
-    (tmp_path / "tiny.toml").write_text(
-        TOML.format(steps=2).replace('"loss.m=0.3"', '"loss.m=0.3", "batch.classes=99"')
-    )
+def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are_weighed(tmp_path):
+    """With one variant that cannot be made: it costs only itself."""
+    root = forged.cifar100(tmp_path / "data")
+    store = RunStore(tmp_path / "runs")
+    overrides = ("schedule.steps=1", f"data.root={root}", "batch.classes=16", "batch.samples=2")
+    request = studies.Request(study="collage", overrides=overrides, seeds=(0,), only=("GAP",))
     said: list[str] = []
-    state = studies.conduct(request.model_copy(update={"only": ("second", "first")}), store, report=said.append)
+    state = studies.conduct(request, store, report=said.append)
+    assert state.state == "done", (state.message, said)
+    pretraining, gap = studies.find(request.entries(), store)
+    assert gap.spec.model.start == pretraining.id
+    assert weight_maps.path_of(pretraining) is None
+    measured = studies.measured(request.entries(), store)
+    assert measured[1].scores["foreground"] == pytest.approx(0.25, abs=1e-3)
+
+    failing = request.model_copy(update={"overrides": (*overrides, "model.embedding_dim=7", "batch.classes=99")})
+    state = studies.conduct(failing, store, report=said.append)
     assert state.state == "incomplete"
-    assert "1 of 2 runs are not done: [2/2] second" in state.message
-    assert [r.variant for r in studies.measured(request.entries(), store)] == ["first"]
+    assert state.message.startswith("2 of 2 runs are not done: [1/2] pretraining")
     assert any("a batch needs 99 classes" in line for line in said)
+    assert any("GAP, seed 0: left out, as its pretraining is not done" in line for line in said)
 
 
 def test_what_cannot_be_studied_is_refused_before_anything_is_made(tmp_path):

@@ -1,0 +1,317 @@
+"""A study on a page: where it stands, start, continue and cancel, and what its runs reached."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from PIL import Image
+
+from dmlcore import data, durable, studies
+from dmlcore.data import DataError
+from dmlcore.figures import studies as figures
+from dmlcore.jobs import JobError
+from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.spec import SpecError
+from dmlcore.studies import PRETRAINING, Entry, Measured, Request, Results
+from pages._ui import thumbnails
+from pages._ui.live import duration, percent
+
+LOOK = 1.0  # seconds between two looks while it runs
+CEILING = "distilled"
+HERE, SHIPPED = "on this machine", "as shipped"
+
+
+def show(name: str) -> None:
+    """Progress and buttons of a study, then its scores and training curves."""
+    st.subheader(studies.read(name).title, anchor=False)
+    st.markdown(studies.read(name).question)
+    _panel(name)
+    results = _results(name)
+    if not results:
+        return
+    _scores(results)
+    curves = [
+        figures.SeedCurve(r.variant, r.seed, r.validation.step, r.validation.map_at_r)
+        for r in results
+        if r.variant != PRETRAINING and r.validation.step
+    ]
+    if curves:
+        spec, columns = figures.curves(curves, ceiling=CEILING)
+        best = "; ".join(
+            f"{v}: {percent(figures.ceiling_of(curves, v))}" for v in dict.fromkeys(c.variant for c in curves)
+        )
+        words = f"Validation MAP@R over the steps. Best, mean over the seeds: {best}"
+        st.vega_lite_chart(columns, spec, width="stretch", key=f"curves-{name}", alt=words)
+        st.caption(
+            "Validation on sub-classes that training has not seen. Thin: one seed each; thick: their mean. The dashed "
+            "level is the best of **distilled**, average pooling of the foreground tile alone: the ceiling for a "
+            "pooling that finds it."
+        )
+
+
+def poolings(name: str) -> None:
+    """The bar chart of all poolings, and the study behind it."""
+    study = studies.read(name)
+    st.subheader("All poolings", anchor=False)
+    st.markdown(study.question)
+    _panel(name)
+    results = [r for r in _results(name) if r.variant != PRETRAINING]
+    if results:
+        bars = [
+            figures.Bar(variant, [r.scores["map_at_r"] for r in results if r.variant == variant])
+            for variant in dict.fromkeys(r.variant for r in results)
+        ]
+        spec, columns = figures.bars(bars)
+        words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
+        st.vega_lite_chart(columns, spec, width="stretch", key=f"bars-{name}", alt=f"Test MAP@R. {words}")
+        st.caption("Bars: mean over the seeds; rules: plus and minus one standard deviation; points: the seeds.")
+    for remark in study.remarks:
+        st.caption(remark)
+
+
+def about(name: str) -> None:
+    """What the source says, and what is decided here."""
+    study = studies.read(name)
+    with st.expander("About this study", icon=":material/menu_book:"):
+        st.markdown(f"**The source reports:** {study.claim}")
+        st.markdown("\n".join(f"- {remark}" for remark in study.remarks))
+        st.caption(study.source)
+        st.caption("The same from the command line; the table, and the results for machines without runs:")
+        st.code(f"python -m dmlcore study {name}\npython -m dmlcore study {name} --table --write", language="bash")
+
+
+def requested(name: str, store: RunStore) -> Request:
+    """What was last asked of this study in the store, or all of it."""
+    state = studies.conduct_of(name, store).state()
+    if state:
+        try:
+            if state.request.entries():
+                return state.request
+        except SpecError:  # of another release
+            pass
+    return Request(study=name)
+
+
+def _panel(name: str) -> None:
+    busy = studies.conduct_of(name, RunStore()).busy()
+    st.fragment(_status, run_every=LOOK if busy else None)(name, busy, _done(name))
+
+
+def _status(name: str, was_busy: bool, were_done: int) -> None:
+    """Where the study stands; the fragment that keeps itself up to date, and calls the page when there is more."""
+    store = RunStore()
+    place, request = studies.conduct_of(name, store), requested(name, store)
+    if place.busy() != was_busy or _done(name) != were_done:
+        st.rerun()
+    entries = request.entries()
+    found = studies.find(entries, store)
+    done = [run is not None and _is_done(run) for run in found]
+    with st.container(border=True, key=f"study-{name}"):
+        if was_busy:
+            _running(name, place, entries, found, done)
+        else:
+            _resting(name, place, request, done)
+
+
+def _running(
+    name: str, place: studies.Conduct, entries: Sequence[Entry], found: Sequence[Run | None], done: Sequence[bool]
+) -> None:
+    state = place.state()
+    current = next((i for i, run in enumerate(found) if state and run and run.id == state.run), None)
+    part, words = 0.0, "about to start"
+    if current is not None and (run := found[current]):
+        try:
+            at = run.state()
+        except RunError:  # deleted
+            return
+        part = 0.0 if done[current] else at.step / max(1, at.steps)
+        entry = entries[current]
+        doing = at.message if at.state == "running" else run.status()
+        words = (
+            f"run {current + 1} of {len(entries)}: {entry.variant}, seed {entry.seed} · step {at.step:,} of "
+            f"{at.steps:,} · {doing}"
+        )
+    asked = place.cancel_requested()
+    st.progress(min(1.0, (sum(done) + part) / len(entries)), text="stopping after the current step" if asked else words)
+    left = _minutes(name, state.request if state else Request(study=name), len(entries) - sum(done) - part)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Cancel",
+            key=f"cancel-{name}",
+            icon=":material/stop:",
+            disabled=asked,
+            on_click=studies.cancel,
+            args=(place,),
+            help="Ends after the current step and keeps everything; the study goes on from there.",
+        )
+        st.caption(f"{f'{left} left. ' if left else ''}You may close this page: it goes on.")
+
+
+def _resting(name: str, place: studies.Conduct, request: Request, done: Sequence[bool]) -> None:
+    study, missing, status = studies.read(name), len(done) - sum(done), place.status()
+    if refused := st.session_state.pop(f"refused-{name}", None):
+        st.error(refused)
+    if not missing:
+        st.markdown(f":material/check_circle: All {len(done)} runs are done.")
+        return
+    lacking = _lacking(request)
+    if sum(done) == 0:
+        if not lacking and name == "collage":
+            st.html(_examples())
+        st.markdown(
+            f"**Nothing of it has been trained here yet.** It is {len(done)} runs, one after another: "
+            f"{len(study.variants)} variants"
+            + (", each from a backbone pretrained on the training sub-classes alone," if study.pretraining else "")
+            + f" with the same number of steps for {_seeds(request)}."
+        )
+    elif status == "incomplete" and (state := place.state()):
+        st.warning("Some runs ended without a result. The reason of each is on the Runs page.")
+        st.text(state.message)
+    elif status == "lost":
+        st.warning("The study was interrupted. Nothing is lost: it goes on from the last checkpoint.")
+    if lacking:
+        st.warning("It needs CIFAR-100, which is not here.", icon=":material/folder_off:")
+        st.text(lacking)
+    minutes = _minutes(name, request, missing)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Start the study" if sum(done) == 0 else f"Continue: {missing} of {len(done)} runs are missing",
+            key=f"start-{name}",
+            type="primary",
+            icon=":material/play_arrow:",
+            disabled=bool(lacking),
+            on_click=_start,
+            args=(name, request),
+        )
+        st.caption(
+            f"{f'{minutes}, in' if minutes else 'In'} a process of its own, which may be interrupted at any time."
+        )
+
+
+@st.cache_data(show_spinner="Reading CIFAR-100 …")
+def _examples() -> str:
+    """Some collages of the test part with the tile that shows the class outlined, and its class under each."""
+    found = data.load("collage")
+    cells = []
+    for index in np.random.default_rng(0).permutation(found.parts["test"])[:8].tolist():
+        assert found.picture is not None  # collages have pictures
+        tile, name = int(found.facts["foreground"][index]), escape(found.class_names[found.labels[index]])
+        file = io.BytesIO()
+        Image.fromarray(thumbnails.enlarged(found.picture(index))).save(file, "PNG")
+        address = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+        cells.append(
+            f'<figure style="margin:0;width:104px"><div style="position:relative;width:104px;height:104px"><img '
+            f'src="{address}" alt="collage of class {name}" style="width:100%;height:100%;image-rendering:pixelated">'
+            f'<span style="position:absolute;box-sizing:border-box;width:50%;height:50%;left:{50 * (tile % 2)}%;'
+            f'top:{50 * (tile // 2)}%;border:2px dashed #E69F00;outline:1px solid rgb(0 0 0 / .55)"></span></div>'
+            f'<figcaption style="font-size:12px;line-height:1.25">{name}</figcaption></figure>'
+        )
+    return f'<div style="display:flex;flex-wrap:wrap;gap:10px">{"".join(cells)}</div>'
+
+
+def _start(name: str, request: Request) -> None:
+    """Start it; a refusal is shown at the next look."""
+    try:
+        studies.launch(request, RunStore())
+    except (JobError, DataError, SpecError, durable.Busy, OSError) as error:
+        st.session_state[f"refused-{name}"] = str(error)
+
+
+def _lacking(request: Request) -> str:
+    """What is said of a data set that is not there; "" if all are."""
+    try:
+        for name, root in {(e.spec.data.name, e.spec.data.root): None for e in request.entries()}:
+            if data.available(name, root) is None:
+                data.locate(name, root)
+    except DataError as error:
+        return str(error)
+    return ""
+
+
+def _seeds(request: Request) -> str:
+    seeds = sorted({entry.seed for entry in request.entries()})
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
+
+
+def _minutes(name: str, request: Request, runs: float) -> str:
+    """How long so many runs take, as far as the study says; "" where its settings are changed."""
+    study = studies.read(name)
+    whole = len(studies.expand(study))
+    return "" if request.overrides else f"About {duration(60 * study.minutes * runs / whole)} on two quiet cores"
+
+
+def _done(name: str) -> int:
+    store = RunStore()
+    return sum(run is not None and _is_done(run) for run in studies.find(requested(name, store).entries(), store))
+
+
+def _is_done(run: Run) -> bool:
+    try:
+        return run.state().state == "done"
+    except RunError:  # deleted this very moment
+        return False
+
+
+def _results(name: str) -> list[Measured]:
+    """Measured on this machine or, where nothing was, as shipped; a choice where there are both."""
+    store = RunStore()
+    request = requested(name, store)
+    entries = request.entries()
+    here = studies.measured(entries, store)
+    try:
+        shipped = studies.load(name)
+    except SpecError as error:
+        st.error("The shipped results cannot be read.")
+        st.text(str(error))
+        shipped = None
+    compared = [r for r in here if r.variant != PRETRAINING]
+    source = HERE if compared else SHIPPED
+    if compared and shipped:
+        source = st.segmented_control("Measured", [HERE, SHIPPED], default=HERE, key=f"source-{name}") or HERE
+    if source == SHIPPED:
+        if shipped is None:
+            return []
+        _origin(shipped, Request(study=name))
+        return list(shipped.runs)
+    if compared:
+        narrowed = f", with {', '.join(request.overrides)}" if request.overrides else ""
+        runs = "1 run" if len(compared) == 1 else f"{len(compared)} runs"
+        st.caption(f"Measured on this machine, {runs} so far{narrowed}.")
+    return here
+
+
+def _origin(results: Results, request: Request) -> None:
+    """Where, when and on what the shipped results were measured, and whether the study has changed since."""
+    st.caption(f"Measured {results.written} with torch {results.torch} on {results.machine}, and shipped with the lab.")
+    for name, notes in results.data.items():
+        st.caption(f"{name}: {'; '.join(notes)}")
+    known = {entry.digest() for entry in request.entries()}
+    if not results.overrides and any(run.digest not in known for run in results.runs):
+        st.warning("The study has changed since these results were measured.", icon=":material/update:")
+    elif results.overrides:
+        st.caption(f"Settings other than the study's: {', '.join(results.overrides)}")
+
+
+def _scores(results: Sequence[Measured]) -> None:
+    rows: list[dict[str, Any]] = []
+    for row in studies.table(results):
+        shown = {"variant": row["variant"], "seeds": row["seeds"]}
+        for key, title in (("map_at_r", "test MAP@R"), ("recall_at_1", "R@1"), ("foreground", "weight on its tile")):
+            if key in row:
+                mean, deviation = row[key]
+                spread = "" if deviation is None else f" ± {100 * deviation:.1f}"
+                shown[title] = f"{100 * mean:.1f}{spread} %"
+        rows.append(shown)
+    if not rows:
+        return
+    st.dataframe(rows, hide_index=True, key="study-scores", width="content", placeholder="–")
+    st.caption(
+        "Mean and standard deviation over the seeds, on sub-classes that neither training nor validation has seen. "
+        "Weight on its tile: the share of the pooling's weight on the tile that shows the class; averaging has 25 %."
+    )

@@ -1,0 +1,56 @@
+"""Charts of a study: means over the seeds that have them, the ceiling, bars from best to worst."""
+
+import json
+
+import altair
+import numpy as np
+import pytest
+
+from dmlcore.figures.studies import Bar, SeedCurve, bars, ceiling_of, curves, mean_curve
+
+FOUND = [
+    SeedCurve("GAP", 0, [0, 2, 4], [0.1, 0.2, 0.4]),
+    SeedCurve("GAP", 1, [0, 2], [0.3, 0.4]),
+    SeedCurve("distilled", 0, [0, 2], [0.2, 0.9]),
+    SeedCurve("distilled", 1, [0, 2, 4], [0.2, 0.8, 0.7]),
+]
+
+
+def plain(columns):
+    return json.loads(json.dumps({key: values.tolist() for key, values in columns.items()}))
+
+
+def rows(columns):
+    return [dict(zip(columns, row, strict=True)) for row in zip(*plain(columns).values(), strict=True)]
+
+
+def test_the_mean_is_over_steps_that_every_seed_has():
+    assert mean_curve(FOUND[:2]) == ([0, 2], [pytest.approx(0.2), pytest.approx(0.3)])
+    assert mean_curve([]) == ([], [])
+    assert ceiling_of(FOUND, "distilled") == pytest.approx(0.85)
+    assert ceiling_of(FOUND, "none") is None
+
+
+def test_curves_hold_seeds_means_and_the_level():
+    spec, columns = curves(FOUND, ceiling="distilled")
+    means = {(r["variant"], r["step"]): r["value"] for r in rows(columns) if r["kind"] == "mean"}
+    assert means[("GAP", 2)] == pytest.approx(0.3)
+    assert len([r for r in rows(columns) if r["kind"] == "seed"]) == 10
+    assert "distilled: best validation 85.0 %" in json.dumps(spec)
+    assert "best validation" not in json.dumps(curves(FOUND[:2], ceiling="distilled")[0])
+
+
+def test_bars_go_from_best_to_worst_with_sample_deviations():
+    spec, columns = bars([Bar("low", [0.1]), Bar("none", []), Bar("high", [0.2, 0.4])])
+    assert columns["variant"].tolist() == ["high", "low"]
+    assert columns["label"].tolist() == ["30.0 ± 14.1", "10.0"]
+    assert columns["high"] - columns["mean"] == pytest.approx([np.sqrt(0.02), 0])
+    assert columns["end"].tolist() == [pytest.approx(0.3 + np.sqrt(0.02)), 0.1]
+    assert spec["layer"][0]["encoding"]["y"]["sort"] == ["high", "low"]
+
+
+@pytest.mark.parametrize("made", [curves(FOUND, ceiling="distilled"), bars([Bar("it's", [0.2, 0.4])], ceiling="it's")])
+def test_the_charts_are_valid_vega_lite(made):
+    spec, columns = made
+    spec = {k: v for k, v in spec.items() if k != "autosize"}
+    altair.Chart.from_dict(spec | {"data": {"values": rows(columns)}}, validate=True)
