@@ -18,7 +18,7 @@ export function mathml(markup) {
   return holder;
 }
 
-const GREEK = { "\\rho": "ρ", "\\mu": "μ", "\\gamma": "γ", "\\beta": "β" };
+const GREEK = { "\\rho": "ρ", "\\mu": "μ", "\\gamma": "γ", "\\beta": "β", "\\tau": "τ" };
 export function symbol(text) {
   const [base, sub] = text.split("_");
   return [GREEK[base] ?? base, ...(sub ? [el("sub", {}, sub)] : [])];

@@ -239,7 +239,6 @@ class Toys {
     if (history.last >= this.goal && history.has(this.goal)) { this.at = this.goal; this.goal = 0; this.message(""); this.panel(); this.titles(); this.rest(); return; }
     this.at = Math.min(this.goal, Math.max(history.last, 0));
     this.message(`Training up to step ${this.goal}: ${history.last} …`);
-    this.owed = true;
     this.ask({ want: this.goal, frames: [this.goal] });
   }
 

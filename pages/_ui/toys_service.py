@@ -7,7 +7,8 @@ shares the steps before it.
 
 Arrays: steps (K,) int32; for side i frames_i (K, n, D) int16 times scale_i (K,) float32, and curve_i float32
 (have+1..ready, 6): loss, active share, non-zero share, MAP@R, mean loss and mean active share of the last batches, NaN
-where there is none. A page without anything (have < 0) also gets labels (n,) uint8, indices (n,) int32 and inputs (n, 3) float32.
+where there is none. A page without anything (have < 0) also gets labels (n,) uint8, indices (n,) int32 and inputs
+(n, 3) float32.
 """
 
 from __future__ import annotations

@@ -244,6 +244,41 @@ class Preset:
         return from_query(dict(parse_qsl(self.query)))
 
 
+# Captions say what was seen in 400 steps with seed 0.
 PRESETS = (
-    Preset("12 Gaussians", "Overlapping Gaussian classes: no map can part them. Which loss makes the best of it?", ""),
+    Preset(
+        "12 Gaussians",
+        "Classes that overlap, so that no map can part them: how much of it does each loss make good?",
+        "",
+    ),
+    Preset(
+        "unseen classes",
+        "The same two trainings, watched on the 16 classes they never see.",
+        "part=test",
+    ),
+    Preset(
+        "pulls, pushes",
+        "A only pulls, and all classes fall into one heap; B only pushes, and they fly apart without gathering.",
+        "a.moves=pulls&b.loss=ranking&b.m=0.1&b.moves=pushes",
+    ),
+    Preset(
+        "moons",
+        "Four pairs of interlocking moons, laid out in space again.",
+        "data=moons&dim=3",
+    ),
+    Preset(
+        "linked rings",
+        "Eight linked rings on a sphere: they do not come apart, and MAP@R ends below that of the untrained network.",
+        "data=rings&dim=3&normalize=1&b.loss=facenet&b.m=0.2",
+    ),
+    Preset(
+        "digits",
+        "Handwritten digits, 64 features, on a sphere: the squares of FaceNet gather them faster than plain distances.",
+        "data=digits&dim=3&normalize=1&b.loss=facenet&b.m=0.2",
+    ),
+    Preset(
+        "proxies, pairs",
+        "Digits once more: ProxyNCA++ learns one proxy a class, the contrastive loss compares pairs.",
+        "data=digits&dim=3&normalize=1&a.loss=proxy_nca&b.loss=contrastive",
+    ),
 )
