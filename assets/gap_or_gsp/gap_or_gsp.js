@@ -69,6 +69,7 @@ class GapOrGsp {
     this.cells = Object.fromEntries(SIDES.map((side) => [side, Object.fromEntries(MEASURES.map(([name]) => [name, el("td", { "data-readout": `${side} ${name}` })]))]));
     this.table = el("table", { class: "numbers" }, el("thead", {}, el("tr", {}, el("th", {}), ...SIDES.map((side) => el("th", { scope: "col" }, side.toUpperCase())))),
       el("tbody", {}, ...MEASURES.map(([name, title, help]) => el("tr", { title: help }, el("th", { scope: "row" }, title), ...SIDES.map((side) => this.cells[side][name])))));
+    this.curves.whole.append(this.table);
     this.side = el("div", { class: "panel" });
     this.presets = el("div", { class: "top" }, el("small", {}, "Try"),
       ...this.options.presets.map((p, i) => el("button", { "data-preset": i, "aria-pressed": "false", onclick: () => this.preset(i) }, p.title)));
@@ -80,7 +81,7 @@ class GapOrGsp {
         this.notice,
         el("div", { class: "chips", role: "group", "aria-label": "class that stands out" }, el("small", {}, "Class"), ...this.chips),
         this.about, this.live,
-        el("div", { class: "below" }, this.curves.whole, this.table)),
+        this.curves.whole),
       this.side);
     return el("div", { class: "lab" }, this.hidden.has("presets") ? "" : this.presets, this.presetText, this.stage);
   }

@@ -136,8 +136,8 @@ class Preset:
 PRESETS = (
     Preset(
         "sharp gate",
-        "A fifth of each bag passes a sharp gate. Prototypes and own tokens find each other, and the shared tokens lose "
-        "their weight; under GAP they keep half of it for ever.",
+        "A fifth of each bag passes a sharp gate: prototypes and own tokens find each other, and the shared tokens lose "
+        "their weight. Under GAP they keep half of it for ever.",
         "",
     ),
     Preset(
