@@ -1,4 +1,5 @@
-// Five small charts of both trainings over the steps, with one cursor; a press or drag on any of them scrubs.
+// Five small charts of both trainings over the steps, with one cursor; a press or drag on any of them scrubs. Dotted lines
+// stand where something was changed, and where the prototypes were placed.
 import { el } from "../shared/dom.js";
 import { INK } from "../shared/ink.js";
 import { brief, paintCurves } from "../shared/plot.js";

@@ -192,7 +192,12 @@ class GapOrGsp {
       if (this.at < this.goal) { this.message(`Training to step ${this.goal}: ${this.history.last} …`); this.ask({ want: this.goal }); }
       else { this.goal = null; this.message(""); this.panel(); this.ask({ rest: true }); }
     }
-    if (this.awaiting !== undefined && this.history.last >= this.awaiting) this.arrive(this.awaiting);
+    // An answer may bring nothing: others were served first, or Python has to compute again what it no longer kept.
+    if (!answer.count) this.asked = -1;
+    if (this.awaiting !== undefined) {
+      if (this.history.last >= this.awaiting) this.arrive(this.awaiting);
+      else if (!this.playing) this.ask({ want: this.awaiting });
+    }
     this.prepare();
     this.invalidate();
   }
@@ -252,6 +257,7 @@ class GapOrGsp {
 
   step(by) {
     this.unasked = false;
+    this.goal = null;
     this.pause();
     const to = this.at + by;
     if (to < 0 || to > this.options.limits.steps) return;
@@ -260,6 +266,7 @@ class GapOrGsp {
 
   to(step) {
     this.unasked = false;
+    this.goal = null;
     this.at = Math.min(Math.max(step, 0), Math.max(this.history.last, 0));
     this.follow();
     this.invalidate();
@@ -286,8 +293,8 @@ class GapOrGsp {
       if (this.options.onTheWay.some((name) => before[name] !== now[name])) study.changes.push({ at: k, ...now });
     }
     this.unpreset();
-    this.playing = false;
-    this.awaiting = undefined;
+    this.message("");
+    Object.assign(this, { playing: false, awaiting: undefined, goal: null });
     if (study.changes.length > this.options.limits.changes) {
       this.load({ ...study, ...now, changes: [] });
       this.message(`A link keeps ${this.options.limits.changes} changes on the way: restarted with these settings.`);
@@ -456,7 +463,7 @@ class GapOrGsp {
       canvas.dataset.step = at;
       for (const [name] of MEASURES) say(this.cells[side][name], Number.isFinite(held[name]) ? (name === "on_shared" ? percent(held[name]) : held[name].toFixed(3)) : "–");
     }
-    this.curves.paint(history, at, this.study.changes.map((c) => c.at), theme);
+    this.curves.paint(history, at, [...this.study.changes.map((c) => c.at), ...history.placed], theme);
     this.scrub.max = Math.max(history.last, at);
     this.scrub.value = at;
     const rate = this.laps.length > 4 && this.playing ? (1000 * (this.laps.length - 1)) / (this.laps.at(-1) - this.laps[0]) : null;

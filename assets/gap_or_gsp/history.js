@@ -5,6 +5,9 @@ export const SIDES = ["gap", "gsp"];
 export class History {
   constructor() { this.frames = []; }
 
+  // The step from which GSP has its prototypes, [] before.
+  get placed() { const step = this.frames.findIndex((frame) => frame.gsp.prototypes.length > 0); return step < 0 ? [] : [step]; }
+
   get last() { return this.frames.length - 1; }
   at(step) { return this.frames[step]; }
 

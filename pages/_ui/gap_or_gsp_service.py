@@ -152,8 +152,8 @@ def answer(request: dict[str, Any]) -> bytes:
     have = int(bounded(request.get("have"), -1, MOST_STEPS, -1))
     want = int(bounded(request.get("want"), 0, MOST_STEPS, 0))
     pair, lock = KEPT.of(study)
-    began = time.monotonic()
     with lock:
+        began = time.monotonic()
         while len(pair.views) <= want and (not pair.views or time.monotonic() - began < PATIENCE):
             pair.advance()
         ready = len(pair.views)

@@ -136,8 +136,9 @@ class Preset:
 PRESETS = (
     Preset(
         "sharp gate",
-        "A fifth of each bag passes a sharp gate: prototypes and own tokens find each other, and the shared tokens lose "
-        "their weight. Under GAP they keep half of it for ever.",
+        "A fifth of each bag passes a sharp gate. At step 16 its prototypes are placed where the bags are, amid the "
+        "shared tokens, and at first it prefers these; then prototypes and own tokens find each other, and the shared "
+        "ones lose their weight. Under GAP they keep half of it for ever.",
         "",
     ),
     Preset(
