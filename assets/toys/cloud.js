@@ -10,18 +10,18 @@ function viewFrom([lon, lat]) {
   return { right: [-s, c, 0], up: [-t * c, -t * s, k], eye: [k * c, k * s, t] };
 }
 
-// Mean and reach of points (n, D): what the window shows. The width moves in steps, so that it does not tremble.
+// Middle and reach of points (n, D): what the window shows; in space every side of it fits. The width moves in steps, so
+// that it does not tremble.
 export function windowOf(points, d, unit, before) {
   if (unit) return { centre: Array(d).fill(0), half: 1 };
-  const centre = Array(d).fill(0), n = points.length / d;
-  for (let i = 0; i < points.length; i++) centre[i % d] += points[i] / n;
+  const low = Array(d).fill(Infinity), high = Array(d).fill(-Infinity), n = points.length / d;
+  points.forEach((v, i) => { low[i % d] = Math.min(low[i % d], v); high[i % d] = Math.max(high[i % d], v); });
+  const centre = low.map((v, j) => (v + high[j]) / 2);
   let reach = 1e-6;
   for (let i = 0; i < n; i++) {
-    let r = 0;
-    for (let j = 0; j < d; j++) r += (points[i * d + j] - centre[j]) ** 2;
-    reach = Math.max(reach, r);
+    const away = centre.map((c, j) => Math.abs(points[i * d + j] - c));
+    reach = Math.max(reach, d === 2 ? Math.max(...away) : Math.hypot(...away));
   }
-  reach = Math.sqrt(reach);
   const half = before && reach <= before && reach > before / 1.25 ? before : 1.1 ** Math.ceil(Math.log(reach * 1.02) / Math.log(1.1));
   return { centre, half };
 }

@@ -1,6 +1,6 @@
 // What the page has seen of the trainings: curves of every step, frames of some; the rest can be asked for again.
 
-const WIDTH = 6; // loss, active, nonzero, MAP@R, mean loss, mean active
+const COLUMNS = ["loss", "active", "nonzero", "map_at_r", "mean_loss", "mean_active"], WIDTH = COLUMNS.length;
 
 export class History {
   constructor() { Object.assign(this, { last: -1, sides: [], data: null, perEpoch: 1 }); }
@@ -14,8 +14,12 @@ export class History {
     }
     const count = Object.keys(answer).filter((name) => name.startsWith("curve_")).length;
     for (let i = 0; i < count; i++) {
-      const side = (this.sides[i] ??= { frames: new Map(), rows: [] }), rows = answer[`curve_${i}`], [k, n, d] = answer.shapes[`frames_${i}`];
-      for (let r = 0; WIDTH * r < rows.length; r++) if (answer.have + 1 + r === side.rows.length) side.rows.push(rows.subarray(WIDTH * r, WIDTH * (r + 1)));
+      const side = (this.sides[i] ??= { frames: new Map(), rows: [], scored: [] }), rows = answer[`curve_${i}`], [k, n, d] = answer.shapes[`frames_${i}`];
+      for (let r = 0; WIDTH * r < rows.length; r++) if (answer.have + 1 + r === side.rows.length) {
+        const row = rows.subarray(WIDTH * r, WIDTH * (r + 1));
+        side.scored.push(Number.isNaN(row[3]) ? side.scored.at(-1) ?? 0 : side.rows.length);
+        side.rows.push(row);
+      }
       for (let f = 0; f < k; f++) {
         const scale = answer[`scale_${i}`][f], points = new Float32Array(n * d), raw = answer[`frames_${i}`].subarray(f * n * d, (f + 1) * n * d);
         for (let j = 0; j < n * d; j++) points[j] = raw[j] * scale;
@@ -35,19 +39,22 @@ export class History {
 
   frame(i, step) { return this.sides[i]?.frames.get(step); }
 
-  // loss, active and non-zero share of a step; MAP@R as last measured.
+  // A column of a side over the steps; MAP@R as last measured.
+  column(i, name) {
+    const { rows, scored } = this.sides[i] ?? { rows: [], scored: [] }, at = COLUMNS.indexOf(name);
+    return name === "map_at_r" ? (k) => rows[scored[Math.min(k, rows.length - 1)]]?.[3] ?? NaN : (k) => rows[k]?.[at] ?? NaN;
+  }
+
   row(i, step) {
-    const rows = this.sides[i]?.rows ?? [], [loss = NaN, active = NaN, nonzero = NaN, , mean_loss = NaN, mean_active = NaN] = rows[step] ?? [];
-    let k = Math.min(step, rows.length - 1);
-    while (k > 0 && Number.isNaN(rows[k][3])) k--;
-    return { loss, active, nonzero, mean_loss, mean_active, map_at_r: rows[k]?.[3] ?? NaN, scored: k };
+    const scored = this.sides[i]?.scored ?? [];
+    return { ...Object.fromEntries(COLUMNS.map((name) => [name, this.column(i, name)(step)])), scored: scored[Math.min(step, scored.length - 1)] ?? 0 };
   }
 
   // Steps after `step` are of a future that was changed.
   forget(step) {
     this.last = Math.min(this.last, step);
     for (const side of this.sides) {
-      side.rows.length = Math.min(side.rows.length, step + 1);
+      for (const rows of [side.rows, side.scored]) rows.length = Math.min(rows.length, step + 1);
       for (const k of side.frames.keys()) if (k > step) side.frames.delete(k);
     }
   }

@@ -87,8 +87,9 @@ class Toys {
     this.grid.dataset.count = this.shown.length;
     this.shown[0].whole.append(this.chips);
     this.grid.replaceChildren(...this.shown.map((v) => v.whole));
-    this.curves = new Curves(this.toy.sides.length, (step) => { this.pause(); this.to(step); }, () => this.rest());
+    this.curves = new Curves(this.toy.sides.length, this.options.recent, (step) => { this.pause(); this.to(step); }, () => this.rest());
     this.plots.replaceChildren(this.curves.whole);
+    this.shown.slice(1).forEach((view, i) => view.whole.append(this.curves.losses[i]));
     this.titles();
   }
 
@@ -497,12 +498,12 @@ class Toys {
       const { canvas } = view, r = view.name === "embedding" ? history.row(view.side, step) : null;
       if (r) {
         readouts(view.box, [["loss", r.loss], ["active", r.active], ["cost > 0", r.nonzero], ["MAP@R", r.map_at_r]].map(([name, v]) => [name, Number.isFinite(v) ? number(v) : "–"]));
-        canvas.setAttribute("aria-label", `embedding ${LETTERS[view.side]}, ${scene.dim}-D, ${this.name(view.side)}: ${data_count(history)} after step ${step}; loss ${number(r.loss)}, active share ${number(r.active)}, MAP@R of the points shown ${number(r.map_at_r)} at step ${r.scored}`);
+        if (!this.playing) canvas.setAttribute("aria-label", `embedding ${LETTERS[view.side]}, ${scene.dim}-D, ${this.name(view.side)}: ${data_count(history)} after step ${step}; loss ${number(r.loss)}, active share ${number(r.active)}, MAP@R of the points shown ${number(r.map_at_r)} at step ${r.scored}`);
         canvas.dataset.step = step;
-      } else canvas.setAttribute("aria-label", `inputs, ${data_count(history)}: ${history.data.note}; ${history.data.axes.join(", ")}`);
+      } else if (!this.playing) canvas.setAttribute("aria-label", `inputs, ${data_count(history)}: ${history.data.note}; ${history.data.axes.join(", ")}`);
     }
     readouts(this.shown[0].box, [["points shown", history.data.labels.length.toLocaleString("en")], ["classes", String(history.data.classes.length)], ["samples", history.data.samples.toLocaleString("en")]]);
-    this.curves.paint(history, this.at, toy.changes.map((c) => c.at), theme);
+    this.curves.paint(history, this.at, toy.changes.map((c) => c.at), theme, !this.playing);
     this.scrub.max = Math.max(history.last, this.at);
     this.scrub.value = this.at;
     const rate = this.laps.length > 5 && this.playing ? (1000 * (this.laps.length - 1)) / (this.laps.at(-1) - this.laps[0]) : null;

@@ -179,16 +179,17 @@ def rested(toy: Toy, step: int) -> dict[str, Any]:
 
 # ---- scores over every sample, beside those of the thesis
 @lru_cache(maxsize=64)
-def _scored(key: str, step: int) -> tuple[list[dict[str, float | None]], list[dict[str, float | None]]]:
-    """Of a state as JSON text: scores of both sides after `step`, and before any."""
+def _scored(key: str, step: int) -> list[dict[str, float | None]]:
+    """Of a state as JSON text: scores before training, the same for both sides, and of each after `step`."""
     toy = toys_spec.toy_of(json.loads(key))
-    found, untrained = [], []
+    found = []
     for i in range(len(toy.sides)):
         training, lock = KEPT.of(toy.live(i))
         with lock:
+            if i == 0:
+                found.append(toys.in_columns(toys.train_scores(training, 0, toy.part)))
             found.append(toys.in_columns(toys.train_scores(training, step, toy.part)))
-            untrained.append(toys.in_columns(toys.train_scores(training, 0, toy.part)))
-    return found, untrained
+    return found
 
 
 @lru_cache(maxsize=32)
@@ -205,11 +206,11 @@ def table(toy: Toy, step: int) -> dict[str, Any] | None:
     if ready < step and not stopped:
         return None
     step = min(step, ready)
-    scores, untrained = _scored(json.dumps(toys_spec.to_json(toy)), step)
+    scores = _scored(json.dumps(toys_spec.to_json(toy)), step)
     runs = [toy.run(i, step) for i in range(len(toy.sides))]
     ours = [{"label": "input space", "scores": _input_scored(toy.data, toy.seed, toy.part)}]
-    ours += [{"label": "untrained network", "scores": untrained[0]}]
-    ours += [{"label": toys_spec.LETTERS[i].upper(), "scores": scores[i]} for i in range(len(runs))]
+    labels = ["untrained network", *(letter.upper() for letter in toys_spec.LETTERS)]
+    ours += [{"label": label, "scores": found} for label, found in zip(labels, scores, strict=False)]
     published = toys.published() if toy.data == "toy" and toy.part == "train" else []
     rows = [
         {"label": r.label, "loss": r.loss, "hyper": r.hyper, "scores": r.scores}

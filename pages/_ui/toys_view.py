@@ -65,6 +65,7 @@ def options() -> dict[str, Any]:
         ],
         "second": toys_spec.to_json(toys_spec.Toy())["sides"][1],
         "recording": "python -m pages._ui.toys_recording",
+        "recent": toys.RECENT,
         "not_stated": toys.NOT_STATED,
     }
 
