@@ -79,36 +79,41 @@ class _Transport(torch.autograd.Function):
     def forward(ctx: Any, cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
         n = cost.shape[-1]
         nearest = cost.amin(-2, keepdim=True)
-        P = torch.exp(epsilon * (nearest - cost))
+        P = (nearest - cost).mul_(epsilon).exp_()
         total = P.sum(-2, keepdim=True)
-        P = P / total
+        P = P.div_(total)
         # Costs relative to that of the last feature within mu: in float32, epsilon * cost alone would lose the digits
         # that decide. A constant changes nothing but the bias.
         threshold = nearest.kthvalue(max(1, round(mu * n)), keepdim=True).values
         soft_min = (epsilon * (threshold - nearest) + total.log())[..., 0, :]
         if mu == 1:
-            rho, pi = torch.zeros_like(soft_min), P / n
+            rho, pi = torch.zeros_like(soft_min), P.div_(n)
         else:
             a = gate_bias(soft_min, mu)
             rho = torch.sigmoid(-a - soft_min) / n
-            pi = P * (torch.sigmoid(a + soft_min) / n)[..., None, :]
+            pi = P.mul_((torch.sigmoid(a + soft_min) / n)[..., None, :])
         ctx.save_for_backward(cost, rho, pi)
+        ctx.set_materialize_grads(False)
         ctx.mu, ctx.epsilon = mu, epsilon
         return rho, pi
 
     @staticmethod
-    def backward(ctx: Any, g_rho: Tensor, g_pi: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, g_rho: Tensor | None, g_pi: Tensor | None) -> tuple[Tensor, None, None]:
         cost, rho, pi = ctx.saved_tensors
-        P = torch.softmax(ctx.epsilon * (cost.detach().amin(-2, keepdim=True) - cost), dim=-2)
-        gbar = (P * g_pi).sum(-2)
+        g_rho = torch.zeros_like(rho) if g_rho is None else g_rho
         z = cost.shape[-1] * rho
-        inner = g_pi - gbar[..., None, :]
+        if g_pi is None:  # a loss of the weights alone, the usual case, needs no soft-min of the prototypes
+            gbar, inner = torch.zeros_like(rho), torch.zeros_like(rho)[..., None, :]
+        else:
+            P = torch.softmax((cost.detach().amin(-2, keepdim=True) - cost).mul_(ctx.epsilon), dim=-2)
+            gbar = (P * g_pi).sum(-2)
+            inner = g_pi - gbar[..., None, :]
         if ctx.mu < 1:
             h, w = gbar - g_rho, z * (1 - z)
             total = w.sum(-1, keepdim=True)
             hbar = (w * h).sum(-1, keepdim=True) / total.where(total > 0, 1.0)
-            inner = inner + (z * (h - hbar))[..., None, :]
-        return -ctx.epsilon * pi * inner, None, None
+            inner.add_((z * (h - hbar))[..., None, :])
+        return (pi * inner).mul_(-ctx.epsilon), None, None
 
 
 def sweeps(cost: Tensor, mu: float, epsilon: float, count: int = 100) -> tuple[Tensor, Tensor]:
