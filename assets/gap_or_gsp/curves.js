@@ -6,10 +6,10 @@ import { brief, paintCurves } from "../shared/plot.js";
 import { SIDES } from "./history.js";
 
 export const MEASURES = [
-  ["map_at_r", "MAP@R", "of the validation bags shown, each a query against the others"],
+  ["map_at_r", "MAP@R", "of the validation bags shown, each a query against the others; measured every ten steps"],
   ["on_shared", "weight on shared tokens", "share of the pooling weight that lies on the four shared tokens, mean over classes"],
   ["intersection", "histogram intersection", "weight that two classes put on the same tokens, mean over pairs of classes"],
-  ["iou", "hull IoU", "area that two class hulls share over the area they cover, mean over pairs of classes"],
+  ["iou", "hull IoU", "area that two class hulls share over the area they cover, mean over pairs of classes; measured every ten steps"],
   ["loss", "loss", "contrastive loss of the batch"],
 ];
 const TOP = { map_at_r: 1 };

@@ -18,7 +18,7 @@ const percent = (x) => (Number.isFinite(x) ? `${(100 * x).toFixed(1)} %` : "–"
 class GapOrGsp {
   constructor(root, data) {
     Object.assign(this, { root, data, study: clone(data.study), query: JSON.stringify(data.query), hidden: new Set(data.hide), options: data.options, history: new History(),
-      at: 0, goal: data.step, seq: 0, answered: 0, era: 0, eras: new Map(), playing: false, speed: 30, chosen: data.chosen, over: null, laps: [],
+      at: 0, goal: data.step, seq: 0, answered: 0, era: 0, eras: new Map(), playing: false, speed: 30, chosen: data.chosen, over: null, laps: [], told: 0, panels: 0,
       shown: { hulls: true, samples: true, prototypes: true } });
     this.link = new Link(socketAddress(data, "api/gap_or_gsp"), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
     this.ready = this.build(data);
@@ -89,6 +89,7 @@ class GapOrGsp {
   panel() {
     const { options, study, hidden } = this, { limits } = options, now = (this.now = this.inForce(this.at));
     this.nowSeen = JSON.stringify(now);
+    this.panels += 1;
     const slider = (name, symbol, help, spec, value, set) => {
       if (hidden.has(name)) return [];
       const made = control({ name: help.split(":")[0], symbol, help, ...spec }, value, { onInput: set, onRest: () => this.commit(name) });
@@ -219,6 +220,7 @@ class GapOrGsp {
     this.playing = false;
     this.stopped();
     this.message(why);
+    this.invalidate();
     this.rest();
   }
 
@@ -453,14 +455,22 @@ class GapOrGsp {
     });
   }
 
+  // The planes every time; while it plays, curves and numbers ten times a second.
   paint() {
-    const { history, at, theme, standing } = this, frame = history.at(at), ink = INK[theme];
+    const { history, at, theme, standing } = this, frame = history.at(at), now = performance.now();
+    for (const { side, canvas } of this.planes) {
+      paintPlane(canvas.getContext("2d"), this.size, frame[side], this.labels, { chosen: standing, shown: this.shown, bound: this.options.bound }, theme);
+    }
+    if (!this.playing || now - this.told >= 100) { this.told = now; this.paintNumbers(frame); }
+    for (const { canvas } of this.planes) canvas.dataset.step = at;
+  }
+
+  paintNumbers(frame) {
+    const { history, at, theme, standing } = this;
     for (const { side, canvas, score } of this.planes) {
       const { held, prototypes } = frame[side];
-      paintPlane(canvas.getContext("2d"), this.size, frame[side], this.labels, { chosen: standing, shown: this.shown, bound: this.options.bound }, theme);
       say(score, Number.isFinite(held.map_at_r) ? held.map_at_r.toFixed(3) : "–");
       canvas.setAttribute("aria-label", `${TITLES[side]}, step ${at}: ${this.labels.length} bags of ${frame[side].classes} classes, MAP@R ${brief(held.map_at_r)}, weight on shared tokens ${percent(held.on_shared)}, hull IoU ${brief(held.iou)}, ${prototypes.length / 2} prototypes placed`);
-      canvas.dataset.step = at;
       for (const [name] of MEASURES) say(this.cells[side][name], Number.isFinite(held[name]) ? (name === "on_shared" ? percent(held[name]) : held[name].toFixed(3)) : "–");
     }
     this.curves.paint(history, at, [...this.study.changes.map((c) => c.at), ...history.placed], theme);
@@ -468,12 +478,12 @@ class GapOrGsp {
     this.scrub.value = at;
     const rate = this.laps.length > 4 && this.playing ? (1000 * (this.laps.length - 1)) / (this.laps.at(-1) - this.laps[0]) : null;
     say(this.clock, `step ${at}${rate ? `, ${rate.toFixed(0)}/s` : ""}`);
-    this.chips.forEach((chip, label) => { chip.setAttribute("aria-pressed", String(this.chosen === label)); chip.firstChild.style.background = colourOf(label, theme); });
     say(this.about, standing === null ? this.options.hint : this.tellClass(standing));
-    if (this.signedTheme !== theme || this.signedFor !== this.signed) {
-      Object.assign(this, { signedTheme: theme, signedFor: this.signed });
-      for (const [canvas, draw] of this.signed) { const ctx = canvas.getContext("2d"); ctx.setTransform(2, 0, 0, 2, 0, 0); ctx.clearRect(0, 0, 18, 18); draw(ctx, ink, theme); }
-    }
+    const signs = `${theme} ${this.chosen} ${this.panels}`;
+    if (this.signsFor === signs) return;
+    this.signsFor = signs;
+    this.chips.forEach((chip, label) => { chip.setAttribute("aria-pressed", String(this.chosen === label)); chip.firstChild.style.background = colourOf(label, theme); });
+    for (const [canvas, draw] of this.signed) { const ctx = canvas.getContext("2d"); ctx.setTransform(2, 0, 0, 2, 0, 0); ctx.clearRect(0, 0, 18, 18); draw(ctx, INK[theme], theme); }
   }
 
   // Both planes as they are shown, with their numbers, in one picture.
