@@ -37,6 +37,23 @@ export function projector({ points, dim, eye, zoom }, { centre, half }, size) {
   return Object.assign(at, { place });
 }
 
+// The mark of a class, drawn once: hundreds of them are shown in each frame.
+const STAMP = 32, INNER = 12, stamps = new Map();
+function stamp(k, theme) {
+  const key = `${theme}${k}`;
+  if (!stamps.has(key)) {
+    const tile = new OffscreenCanvas(STAMP, STAMP), ctx = tile.getContext("2d");
+    shape(ctx, shapeOf(k), STAMP / 2, STAMP / 2, INNER);
+    ctx.fillStyle = colourOf(k, theme);
+    ctx.fill();
+    ctx.lineWidth = 2.6;
+    ctx.strokeStyle = INK[theme].rim;
+    ctx.stroke();
+    stamps.set(key, tile);
+  }
+  return stamps.get(key);
+}
+
 // scene = {points, dim, labels, eye, zoom, outline, axes, lit: Set of classes or null, ring: index or null}
 export function paintCloud(ctx, size, scene, theme) {
   const ink = INK[theme], { points, dim, labels, lit, ring, outline } = scene, n = labels.length;
@@ -48,17 +65,13 @@ export function paintCloud(ctx, size, scene, theme) {
   const placed = Array.from({ length: n }, (_, i) => at(i)), order = placed.map((_, i) => i);
   if (dim === 3) order.sort((a, b) => placed[a][2] - placed[b][2]);
   const base = Math.max(2.6, Math.min(4.2, size / 95)), shown = (i) => !lit?.size || lit.has(labels[i]);
-  ctx.lineWidth = 0.8;
-  ctx.strokeStyle = ink.rim;
   for (const pass of lit?.size ? [false, true] : [true]) {
     for (const i of order) {
       if (shown(i) !== pass) continue;
       const [x, y, z] = placed[i], near = dim === 3 ? Math.max(-1, Math.min(1, z)) : 0;
+      const r = (base * (1 + 0.28 * near) * STAMP) / 2 / INNER;
       ctx.globalAlpha = pass ? 0.86 + 0.14 * near : 0.1;
-      shape(ctx, shapeOf(labels[i]), x, y, base * (1 + 0.28 * near));
-      ctx.fillStyle = colourOf(labels[i], theme);
-      ctx.fill();
-      if (pass) ctx.stroke();
+      ctx.drawImage(stamp(labels[i], theme), x - r, y - r, 2 * r, 2 * r);
     }
   }
   ctx.globalAlpha = 1;

@@ -227,11 +227,19 @@ class Toys {
     this.history.add(answer);
     if (fresh) { this.legend(); this.titles(); }
     if (answer.query) { this.owed = false; this.remember(answer); }
-    if (this.goal) this.approach();
+    if (this.goal) this.approach(); else this.behind();
     if (this.wanted !== undefined && this.history.has(this.wanted)) { const step = this.wanted; this.wanted = undefined; this.arrive(step); }
     if (answer.stopped && this.playing && this.at >= this.history.last) this.pause(`${answer.stopped}. Lower the learning rate, or go back and change something.`);
     this.next();
     this.invalidate();
+  }
+
+  // What was shown was a recording, or is no longer kept: the next step waits until Python has made those before it.
+  behind() {
+    const late = this.recordedTo < 0 && this.trained < this.history.last && (this.playing || this.wanted !== undefined);
+    if (late) this.message(`Training up to step ${this.history.last}, to go on from there: ${this.trained} …`);
+    else if (this.late) this.message("");
+    this.late = late;
   }
 
   // A link into the middle of a history: fetch up to it.
@@ -284,6 +292,7 @@ class Toys {
     if (this.wanted !== undefined && this.wanted <= history.last) return this.ask({ want: this.wanted, frames: this.missing(this.wanted) });
     if (this.wanted !== undefined && !this.playing) return this.ask({ want: this.wanted, frames: [this.wanted] });
     if (!this.playing) return;
+    if (this.recordedTo < 0 && this.trained < history.last) return this.ask({ want: history.last, frames: [] });
     const want = Math.min(Math.max(this.wanted ?? 0, (Math.floor(this.at / stride) + AHEAD) * stride), most);
     if (history.last < want) return this.ask({ want, frames: [] });
     const missing = this.missing(this.at + 1);
@@ -348,8 +357,7 @@ class Toys {
     this.era += 1;
     this.toy = next;
     this.wanted = undefined;
-    this.recordedTo = Math.min(this.recordedTo, at);
-    if (at === 0) this.recordedTo = -1;
+    this.recordedTo = -1;
     this.trained = -1;
     this.history.forget(at);
     this.seen = JSON.stringify(now);
