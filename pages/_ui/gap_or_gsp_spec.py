@@ -162,8 +162,8 @@ PRESETS = (
     ),
     Preset(
         "few prototypes",
-        "Four prototypes for sixteen classes do much of the work: the gate only has to tell near from far, not one class "
-        "from another.",
+        "Four prototypes for sixteen classes do much of the work: the gate only has to tell near from far, not one "
+        "class from another.",
         "prototypes=4",
     ),
 )
