@@ -222,7 +222,9 @@ def _words(run: Run, maps: WeightMaps) -> str:
         if np.isfinite(share).all()
         else ""
     )
-    return f"test MAP@R {percent(score)}{mean}"
+    flat = bool(np.ptp(maps.weights, axis=(1, 2)).max() == 0) and run.spec.pooling.name.startswith("gsp")
+    early = " · the best weights are from before its prototypes were placed, so it still averages" if flat else ""
+    return f"test MAP@R {percent(score)}{mean}{early}"
 
 
 def _neighbours(runs: Sequence[Run], chosen: int) -> None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return forged.cifar100(tmp_path_factory.mktemp("data"))
+    return forged.cifar100(tmp_path_factory.mktemp("data"), train=4, test=1)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dmlcore import durable, studies, weight_maps
+from dmlcore import durable, jobs, studies, weight_maps
 from dmlcore.data import DataError
 from dmlcore.jobs import JobError
 from dmlcore.runs import RunStore
@@ -161,9 +161,27 @@ def test_a_study_cancelled_before_its_process_came_makes_nothing(tmp_path):
     assert place.state().message == "cancelled"
 
 
-def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are_weighed(tmp_path):
-    """With one variant that cannot be made: it costs only itself."""
-    root = forged.cifar100(tmp_path / "data")
+class Here:
+    """In place of a process: the task is done when it has started."""
+
+    def __init__(self, run, task: str) -> None:
+        with pytest.MonkeyPatch.context() as patch, run.lock():
+            patch.setenv("DML_RUNS", str(run.path.parent))
+            train(run) if task == "train" else weight_maps.write(run)
+
+    def poll(self) -> int:
+        return 0
+
+    wait = poll
+
+
+def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are_weighed(tmp_path, monkeypatch):
+    """One run in a process of its own, as only this shows where it looks for the one that it starts from."""
+    started = jobs.start
+    monkeypatch.setattr(
+        jobs, "start", lambda run, task: (started if task == "train" and run.spec.model.start else Here)(run, task)
+    )
+    root = forged.cifar100(tmp_path / "data", train=4, test=1)
     store = RunStore(tmp_path / "runs")
     overrides = ("schedule.steps=1", f"data.root={root}", "batch.classes=16", "batch.samples=2")
     request = studies.Request(study="collage", overrides=overrides, seeds=(0,), only=("GAP",))
@@ -174,8 +192,10 @@ def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are
     assert gap.spec.model.start == pretraining.id
     assert weight_maps.path_of(pretraining) is None
     measured = studies.measured(request.entries(), store)
-    assert measured[1].scores["foreground"] == pytest.approx(0.25, abs=1e-3)
+    assert measured[-1].scores["foreground"] == pytest.approx(0.25, abs=1e-3)
 
+    # A run that fails costs itself and what starts from it.
+    monkeypatch.setattr(jobs, "start", Here)
     failing = request.model_copy(update={"overrides": (*overrides, "model.embedding_dim=7", "batch.classes=99")})
     state = studies.conduct(failing, store, report=said.append)
     assert state.state == "incomplete"
