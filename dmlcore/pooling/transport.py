@@ -52,7 +52,8 @@ def gate_bias(soft_min: Tensor, mu: float) -> Tensor:
 def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
     """The biases (..., 1) that Newton's method visits, from the middle of the bracket to the root of `gate_bias`.
 
-    Steps that would leave the bracket [logit mu - max l, logit mu - min l] are bisected.
+    Steps that would leave the bracket [logit mu - max l, logit mu - min l] are bisected. It ends where the mean gate is
+    mu up to rounding, which bounds the error of all gates together, or where the bias no longer moves.
     """
     logit = math.log(mu) - math.log1p(-mu)
     low, high = logit - soft_min.amax(-1, keepdim=True), logit - soft_min.amin(-1, keepdim=True)
@@ -65,6 +66,7 @@ def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
         low, high = torch.where(excess < 0, a, low), torch.where(excess > 0, a, high)
         step = a - excess / (s * z).mean(-1, keepdim=True)
         step = torch.where((step > low) & (step < high), step, (low + high) / 2)
+        step = torch.where(excess.abs() <= tolerance * mu, a, step)
         found = bool(((step - a).abs() <= tolerance * (1 + a.abs())).all())
         a = step
         yield a

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmlcore.pooling.transport import pooling_weights, selection, sweeps, transport
+from dmlcore.pooling.transport import newton_biases, pooling_weights, selection, sweeps, transport
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "gsp.json").read_text())
 CASES = [pytest.param(c, id=c["name"]) for c in GOLDEN["cases"]]
@@ -142,6 +142,16 @@ def test_float32_keeps_the_digits_that_decide_among_costs_of_random_features(mu)
     cost = torch.cdist(points[:, :64], points[:, 64:])
     for single, exact in zip(transport(cost, mu, 200.0), transport(cost.double(), mu, 200.0), strict=True):
         assert (single.double() - exact).abs().max() < 2e-7 / mu
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("epsilon", [0.5, 5.0, 50.0, 200.0])
+def test_newton_needs_a_dozen_steps_whatever_the_constant(dtype, epsilon):
+    """Rounding noise around the root must not keep it going."""
+    cost = torch.rand(32, 64, 49, generator=torch.Generator().manual_seed(0), dtype=dtype) * 2
+    for shift in (0.0, 1.0, -cost.amin(-2).median().item()):
+        visited = list(newton_biases((-epsilon * (cost + shift)).logsumexp(-2), 0.3))
+        assert len(visited) <= 12
 
 
 def test_batches_are_independent():
