@@ -154,6 +154,8 @@ def _validate(bench: Workbench, progress: Progress, metrics: MetricsWriter) -> P
     )
     if found.map_at_r is None:  # no class has two samples: nothing to go by
         return progress
+    if not bench.pooling_ready:  # still average pooling: the best of these would be another network's
+        return progress
     if progress.best_score is not None and found.map_at_r <= progress.best_score:
         return _slower(bench, replace(progress, stale=progress.stale + 1, plateau=progress.plateau + 1))
     bench.best = {name: tensor.detach().clone() for name, tensor in bench.model.state_dict().items()}

@@ -102,6 +102,11 @@ class Workbench:
         """Prototype shares (B, m) of the last batch, where the pooling has prototypes."""
         return getattr(getattr(self.model, "pool", None), "shares", None)
 
+    @property
+    def pooling_ready(self) -> bool:
+        """False while a pooling with prototypes collects what they start from, and averages meanwhile."""
+        return bool(getattr(getattr(self.model, "pool", None), "ready", True))
+
     def measured(self) -> dict[str, float]:
         """What the losses of the last batch say beside their value: shares of triplets, the zero-shot part."""
         counts = getattr(self.loss.metric, "counts", None)

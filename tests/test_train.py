@@ -135,3 +135,17 @@ def test_evaluate_of_a_stopped_run_is_forgotten_by_its_resume(store: RunStore) -
         stopped.update(state="queued")
         train.train(stopped)
     assert (stopped.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
+
+
+def test_the_best_weights_are_of_the_pooling_that_was_asked_for(tmp_path) -> None:
+    spec = RunSpec().with_overrides(
+        ["data.name=tokens", "model.name=tokens", "model.embedding_dim=2", "loss.name=contrastive", "batch.classes=16"]
+        + ["pooling.name=gsp", "pooling.prototypes=4", "pooling.memory=64", "pooling.warmup=1", "batch.samples=4"]
+        + ["schedule.steps=4", "schedule.validate_every=1"]
+    )
+    run = RunStore(tmp_path).create(spec)
+    with run.lock():
+        assert train.train(run).state == "done"
+    facts = checkpoint.load(run.path).facts
+    assert facts["best_step"] in (2, 3, 4)  # the first batch is skipped, the second fills the memory
+    assert [row["step"] for row in run.metrics()[0] if row["kind"] == "validation"] == [0, 1, 2, 3, 4]
