@@ -2,7 +2,21 @@
 
 import streamlit as st
 
-from pages._ui import gap_or_gsp_view
+from pages._ui import gap_or_gsp_view, study_panel
+from pages._ui.study_panel import Layout
+
+LAYOUT = Layout(
+    columns={
+        "map_at_r": "test MAP@R",
+        "recall_at_1": "R@1",
+        "overlap.shared_weight": "weight on shared tokens",
+        "overlap.histogram_intersection": "histogram intersection",
+        "overlap.hull_iou": "hull IoU",
+    },
+    scores="On bags that were not trained on. The weight on shared tokens is about half for a plain average; histogram "
+    "intersection and hull IoU are means over pairs of classes, the lower the more apart.",
+    curves="GSP averages until its prototypes are placed; only later weights count as its best.",
+)
 
 st.title("GAP or GSP", anchor=False)
 st.markdown(
@@ -12,4 +26,7 @@ st.markdown(
     "tokens out?**"
 )
 gap_or_gsp_view.show()
-gap_or_gsp_view.show_study()
+study_panel.show("tokens", LAYOUT)
+study_panel.about("tokens")
+with st.expander("The settings that the source leaves open, one by one", icon=":material/tune:"):
+    study_panel.show("tokens-sweep", LAYOUT)

@@ -18,9 +18,9 @@ from dmlcore.spec import RunSpec
 from dmlcore.weight_maps import WeightMaps
 from pages._ui import grid, job, live, thumbnails, untrusted
 from pages._ui.assets import component
-from pages._ui.collage_study import requested
 from pages._ui.learned import Unreadable, learned, naming
 from pages._ui.live import percent
+from pages._ui.study_panel import requested
 
 STUDY = "collage"
 MOST, FIRST = 5, 3  # runs shown together, and at first

@@ -6,10 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore import studies
 from dmlcore.data import tokens
 from dmlcore.models import TOKEN_BOUND
-from dmlcore.spec import SpecError
 from pages._ui import assets, gap_or_gsp_service
 from pages._ui import gap_or_gsp_spec as spec
 from pages._ui.untrusted import bounded
@@ -60,50 +58,6 @@ def options() -> dict[str, Any]:
             for p in spec.PRESETS
         ],
     }
-
-
-def show_study() -> None:
-    """The scores of the full study, if they were measured, beside what the source reports."""
-    try:
-        found, asked = studies.load("tokens"), studies.read("tokens")
-    except (SpecError, OSError):
-        return
-    if found is None:
-        return
-    rows = [row for row in studies.table(found.runs) if "map_at_r" in row]
-    st.subheader("The full study", anchor=False)
-    st.markdown(f"Test MAP@R after training to the end, mean ± deviation over seeds. **The source:** {asked.claim}")
-    if sentence := comparison(rows):
-        st.markdown(sentence)
-    names = {"map_at_r": "MAP@R", "recall_at_1": "R@1", "overlap.hull_iou": "hull IoU"} | {
-        "overlap.histogram_intersection": "histogram intersection"
-    }
-    st.table(
-        [
-            {"pooling": row["variant"], "seeds": row["seeds"]}
-            | {title: _cell(name, row[name]) for name, title in names.items() if name in row}
-            for row in rows
-        ]
-    )
-    for remark in asked.remarks:
-        st.caption(remark)
-
-
-def comparison(rows: list[dict[str, Any]]) -> str:
-    """How many points GSP gains over GAP with the decided settings, in a sentence; empty unless both are there."""
-    by_name = {row["variant"]: row["map_at_r"][0] for row in rows}
-    if not {"GAP", "GSP"} <= by_name.keys():
-        return ""
-    gain = 100 * (by_name["GSP"] - by_name["GAP"])
-    verb = "gains" if gain >= 0 else "loses"
-    return f"Here GSP {verb} **{abs(gain):.1f} points** over GAP with the decided settings, dimension 2."
-
-
-def _cell(name: str, value: tuple[float, float | None]) -> str:
-    mean, deviation = value
-    factor, digits, unit = (100, 1, " %") if name in ("map_at_r", "recall_at_1") else (1, 3, "")
-    spread = "" if deviation is None else f" ± {factor * deviation:.{digits}f}"
-    return f"{factor * mean:.{digits}f}{spread}{unit}"
 
 
 def _nothing() -> None:

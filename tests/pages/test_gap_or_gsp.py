@@ -7,13 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from dmlcore import data, studies
+from dmlcore import data
 from dmlcore.geometry import hulls
 from dmlcore.live import LiveTraining
 from dmlcore.spec import RunSpec
 from pages._ui import gap_or_gsp_service as service
 from pages._ui import gap_or_gsp_spec as spec
-from pages._ui import gap_or_gsp_view
 from pages._ui.gap_or_gsp_spec import LIMITS, Change, Study
 from pages._ui.wire import unpack
 
@@ -156,22 +155,3 @@ def test_a_resting_answer_brings_link_and_runs(kept):
 
 
 # ---- the full study
-def measured(variant, score, seed=0):
-    return studies.Measured(
-        variant=variant,
-        seed=seed,
-        digest="",
-        scores={"map_at_r": score},
-        validation={},
-        steps=1,
-        seconds=1.0,
-        device="CPU",
-    )
-
-
-def test_the_gain_of_the_full_study_is_said_as_it_is():
-    better = studies.table([measured("GAP", 0.2), measured("GSP", 0.5), measured("GSP", 0.7, 1)])
-    assert "gains **40.0 points**" in gap_or_gsp_view.comparison(better)
-    worse = studies.table([measured("GAP", 0.5), measured("GSP", 0.4)])
-    assert "loses **10.0 points**" in gap_or_gsp_view.comparison(worse)
-    assert gap_or_gsp_view.comparison(studies.table([measured("GAP", 0.5)])) == ""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import streamlit as st
-from PIL import Image
 
 from dmlcore import data, durable, studies
 from dmlcore.data import DataError
@@ -19,40 +15,51 @@ from dmlcore.jobs import JobError
 from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import SpecError
 from dmlcore.studies import PRETRAINING, Entry, Measured, Request, Results
-from pages._ui import thumbnails
 from pages._ui.live import duration, percent
 
 LOOK = 1.0  # seconds between two looks while it runs
-CEILING = "distilled"
 HERE, SHIPPED = "on this machine", "as shipped"
+Columns = Mapping[str, str]  # score -> title, in order
+IN_PERCENT = {
+    *("map_at_r", "recall_at_1", "foreground", "zero_shot.l2", "zero_shot.cosine"),
+    *("overlap.shared_weight", "overlap.bound_holds"),
+}
 
 
-def show(name: str) -> None:
+@dataclass(frozen=True)
+class Layout:
+    """What a page says about a study beside its numbers."""
+
+    columns: Columns
+    scores: str  # under the table
+    curves: str  # under the curves
+    ceiling: str = ""  # variant whose best is drawn as a level
+    examples: Callable[[], str] | None = None  # HTML shown while nothing is trained
+
+
+def show(name: str, layout: Layout) -> None:
     """Progress and buttons of a study, then its scores and training curves."""
     st.subheader(studies.read(name).title, anchor=False)
     st.markdown(studies.read(name).question)
-    _panel(name)
+    _panel(name, layout.examples)
     results = _results(name)
     if not results:
         return
-    _scores(results)
+    _scores(name, results, layout.columns)
+    st.caption(f"Mean and standard deviation over the seeds. {layout.scores}")
     curves = [
         figures.SeedCurve(r.variant, r.seed, r.validation.step, r.validation.map_at_r)
         for r in results
         if r.variant != PRETRAINING and r.validation.step
     ]
     if curves:
-        spec, columns = figures.curves(curves, ceiling=CEILING)
+        spec, columns = figures.curves(curves, ceiling=layout.ceiling or None)
         best = "; ".join(
             f"{v}: {percent(figures.ceiling_of(curves, v))}" for v in dict.fromkeys(c.variant for c in curves)
         )
         words = f"Validation MAP@R over the steps. Best, mean over the seeds: {best}"
         st.vega_lite_chart(columns, spec, width="stretch", key=f"curves-{name}", alt=words)
-        st.caption(
-            "Validation on sub-classes that training has not seen. Thin: one seed each; thick: their mean. The dashed "
-            "level is the best of **distilled**, average pooling of the foreground tile alone: the ceiling for a "
-            "pooling that finds it."
-        )
+        st.caption(f"Validation MAP@R. Thin: one seed each; thick: their mean. {layout.curves}")
 
 
 def poolings(name: str) -> None:
@@ -98,12 +105,12 @@ def requested(name: str, store: RunStore) -> Request:
     return Request(study=name)
 
 
-def _panel(name: str) -> None:
+def _panel(name: str, examples: Callable[[], str] | None = None) -> None:
     busy = studies.conduct_of(name, RunStore()).busy()
-    st.fragment(_status, run_every=LOOK if busy else None)(name, busy, _done(name))
+    st.fragment(_status, run_every=LOOK if busy else None)(name, busy, _done(name), examples)
 
 
-def _status(name: str, was_busy: bool, were_done: int) -> None:
+def _status(name: str, was_busy: bool, were_done: int, examples: Callable[[], str] | None) -> None:
     """Where the study stands; the fragment that keeps itself up to date, and calls the page when there is more."""
     store = RunStore()
     place, request = studies.conduct_of(name, store), requested(name, store)
@@ -116,7 +123,7 @@ def _status(name: str, was_busy: bool, were_done: int) -> None:
         if was_busy:
             _running(name, place, entries, found, done)
         else:
-            _resting(name, place, request, done)
+            _resting(name, place, request, done, examples)
 
 
 def _running(
@@ -153,7 +160,13 @@ def _running(
         st.caption(f"{f'{left} left. ' if left else ''}You may close this page: it goes on.")
 
 
-def _resting(name: str, place: studies.Conduct, request: Request, done: Sequence[bool]) -> None:
+def _resting(
+    name: str,
+    place: studies.Conduct,
+    request: Request,
+    done: Sequence[bool],
+    examples: Callable[[], str] | None,
+) -> None:
     study, missing, status = studies.read(name), len(done) - sum(done), place.status()
     if refused := st.session_state.pop(f"refused-{name}", None):
         st.error(refused)
@@ -162,8 +175,8 @@ def _resting(name: str, place: studies.Conduct, request: Request, done: Sequence
         return
     lacking = _lacking(request)
     if sum(done) == 0:
-        if not lacking and name == "collage":
-            st.html(_examples())
+        if examples and not lacking:
+            st.html(examples())
         st.markdown(
             f"**Nothing of it has been trained here yet.** It is {len(done)} runs, one after another: "
             f"{len(study.variants)} variants"
@@ -176,7 +189,7 @@ def _resting(name: str, place: studies.Conduct, request: Request, done: Sequence
     elif status == "lost":
         st.warning("The study was interrupted. Nothing is lost: it goes on from the last checkpoint.")
     if lacking:
-        st.warning("It needs CIFAR-100, which is not here.", icon=":material/folder_off:")
+        st.warning("It needs data that is not here.", icon=":material/folder_off:")
         st.text(lacking)
     minutes = _minutes(name, request, missing)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -192,27 +205,6 @@ def _resting(name: str, place: studies.Conduct, request: Request, done: Sequence
         st.caption(
             f"{f'{minutes}, in' if minutes else 'In'} a process of its own, which may be interrupted at any time."
         )
-
-
-@st.cache_data(show_spinner="Reading CIFAR-100 …")
-def _examples() -> str:
-    """Some collages of the test part with the tile that shows the class outlined, and its class under each."""
-    found = data.load("collage")
-    cells = []
-    for index in np.random.default_rng(0).permutation(found.parts["test"])[:8].tolist():
-        assert found.picture is not None  # collages have pictures
-        tile, name = int(found.facts["foreground"][index]), escape(found.class_names[found.labels[index]])
-        file = io.BytesIO()
-        Image.fromarray(thumbnails.enlarged(found.picture(index))).save(file, "PNG")
-        address = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
-        cells.append(
-            f'<figure style="margin:0;width:104px"><div style="position:relative;width:104px;height:104px"><img '
-            f'src="{address}" alt="collage of class {name}" style="width:100%;height:100%;image-rendering:pixelated">'
-            f'<span style="position:absolute;box-sizing:border-box;width:50%;height:50%;left:{50 * (tile % 2)}%;'
-            f'top:{50 * (tile // 2)}%;border:2px dashed #E69F00;outline:1px solid rgb(0 0 0 / .55)"></span></div>'
-            f'<figcaption style="font-size:12px;line-height:1.25">{name}</figcaption></figure>'
-        )
-    return f'<div style="display:flex;flex-wrap:wrap;gap:10px">{"".join(cells)}</div>'
 
 
 def _start(name: str, request: Request) -> None:
@@ -298,20 +290,17 @@ def _origin(results: Results, request: Request) -> None:
         st.caption(f"Settings other than the study's: {', '.join(results.overrides)}")
 
 
-def _scores(results: Sequence[Measured]) -> None:
+def _scores(name: str, results: Sequence[Measured], columns: Columns) -> None:
     rows: list[dict[str, Any]] = []
     for row in studies.table(results):
         shown = {"variant": row["variant"], "seeds": row["seeds"]}
-        for key, title in (("map_at_r", "test MAP@R"), ("recall_at_1", "R@1"), ("foreground", "weight on its tile")):
-            if key in row:
-                mean, deviation = row[key]
-                spread = "" if deviation is None else f" ± {100 * deviation:.1f}"
-                shown[title] = f"{100 * mean:.1f}{spread} %"
-        rows.append(shown)
-    if not rows:
-        return
-    st.dataframe(rows, hide_index=True, key="study-scores", width="content", placeholder="–")
-    st.caption(
-        "Mean and standard deviation over the seeds, on sub-classes that neither training nor validation has seen. "
-        "Weight on its tile: the share of the pooling's weight on the tile that shows the class; averaging has 25 %."
-    )
+        rows.append(shown | {title: _cell(key, *row[key]) for key, title in columns.items() if key in row})
+    if rows:
+        st.dataframe(rows, hide_index=True, key=f"scores-{name}", width="content", placeholder="–")
+
+
+def _cell(score: str, mean: float, deviation: float | None) -> str:
+    """Mean and deviation: shares in percent, other measures as they are."""
+    if score in IN_PERCENT:
+        return f"{100 * mean:.1f}{'' if deviation is None else f' ± {100 * deviation:.1f}'} %"
+    return f"{mean:.3f}{'' if deviation is None else f' ± {deviation:.3f}'}"
