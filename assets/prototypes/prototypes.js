@@ -74,7 +74,7 @@ class Prototypes {
     const { view, data, hidden } = this, { limits } = data;
     const source = el("select", { "aria-label": "source" }, ...Object.entries(data.sources).map(([k, t]) => el("option", { value: k, selected: k === view.source }, t)));
     source.addEventListener("change", () => { Object.assign(view, { source: source.value, per_class: limits.per_class }); this.seen = null; this.message("Reading the pictures …"); this.ask(); });
-    const slider = (schema, key) => hidden.has(schema.name) ? [] : [el("label", { class: "named" }, schema.title), control(schema, view[key], {
+    const slider = (schema, key) => hidden.has(schema.name) || hidden.has(key) ? [] : [el("label", { class: "named" }, schema.title), control(schema, view[key], {
       onInput: (x) => { view[key] = Math.min(Math.max(schema.step === 1 ? Math.round(x) : x, schema.low), schema.high); this.ask(); }, onRest: () => this.ask() })];
     const tick = (key, text) => {
       const box = el("input", { type: "checkbox", checked: this.shows[key] });
@@ -94,7 +94,7 @@ class Prototypes {
       ...section("weights", "Weights", this.pooling),
       ...section("classes", `Hulls of (at most ${limits.shown})`, this.shown),
       ...section("shown", "Shown", el("div", { class: "switches" }, tick("features", "features"), tick("patches", "patches"), tick("hulls", "hulls"), tick("averages", "averages"))),
-      ...section("take", "Take away", el("div", { class: "pills" }, el("button", { onclick: () => this.picture() }, "picture (PNG)"),
+      ...section("take", "Take away", el("div", { class: "pills" }, el("button", { onclick: () => this.picture() }, "Picture, PNG"),
         ...exportLinks(data.base, "prototypes", () => this.query ?? "", { npz: "arrays (npz)" }))));
     this.fill();
   }

@@ -28,8 +28,9 @@ export class Curves {
   paint(history, step, marks, theme, tell) {
     const last = Math.max(history.last, step), ink = INK[theme];
     this.charts.forEach((chart, i) => {
-      const canvas = this.canvases[i], lines = chart.lines.map(([name, colour, of, noisy]) => ({ name, colour: ink[colour], value: of(history), noisy: noisy?.(history) }));
-      this.steps[i] = paintCurves(canvas.getContext("2d"), canvas.clientWidth, canvas.clientHeight, { ...chart, lines, last, step, marks }, theme);
+      const canvas = this.canvases[i], short = i < this.losses.length && canvas.clientWidth < 240; // beside its number there is room for a word
+      const lines = chart.lines.map(([name, colour, of, noisy]) => ({ name: short ? "mean" : name, colour: ink[colour], value: of(history), noisy: noisy?.(history) }));
+      this.steps[i] = paintCurves(canvas.getContext("2d"), canvas.clientWidth, canvas.clientHeight, { ...chart, title: short ? "loss" : chart.title, lines, last, step, marks }, theme);
       if (tell) canvas.setAttribute("aria-label", `${chart.name} over ${last} steps; at step ${step}: ${lines.map((line) => `${line.name} ${brief(line.value(step))}`).join(", ")}`);
     });
   }

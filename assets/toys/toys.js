@@ -1,6 +1,6 @@
 // The toys page: plays trainings that Python makes, one or two on one clock, and keeps what it has seen for scrubbing.
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
-import { el, mathml, readouts, save, show as number, tidy } from "../shared/dom.js";
+import { el, mathml, readouts, save, show as number, symbol, tidy } from "../shared/dom.js";
 import { control, lossPanel } from "../shared/controls.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
 import { paintCloud, windowOf } from "./cloud.js";
@@ -94,9 +94,15 @@ class Toys {
   }
 
   name(side, { sides } = this.inForce(this.at)) {
-    const { loss, hyper, moves } = sides[side], about = this.schema.losses[loss];
-    const given = about.controls.filter((c) => hyper[c.name] !== null && hyper[c.name] !== undefined).map((c) => `${c.name} = ${typeof hyper[c.name] === "number" ? tidy(hyper[c.name]) : hyper[c.name]}`);
-    return `${about.title}${given.length ? ", " : ""}${given.join(", ")}${moves === "both" ? "" : `, ${moves} only`}`;
+    const { loss, hyper, moves } = sides[side];
+    return `${this.called(loss, hyper)}${moves === "both" ? "" : `, ${moves} only`}`;
+  }
+
+  // A loss with the parameters it is given, as the sliders write them.
+  called(loss, hyper) {
+    const about = this.schema.losses[loss];
+    const given = about.controls.filter((c) => hyper[c.name] !== null && hyper[c.name] !== undefined).map((c) => `${written(c.symbol)} = ${typeof hyper[c.name] === "number" ? tidy(hyper[c.name]).replace("-", "−") : hyper[c.name]}`);
+    return [about.title, ...given].join(", ");
   }
 
   titles() {
@@ -162,6 +168,7 @@ class Toys {
     const rate = control({ name: "learning rate", symbol: "lr", help: "learning rate of both", low: 0.0001, high: 0.1, log: true, default: 0.005 }, now.rate,
       { onInput: (x) => { now.rate = Math.min(Math.max(x, limits.rate[0]), limits.rate[1]); }, onRest: () => this.soon() });
     rate.querySelector(".symbol").textContent = "η";
+    const named = el("div", { class: "named" }, el("span", {}, "learning rate"), rate);
     const pair = el("input", { type: "checkbox", checked: two });
     pair.addEventListener("change", () => this.restart({ sides: pair.checked ? [now.sides[0], this.spare ?? clone(options.second)] : [now.sides[0]] }, !pair.checked && now.sides[1]));
     const unit = el("input", { type: "checkbox", checked: toy.normalize });
@@ -171,7 +178,7 @@ class Toys {
     const focused = this.root.activeElement?.getAttribute?.("aria-label");
     this.side.replaceChildren(...losses,
       ...section("pair", "", el("label", { class: "tickbox", title: "both from the same start, with the same batches" }, pair, "two losses side by side")),
-      ...section("training", "Training", rate, el("div", { class: "fields" }, choose("optimiser", "optimiser"),
+      ...section("training", "Training", named, el("div", { class: "fields" }, choose("optimiser", "optimiser"),
         el("label", { title: "classes in a batch, and samples of each" }, "batch", el("span", { class: "batch" }, count("classes", "classes in a batch"), " × ", count("samples", "samples of each"))))),
       ...section("network", "Network: linear, leaky ReLU, linear", el("div", { class: "fields" }, el("label", {}, "hidden", count("hidden", "width of the hidden layer")),
         choose("dim", "output", dims, (v) => this.restart({ dim: Number(v) }))), el("label", { class: "tickbox" }, unit, toy.dim === 2 ? "normalised, on the circle" : "normalised, on the sphere")),
@@ -188,7 +195,7 @@ class Toys {
     const { told } = this;
     if (!this.take || !told) return;
     const changed = this.toy.changes.length > 0;
-    this.take.replaceChildren(...told.toml.map((text, i) => el("details", {}, el("summary", {}, `${LETTERS[i]} as a run of ${told.steps} steps`),
+    this.take.replaceChildren(...told.toml.map((text, i) => el("details", {}, el("summary", {}, `${LETTERS[i]} as a run of ${told.steps} ${told.steps === 1 ? "step" : "steps"}`),
       changed ? el("p", { class: "caption" }, "With the settings in force at this step from the start: a run knows no changes on the way.") : "",
       el("pre", { tabindex: 0, "data-run": LETTERS[i] }, told.command[i]),
       el("div", { class: "take" }, el("button", { onclick: () => save(`toy-${LETTERS[i].toLowerCase()}.toml`, new Blob([text], { type: "application/toml" })) }, "Spec, TOML"),
@@ -441,7 +448,7 @@ class Toys {
       if (!still()) this.play();
     };
     const about = found.published.length ? `Train scores of Karaman 2021, Table 4.1, beside ours. ${this.options.not_stated}` : "";
-    this.scores.replaceChildren(el("h4", {}, "Scores over every sample"), scoreTable(found, this.toy.sides.map((_, i) => this.name(i)), use), el("p", { class: "caption" }, about));
+    this.scores.replaceChildren(el("h4", {}, "Scores over every sample"), scoreTable(found, this.toy.sides.map((_, i) => this.name(i)), (p) => (p.loss ? this.called(p.loss, p.hyper) : p.label), use), el("p", { class: "caption" }, about));
     this.scores.dataset.step = found.step;
   }
 
@@ -510,7 +517,7 @@ class Toys {
         canvas.dataset.step = step;
       } else if (!this.playing) canvas.setAttribute("aria-label", `inputs, ${data_count(history)}: ${history.data.note}; ${history.data.axes.join(", ")}`);
     }
-    readouts(this.shown[0].box, [["points shown", history.data.labels.length.toLocaleString("en")], ["classes", String(history.data.classes.length)], ["samples", history.data.samples.toLocaleString("en")]]);
+    readouts(this.shown[0].box, [["shown", history.data.labels.length.toLocaleString("en")], ["classes", String(history.data.classes.length)], ["samples", history.data.samples.toLocaleString("en")]]);
     this.curves.paint(history, this.at, toy.changes.map((c) => c.at), theme, !this.playing);
     this.scrub.max = Math.max(history.last, this.at);
     this.scrub.value = this.at;
@@ -548,6 +555,7 @@ class Toys {
   }
 }
 
+const written = (name) => symbol(name).map((part) => part.textContent ?? part).join("");
 const data_count = ({ data }) => `${data.labels.length} points of ${data.classes.length} classes`;
 
 export const { render, unmount } = mounted(Toys);

@@ -80,7 +80,7 @@ class Transport {
           el("div", { class: "lower" },
             el("figure", {}, el("h4", {}, "Features and prototypes"), this.planeBox,
               el("div", { class: "pills" }, (this.addButton = small("Add prototype", "a prototype where the brush is", () => this.add())), (this.removeButton = small("Remove", "remove the prototype last touched (delete key)", () => this.remove()))),
-              el("p", { class: "caption" }, "Darker, lighter on dark: the gate is open. Dashed rings: reach of the linear programme. Lines: nearest prototype. ◇ ○ □: the three pooled vectors. Click to choose the brush.")),
+              el("p", { class: "caption" }, "Violet: where the gate is open. Dashed rings: reach of the linear programme. Lines: nearest prototype. ◇ ○ □: the three pooled vectors. Click to choose the brush.")),
             el("figure", {}, el("h4", {}, "The plan: what each prototype takes of a pixel"), this.plans, el("p", { class: "caption" }, "Shares of a pixel's mass 1/n, 0 to 1; over all maps they sum to 1. z: share of the transported mass.")))),
         this.side),
       this.charts.whole, this.notice, this.live);
@@ -102,7 +102,7 @@ class Transport {
       const made = control({ name, symbol, help, low: range[0], high: range[1], ...extra }, state[name], {
         onInput: (x) => { const v = Math.min(Math.max(x, range[0]), range[1]); state[name] = extra.whole ? Math.round(v) : v; this.own(); this.ask(); }, onRest: () => { this.controls(); this.rest(); } });
       made.querySelector(".symbol").textContent = symbol;
-      return [made];
+      return [el("div", { class: "named" }, el("span", { title: help }, extra.title), made)];
     };
     const table = this.options.table.map((e) => el("button", { "data-epsilon": e, title: `epsilon = ${e}`, onclick: () => { this.setEpsilon(e); this.rest(); this.controls(); } }, `ε ${e}`, el("b", {}, "")));
     this.tableButtons = table;
@@ -114,12 +114,12 @@ class Transport {
     this.notes = el("div", { class: "notes" });
     const kind = this.root.activeElement?.type, name = this.root.activeElement?.getAttribute?.("aria-label");
     this.side.replaceChildren(
-      el("section", {}, el("h4", {}, "Problem"), ...slider("mu", "μ", "transported mass, the share of the map to pool", limits.mu, { step: 0.01 }),
-        ...slider("epsilon", "ε", "inverse temperature: large is hard selection", limits.epsilon, { log: true }),
-        ...slider("sweeps", "K", "sweeps of the published iteration; they change the chart of convergence alone", limits.sweeps, { log: true, whole: true })),
+      el("section", {}, el("h4", {}, "Problem"), ...slider("mu", "μ", "transported mass, the share of the map to pool", limits.mu, { title: "share pooled", step: 0.01 }),
+        ...slider("epsilon", "ε", "inverse temperature: large is hard selection", limits.epsilon, { title: "hardness of the gate", log: true }),
+        ...slider("sweeps", "K", "sweeps of the published iteration; they change the chart of convergence alone", limits.sweeps, { title: "published sweeps", log: true, whole: true })),
       el("section", {}, el("h4", {}, "Share on the informative pixels at"), el("div", { class: "table" }, ...table)),
       el("section", {}, el("h4", {}, "Solution"), this.numbers), this.notes,
-      ...(hidden.has("export") ? [] : [el("section", {}, el("h4", {}, "Take away"), el("div", { class: "pills take" },
+      ...(hidden.has("take") || hidden.has("export") ? [] : [el("section", {}, el("h4", {}, "Take away"), el("div", { class: "pills take" },
         ...exportLinks(this.data.base, "transport", () => `${this.query}${this.theme === "dark" ? "&dark=1" : ""}`, { svg: "SVG", pdf: "PDF", png: "PNG", npz: "arrays (npz)", json: "arrays (JSON)", py: "Python" })))]));
     if (name) [...this.side.querySelectorAll("[aria-label]")].find((e) => e.getAttribute("aria-label") === name && e.type === kind)?.focus();
     this.tell();
