@@ -26,8 +26,8 @@ LAYOUT = Layout(
 st.title("Prototypes: what average pooling counts", anchor=False)
 st.markdown(
     "A picture is a set of **local features**, here points of a plane. A few of them, spread out, become "
-    "**prototypes**; each stands for all features of its cell. Averaging a picture's features (GAP) then says little "
-    "more than **how many of them fall into each cell**: choose a picture and see how little."
+    "**prototypes**; each stands for all features of its cell. Averaging a picture's features (global average pooling, "
+    "GAP) then says little more than **how many of them fall into each cell**: choose a picture and see how little."
 )
 prototypes_canvas.show()
 st.subheader("What is shown", anchor=False)
