@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from playwright.sync_api import expect
 from dmlcore.geometry.hulls import overlaps
 from dmlcore.local_features import digit_patches
 from dmlcore.pooling.reading import read
+from tests.e2e.harness import address, becomes, quiet
 
 pytestmark = pytest.mark.browser
-PATIENCE = 20_000  # milliseconds: the first answer loads scikit-learn
 
 
 def opened(page, server, query=""):
@@ -21,16 +22,17 @@ def opened(page, server, query=""):
     page.wait_for_selector(".lab[data-seq]")
 
 
+def linked(page, name: str, value: str) -> None:
+    """Wait until the link says so."""
+    becomes(lambda: dict(parse_qsl(urlsplit(address(page)).query)).get(name), value)
+
+
 def shows(page, reading, local, place: int, rank: int, pictures: int) -> None:
     """Wait until the numbers of this picture are there."""
     row = int(np.flatnonzero((local.labels == place) & (local.ranks == rank))[0])
     for name in ("error", "mean_distance", "radius"):
-        expect(page.locator(f'[data-readout="{name}"]')).to_have_text(
-            f"{getattr(reading, name)[row]:.3f}", timeout=PATIENCE
-        )
-    expect(page.locator(".count")).to_contain_text(
-        f"holds on {int(reading.holds.sum())} of {pictures} pictures", timeout=PATIENCE
-    )
+        expect(page.locator(f'[data-readout="{name}"]')).to_have_text(f"{getattr(reading, name)[row]:.3f}")
+    expect(page.locator(".count")).to_contain_text(f"holds on {int(reading.holds.sum())} of {pictures} pictures")
 
 
 def test_slider_keyboard_and_hulls_show_the_librarys_numbers(page, server):
@@ -39,36 +41,41 @@ def test_slider_keyboard_and_hulls_show_the_librarys_numbers(page, server):
     shows(page, read(local.features, 15), local, 0, 3, 640)
 
     slider = page.get_by_role("slider", name="prototypes", exact=True)
-    slider.focus()
-    page.keyboard.press("ArrowRight")
-    page.wait_for_url(re.compile("m=16"))
+    slider.press("ArrowRight")
+    linked(page, "m", "16")
     reading = read(local.features, 16)
     shows(page, reading, local, 0, 3, 640)
 
     plane = page.get_by_role("application")
-    plane.focus()
-    page.keyboard.press("ArrowRight")
+    plane.press("ArrowRight")
     shows(page, reading, local, 0, 4, 640)
-    page.keyboard.press("ArrowDown")
+    plane.press("ArrowDown")
     shows(page, reading, local, 1, 4, 640)
-    page.wait_for_url(re.compile("picture=1,4"))
+    linked(page, "picture", "1,4")
     expect(page.get_by_role("option", name="picture 5 of class 1")).to_have_attribute("aria-selected", "true")
 
     slider.focus()  # a second time: what was answered meanwhile must not have cut it off
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowRight")
-    page.wait_for_url(re.compile("m=17"))
+    linked(page, "m", "17")
     reading = read(local.features, 17)
     shows(page, reading, local, 1, 4, 640)
 
     page.get_by_role("group", name="classes with a hull").get_by_role("button", name="8").click()
     expected = overlaps(reading.prototypes, reading.histograms, local.labels, reading.pooled)
-    page.wait_for_url(re.compile("classes=1,7,8"))
+    linked(page, "classes", "1,7,8")
     row = page.get_by_role("row", name=re.compile(r"^1 \| 8"))
     expect(row.locator('[data-measure="hull_iou"]')).to_have_text(f"{expected.pairs['hull_iou'][1, 8]:.3f}")
     shared = expected.pairs["histogram_intersection"][1, 8]
     expect(row.locator('[data-measure="histogram_intersection"]')).to_have_text(f"{shared:.3f}")
+
+    again = page.context.new_page()
+    opened(again, server, f"?{urlsplit(address(page)).query}")
+    shows(again, reading, local, 1, 4, 640)
+    expect(again.get_by_role("row", name=re.compile(r"^1 \| 8")).locator('[data-measure="hull_iou"]')).to_have_text(
+        f"{expected.pairs['hull_iou'][1, 8]:.3f}"
+    )
 
 
 def test_a_click_on_an_average_chooses_its_picture_also_without_a_socket(page, server):
@@ -85,7 +92,7 @@ def test_a_click_on_an_average_chooses_its_picture_also_without_a_socket(page, s
     left, bottom = (low + high - side) / 2
     plane = page.get_by_role("application")
     plane.scroll_into_view_if_needed()
-    box = plane.bounding_box()
+    box = quiet(plane.bounding_box)
     x = (reading.pooled[row, 0] - left) / side * box["width"]
     y = (1 - (reading.pooled[row, 1] - bottom) / side) * box["height"]
     plane.click(position={"x": x, "y": y})
