@@ -162,7 +162,7 @@ def _pictures(runs: Sequence[Run], maps: Sequence[WeightMaps]) -> int:
             "name": _label(run),
             "words": _words(run, m),
             "maps": base64.b64encode(np.rint(w * (height * width * 255 / most)).clip(0, 255).astype(np.uint8)).decode(),
-            "shares": [round(float(x), 4) for x in m.foreground[rows]]
+            "shares": [round(float(x), 6) for x in m.foreground[rows]]
             if np.isfinite(m.foreground[rows]).all()
             else None,
             "pictures": thumbnails.address(run),
