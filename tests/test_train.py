@@ -139,9 +139,11 @@ def test_evaluate_of_a_stopped_run_is_forgotten_by_its_resume(store: RunStore) -
 
 def test_the_best_weights_are_of_the_pooling_that_was_asked_for(tmp_path) -> None:
     spec = RunSpec().with_overrides(
-        """data.name=tokens model.name=tokens model.embedding_dim=2 loss.name=contrastive batch.classes=16
-        batch.samples=4 pooling.name=gsp pooling.prototypes=4 pooling.memory=64 pooling.warmup=1
-        schedule.steps=4 schedule.validate_every=1""".split()
+        [
+            *("data.name=tokens", "model.name=tokens", "model.embedding_dim=2", "loss.name=contrastive"),
+            *("batch.classes=16", "batch.samples=4", "pooling.name=gsp", "pooling.prototypes=4"),
+            *("pooling.memory=64", "pooling.warmup=1", "schedule.steps=4", "schedule.validate_every=1"),
+        ]
     )
     run = RunStore(tmp_path).create(spec)
     with run.lock():
