@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import comb
+from typing import Any
 
 import numpy as np
 import torch
@@ -115,8 +116,8 @@ def zero_shot(model: PictureNetwork, data: Dataset, part: str, device: torch.dev
     with torch.inference_mode():
         for chunk in _chunks(indices):
             embeddings.append(model(to_device(data, chunk, device)).float().cpu().numpy())
-            share: Tensor = model.pool.shares  # type: ignore[assignment]
-            shares.append(share.float().cpu().numpy())
+            pool: Any = model.pool
+            shares.append(pool.shares.float().cpu().numpy())
     found = zero_shot_evaluation(np.concatenate(shares), np.concatenate(embeddings), labels, draws=DRAWS)
     assert found.exhaustive is not None
     assert found.estimate is not None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,18 +80,18 @@ def write(run: Run) -> Path:
     bench.restore(saved.tensors)
     if bench.best:
         bench.model.load_state_dict(bench.best)
-    model = bench.model.eval()
-    pool = getattr(model, "pool", None)
+    model: Any = bench.model.eval()
     indices = data.parts["test"]
     parts: list[Floats] = []
     with torch.inference_mode():
         for start in range(0, len(indices), CHUNK):
-            features = model.features(to_device(data, indices[start : start + CHUNK], device))  # type: ignore[operator]
-            model.head(features)  # type: ignore[operator]
-            found = getattr(pool, "weights", None)
-            shape = features.shape[2:] if found is not None and len(found) else (0, 0)
-            values = np.zeros((len(features), 0)) if shape == (0, 0) else found.float().cpu().numpy()  # type: ignore[union-attr]
-            parts.append(values.reshape(len(features), *shape).astype(np.float32))
+            features = model.features(to_device(data, indices[start : start + CHUNK], device))
+            model.head(features)
+            found = model.pool.weights
+            if found is None or not len(found):
+                parts.append(np.zeros((len(features), 0, 0), dtype=np.float32))
+            else:
+                parts.append(found.float().cpu().numpy().reshape(len(features), *features.shape[2:]))
     weights = np.concatenate(parts)
     tile = data.facts.get("foreground")
     places = np.full(len(indices), -1) if tile is None else tile[indices]

@@ -3,6 +3,7 @@ import { carried, dressed, mounted, newTheme } from "../shared/app.js";
 import { el, mathml, readouts, save, show as number } from "../shared/dom.js";
 import { control, lossPanel } from "../shared/controls.js";
 import { exportLinks } from "../shared/take.js";
+import { fit, pace } from "../shared/player.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
 import { History } from "./history.js";
 import { CLASS, fromPixels, halfWidth, paintCharges, paintPortrait, toPixels } from "./draw.js";
@@ -421,15 +422,8 @@ class Charges {
 
   // ---- drawing
   resize() {
-    const scale = Math.min(devicePixelRatio || 1, 2);
     this.size = this.frame.clientWidth;
-    for (const canvas of [this.canvas, this.portrait, ...this.curves.canvases]) {
-      const { clientWidth: w, clientHeight: h } = canvas;
-      if (!w || (canvas.width === Math.round(w * scale) && canvas.height === Math.round(h * scale))) continue;
-      canvas.width = Math.round(w * scale);
-      canvas.height = Math.round(h * scale);
-      canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
-    }
+    fit([this.canvas, this.portrait, ...this.curves.canvases]);
     this.portraitSeen = null;
     this.invalidate();
   }
@@ -453,8 +447,8 @@ class Charges {
     }
     this.scrub.max = Math.max(history.last, at);
     this.scrub.value = at;
-    const rate = this.laps.length > 4 && this.playing ? (1000 * (this.laps.length - 1)) / (this.laps.at(-1) - this.laps[0]) : null;
-    this.clock.textContent = `step ${at}${rate ? `, ${rate.toFixed(0)}/s` : ""}`;
+    const rate = this.playing ? pace(this.laps) : null;
+    this.clock.textContent = `step ${at}${rate ? `, ${rate}/s` : ""}`;
     const rows = [["loss", m.loss], ["active", m.active], ["mean pull", m.pull], ["mean push", m.push], ["MAP@R", m.map_at_r], ["covering", m.covering]];
     readouts(this.readout, [...rows.map(([name, v]) => [name, number(v)]), ["triplets", frame.triplets.toLocaleString("en")]]);
     this.canvas.setAttribute("aria-label", `${this.labels.length} points of ${frame.radii.length} classes at step ${at}: loss ${number(m.loss)}, active ${number(m.active)}, MAP@R ${number(m.map_at_r)}, class radii ${[...frame.radii].map(number).join(", ")}`);

@@ -4,6 +4,7 @@ import { control } from "../shared/controls.js";
 import { el, save, say } from "../shared/dom.js";
 import { INK } from "../shared/ink.js";
 import { brief } from "../shared/plot.js";
+import { fit, pace } from "../shared/player.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
 import { Curves, MEASURES } from "./curves.js";
 import { OWN, classAt, colourOf, paintPlane } from "./draw.js";
@@ -436,15 +437,8 @@ class GapOrGsp {
 
   // ---- drawing
   resize() {
-    const scale = Math.min(devicePixelRatio || 1, 2);
     this.size = this.planes[0].frame.clientWidth;
-    for (const canvas of [...this.planes.map((p) => p.canvas), ...this.curves.canvases]) {
-      const { clientWidth: w, clientHeight: h } = canvas;
-      if (!w || (canvas.width === Math.round(w * scale) && canvas.height === Math.round(h * scale))) continue;
-      canvas.width = Math.round(w * scale);
-      canvas.height = Math.round(h * scale);
-      canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
-    }
+    fit([...this.planes.map((p) => p.canvas), ...this.curves.canvases]);
     this.invalidate();
   }
 
@@ -476,8 +470,8 @@ class GapOrGsp {
     this.curves.paint(history, at, [...this.study.changes.map((c) => c.at), ...history.placed], theme);
     this.scrub.max = Math.max(history.last, at);
     this.scrub.value = at;
-    const rate = this.laps.length > 4 && this.playing ? (1000 * (this.laps.length - 1)) / (this.laps.at(-1) - this.laps[0]) : null;
-    say(this.clock, `step ${at}${rate ? `, ${rate.toFixed(0)}/s` : ""}`);
+    const rate = this.playing ? pace(this.laps) : null;
+    say(this.clock, `step ${at}${rate ? `, ${rate}/s` : ""}`);
     say(this.about, standing === null ? this.options.hint : this.tellClass(standing));
     const signs = `${theme} ${this.chosen} ${this.panels}`;
     if (this.signsFor === signs) return;

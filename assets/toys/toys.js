@@ -2,6 +2,7 @@
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
 import { el, mathml, readouts, save, show as number, symbol, tidy } from "../shared/dom.js";
 import { control, lossPanel } from "../shared/controls.js";
+import { fit, pace } from "../shared/player.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
 import { paintCloud, windowOf } from "./cloud.js";
 import { Curves } from "./curves.js";
@@ -475,14 +476,7 @@ class Toys {
   size(view) { return view.frame.clientWidth; }
 
   resize() {
-    const scale = Math.min(devicePixelRatio || 1, 2);
-    for (const canvas of [...this.shown.map((v) => v.canvas), ...this.curves.canvases]) {
-      const { clientWidth: w, clientHeight: h } = canvas;
-      if (!w || (canvas.width === Math.round(w * scale) && canvas.height === Math.round(h * scale))) continue;
-      canvas.width = Math.round(w * scale);
-      canvas.height = Math.round(h * scale);
-      canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
-    }
+    fit([...this.shown.map((v) => v.canvas), ...this.curves.canvases]);
     this.invalidate();
   }
 
@@ -521,8 +515,8 @@ class Toys {
     this.curves.paint(history, this.at, toy.changes.map((c) => c.at), theme, !this.playing);
     this.scrub.max = Math.max(history.last, this.at);
     this.scrub.value = this.at;
-    const rate = this.laps.length > 5 && this.playing ? (1000 * (this.laps.length - 1)) / (this.laps.at(-1) - this.laps[0]) : null;
-    this.clock.textContent = `step ${this.at}, epoch ${(this.at / history.perEpoch).toFixed(1)}${rate ? `, ${rate.toFixed(0)} frames/s` : ""}`;
+    const rate = this.playing ? pace(this.laps) : null;
+    this.clock.textContent = `step ${this.at}, epoch ${(this.at / history.perEpoch).toFixed(1)}${rate ? `, ${rate} frames/s` : ""}`;
     this.tell();
     this.work.dataset.step = step;
     this.work.dataset.last = history.last;
