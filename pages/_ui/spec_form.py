@@ -90,11 +90,6 @@ def _values(spec: RunSpec) -> dict[str, Any]:
 
 def sidebar(form: Form) -> None:
     """All fields of the form."""
-    fields = keys()
-
-    def field(key: str, label: str, **shown: Any) -> Any:
-        return form.field(key, label, fields[key], words=lambda value: WORDS.get(value, value), **shown)
-
     form.choice(
         "preset",
         "Start from",
@@ -104,8 +99,21 @@ def sidebar(form: Form) -> None:
         on_change=_use_preset,
         args=(form,),
     )
-    field("name", "Name")
+    _field(form, "name", "Name")
+    info = _data(form)
+    _loss(form)
+    _network(form, info.kind)
+    if info.kind != "vectors":
+        _pooling(form)
+    _training(form)
 
+
+def _field(form: Form, key: str, label: str, **shown: Any) -> Any:
+    """The widget of a key of the spec."""
+    return form.field(key, label, keys()[key], words=lambda value: WORDS.get(value, value), **shown)
+
+
+def _data(form: Form) -> data.Description:
     st.subheader("Data", anchor=False)
     name = form.choice(
         "data.name",
@@ -118,16 +126,19 @@ def sidebar(form: Form) -> None:
     )
     info = data.describe(name)
     if info.needs_files:
-        field("data.root", "Folder of the data", placeholder="the usual places")
+        _field(form, "data.root", "Folder of the data", placeholder="the usual places")
         _where(info, form.values["data.root"])
     if info.split == "own":
         st.caption("This data set brings its own parts for training, validation and test.")
     else:
-        field("data.split", "Test on", without=("own",))
-        field("data.validation", "Validate on", without=("own",))
+        _field(form, "data.split", "Test on", without=("own",))
+        _field(form, "data.validation", "Validate on", without=("own",))
     if info.resizes:
-        field("data.image_size", "Picture size", placeholder="as stored")
+        _field(form, "data.image_size", "Picture size", placeholder="as stored")
+    return info
 
+
+def _loss(form: Form) -> None:
     st.subheader("Loss", anchor=False)
     loss = form.choice(
         "loss.name",
@@ -138,57 +149,63 @@ def sidebar(form: Form) -> None:
     )
     _parameters(form, "loss", loss)
     if loss in losses.names():
-        field("loss.reduction", "Reduction")
+        _field(form, "loss.reduction", "Reduction")
 
+
+def _network(form: Form, kind: str) -> None:
     st.subheader("Network", anchor=False)
     form.choice(
         "model.name",
         "Network",
-        NETWORKS[info.kind],
+        NETWORKS[kind],
         words=lambda name: WORDS[name],
-        help=fields["model.name"].description,
+        help=keys()["model.name"].description,
     )
-    if info.kind == "vectors":
-        field("model.hidden", "Hidden layers", placeholder="none: a linear map")
-    field("model.embedding_dim", "Embedding dimension")
-    field("model.normalize", "Normalise embeddings")
-    if info.kind == "pictures":
-        field("model.start", "Backbone from", placeholder="at random")
-        field("data.augment", "Flip and shift pictures")
-    if info.kind != "vectors":
-        st.subheader("Pooling", anchor=False)
-        pool = form.choice(
-            "pooling.name",
-            "Pooling",
-            pooling.names(),
-            words=lambda name: pooling.describe(name).title,
-            help=fields["pooling.name"].description,
-        )
-        _parameters(form, "pooling", pool)
-        if pool in WITH_SHARES:
-            share = field("pooling.zero_shot", "Zero-shot share", step=0.1)
-            if share:
-                field("pooling.ridge", "Ridge", step=0.01)
-                field("pooling.logit_scale", "Logit scale", step=0.5)
+    if kind == "vectors":
+        _field(form, "model.hidden", "Hidden layers", placeholder="none: a linear map")
+    _field(form, "model.embedding_dim", "Embedding dimension")
+    _field(form, "model.normalize", "Normalise embeddings")
+    if kind == "pictures":
+        _field(form, "model.start", "Backbone from", placeholder="at random")
+        _field(form, "data.augment", "Flip and shift pictures")
 
+
+def _pooling(form: Form) -> None:
+    st.subheader("Pooling", anchor=False)
+    pool = form.choice(
+        "pooling.name",
+        "Pooling",
+        pooling.names(),
+        words=lambda name: pooling.describe(name).title,
+        help=keys()["pooling.name"].description,
+    )
+    _parameters(form, "pooling", pool)
+    if pool in WITH_SHARES:
+        share = _field(form, "pooling.zero_shot", "Zero-shot share", step=0.1)
+        if share:
+            _field(form, "pooling.ridge", "Ridge", step=0.01)
+            _field(form, "pooling.logit_scale", "Logit scale", step=0.5)
+
+
+def _training(form: Form) -> None:
     st.subheader("Training", anchor=False)
     left, right = st.columns(2)
     with left:
-        field("batch.classes", "Batch classes")
-        field("schedule.steps", "Steps", step=50)
-        field("optimiser.name", "Optimiser")
-        field("seed", "Seed")
+        _field(form, "batch.classes", "Batch classes")
+        _field(form, "schedule.steps", "Steps", step=50)
+        _field(form, "optimiser.name", "Optimiser")
+        _field(form, "seed", "Seed")
     with right:
-        field("batch.samples", "Samples each")
-        field("schedule.validate_every", "Validate every", step=10)
-        field("optimiser.learning_rate", "Learning rate")
-        field("schedule.patience", "Patience")
+        _field(form, "batch.samples", "Samples each")
+        _field(form, "schedule.validate_every", "Validate every", step=10)
+        _field(form, "optimiser.learning_rate", "Learning rate")
+        _field(form, "schedule.patience", "Patience")
     device = {"auto": f"auto: {'CUDA' if cuda() else 'CPU'} on this machine"}
-    form.field("device", "Device", fields["device"], words=lambda value: (device | WORDS).get(value, value))
+    form.field("device", "Device", keys()["device"], words=lambda value: (device | WORDS).get(value, value))
     with st.expander("More"):
-        field("optimiser.weight_decay", "Weight decay")
-        field("schedule.plateau", "Plateau")
-        field("schedule.checkpoint_every", "Checkpoint every", step=10)
+        _field(form, "optimiser.weight_decay", "Weight decay")
+        _field(form, "schedule.plateau", "Plateau")
+        _field(form, "schedule.checkpoint_every", "Checkpoint every", step=10)
 
 
 def _formula(section: str, name: str) -> losses.TripletFormula | losses.BatchFormula | pooling.PoolingInfo | None:
