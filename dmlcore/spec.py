@@ -11,23 +11,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
+
+from dmlcore.sections import (
+    BatchSpec,
+    ComputeSpec,
+    DataSpec,
+    LossSpec,
+    MinerSpec,
+    ModelSpec,
+    OptimiserSpec,
+    PoolingSpec,
+    ScheduleSpec,
+    Section,
+)
+
+__all__ = ["DataSpec", "ModelSpec", "PoolingSpec", "RunSpec", "SpecError", "keys"]
 
 
 class SpecError(ValueError):
     """A spec that cannot be used; the message has one line per mistake, each beginning with the key."""
-
-
-def _hyper_parameter(value: object) -> float | str:
-    """Numbers become floats; "inf" is the JSON spelling of infinity, which JSON itself lacks."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ValueError("must be a number or a word")
-    if isinstance(value, str):
-        return math.inf if value == "inf" else value
-    if math.isnan(value) or value == -math.inf:
-        raise ValueError("must be a number or inf")
-    return float(value)
 
 
 def _printable(text: str) -> str:
@@ -37,94 +41,17 @@ def _printable(text: str) -> str:
     return text
 
 
-HyperParameter = Annotated[float | str, BeforeValidator(_hyper_parameter)]
-Identifier = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
-Widths = Annotated[tuple[Annotated[int, Field(ge=1, le=65536)], ...], Field(strict=False, max_length=8)]
 Ranks = Annotated[tuple[Annotated[int, Field(ge=1, le=100_000)], ...], Field(strict=False, min_length=1, max_length=16)]
 
 
-class _Section(BaseModel):
-    # strict: `steps = "100"` and `steps = true` are mistakes, not numbers.
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class DataSpec(_Section):
-    name: str = Field("digits", min_length=1, max_length=64, description="Data set, as in dmlcore.data.names()")
-    root: str | None = Field(None, description="Folder that holds the data set or its archive; empty: the usual places")
-    split: Literal["classes", "samples", "own"] | None = Field(
-        None, description="Test on unseen classes, or on unseen samples of known classes; empty: as the data set does"
-    )
-    validation: Literal["classes", "samples", "none", "own"] | None = Field(
-        None, description="What validation holds out of the training part; empty: as the data set does"
-    )
-    image_size: int | None = Field(
-        None, ge=32, le=512, description="Side of the square pictures in pixels; empty: as stored"
-    )
-    augment: bool = Field(True, description="Flip and shift the training pictures at random")
-
-
-class ModelSpec(_Section):
-    name: Literal["mlp", "resnet20", "resnet18", "resnet50", "tokens"] = Field(
-        "mlp", description="Network: mlp for vectors, a resnet for pictures, tokens for bags of tokens"
-    )
-    hidden: Widths = Field((128,), description="Widths of the hidden layers of an mlp")
-    embedding_dim: int = Field(64, ge=1, le=4096, description="Dimension of the embedding space")
-    normalize: bool = Field(True, description="Put embeddings on the unit sphere (L2 normalisation)")
-    start: str | None = Field(
-        None, max_length=4096, description="Run id or weights file the backbone starts from; empty: at random"
-    )
-
-
-class PoolingSpec(_Section):
-    name: Identifier = Field("gap", description="Pooling of pictures and bags, as listed by dmlcore.pooling.names()")
-    parameters: dict[Identifier, HyperParameter] = Field(
-        default_factory=dict, description="Parameters of the pooling; those left out keep their defaults"
-    )
-    zero_shot: float = Field(
-        0.0, ge=0, lt=1, description="Share of the zero-shot prediction loss in the whole, for pooling with prototypes"
-    )
-    ridge: float = Field(0.05, gt=0, le=100, description="Ridge weight of the zero-shot prediction")
-    logit_scale: float = Field(9.5, gt=0, le=1000, description="Scale of the logits of the zero-shot prediction")
-
-
-class LossSpec(_Section):
-    name: Identifier = Field("ranking", description="Loss, as listed by dmlcore.losses.names()")
-    parameters: dict[Identifier, HyperParameter] = Field(
-        default_factory=dict, description="Hyper-parameters of the loss; those left out keep their defaults"
-    )
-    reduction: Literal["mean_valid", "mean_nonzero", "mean_raw"] = Field(
-        "mean_valid", description="Mean over all valid triplets, over those with a positive loss, or without clamps"
-    )
-
-
-class BatchSpec(_Section):
-    classes: int = Field(8, ge=2, le=4096, description="Classes per batch")
-    samples: int = Field(8, ge=2, le=4096, description="Samples of each class per batch")
-
-
-class OptimiserSpec(_Section):
-    name: Literal["rmsprop", "adam"] = Field("adam", description="Optimiser")
-    learning_rate: float = Field(1e-3, gt=0, le=10, description="Learning rate of network and loss parameters")
-    weight_decay: float = Field(0.0, ge=0, le=1, description="L2 penalty on the parameters")
-
-
-class ScheduleSpec(_Section):
-    steps: int = Field(400, ge=1, le=10_000_000, description="Optimiser steps, one batch each")
-    validate_every: int = Field(50, ge=1, description="Steps between two validations")
-    patience: int = Field(
-        0, ge=0, description="Validations without a better MAP@R before stopping; 0: never stop early"
-    )
-    plateau: int = Field(
-        0, ge=0, description="Validations without a better MAP@R before the learning rate is halved; 0: never"
-    )
-    checkpoint_every: int = Field(50, ge=1, description="Steps between two checkpoints")
-
-
-class RunSpec(_Section):
+class RunSpec(Section):
     """What is trained, on what, how, and how it is judged; `RunSpec()` is the digits default."""
 
     name: Annotated[str, AfterValidator(_printable)] = Field(
         "", max_length=80, description="Label of the run, free text"
+    )
+    protocol: Annotated[str, AfterValidator(_printable)] = Field(
+        "", max_length=80, description="Protocol the spec follows, as listed by python -m dmlcore protocol"
     )
     seed: int = Field(0, ge=0, le=2**32 - 1, description="Everything random is a function of (seed, step)")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: CUDA where present, otherwise CPU")
@@ -133,14 +60,17 @@ class RunSpec(_Section):
     model: ModelSpec = ModelSpec()
     pooling: PoolingSpec = PoolingSpec()
     loss: LossSpec = LossSpec()
+    miner: MinerSpec = MinerSpec()
     batch: BatchSpec = BatchSpec()
     optimiser: OptimiserSpec = OptimiserSpec()
     schedule: ScheduleSpec = ScheduleSpec()
+    compute: ComputeSpec = ComputeSpec()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         for key in ("patience", "plateau"):
-            if getattr(self.schedule, key) and self.data.validation == "none":
+            without = self.data.validation == "none" and self.schedule.monitor_part == "validation"
+            if getattr(self.schedule, key) and without:
                 raise ValueError(f'schedule.{key}: needs a validation part, but data.validation is "none"')
         return self
 
@@ -180,14 +110,15 @@ class RunSpec(_Section):
         return json.dumps(_json_safe(self.model_dump()), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        """SHA-256 of what differs from the defaults, 64 hexadecimal digits: keys added later leave it as it is."""
+        text = json.dumps(_json_safe(self.model_dump(exclude_defaults=True)), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def with_overrides(self, assignments: Iterable[str]) -> RunSpec:
         """Return a copy with `key=value` applied in order, for example `schedule.steps=100` or `loss.m=0.2`.
 
         Values are TOML; a bare word is a string. `loss.x` means `loss.parameters.x`, and a new `loss.name` drops the
-        parameters of the old loss; the same for `pooling`. Raises SpecError.
+        parameters of the old loss; the same for `pooling` and `miner`. Raises SpecError.
         """
         data = self.model_dump()
         for assignment in assignments:
@@ -209,7 +140,7 @@ def keys() -> dict[str, FieldInfo]:
     found: dict[str, FieldInfo] = {}
     for name, field in RunSpec.model_fields.items():
         section = field.annotation
-        if isinstance(section, type) and issubclass(section, _Section):
+        if isinstance(section, type) and issubclass(section, Section):
             found |= {f"{name}.{inner}": value for inner, value in section.model_fields.items()}
         else:
             found[name] = field
@@ -233,7 +164,7 @@ def _explain(error: Any) -> str:
     return f"{key}: {message[0].lower()}{message[1:]}, got {error['input']!r}"
 
 
-_WITH_PARAMETERS: dict[str, type[_Section]] = {"loss": LossSpec, "pooling": PoolingSpec}
+_WITH_PARAMETERS: dict[str, type[Section]] = {"loss": LossSpec, "pooling": PoolingSpec, "miner": MinerSpec}
 
 
 def _toml_value(key: str, text: str) -> Any:

@@ -55,7 +55,7 @@ def test_infinity_survives() -> None:
     ("assignment", "message"),
     [
         ("schedule.step=3", "schedule.step: unknown key; did you mean steps?"),
-        ("nonsense=3", "nonsense: unknown key; known keys: batch, data"),
+        ("nonsense=3", "nonsense: unknown key; known keys: batch, compute"),
         ("schedule.steps=0", "schedule.steps: input should be greater than or equal to 1, got 0"),
         ("schedule.steps=true", "schedule.steps: input should be a valid integer, got True"),
         ("schedule.steps='100'", "schedule.steps: input should be a valid integer, got '100'"),

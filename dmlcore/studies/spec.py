@@ -119,7 +119,7 @@ class Entry:
     def digest(self) -> str:
         """SHA-256 of what decides the run, wherever its pretraining is stored: names do not count."""
         specs = [nameless(self.spec), *([nameless(self.starts)] if self.starts else [])]
-        return hashlib.sha256("\n".join(spec.to_json() for spec in specs).encode()).hexdigest()
+        return hashlib.sha256("\n".join(spec.digest() for spec in specs).encode()).hexdigest()
 
 
 def names() -> list[str]:

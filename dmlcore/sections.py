@@ -1,0 +1,200 @@
+"""The sections of a RunSpec: settings that belong together, frozen and validated, with a description per key."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+
+def _hyper_parameter(value: object) -> float | str:
+    """Numbers become floats; "inf" is the JSON spelling of infinity, which JSON itself lacks."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise ValueError("must be a number or a word")
+    if isinstance(value, str):
+        return math.inf if value == "inf" else value
+    if math.isnan(value) or value == -math.inf:
+        raise ValueError("must be a number or inf")
+    return float(value)
+
+
+HyperParameter = Annotated[float | str, BeforeValidator(_hyper_parameter)]
+Identifier = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
+Widths = Annotated[tuple[Annotated[int, Field(ge=1, le=65536)], ...], Field(strict=False, max_length=8)]
+Range = Annotated[tuple[float, float], Field(strict=False)]
+
+
+class Section(BaseModel):
+    """A group of settings; unknown keys are refused."""
+
+    # strict: `steps = "100"` and `steps = true` are mistakes, not numbers.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class DataSpec(Section):
+    name: str = Field("digits", min_length=1, max_length=64, description="Data set, as in dmlcore.data.names()")
+    root: str | None = Field(None, description="Folder that holds the data set or its archive; empty: the usual places")
+    split: Literal["classes", "samples", "own"] | None = Field(
+        None, description="Test on unseen classes, or on unseen samples of known classes; empty: as the data set does"
+    )
+    validation: Literal["classes", "samples", "none", "own"] | None = Field(
+        None, description="What validation holds out of the training part; empty: as the data set does"
+    )
+    folds: int = Field(
+        0, ge=0, le=50, description="Class folds of the training part, one of which validates; 0: its last quarter"
+    )
+    fold: int = Field(1, ge=1, le=50, description="Which fold validates; contiguous ones are counted from the end")
+    fold_order: Literal["contiguous", "random"] = Field(
+        "contiguous", description="Folds are ranges of classes, or classes drawn at random"
+    )
+    fold_seed: int = Field(0, ge=0, le=2**32 - 1, description="Seed of random folds, apart from the seed of the run")
+    image_size: int | None = Field(
+        None, ge=32, le=512, description="Side of the square pictures in pixels; empty: as stored"
+    )
+    augment: bool = Field(True, description="Flip the training pictures and cut them at random")
+    crop: Literal["shift", "resized"] = Field(
+        "shift", description="Cut: shifted by up to an eighth of the side, or a part of random area and aspect, resized"
+    )
+    crop_area: Range = Field((0.16, 1.0), description="Share of the picture that a resized crop takes: from, to")
+    crop_ratio: Range = Field((0.75, 4 / 3), description="Aspect ratio of a resized crop: from, to")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.folds == 1:
+            raise ValueError("folds: one fold would validate on all classes; use 2 or more, or 0 for the last quarter")
+        if self.fold > max(1, self.folds):
+            raise ValueError(f"fold: must be at most folds = {self.folds}, got {self.fold}")
+        for key, (low, high), most in (("crop_area", self.crop_area, 1.0), ("crop_ratio", self.crop_ratio, 10.0)):
+            if not 0 < low <= high <= most:
+                raise ValueError(f"{key}: needs 0 < from <= to <= {most:g}, got {low:g}, {high:g}")
+        return self
+
+
+class ModelSpec(Section):
+    name: str = Field(
+        "mlp",
+        pattern=r"^(timm:)?[A-Za-z0-9_.-]{1,80}$",
+        description="Network: mlp for vectors, tokens for bags of tokens, a backbone for pictures, or timm:NAME",
+    )
+    hidden: Widths = Field((128,), description="Widths of the hidden layers of an mlp")
+    embedding_dim: int = Field(64, ge=1, le=4096, description="Dimension of the embedding space")
+    normalize: bool = Field(True, description="Put embeddings on the unit sphere (L2 normalisation)")
+    start: str | None = Field(
+        None,
+        max_length=4096,
+        description="Where the backbone starts: imagenet, a run id or a file of weights; empty: at random",
+    )
+    keep_classifier: bool = Field(
+        False, description="Keep the 1000-way output of the backbone and embed its logits (2021 thesis)"
+    )
+    freeze_batch_norm: bool = Field(False, description="Keep the statistics of batch norm as they start")
+
+
+class PoolingSpec(Section):
+    name: Identifier = Field("gap", description="Pooling of pictures and bags, as listed by dmlcore.pooling.names()")
+    parameters: dict[Identifier, HyperParameter] = Field(
+        default_factory=dict, description="Parameters of the pooling; those left out keep their defaults"
+    )
+    zero_shot: float = Field(
+        0.0, ge=0, lt=1, description="Share of the zero-shot prediction loss in the whole, for pooling with prototypes"
+    )
+    ridge: float = Field(0.05, gt=0, le=100, description="Ridge weight of the zero-shot prediction")
+    logit_scale: float = Field(9.5, gt=0, le=1000, description="Scale of the logits of the zero-shot prediction")
+
+
+class LossSpec(Section):
+    name: Identifier = Field("ranking", description="Loss, as listed by dmlcore.losses.names()")
+    parameters: dict[Identifier, HyperParameter] = Field(
+        default_factory=dict, description="Hyper-parameters of the loss; those left out keep their defaults"
+    )
+    reduction: Literal["mean_valid", "mean_nonzero", "mean_raw"] = Field(
+        "mean_valid", description="Mean over all valid triplets, over those with a positive loss, or without clamps"
+    )
+    learning_rate: float | None = Field(
+        None, gt=0, le=100, description="Learning rate of proxies and other loss parameters; empty: the optimiser's"
+    )
+    memory: int = Field(
+        0, ge=0, le=100_000, description="Batches in the cross-batch memory that pairs are drawn from; 0: none"
+    )
+    memory_start: int = Field(1000, ge=0, description="Steps before the memory joins in, beside those that fill it")
+
+
+class MinerSpec(Section):
+    name: Identifier = Field(
+        "all", description="Which tuples of a batch the loss sees, as listed by dmlcore.mining.names(); all: every one"
+    )
+    parameters: dict[Identifier, HyperParameter] = Field(
+        default_factory=dict, description="Parameters of the miner; those left out keep their defaults"
+    )
+
+
+class BatchSpec(Section):
+    classes: int = Field(8, ge=2, le=4096, description="Classes per batch")
+    samples: int = Field(8, ge=1, le=4096, description="Samples of each class per batch")
+    sampler: Literal["balanced", "random", "mined", "neighbourhood"] = Field(
+        "balanced",
+        description="Batches: classes x samples, that many samples at random, triplets mined in the whole training "
+        "part, or neighbourhoods of it",
+    )
+    refresh: int = Field(
+        200, ge=1, description="Steps after which the whole training part is embedded anew, for mined batches"
+    )
+    neighbours: int = Field(16, ge=1, le=4096, description="Neighbours of each centre in a neighbourhood")
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        if self.classes * self.samples < 4:
+            raise ValueError("samples: a batch needs four samples at least")
+        return self
+
+
+class OptimiserSpec(Section):
+    name: Literal["rmsprop", "adam", "adamw", "sgd"] = Field("adam", description="Optimiser")
+    learning_rate: float = Field(1e-3, gt=0, le=10, description="Learning rate of the network")
+    weight_decay: float = Field(0.0, ge=0, le=1, description="L2 penalty on the parameters")
+    decay_batch_norm: bool = Field(True, description="Apply the weight decay to batch norm and biases too")
+    momentum: float = Field(0.9, ge=0, lt=1, description="Momentum of sgd")
+    epsilon: float = Field(1e-8, gt=0, le=1, description="Smallest denominator of adam, adamw and rmsprop")
+    head_factor: float = Field(
+        1.0, gt=0, le=1000, description="Learning rate of pooling and embedding layer over that of the backbone"
+    )
+    clip_value: float = Field(0.0, ge=0, description="Largest gradient of one weight; 0: not clipped")
+    clip_norm: float = Field(0.0, ge=0, description="Largest norm of the gradient; 0: not clipped")
+
+
+class ScheduleSpec(Section):
+    steps: int = Field(400, ge=1, le=10_000_000, description="Optimiser steps, one batch each")
+    validate_every: int = Field(50, ge=1, description="Steps between two validations")
+    monitor: Literal["map_at_r", "recall_at_1"] = Field(
+        "map_at_r", description="Score that chooses the best weights and tells a plateau"
+    )
+    monitor_part: Literal["validation", "test"] = Field(
+        "validation", description="Part it is measured on; test: as many papers do, so that test scores are too good"
+    )
+    patience: int = Field(
+        0, ge=0, description="Validations without a better score before stopping; 0: never stop early"
+    )
+    plateau: int = Field(
+        0, ge=0, description="Validations without a better score before the learning rate is lowered; 0: never"
+    )
+    plateau_factor: float = Field(0.5, gt=0, lt=1, description="Factor on the learning rate at a plateau")
+    decay: Literal["none", "step", "cosine"] = Field(
+        "none", description="Learning rate over the steps: constant, lowered in steps, or a half cosine down to 0"
+    )
+    decay_every: int = Field(1000, ge=1, description="Steps between two lowerings of a step decay")
+    decay_factor: float = Field(0.1, gt=0, lt=1, description="Factor of each lowering of a step decay")
+    warm_up: int = Field(
+        0, ge=0, description="First steps that train only what is new: pooling, embedding layer, loss parameters"
+    )
+    checkpoint_every: int = Field(50, ge=1, description="Steps between two checkpoints")
+    measure_every: int = Field(
+        10, ge=1, description="Steps between two rows of distances, gradients and spectrum of the batch"
+    )
+
+
+class ComputeSpec(Section):
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="Arithmetic of the network; losses and scores are always float32"
+    )
+    compile: bool = Field(False, description="Compile the network with torch.compile: minutes first, then faster steps")
