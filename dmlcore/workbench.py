@@ -182,8 +182,15 @@ def refuse_unusable(spec: RunSpec) -> None:
 def load_data(spec: RunSpec) -> Dataset:
     """The data set of a spec; raises DataError."""
     d = spec.data
+    folds = data.Folds(d.folds, d.fold, d.fold_order, d.fold_seed) if d.folds else None
     return data.load(
-        d.name, root=d.root, split=d.split, validation=d.validation, image_size=d.image_size, seed=spec.seed
+        d.name,
+        root=d.root,
+        split=d.split,
+        validation=d.validation,
+        folds=folds,
+        image_size=d.image_size,
+        seed=spec.seed,
     )
 
 

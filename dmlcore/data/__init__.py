@@ -10,8 +10,9 @@ import numpy as np
 
 from dmlcore.data import cifar10, cifar100, collage, cub, digits, digits_pictures, folders, shapes, splits, tokens, toy
 from dmlcore.data.dataset import DataError, Dataset, Description, Inputs, Read, Samples, Split, Validation
+from dmlcore.data.folds import Folds
 
-__all__ = ["DataError", "Dataset", "Description", "Inputs", "available", "describe", "load", "locate", "names"]
+__all__ = ["DataError", "Dataset", "Description", "Folds", "Inputs", "available", "describe", "load", "locate", "names"]
 
 IMAGE_SIZES = (16, 512)  # pixels a side
 
@@ -70,21 +71,24 @@ def load(
     root: Path | str | None = None,
     split: Split | None = None,
     validation: Validation | None = None,
+    folds: Folds | None = None,
     image_size: int | None = None,
     seed: int = 0,
 ) -> Dataset:
     """Read and split a data set; None means the default of `describe(name)`.
 
     root: see `locate`. split, validation: must be left out where the default is "own", as such a set brings its parts.
-    image_size: side of the square pictures in pixels, 16 to 512. seed: of the sample-wise splits and of data that are
-    drawn. Raises DataError naming the file, or the split and its numbers.
+    folds: which classes validate, in place of the last quarter. image_size: side of the square pictures in pixels, 16
+    to 512. seed: of the sample-wise splits and of data that are drawn. Raises DataError naming the file, or the split and its numbers.
     """
     info = describe(name)
     _check_image_size(info, image_size)
     _check_split(info, split=split, validation=validation)
+    if folds and info.split == "own":
+        raise DataError(f"folds must be left out for {info.name}, which brings its own parts")
     with _readable(info):
         samples = _READERS[name][1](locate(name, root), image_size or info.image_size, seed)
-    parts = splits.parts(samples, split or info.split, validation or info.validation, seed)
+    parts = splits.parts(samples, split or info.split, validation or info.validation, seed, folds)
     for array in (samples.labels, *parts.values(), *samples.facts.values()):
         array.flags.writeable = False
     return Dataset(

@@ -7,18 +7,21 @@ from collections.abc import Mapping
 import numpy as np
 
 from dmlcore.data.dataset import DataError, Indices, Labels, Samples, Split, Validation
+from dmlcore.data.folds import Folds
 
 TEST_FRACTION = 0.5  # of the samples of each class, where no official image-wise split exists
 VALIDATION_FRACTION = 0.2  # of the training samples of each class
 VALIDATION_CLASSES = 0.25  # of the training classes
 
 
-def parts(samples: Samples, split: Split, validation: Validation, seed: int) -> dict[str, Indices]:
+def parts(
+    samples: Samples, split: Split, validation: Validation, seed: int, folds: Folds | None = None
+) -> dict[str, Indices]:
     """Return the parts "train", "validation" and "test"; raise DataError for a part that is empty or has one class.
 
     split "classes": no class is in both train and test. split "samples": the official image-wise split, or half of
-    the samples of each class. validation "classes": the last quarter of the training classes, at least two;
-    "samples": a fifth of the training samples of each class; "none": empty. Samples with parts of their own keep them.
+    the samples of each class. validation "classes": the fold of `folds`, without it the last quarter of the
+    training classes, at least two; "samples": a fifth of the training samples of each class; "none": empty. Samples with parts of their own keep them.
     """
     if samples.parts is not None:
         _require_classes("split 'own'", samples.parts, samples.labels)
@@ -36,7 +39,7 @@ def parts(samples: Samples, split: Split, validation: Validation, seed: int) -> 
     protocol = f"split {split!r}"
     _require_classes(protocol, {"train": train, "test": test}, labels)
 
-    train, held_out = hold_out(labels, train, validation, seed)
+    train, held_out = hold_out(labels, train, validation, seed, folds)
     result = {"train": train, "validation": held_out, "test": test}
     needed = {name: part for name, part in result.items() if name != "validation" or validation != "none"}
     _require_classes(f"{protocol} with validation {validation!r}", needed, labels)
@@ -44,8 +47,12 @@ def parts(samples: Samples, split: Split, validation: Validation, seed: int) -> 
     return result
 
 
-def hold_out(labels: Labels, train: Indices, protocol: Validation, seed: int) -> tuple[Indices, Indices]:
+def hold_out(
+    labels: Labels, train: Indices, protocol: Validation, seed: int, folds: Folds | None = None
+) -> tuple[Indices, Indices]:
     """Cut the validation part out of the training indices: (train, validation)."""
+    if folds and protocol != "classes":
+        raise DataError(f"folds are of classes, but validation is {protocol!r}; set it to 'classes', or folds to 0")
     if protocol == "none":
         return train, train[:0]
     if protocol == "samples":
@@ -53,7 +60,8 @@ def hold_out(labels: Labels, train: Indices, protocol: Validation, seed: int) ->
     if protocol != "classes":
         raise DataError(f"validation must be 'classes', 'samples' or 'none', got {protocol!r}")
     classes = np.unique(labels[train])
-    held_out = classes[-max(2, int(len(classes) * VALIDATION_CLASSES)) :]
+    last_quarter = classes[-max(2, int(len(classes) * VALIDATION_CLASSES)) :]
+    held_out = folds.validation_classes(classes) if folds else last_quarter
     is_held_out = np.isin(labels[train], held_out)
     return train[~is_held_out], train[is_held_out]
 
