@@ -79,7 +79,8 @@ def load(
 
     root: see `locate`. split, validation: must be left out where the default is "own", as such a set brings its parts.
     folds: which classes validate, in place of the last quarter. image_size: side of the square pictures in pixels, 16
-    to 512. seed: of the sample-wise splits and of data that are drawn. Raises DataError naming the file, or the split and its numbers.
+    to 512. seed: of the sample-wise splits and of data that are drawn. Raises DataError naming the file, or the split
+    and its numbers.
     """
     info = describe(name)
     _check_image_size(info, image_size)

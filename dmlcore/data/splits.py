@@ -20,8 +20,9 @@ def parts(
     """Return the parts "train", "validation" and "test"; raise DataError for a part that is empty or has one class.
 
     split "classes": no class is in both train and test. split "samples": the official image-wise split, or half of
-    the samples of each class. validation "classes": the fold of `folds`, without it the last quarter of the
-    training classes, at least two; "samples": a fifth of the training samples of each class; "none": empty. Samples with parts of their own keep them.
+    the samples of each class. validation "classes": the fold of `folds`, without it the last quarter of the training
+    classes, at least two; "samples": a fifth of the training samples of each class; "none": empty. Samples with parts
+    of their own keep them.
     """
     if samples.parts is not None:
         _require_classes("split 'own'", samples.parts, samples.labels)
