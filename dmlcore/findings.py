@@ -1,4 +1,5 @@
-"""What a tested run says beside its scores: how far its classes overlap, how well prototype shares predict new ones."""
+"""What a tested run says beside its scores: its training scores, how far its classes overlap, how well prototype shares
+predict new ones."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from torch import Tensor, nn
 
 from dmlcore.data import Dataset
 from dmlcore.data.tokens import SHARED_TOKENS
-from dmlcore.models import PictureNetwork, TokenNetwork
+from dmlcore.metrics import retrieval
+from dmlcore.models import MLP, PictureNetwork, TokenNetwork
 from dmlcore.runs import Row
 from dmlcore.workbench import to_device
 
@@ -20,17 +22,20 @@ CHUNK = 256  # samples at once
 PICTURES = 64  # of each class, whose local features are read
 PROTOTYPES = 48  # through which they are read (Gurbuz 2022, Sec. 4.2)
 MOST_CLASSES = 32  # pairs of more classes than these are not compared
+MOST_TRAINED = 20_000  # training samples that are scored too
 DRAWS = 1000  # random splits, as in the source, beside all of them
 
 
 def rows(model: nn.Module, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
-    """Rows "overlap" and "zero_shot" of metrics.jsonl for the part, as far as network and classes allow them."""
+    """Rows "overlap" and "zero_shot" of metrics.jsonl for the part, and "train", as far as network and classes allow."""
     classes = np.unique(data.labels[data.parts[part]])
     found: list[Row] = []
     was_training = model.training
     model.eval()
     if isinstance(model, TokenNetwork):
         found.append({"kind": "overlap", "step": step} | token_overlap(model, data, part, device))
+    if isinstance(model, MLP) and len(data.parts["train"]) <= MOST_TRAINED:
+        found.append({"kind": "train", "step": step} | train_scores(model, data, device))
     if isinstance(model, PictureNetwork) and 2 <= len(classes) <= MOST_CLASSES:
         if (overlap := picture_overlap(model, data, part, device)) is not None:
             found.append({"kind": "overlap", "step": step} | overlap)
@@ -38,6 +43,16 @@ def rows(model: nn.Module, data: Dataset, part: str, device: torch.device, step:
             found.append({"kind": "zero_shot", "step": step} | predicted)
     model.train(was_training)
     return found
+
+
+def train_scores(model: MLP, data: Dataset, device: torch.device) -> dict[str, float | None]:
+    """Retrieval within the training part, as Table 4.1 of Karaman 2021 reports it."""
+    indices = data.parts["train"]
+    with torch.inference_mode():
+        embeddings = [model(to_device(data, chunk, device)).float().cpu().numpy() for chunk in _chunks(indices)]
+    scores = retrieval(np.concatenate(embeddings), data.labels[indices], ks=(1, 8))
+    recall = {f"recall_at_{k}": value for k, value in scores.recall_at.items()}
+    return recall | {"r_precision": scores.r_precision, "map_at_r": scores.map_at_r}
 
 
 def bag_histograms(model: TokenNetwork, bags: Tensor) -> NDArray[np.float32]:

@@ -65,3 +65,10 @@ def test_poolings_that_are_no_mean_of_local_features_have_no_rows() -> None:
     small = {part: np.array(indices[:40]) for part, indices in found.data.parts.items()}
     object.__setattr__(found.data, "parts", small)
     assert findings.rows(found.model, found.data, "test", CPU, step=1) == []
+
+
+def test_a_network_for_vectors_is_scored_on_its_training_part_too() -> None:
+    found = bench("data.name=toy", "data.split=classes", "data.validation=classes")
+    (row,) = findings.rows(found.model, found.data, "test", CPU, step=3)
+    assert (row["kind"], row["step"]) == ("train", 3)
+    assert 0 < row["map_at_r"] < row["r_precision"] < row["recall_at_1"] < row["recall_at_8"] < 1

@@ -19,7 +19,7 @@ from dmlcore.spec import SpecError
 from dmlcore.studies.conductor import Request, find
 from dmlcore.studies.spec import PRETRAINING, Entry, path_of
 
-FURTHER = ("overlap", "zero_shot")  # kinds of rows in metrics.jsonl whose numbers join the table
+FURTHER = ("train", "overlap", "zero_shot")  # kinds of rows in metrics.jsonl whose numbers join the table
 MOST_POINTS = 200  # of a written validation curve
 
 
