@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmlcore import backbones, pooling
+from dmlcore.backbones import IMAGENET, Normalisation
 from dmlcore.spec import ModelSpec, PoolingSpec
 
 LEAKY_SLOPE = 0.01
-# Channel means and deviations of natural pictures in 0..1 (ImageNet), as the ResNet20 weights of the data pack expect.
-PICTURE_MEAN = (0.485, 0.456, 0.406)
-PICTURE_STD = (0.229, 0.224, 0.225)
+PICTURE_MEAN, PICTURE_STD = IMAGENET.mean, IMAGENET.std
 TOKEN_BOUND = 0.3  # entries of tokens and prototypes are clipped to +-0.3 after each step (Gurbuz 2022, code)
 
 
@@ -36,8 +36,8 @@ def build(
     """Build and initialise a network, a function of `seed` alone.
 
     input_shape: (F,) for vectors, (3, H, W) for pictures, (L,) for bags of tokens. mean, std: of the training vectors;
-    pictures have fixed ones. vocabulary: number of tokens, 0 for what is no bag. Raises ModelError if the network
-    cannot take such inputs.
+    pictures have those of their backbone. vocabulary: number of tokens, 0 for what is no bag. Raises ModelError if the
+    network cannot be made or cannot take such inputs.
     """
     shape, pool = tuple(input_shape), pool or PoolingSpec()
     kind = "bags of tokens" if vocabulary else "vectors" if len(shape) == 1 else "pictures"
@@ -56,15 +56,60 @@ def build(
                 return TokenNetwork(vocabulary, spec, pool)
             if shape[0] != 3 or min(shape[1:]) < 32:
                 raise ModelError(f"{spec.name} takes pictures (3, H, W) of at least 32 x 32, got {shape}")
-            return PictureNetwork(spec, pool)
+            return PictureNetwork(spec, pool, _backbone(spec, (shape[1], shape[2])))
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, ModelError):
                 raise
             raise ModelError(f"pooling: {error.args[0]}") from None
 
 
+def head_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """What is new in a network whose backbone has a start: pooling, projection and embedding layer, each once.
+
+    Of a network for vectors its last layer, of one for bags its pooling. The others are `backbone_parameters`.
+    """
+    if isinstance(model, PictureNetwork):
+        return list(model.head.parameters())
+    if isinstance(model, MLP):
+        return list(model.linear.parameters())
+    return list(model.pool.parameters()) if isinstance(model, TokenNetwork) else []
+
+
+def backbone_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that are no `head_parameters`, in the order of the model."""
+    head = set(map(id, head_parameters(model)))
+    return [parameter for parameter in model.parameters() if id(parameter) not in head]
+
+
+def freeze_batch_norm(model: nn.Module) -> None:
+    """Keep statistics, scales and shifts of the backbone's batch norm as they are, in training too.
+
+    The layers stay in evaluation mode whatever `train()` is told, and their scales and shifts are not trained; those of
+    the head, which are new, are left alone. Nothing happens to a network without a backbone. Source: the code of
+    Proxy-Anchor (Kim et al. 2020), `bn_freeze`.
+    """
+    if isinstance(model, PictureNetwork):
+        model.batch_norm_frozen = True
+        for layer in model.batch_norms():
+            layer.requires_grad_(False)
+        model.train(model.training)
+
+
+def _backbone(spec: ModelSpec, picture: tuple[int, int]) -> backbones.Backbone:
+    try:
+        backbone = backbones.create(spec.name, picture)
+    except (KeyError, ImportError, ValueError) as error:
+        raise ModelError(f"model.name: {error.args[0]}") from None
+    if spec.keep_classifier:
+        try:
+            backbone.keep_classifier()
+        except ValueError as error:
+            raise ModelError(f"model.keep_classifier: {error}") from None
+    return backbone
+
+
 class Normalise(nn.Module):
-    """(x - mean) / std over the channels or features, after bringing uint8 to 0..1: raw inputs go in."""
+    """(x - mean) / std over all features: raw vectors go in."""
 
     mean: Tensor
     std: Tensor
@@ -75,9 +120,8 @@ class Normalise(nn.Module):
         self.register_buffer("std", std)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The normalised inputs, floating."""
-        values = inputs.float() / 255 if inputs.dtype == torch.uint8 else inputs
-        return (values - self.mean) / self.std
+        """The normalised inputs."""
+        return (inputs - self.mean) / self.std
 
 
 class MLP(nn.Module):
@@ -99,15 +143,44 @@ class MLP(nn.Module):
         return _embed(self.linear(features), self.on_sphere)
 
 
-class PictureNetwork(nn.Module):
-    """(B, 3, H, W) uint8 pictures -> (B, D) embeddings: backbone, then pooling and projection to D in one head."""
+class NormalisePictures(Normalise):
+    """Raw pictures (B, 3, H, W), RGB in 0..255, uint8 or floating -> the inputs that a backbone was trained on."""
 
-    def __init__(self, spec: ModelSpec, pool: PoolingSpec) -> None:
+    def __init__(self, target: Normalisation) -> None:
+        super().__init__(_channels(target.mean), _channels(target.std))
+        self.target = target
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The normalised pictures, in the backbone's order of channels."""
+        values = inputs if inputs.is_floating_point() else inputs.float()
+        if self.target.scale == 1:
+            values = values / 255
+        if self.target.order == "BGR":
+            values = values.flip(1)
+        return (values - self.mean) / self.std
+
+
+class PictureNetwork(nn.Module):
+    """(B, 3, H, W) pictures -> (B, D) embeddings: backbone, then pooling and projection to D in one head.
+
+    Pictures are RGB in 0..255, uint8 or floating. With `model.keep_classifier` the pooled features pass the classifier
+    of the backbone's checkpoint before the linear layer (1000 -> D).
+    """
+
+    def __init__(self, spec: ModelSpec, pool: PoolingSpec, backbone: backbones.Backbone) -> None:
         super().__init__()
-        self.normalise = Normalise(_channels(PICTURE_MEAN), _channels(PICTURE_STD))
-        self.backbone = backbones.create(spec.name)
-        self.head = pooling.Head(pool.name, self.backbone.out_channels, spec.embedding_dim, **pool.parameters)
+        self.normalise = NormalisePictures(backbone.normalisation)
+        self.backbone = backbone
+        channels, classifier = backbone.out_channels, getattr(backbone, backbone.classifier, None)
+        self.head: pooling.Head | ClassifierHead
+        if spec.keep_classifier and isinstance(classifier, nn.Linear):
+            self.head = ClassifierHead(pool, channels, classifier, spec.embedding_dim)
+        else:
+            self.head = pooling.Head(pool.name, channels, spec.embedding_dim, **pool.parameters)
         self.on_sphere = spec.normalize
+        self.batch_norm_frozen = False
+        if spec.freeze_batch_norm:
+            freeze_batch_norm(self)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The embeddings; `head.pooling` then holds weights and shares of this batch, where it has any."""
@@ -122,6 +195,51 @@ class PictureNetwork(nn.Module):
     def pool(self) -> nn.Module:
         """The pooling module."""
         return self.head.pooling
+
+    def batch_norms(self) -> list[nn.Module]:
+        """The batch norm layers of the backbone."""
+        return [m for m in self.backbone.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+
+    def train(self, mode: bool = True) -> Self:
+        """Training or evaluation mode; frozen batch norm stays in the latter."""
+        super().train(mode)
+        if self.batch_norm_frozen:
+            for layer in self.batch_norms():
+                layer.eval()
+        return self
+
+
+class ClassifierHead(nn.Module):
+    """Features (B, C, H, W) -> (B, D): pooling, the backbone's classifier C -> 1000, then a new linear layer 1000 -> D.
+
+    Source: the thesis of 2021, which keeps the 1000-way output of ImageNet and embeds its logits. Raises ValueError for
+    a pooling that does not end in the C channels that the classifier knows.
+    """
+
+    def __init__(self, pool: PoolingSpec, channels: int, classifier: nn.Linear, embedding_dim: int) -> None:
+        super().__init__()
+        self.name = pool.name
+        self.pooling = pooling.create(pool.name, channels, **pool.parameters)
+        if self.pooling.projects_first or self.pooling.out_features != channels:
+            raise ValueError(
+                f"{pool.name} does not give the {channels} values that the kept classifier takes; choose pooling.name="
+                "gap or model.keep_classifier=false"
+            )
+        self._classifier = (classifier,)  # in a tuple, as it is the backbone's, which has a start for it
+        self.linear = _he(nn.Linear(classifier.out_features, embedding_dim))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (B, C, H, W) -> (B, embedding_dim)."""
+        embedded: Tensor = self._embed(self.pooling(features))
+        return embedded
+
+    def local(self, features: Tensor) -> Tensor | None:
+        """Local features (B, H*W, D) whose mean is the embedding, with average pooling; else None."""
+        return self._embed(features.flatten(2).mT) if self.pooling.averages else None
+
+    def _embed(self, values: Tensor) -> Tensor:
+        found: Tensor = self.linear(self._classifier[0](values))
+        return found
 
 
 class TokenNetwork(nn.Module):

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 
@@ -107,3 +109,107 @@ def test_a_bad_pooling_is_refused_by_name(
 ) -> None:
     with pytest.raises(ModelError, match=message):
         models.build(spec, shape, seed=0, pool=pool)
+
+
+def test_floating_pictures_are_in_0_to_255_too() -> None:
+    model = models.build(RESNET, (3, 32, 32), seed=0).eval()
+    pictures = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
+    assert torch.equal(model(pictures), model(pictures.float()))
+
+
+def test_each_backbone_gets_the_channels_and_the_range_of_its_weights() -> None:
+    red = torch.zeros(1, 3, 32, 32, dtype=torch.uint8)
+    red[:, 0] = 255
+    inputs = models.build(ModelSpec(name="bn_inception"), (3, 32, 32), seed=0).normalise(red)[0, :, 0, 0]
+    assert inputs.tolist() == [-104.0, -117.0, 127.0]  # blue, green, red: red is the last
+    inputs = models.build(ModelSpec(name="googlenet"), (3, 32, 32), seed=0).normalise(red)[0, :, 0, 0]
+    assert inputs.tolist() == [1.0, -1.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "shape", "vocabulary", "heads"),
+    [
+        (RESNET, (3, 32, 32), 0, {"head.linear.weight", "head.linear.bias"}),
+        (MLP, (64,), 0, {"linear.weight", "linear.bias"}),
+        (ModelSpec(name="tokens", embedding_dim=2), (3,), 5, set()),
+    ],
+)
+def test_head_and_backbone_parameters_are_all_of_them_once(spec, shape, vocabulary, heads) -> None:
+    model = models.build(spec, shape, seed=0, vocabulary=vocabulary)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    head = [names[id(p)] for p in models.head_parameters(model)]
+    backbone = [names[id(p)] for p in models.backbone_parameters(model)]
+    assert set(head) == heads
+    assert sorted(head + backbone) == sorted(names.values())
+
+
+def test_prototypes_and_projection_of_a_pooling_are_new() -> None:
+    model = models.build(RESNET, (3, 32, 32), seed=0, pool=PoolingSpec(name="gsp"))
+    head = {id(p) for p in models.head_parameters(model)}
+    assert {name for name, p in model.named_parameters() if id(p) in head} == {
+        "head.projection.weight",
+        "head.pooling.prototypes",
+    }
+
+
+def test_frozen_batch_norm_survives_training_mode_and_a_step() -> None:
+    spec = RESNET.model_copy(update={"freeze_batch_norm": True})
+    model = models.build(spec, (3, 32, 32), seed=0, pool=PoolingSpec(name="solar")).train()
+    norms = {name for name in model.state_dict() if "bn" in name}
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    optimiser = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.1)
+    model(torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8)).pow(3).sum().backward()
+    optimiser.step()
+    after = model.state_dict()
+    assert norms
+    assert all(torch.equal(before[name], after[name]) for name in norms)
+    assert not torch.equal(before["backbone.conv1.weight"], after["backbone.conv1.weight"])
+    # Batch norm in the head is new: it is trained.
+    trained = {name for name in after if name.startswith("head.") and "running_mean" in name}
+    assert trained
+    assert not any(torch.equal(before[name], after[name]) for name in trained)
+
+
+def test_batch_norm_can_be_frozen_later_and_where_there_is_none() -> None:
+    model = models.build(RESNET, (3, 32, 32), seed=0)
+    assert any(layer.training for layer in model.batch_norms())
+    models.freeze_batch_norm(model)
+    assert not any(layer.training for layer in model.train().batch_norms())
+    assert model.head.training
+    models.freeze_batch_norm(models.build(MLP, (64,), seed=0))
+
+
+def test_a_kept_classifier_stands_between_pooling_and_embedding() -> None:
+    spec = RESNET.model_copy(update={"keep_classifier": True})
+    model = models.build(spec, (3, 32, 32), seed=0).eval()
+    pictures = torch.randint(0, 256, (3, 3, 32, 32), dtype=torch.uint8)
+    state = model.state_dict()
+    assert state["backbone.linear.weight"].shape == (10, 64)  # ten classes of CIFAR-10
+    assert state["head.linear.weight"].shape == (10, 10)
+    logits = model.features(pictures).mean((2, 3)) @ state["backbone.linear.weight"].T + state["backbone.linear.bias"]
+    expected = logits @ state["head.linear.weight"].T + state["head.linear.bias"]
+    torch.testing.assert_close(model(pictures), expected)
+    torch.testing.assert_close(model.head.local(model.features(pictures)).mean(1), expected)
+    assert {id(p) for p in models.head_parameters(model)} == {id(p) for p in model.head.linear.parameters()}
+    twin = copy.deepcopy(model)
+    torch.nn.init.zeros_(twin.backbone.linear.weight)
+    assert not torch.equal(twin(pictures), model(pictures))  # the copy's head uses the copy's classifier
+
+
+def test_imagenet_has_a_thousand_classes() -> None:
+    spec = ModelSpec(name="resnet18", embedding_dim=128, keep_classifier=True)
+    state = models.build(spec, (3, 32, 32), seed=0).state_dict()
+    assert state["backbone.fc.weight"].shape == (1000, 512)
+    assert state["head.linear.weight"].shape == (128, 1000)
+    assert state["head.linear.weight"].std().item() == pytest.approx((2 / 1000) ** 0.5, rel=0.02)  # He
+
+
+def test_a_pooling_that_ends_elsewhere_cannot_keep_the_classifier() -> None:
+    spec = RESNET.model_copy(update={"keep_classifier": True})
+    with pytest.raises(ModelError, match=r"gsp does not give the 64 values .* model.keep_classifier=false"):
+        models.build(spec, (3, 32, 32), seed=0, pool=PoolingSpec(name="gsp"))
+
+
+def test_an_unknown_backbone_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"model\.name: unknown backbone 'vgg'; known: resnet20, .*timm:NAME"):
+        models.build(ModelSpec(name="vgg"), (3, 32, 32), seed=0)

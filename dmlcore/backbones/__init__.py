@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
-from torch import nn
+from dmlcore.backbones.base import IMAGENET, Backbone, Normalisation
 
+__all__ = ["IMAGENET", "Backbone", "Normalisation", "create", "names"]
+
+TIMM = "timm:"
 # Loaded at first use: one training needs one of them.
 _BACKBONES = {
     "resnet20": ("resnet20", "ResNet20"),
     "resnet18": ("resnet", "ResNet18"),
+    "resnet34": ("resnet", "ResNet34"),
     "resnet50": ("resnet", "ResNet50"),
+    "resnet101": ("resnet", "ResNet101"),
+    "googlenet": ("googlenet", "GoogLeNet"),
+    "bn_inception": ("bn_inception", "BNInception"),
 }
 
 
 def names() -> list[str]:
-    """Every backbone, the smallest first."""
+    """Every backbone, the ResNets first, the smallest first; timm:NAME is one too where timm is installed."""
     return list(_BACKBONES)
 
 
-def create(name: str) -> Any:
-    """The backbone as a module with an attribute `out_channels`, He initialised; KeyError lists the known names."""
+def create(name: str, picture: tuple[int, int] | None = None) -> Backbone:
+    """The backbone as a module with `out_channels` and `normalisation`, He initialised (timm's as timm does it).
+
+    picture: (H, W) of the pictures, which some networks of timm must know. KeyError lists the known names; for
+    timm:NAME ImportError where timm is missing and ValueError where it has no such network.
+    """
+    if name.startswith(TIMM):
+        from dmlcore.backbones.from_timm import TimmBackbone
+
+        return TimmBackbone(name.removeprefix(TIMM), picture)
     if name not in _BACKBONES:
-        raise KeyError(f"unknown backbone {name!r}; known: {', '.join(_BACKBONES)}")
+        raise KeyError(f"unknown backbone {name!r}; known: {', '.join(_BACKBONES)}, timm:NAME")
     module, attribute = _BACKBONES[name]
-    made: nn.Module = getattr(importlib.import_module(f"dmlcore.backbones.{module}"), attribute)()
+    made: Backbone = getattr(importlib.import_module(f"dmlcore.backbones.{module}"), attribute)()
     return made

@@ -1,4 +1,4 @@
-"""ResNet-18 and ResNet-50 without their classifier, under the parameter names of torchvision's checkpoints."""
+"""ResNet-18, 34, 50 and 101 without their classifier, under the parameter names of torchvision's checkpoints."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import ClassVar
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dmlcore.backbones.base import Backbone, initialise
 
-class ResNet(nn.Module):
+
+class ResNet(Backbone):
     """Normalised pictures (B, 3, H, W) -> features (B, out_channels, ceil(H / 32), ceil(W / 32)), He initialised.
 
     Names and shapes of parameters and buffers are those of torchvision, less `fc`. Source: He, Zhang, Ren & Sun, CVPR
@@ -32,9 +34,7 @@ class ResNet(nn.Module):
             self.add_module(f"layer{stage}", nn.Sequential(*made))
             inward = outward
         self.out_channels = inward
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        initialise(self)
 
     def forward(self, pictures: Tensor) -> Tensor:
         """The features."""
@@ -92,10 +92,24 @@ class ResNet18(ResNet):
     block = Basic
 
 
+class ResNet34(ResNet):
+    """Stages of 3, 4, 6 and 3 basic blocks; 512 channels out."""
+
+    blocks = (3, 4, 6, 3)
+    block = Basic
+
+
 class ResNet50(ResNet):
     """Stages of 3, 4, 6 and 3 bottlenecks; 2048 channels out."""
 
     blocks = (3, 4, 6, 3)
+    block = Bottleneck
+
+
+class ResNet101(ResNet):
+    """Stages of 3, 4, 23 and 3 bottlenecks; 2048 channels out."""
+
+    blocks = (3, 4, 23, 3)
     block = Bottleneck
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dmlcore.backbones.base import Backbone
 
-class ResNet20(nn.Module):
+
+class ResNet20(Backbone):
     """(B, 3, H, W) normalised pictures of 32 x 32 and up -> features (B, 64, H/4, W/4).
 
-    Parameters are named as in akamaster/pytorch_resnet_cifar10, without its classifier. Source: He et al. 2016, Sec.
-    4.2, option A shortcuts.
+    Parameters are named as in akamaster/pytorch_resnet_cifar10, without its classifier of ten classes. Source: He et
+    al. 2016, Sec. 4.2, option A shortcuts.
     """
 
     out_channels = 64
+    classifier = "linear"
+    classes = 10
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,0 +1,55 @@
+"""What every backbone is: features, the inputs its weights were trained on, and the classifier of its checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """How raw pictures become inputs: brought to 0..scale, channels in `order`, (x - mean) / std in that order."""
+
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    order: Literal["RGB", "BGR"] = "RGB"
+    scale: Literal[1, 255] = 1
+
+
+# Means and deviations of ImageNet's channels, as torchvision's weights and the ResNet20 of the data pack expect.
+IMAGENET = Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+class Backbone(nn.Module):
+    """Normalised pictures (B, 3, H, W) -> features (B, out_channels, h, w), before any global pooling.
+
+    The classifier of the public checkpoint, a linear layer of `classes` outputs named `classifier`, is absent unless
+    `keep_classifier` puts it in; the features never pass it.
+    """
+
+    normalisation: Normalisation = IMAGENET
+    classifier: ClassVar[str] = "fc"
+    classes: ClassVar[int] = 1000
+    out_channels: int
+
+    def keep_classifier(self) -> nn.Linear:
+        """Add the classifier of the checkpoint, (B, out_channels) -> (B, classes), to be loaded with it."""
+        layer = nn.Linear(self.out_channels, self.classes)
+        self.add_module(self.classifier, layer)
+        return layer
+
+
+def initialise(backbone: nn.Module) -> None:
+    """He initialisation of all convolutions by the fan out, as torchvision's ResNets; zero biases."""
+    for module in backbone.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+def convolution(inward: int, outward: int, size: int, stride: int = 1, *, bias: bool = False) -> nn.Conv2d:
+    """A convolution of odd `size`, padded so that stride 1 keeps the map."""
+    return nn.Conv2d(inward, outward, size, stride, padding=size // 2, bias=bias)
