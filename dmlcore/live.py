@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from dmlcore import findings, losses, workbench
 from dmlcore.data import Dataset
-from dmlcore.losses.batch import Contrastive
+from dmlcore.losses.pairs import Contrastive
 from dmlcore.losses.table import pair_tables
 from dmlcore.metrics import retrieval
 from dmlcore.models import TokenNetwork
@@ -270,7 +270,8 @@ def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:
     if isinstance(metric, losses.TripletLoss):
         return partial(_sided_triplets, metric, moves == "pulls")
     if isinstance(metric, Contrastive):
-        half = Contrastive(metric.m_pos, -np.inf) if moves == "pulls" else Contrastive(np.inf, metric.m_neg)
+        margins = (metric.m_pos, -np.inf) if moves == "pulls" else (np.inf, metric.m_neg)
+        half = Contrastive(*margins, metric.distance, metric.divisor)
         return lambda embeddings, labels, shares: half(embeddings, labels)
     raise TrainingError(f"moves: {moves} alone are known for triplet and contrastive losses; choose both")
 

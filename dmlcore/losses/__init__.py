@@ -10,7 +10,8 @@ from typing import Any
 from torch import nn
 
 from dmlcore.losses import triplets as triplets  # fills the catalogue
-from dmlcore.losses.batch import FORMULAS, BatchFormula
+from dmlcore.losses.batch import BatchFormula
+from dmlcore.losses.catalogue import FORMULAS
 from dmlcore.losses.formula import CATALOGUE, TripletFormula
 from dmlcore.losses.identities import Sameness, same_loss
 from dmlcore.losses.triplet_loss import REDUCTIONS, TripletLoss

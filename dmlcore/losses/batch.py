@@ -1,32 +1,49 @@
-"""Losses of a whole batch that are no sum over triplets: pairs, proxies, classes."""
+"""What the losses of a whole batch share that are no sum over catalogued triplets: entry, pair tables, proxies.
+
+One module per kind of loss exports ENTRIES, a tuple of `BatchFormula`; `losses.catalogue` collects them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dmlcore.losses.triplet_loss import check_batch
-from dmlcore.params import Slider
+from dmlcore.losses.distances import distance_table, unit
+from dmlcore.losses.table import Counts, Indices
+from dmlcore.losses.triplet_loss import check_batch, check_indices
+from dmlcore.params import Parameter
+
+Pick = tuple[Tensor, ...]
+NOTHING = -1e30  # log of an empty sum: exp(NOTHING) is 0 in every precision, and unlike -inf it has a gradient
 
 
 @dataclass(frozen=True)
 class BatchFormula:
-    """What a form and a page need of a batch loss; `proxies` tells whether it learns one vector per class."""
+    """What a form and a page need of a batch loss.
+
+    build makes the module from all hyper-parameters, and from `classes` and `embedding_dim` where `proxies` says that
+    the loss learns vectors per class.
+    """
 
     name: str
     title: str
     latex: str
     source: str
     sentence: str
-    parameters: Mapping[str, Slider]
-    defaults: Mapping[str, float]
+    parameters: Mapping[str, Parameter]
+    defaults: Mapping[str, float | str]
     proxies: bool
     build: Callable[..., nn.Module]
+
+    @property
+    def pairs(self) -> bool:
+        """Whether the loss compares rows with a reference, as a memory of earlier batches needs."""
+        return bool(getattr(self.build, "pairs", False))
 
     @property
     def energy_latex(self) -> str:
@@ -34,11 +51,11 @@ class BatchFormula:
         return self.latex
 
     @property
-    def sliders(self) -> Mapping[str, Slider]:
+    def sliders(self) -> Mapping[str, Parameter]:
         """The parameters a panel offers: all of them."""
         return self.parameters
 
-    def resolve(self, hyper: Mapping[str, Any]) -> dict[str, float]:
+    def resolve(self, hyper: Mapping[str, Any]) -> dict[str, float | str]:
         """Defaults overlaid with checked `hyper`; TypeError names an unknown one, ValueError an invalid one."""
         if unknown := set(hyper) - set(self.parameters):
             known = ", ".join(self.parameters) or "none"
@@ -46,123 +63,179 @@ class BatchFormula:
         return {**self.defaults, **{k: self.parameters[k].check(f"{self.name}: {k}", v) for k, v in hyper.items()}}
 
 
-def _mean_of_positive(losses: Tensor) -> Tensor:
-    """Mean over the terms above 0; 0 without any."""
-    return losses.sum() / (losses > 0).sum().clamp(min=1)
+# ---- sums over masked entries
 
 
-class Contrastive(nn.Module):
-    """Mean of [d - m_pos]+ over pairs of one class plus mean of [m_neg - d]+ over pairs of two, Euclidean d.
+def masked_lse(values: Tensor, mask: Tensor, dim: int = 1) -> Tensor:
+    """log Σ exp over the entries in `mask`; NOTHING, without a gradient, where there are none."""
+    return torch.logsumexp(values.masked_fill(~mask, NOTHING), dim)
 
-    Each mean is over its terms above 0. forward(embeddings (B, D), labels (B,)) -> scalar. Source: Hadsell, Chopra &
-    LeCun 2006; with a positive margin ("C2") Gurbuz 2022, Sec. 3.3.
+
+def log1p_exp(x: Tensor) -> Tensor:
+    """log(1 + e^x), exact to rounding in float64 too."""
+    return F.softplus(x, threshold=40.0)
+
+
+def mean(total: Tensor, count: Tensor) -> Tensor:
+    """total / count, and total where the count is 0."""
+    return total / count.clamp(min=1)
+
+
+# ---- pairs
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows (B, D) against columns (R, D), and which pairs (B, R) are positive or negative.
+
+    listed: the triplets (a, p, n) that the caller gave, (T,) each; else every positive pair meets every negative of
+    its row.
     """
 
-    def __init__(self, m_pos: float, m_neg: float) -> None:
-        super().__init__()
-        self.m_pos, self.m_neg = m_pos, m_neg
+    rows: Tensor
+    columns: Tensor
+    labels: Tensor
+    positive: Tensor
+    negative: Tensor
+    listed: Indices | None
 
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def distances(self, kind: str) -> Tensor:
+        """Distances (B, R), as `distances.distance_table` names them."""
+        return distance_table(kind, self.rows, self.columns)
+
+    def cosines(self) -> Tensor:
+        """Cosine similarities (B, R)."""
+        return unit(self.rows) @ unit(self.columns).mT
+
+
+class PairLoss(nn.Module):
+    """A loss of the pairs (row, column) of a batch, or of a batch against a reference such as a memory.
+
+    forward(embeddings (B, D), labels (B,), indices_tuple=None, *, reference=None, reference_labels=None) -> scalar.
+    indices_tuple: None for all pairs; (a1, p, a2, n) of a miner, or triplets (a, p, n); a pair listed twice counts
+    once. Rows are samples of the batch, columns those of the reference (R, D) where there is one; then a sample that
+    lies in the reference too is its own positive. After a forward pass `counts` holds the terms of the batch: all,
+    and those above 0. Nothing waits for the device until it is read.
+    """
+
+    pairs: ClassVar[bool] = True
+    unbounded: bool = False  # whether embeddings of any length will do, as where only their direction counts
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts = Counts.none()
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        indices_tuple: Pick | None = None,
+        *,
+        reference: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+    ) -> Tensor:
         """The loss of a batch."""
-        check_batch(embeddings, labels)
-        first, second = torch.triu_indices(len(labels), len(labels), 1, device=labels.device)
-        d = torch.linalg.vector_norm(embeddings[first] - embeddings[second], dim=1)
-        same = labels[first] == labels[second]
-        return _mean_of_positive((d[same] - self.m_pos).relu()) + _mean_of_positive((self.m_neg - d[~same]).relu())
+        embeddings, labels = ready(embeddings, labels, unbounded=self.unbounded)
+        alone = reference is None
+        if (reference is None) != (reference_labels is None):
+            raise ValueError("reference and reference_labels go together; give both or neither")
+        if reference is None or reference_labels is None:
+            reference, reference_labels = embeddings, labels
+        else:
+            reference, reference_labels = ready(reference, reference_labels, "reference", unbounded=self.unbounded)
+            reference = reference.to(embeddings.dtype)
+            if reference.shape[1] != embeddings.shape[1]:
+                raise ValueError(f"reference must have {embeddings.shape[1]} columns like embeddings")
+        return self.of(_pairs(embeddings, labels, indices_tuple, reference, reference_labels, alone))
+
+    def of(self, pairs: Pairs) -> Tensor:
+        """The loss of these pairs."""
+        raise NotImplementedError
+
+    def note(self, terms: Tensor, valid: Tensor) -> None:
+        """Remember how many terms (any shape, masked by `valid`) there are, and how many are above 0."""
+        above = ((terms > 0) & valid).sum()
+        self.counts = Counts.of(valid.sum(), above, above)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles do not carry the counts of the last batch."""
+        return {**self.__dict__, "counts": Counts.none()}
 
 
-class _WithProxies(nn.Module):
-    """One learned vector per class."""
+def ready(
+    embeddings: Tensor, labels: Tensor, name: str = "embeddings", *, unbounded: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Checked embeddings, float32 at least, and labels on their device; raises what names the argument.
 
-    def __init__(self, classes: int, embedding_dim: int) -> None:
+    unbounded: accept values whose squares overflow.
+    """
+    if isinstance(embeddings, Tensor) and embeddings.dtype in (torch.float16, torch.bfloat16):
+        embeddings = embeddings.float()  # before the check: squares that overflow float16 do not matter here
+    check_batch(embeddings, labels, name, unbounded=unbounded)
+    return embeddings, labels.to(embeddings.device, non_blocking=True)
+
+
+def _pairs(
+    rows: Tensor, labels: Tensor, indices: Pick | None, columns: Tensor, column_labels: Tensor, alone: bool
+) -> Pairs:
+    same = labels[:, None] == column_labels
+    if indices is None:
+        positive, negative = same, ~same
+        if alone:
+            positive = same & ~torch.eye(len(labels), dtype=torch.bool, device=same.device)
+        return Pairs(rows, columns, labels, positive, negative, None)
+    indices = check_indices(indices, len(labels), len(column_labels), rows.device)
+    a1, p, a2, n = indices if len(indices) == 4 else (indices[0], indices[1], indices[0], indices[2])
+    positive, negative = torch.zeros_like(same), torch.zeros_like(same)
+    positive[a1, p] = True
+    negative[a2, n] = True
+    listed = (indices[0], indices[1], indices[2]) if len(indices) == 3 else None
+    return Pairs(rows, columns, labels, positive, negative, listed)
+
+
+# ---- proxies
+
+
+class ProxyLoss(nn.Module):
+    """A loss of samples against `proxies` (classes x per_class, D), learned, class after class.
+
+    forward(embeddings (B, D), labels (B,) in 0..classes-1, indices_tuple=None) -> scalar; indices_tuple is not used,
+    since every sample meets every proxy.
+    """
+
+    pairs: ClassVar[bool] = False
+    unbounded: bool = True
+
+    def __init__(self, classes: int, embedding_dim: int, per_class: int = 1) -> None:
         super().__init__()
-        self.proxies = nn.Parameter(nn.init.kaiming_normal_(torch.empty(classes, embedding_dim)))
+        self.classes, self.per_class = classes, per_class
+        self.proxies = nn.Parameter(nn.init.kaiming_normal_(torch.empty(classes * per_class, embedding_dim)))
 
-    def check(self, embeddings: Tensor, labels: Tensor) -> None:
-        """Raise ValueError unless the batch fits the proxies."""
-        check_batch(embeddings, labels)
-        classes, dimension = self.proxies.shape
+    def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: Pick | None = None) -> Tensor:
+        """The loss of a batch."""
+        embeddings, labels = ready(embeddings, labels, unbounded=self.unbounded)
+        dimension = self.proxies.shape[1]
         if embeddings.shape[1] != dimension:
             raise ValueError(f"embeddings must have {dimension} columns like the proxies, got {embeddings.shape[1]}")
-        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
-            raise ValueError(f"labels must be in 0..{classes - 1}, one proxy each, got {labels.unique().tolist()}")
+        if (
+            labels.device.type == "cpu"
+            and len(labels)
+            and not 0 <= int(labels.min()) <= int(labels.max()) < self.classes
+        ):
+            raise ValueError(f"labels must be in 0..{self.classes - 1}, one proxy each, got {labels.unique().tolist()}")
+        return self.of(embeddings, labels.long())
+
+    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a checked batch."""
+        raise NotImplementedError
+
+    def own(self, labels: Tensor) -> Tensor:
+        """(B, classes), whether a class is that of the sample."""
+        return labels[:, None] == torch.arange(self.classes, device=labels.device)
 
 
-class ProxyNCA(_WithProxies):
-    """Cross-entropy of cosine similarities to the proxies divided by a temperature (ProxyNCA++).
-
-    The own proxy stands in the denominator, unlike in Eq. 2.27 of Psomas 2020. Source: Teh, DeVries & Taylor 2020;
-    Movshovitz-Attias et al. 2017.
-    """
-
-    def __init__(self, temperature: float, *, classes: int, embedding_dim: int) -> None:
-        super().__init__(classes, embedding_dim)
-        self.temperature = temperature
-
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of a batch."""
-        self.check(embeddings, labels)
-        cosine = F.normalize(embeddings, dim=1) @ F.normalize(self.proxies, dim=1).mT
-        return F.cross_entropy(cosine / self.temperature, labels)
-
-
-class CrossEntropy(_WithProxies):
-    """Cross-entropy of the inner products with one weight vector per class over a temperature, nothing normalised.
-
-    Temperature 1 is soft-max classification without a bias, Psomas 2020, Eq. 2.26.
-    """
-
-    def __init__(self, temperature: float, *, classes: int, embedding_dim: int) -> None:
-        super().__init__(classes, embedding_dim)
-        self.temperature = temperature
-
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of a batch."""
-        self.check(embeddings, labels)
-        return F.cross_entropy(embeddings @ self.proxies.mT / self.temperature, labels)
-
-
-_TEMPERATURE = "Temperature: a lower one makes the choice between classes harder"
-
-FORMULAS: dict[str, BatchFormula] = {
-    f.name: f
-    for f in (
-        BatchFormula(
-            "contrastive",
-            "Contrastive",
-            r"\operatorname{mean}_{+}\,[d_{ij} - m_+]_+ \;+\; \operatorname{mean}_{-}\,[m_- - d_{ij}]_+",
-            "Hadsell, Chopra & LeCun 2006; with a positive margin Gürbüz 2022, Sec. 3.3 (C2)",
-            "Pairs of one class are pulled until they are closer than the positive margin, pairs of two classes "
-            "pushed until they are farther apart than the negative one.",
-            {
-                "m_pos": Slider(0, 2, "m_+", "Distance under which pairs of one class are left alone", above=-1e-9),
-                "m_neg": Slider(0.01, 2, "m_-", "Distance beyond which pairs of two classes are left alone", above=0),
-            },
-            {"m_pos": 0.0, "m_neg": 0.3841},
-            False,
-            Contrastive,
-        ),
-        BatchFormula(
-            "proxy_nca",
-            "ProxyNCA++",
-            r"-\log \frac{e^{\cos(x, w_y)/\tau}}{\sum_c e^{\cos(x, w_c)/\tau}}",
-            "Movshovitz-Attias et al. 2017; Teh, DeVries & Taylor 2020",
-            "Each class has a learned proxy; a sample is drawn to its own and pushed from all others.",
-            {"temperature": Slider(0.02, 1, r"\tau", _TEMPERATURE, above=0)},
-            {"temperature": 0.11},
-            True,
-            ProxyNCA,
-        ),
-        BatchFormula(
-            "cross_entropy",
-            "Cross-entropy",
-            r"-\log \frac{e^{w_y^\top x/\tau}}{\sum_c e^{w_c^\top x/\tau}}",
-            "Psomas 2020, Eq. 2.26",
-            "Plain classification with a linear layer, as backbones are pretrained.",
-            {"temperature": Slider(0.02, 2, r"\tau", _TEMPERATURE, above=0)},
-            {"temperature": 1.0},
-            True,
-            CrossEntropy,
-        ),
-    )
-}
+def whole(name: str, value: float) -> int:
+    """`value` as a whole number of 1 or more; raises ValueError naming it."""
+    if value != int(value) or value < 1:
+        raise ValueError(f"{name} must be a whole number of 1 or more, got {value:g}")
+    return int(value)

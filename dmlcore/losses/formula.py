@@ -177,8 +177,8 @@ def check_points(anchor: Tensor, positive: Tensor, negative: Tensor) -> tuple[Te
     return anchor, positive, negative
 
 
-def check_finite(name: str, x: Tensor) -> None:
-    """TypeError unless `x` is a floating tensor, ValueError unless its squares are finite."""
+def check_finite(name: str, x: Tensor, squares: bool = True) -> None:
+    """TypeError unless `x` is a floating tensor, ValueError unless its values (and their squares) are finite."""
     if not isinstance(x, Tensor) or not x.is_floating_point():
         raise TypeError(f"{name} must be a floating-point tensor, got {getattr(x, 'dtype', type(x).__name__)}")
     if x.ndim == 0 or x.shape[-1] == 0:
@@ -188,5 +188,5 @@ def check_finite(name: str, x: Tensor) -> None:
     largest = float(x.detach().abs().max())
     if not math.isfinite(largest):
         raise ValueError(f"{name} contains NaN or infinity")
-    if largest > math.sqrt(torch.finfo(x.dtype).max / x.shape[-1]) / 4:
+    if squares and largest > math.sqrt(torch.finfo(x.dtype).max / x.shape[-1]) / 4:
         raise ValueError(f"{name} reaches {largest:g}: its squares overflow {x.dtype}; normalise it first")

@@ -16,6 +16,8 @@ from torch.autograd.function import once_differentiable
 
 from dmlcore.geometry import Triplet
 
+DENSE = 512  # samples up to which an accelerator evaluates all B^3 triples rather than wait for the labels
+DENSE_BLOCK = 1 << 23  # of them at once: 32 MB per float32 intermediate
 BLOCK = 1 << 17  # triplets evaluated at once: half a megabyte per float32 intermediate, so that they stay in the cache
 
 Energy = Callable[[Triplet], Tensor]
@@ -23,13 +25,57 @@ Indices = tuple[Tensor, Tensor, Tensor]
 Index = tuple[Tensor, ...]
 
 
-@dataclass(frozen=True)
-class TripletCounts:
-    """Triplets of a batch: valid (or given), with a clamped energy above 0, and with a gradient (0 < raw < m2)."""
+class Counts:
+    """Terms of a batch (triplets, pairs): valid (or given), with a loss above 0, and with a gradient (0 < raw < m2).
 
-    valid: int
-    nonzero: int
-    active: int
+    They stay on the device until one of them is read.
+    """
+
+    def __init__(self, tally: Tensor) -> None:
+        self.tally = tally  # (3,) int64
+        self._read: tuple[int, int, int] | None = None
+
+    @classmethod
+    def of(cls, valid: Tensor, nonzero: Tensor, active: Tensor) -> Counts:
+        """From three scalars."""
+        return cls(torch.stack([valid, nonzero, active]))
+
+    @classmethod
+    def none(cls) -> Counts:
+        """Before the first batch."""
+        return cls(torch.zeros(3, dtype=torch.int64))
+
+    @property
+    def numbers(self) -> tuple[int, int, int]:
+        """valid, nonzero, active; waits for the device."""
+        if self._read is None:
+            valid, nonzero, active = self.tally.tolist()
+            self._read = valid, nonzero, active
+        return self._read
+
+    @property
+    def valid(self) -> int:
+        """All terms."""
+        return self.numbers[0]
+
+    @property
+    def nonzero(self) -> int:
+        """Terms above 0."""
+        return self.numbers[1]
+
+    @property
+    def active(self) -> int:
+        """Terms with a gradient."""
+        return self.numbers[2]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Counts) and self.numbers == other.numbers
+
+    def __hash__(self) -> int:
+        return hash(self.numbers)
+
+    def __repr__(self) -> str:
+        return "Counts(valid={}, nonzero={}, active={})".format(*self.numbers)
 
 
 @dataclass(frozen=True)
@@ -68,24 +114,31 @@ def table_energy(
     floor: float,
     triplets: Indices | None,
     symmetric: bool = False,
-) -> tuple[Tensor, TripletCounts]:
+) -> tuple[Tensor, Counts]:
     """Sum of the energies of all valid triplets (or of the given ones) and their counts.
 
     distances (B, B) and norms (B,) of `pair_tables`, labels (B,); triplets: None, or indices of anchors, positives,
     negatives, (T,) each; symmetric: whether the energy of (p, a, n) is that of (a, p, n), which halves the work.
     """
-    blocks = valid_blocks(labels, symmetric) if triplets is None else given_blocks(triplets)
-    counts = [0, 0, 0]
-    total = _TableSum.apply(distances, norms, blocks, energy, window, floor, counts)
-    return total, TripletCounts(*counts)
+    if triplets is not None:
+        blocks = given_blocks(triplets)
+    elif labels.device.type != "cpu" and len(labels) <= DENSE:
+        blocks = dense_blocks(labels, symmetric)
+    else:
+        blocks = valid_blocks(labels.cpu(), symmetric, distances.device)
+    tally = torch.zeros(3, dtype=torch.int64, device=distances.device)
+    total = _TableSum.apply(distances, norms, blocks, energy, window, floor, tally)
+    return total, Counts(tally)
 
 
-def valid_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[Block]:
+def valid_blocks(labels: Tensor, symmetric: bool = False, device: torch.device | str | None = None) -> Iterator[Block]:
     """All (a, p, n) with a != p of one class and n of another; classes of equal size share a block.
 
-    labels (B,). A block has shape (classes, anchors, positives, negatives); of symmetric energies only pairs in one
-    order are evaluated, and count twice.
+    labels (B,), best on the CPU: their layout decides the shapes; device: of the indices. A block has shape
+    (classes, anchors, positives, negatives); of symmetric energies only pairs in one order are evaluated, and count
+    twice.
     """
+    device = labels.device if device is None else device
     classes, class_of, sizes = torch.unique(labels, return_inverse=True, return_counts=True)
     by_class = torch.argsort(class_of, stable=True)
     starts = sizes.cumsum(0) - sizes
@@ -105,14 +158,34 @@ def valid_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[Block]:
                 rank = torch.arange(size, device=labels.device)
                 anchor, positive = rank[first:last, None, None], rank[None, low:, None]
                 a, p, n = members[:, first:last, None, None], members[:, None, low:, None], negatives[:, None, None, :]
+                a, p, n = (index.to(device, non_blocking=True) for index in (a, p, n))
+                valid = (positive > anchor if symmetric else positive != anchor)[None]
                 yield Block(
                     {"ap": (a, p), "an": (a, n), "pn": (p, n)},
                     {"a": (a,), "p": (p,), "n": (n,)},
-                    (positive > anchor if symmetric else positive != anchor)[None],
+                    valid.to(device, non_blocking=True),
                     False,
                     1 + symmetric,
                 )
                 first = last
+
+
+def dense_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[Block]:
+    """All (a, p, n) of a batch, those masked that are no triplet: more work, but shapes that no label decides.
+
+    On an accelerator, where waiting for the labels would cost more than a few million idle entries.
+    """
+    size = len(labels)
+    each = torch.arange(size, device=labels.device)
+    same = labels[:, None] == labels
+    positive = same & (each[:, None] < each if symmetric else each[:, None] != each)
+    rows = max(1, DENSE_BLOCK // max(size * size, 1))
+    for anchors in each.split(rows):
+        a, p, n = anchors[:, None, None], each[None, :, None], each[None, None, :]
+        valid = positive[anchors][:, :, None] & ~same[anchors][:, None, :]
+        yield Block(
+            {"ap": (a, p), "an": (a, n), "pn": (p, n)}, {"a": (a,), "p": (p,), "n": (n,)}, valid, True, 1 + symmetric
+        )
 
 
 def given_blocks(triplets: Indices) -> Iterator[Block]:
@@ -153,12 +226,11 @@ class _TableSum(torch.autograd.Function):
         energy: Energy,
         window: Window,
         floor: float,
-        counts: list[int],
+        tally: Tensor,
     ) -> Tensor:
         tables = norms.detach(), distances.detach()
         gradients = torch.zeros_like(norms), torch.zeros_like(distances)
         total = torch.zeros((), dtype=torch.float64, device=norms.device)
-        tally = torch.zeros(3, dtype=torch.int64, device=norms.device)
         for block in blocks:
             leaves = _Leaves(tables[1], tables[0], block)
             with torch.enable_grad():
@@ -185,7 +257,6 @@ class _TableSum(torch.autograd.Function):
                     gradients[is_edge].index_put_(index, grad, accumulate=True)
                 else:
                     gradients[is_edge][index] += grad
-        counts[:] = tally.tolist()
         ctx.save_for_backward(*gradients)
         return total.to(norms.dtype)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from dmlcore.geometry import Triplet
 from dmlcore.geometry.distances import FLOOR
 from dmlcore.losses.formula import TripletFormula, check_finite, check_points
-from dmlcore.losses.table import Indices, TripletCounts, Window, pair_tables, table_energy
+from dmlcore.losses.table import Counts, Indices, Window, pair_tables, table_energy
 
 Reduction = Literal["mean_valid", "mean_nonzero", "mean_raw"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean_valid", "mean_nonzero", "mean_raw")
@@ -39,7 +39,7 @@ class TripletLoss(nn.Module):
         self.m2 = float(self.hyper[formula.clamp.to or "m2"])
         self._own = {k: self.hyper[k] for k in formula.own}
         self.floor = FLOOR if math.isinf(self.m2) or reduction == "mean_raw" else 0.0
-        self.counts = TripletCounts(0, 0, 0)
+        self.counts = Counts.none()
 
     def core(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Energy without margin and clamp; points (..., D) x3 -> (...)."""
@@ -83,8 +83,8 @@ class TripletLoss(nn.Module):
         window = Window(self.margin, self.m2, clamped=self.reduction != "mean_raw")
         half = triplets is None and self.symmetric
         total, self.counts = table_energy(distances, norms, labels, self._energy, window, self.floor, triplets, half)
-        divisor = self.counts.nonzero if self.reduction == "mean_nonzero" else self.counts.valid
-        return total / max(divisor, 1)
+        divisor = self.counts.tally[1 if self.reduction == "mean_nonzero" else 0]
+        return total / divisor.clamp(min=1)
 
     @cached_property
     def symmetric(self) -> bool:
@@ -101,34 +101,56 @@ class TripletLoss(nn.Module):
         return self.formula.core(t, **self._own)
 
 
-def check_batch(embeddings: Tensor, labels: Tensor) -> None:
-    """Raise an error that names the argument unless embeddings are finite (B, D) and labels integer (B,)."""
-    check_finite("embeddings", embeddings)
+def check_batch(embeddings: Tensor, labels: Tensor, name: str = "embeddings", *, unbounded: bool = False) -> None:
+    """Raise an error that names the argument unless embeddings are finite (B, D) and labels integer (B,).
+
+    Values are looked at on the CPU alone: elsewhere that would wait for the device. unbounded: let pass what is finite
+    though its squares are not.
+    """
+    if not isinstance(embeddings, Tensor) or embeddings.device.type == "cpu":
+        check_finite(name, embeddings, squares=not unbounded)
+    elif not embeddings.is_floating_point():
+        raise TypeError(f"{name} must be a floating-point tensor, got {embeddings.dtype}")
     if embeddings.ndim != 2:
-        raise ValueError(f"embeddings must have shape (B, D), got {tuple(embeddings.shape)}")
+        raise ValueError(f"{name} must have shape (B, D), got {tuple(embeddings.shape)}")
+    labels_name = "labels" if name == "embeddings" else f"{name}_labels"
     if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.is_complex():
-        raise TypeError(f"labels must be an integer tensor, got {_kind(labels)}")
+        raise TypeError(f"{labels_name} must be an integer tensor, got {_kind(labels)}")
     if labels.shape != embeddings.shape[:1]:
-        raise ValueError(f"labels must have shape ({len(embeddings)},) like embeddings, got {tuple(labels.shape)}")
+        raise ValueError(f"{labels_name} must have shape ({len(embeddings)},) like {name}, got {tuple(labels.shape)}")
 
 
 def _kind(value: object) -> str:
     return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
 
 
-def as_triplets(indices_tuple: tuple[Tensor, ...], labels: Tensor) -> Indices:
-    """(anchors, positives, negatives), (T,) each, from triplets or from the pairs of a miner."""
+def check_indices(
+    indices_tuple: tuple[Tensor, ...], rows: int, columns: int, device: torch.device
+) -> tuple[Tensor, ...]:
+    """Triplets (a, p, n) or pairs (a1, p, a2, n) as int64 on `device`; raises ValueError naming what does not fit.
+
+    Anchors index the rows, the others the columns. Ranges are checked on the CPU alone.
+    """
     names = ("anchors", "positives", "negatives") if len(indices_tuple) == 3 else ("a1", "positives", "a2", "negatives")
     if len(indices_tuple) not in (3, 4):
         raise ValueError(f"indices_tuple must have 3 (triplets) or 4 (pairs) index tensors, got {len(indices_tuple)}")
-    indices = tuple(torch.as_tensor(x, dtype=torch.int64, device=labels.device) for x in indices_tuple)
+    indices = tuple(torch.as_tensor(x, dtype=torch.int64, device=device) for x in indices_tuple)
     for name, index in zip(names, indices, strict=True):
-        if index.ndim != 1 or (len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(labels)):
-            raise ValueError(f"indices_tuple: {name} must be (T,) indices in 0..{len(labels) - 1}")
+        size = rows if name in ("anchors", "a1", "a2") else columns
+        known = index.device.type == "cpu" and index.ndim == 1 and len(index) > 0
+        if index.ndim != 1 or (known and not 0 <= int(index.min()) <= int(index.max()) < size):
+            raise ValueError(f"indices_tuple: {name} must be (T,) indices in 0..{size - 1}")
+    for together in (indices,) if len(indices) == 3 else (indices[:2], indices[2:]):
+        if len({len(x) for x in together}) > 1:
+            raise ValueError(f"indices_tuple: lengths differ: {', '.join(str(len(x)) for x in together)}")
+    return indices
+
+
+def as_triplets(indices_tuple: tuple[Tensor, ...], labels: Tensor) -> Indices:
+    """(anchors, positives, negatives), (T,) each, from triplets or from the pairs of a miner."""
+    indices = check_indices(indices_tuple, len(labels), len(labels), labels.device)
     if len(indices) == 4:
         a1, positives, a2, negatives = indices
         pair, other = (a1[:, None] == a2[None, :]).nonzero(as_tuple=True)
         indices = (a1[pair], positives[pair], negatives[other])
-    if len({len(x) for x in indices}) > 1:
-        raise ValueError(f"indices_tuple: lengths differ: {', '.join(str(len(x)) for x in indices)}")
     return cast(Indices, indices)

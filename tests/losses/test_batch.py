@@ -66,7 +66,9 @@ def test_refusals_name_the_culprit() -> None:
     sizes = {"classes": 3, "embedding_dim": 2}
     with pytest.raises(KeyError, match=r"unknown loss 'no_such'.*ranking.*contrastive"):
         losses.for_training("no_such", **sizes)
-    with pytest.raises(TypeError, match="contrastive has no hyper-parameter margin; it has: m_pos, m_neg"):
+    with pytest.raises(
+        TypeError, match="contrastive has no hyper-parameter margin; it has: m_pos, m_neg, distance, divisor"
+    ):
         losses.for_training("contrastive", **sizes, margin=1)
     with pytest.raises(ValueError, match="proxy_nca: temperature must be greater than 0"):
         losses.for_training("proxy_nca", **sizes, temperature=0)

