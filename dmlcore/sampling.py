@@ -1,9 +1,27 @@
-"""Which samples make up a batch: balanced, and a pure function of (seed, step)."""
+"""Which samples make up a batch: balanced, random, mined or neighbourhoods, a pure function of (seed, step, table)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, Protocol
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+Indices = NDArray[np.int64]
+Table = NDArray[np.float32] | None
+
+ROWS = 32  # rows compared with the whole table at once
+
+
+class Sampler(Protocol):
+    """What a training asks for its batches; `uses_table` says whether it needs embeddings of the training part."""
+
+    uses_table: bool
+
+    def batch(self, step: int, table: Table = None) -> Indices:
+        """Return the positions in the labels of batch `step` >= 0."""
+        ...
 
 
 class BalancedSampler:
@@ -14,14 +32,14 @@ class BalancedSampler:
     `repeating`. Raises ValueError if fewer than `classes` classes remain.
     """
 
+    uses_table = False
+
     def __init__(self, labels: ArrayLike, classes: int, samples: int, *, seed: int) -> None:
-        labels = np.asarray(labels)
-        if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-            raise ValueError(f"labels must be (N,) integers, got {labels.dtype} of shape {labels.shape}")
+        labels = _integers(labels)
         if classes < 1 or samples < 1 or seed < 0:
             raise ValueError(f"needs classes >= 1, samples >= 1, seed >= 0; got {classes}, {samples}, {seed}")
-        _, starts, sizes = np.unique(np.sort(labels), return_index=True, return_counts=True)
-        by_class = np.split(np.argsort(labels, kind="stable"), starts[1:])
+        by_class = _classes(labels)
+        sizes = np.array([len(members) for members in by_class])
 
         self.members = [members for members in by_class if len(members) > 1]
         self.classes, self.samples, self.seed = classes, samples, seed
@@ -33,9 +51,9 @@ class BalancedSampler:
                 f"more ({self.left_out} have one); lower the classes per batch"
             )
 
-    def batch(self, step: int) -> NDArray[np.int64]:
+    def batch(self, step: int, table: Table = None) -> Indices:
         """Return the (classes * samples,) positions in `labels` of batch `step` >= 0, class after class."""
-        random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(step,)))
+        random = random_at(self.seed, step)
         chosen = random.choice(len(self.members), self.classes, replace=False)
         return np.concatenate([self._draw(self.members[label], random) for label in chosen])
 
@@ -51,3 +69,229 @@ def batch_indices(labels: ArrayLike, classes: int, samples: int, *, seed: int, s
     BalancedSampler, which indexes the classes once.
     """
     return BalancedSampler(labels, classes, samples, seed=seed).batch(step)
+
+
+class RandomSampler:
+    """Draws `size` different samples at random; labels (N,) integers.
+
+    Raises ValueError if there are fewer samples than that, or if no batch could hold a pair of one and of two classes.
+    """
+
+    uses_table = False
+
+    def __init__(self, labels: ArrayLike, size: int, *, seed: int) -> None:
+        self.labels, self.size, self.seed = _checked(labels, size, seed), size, seed
+
+    def batch(self, step: int, table: Table = None) -> Indices:
+        """Return the (size,) positions in `labels` of batch `step` >= 0."""
+        return random_at(self.seed, step).choice(len(self.labels), self.size, replace=False)
+
+
+class MinedSampler:
+    """Draws triplets whose negatives are mined in the whole training part, by the distances of a table of embeddings.
+
+    A batch is size // 3 anchors, drawn at random from the classes with two samples or more, then their positives,
+    another sample of the class drawn at random, then their negatives: with `hard_negative` the one nearest to the
+    anchor, with `semi_hard` the nearest that is farther than the positive or, where there is none, the farthest of all
+    (Can 2018, Eq. 2.11-2.13, so that a batch keeps its size). Ties go to the lower index.
+
+    labels: (N,) integers. There are `left_out` classes with one sample, which can only be negatives. Raises ValueError
+    for a miner that does not choose one negative, or if a batch cannot be filled.
+    """
+
+    uses_table = True
+    miners = ("semi_hard", "semi_hard_or_farthest", "hard_negative")
+
+    def __init__(self, labels: ArrayLike, size: int, *, seed: int, miner: str = "semi_hard") -> None:
+        if miner not in self.miners:
+            raise ValueError(
+                f"mined batches take the negatives that {' or '.join(self.miners)} chooses; set miner.name to one of "
+                f"them, got {miner!r}"
+            )
+        if size < 3:
+            raise ValueError(f"a batch of mined triplets needs size >= 3, got {size}")
+        self.labels, self.count, self.seed, self.miner = _checked(labels, size, seed), size // 3, seed, miner
+        classes = _classes(self.labels)
+        self.left_out = sum(len(members) == 1 for members in classes)
+        self.anchors = np.sort(np.concatenate([m for m in classes if len(m) > 1]))
+        if len(self.anchors) < self.count:
+            raise ValueError(
+                f"a batch needs {self.count} anchors, but only {len(self.anchors)} samples have another one of their "
+                f"class; lower the size of the batch"
+            )
+        self._members = {int(self.labels[m[0]]): m for m in classes}
+
+    def batch(self, step: int, table: Table = None) -> Indices:
+        """Return the (3 T,) positions in `labels` of batch `step`: anchors, positives, negatives; see `triplets`."""
+        return self.triplets(step, table)[0]
+
+    def triplets(self, step: int, table: Table) -> tuple[Indices, tuple[Indices, Indices, Indices]]:
+        """Return the (3 T,) positions in `labels` and anchors, positives, negatives as places in the batch, (T,) each.
+
+        table: (N, D) float32 embeddings of the training part; the batch is a function of (seed, step, table).
+        """
+        table = _table(table, len(self.labels))
+        random = random_at(self.seed, step)
+        anchors = random.choice(self.anchors, self.count, replace=False)
+        positives = np.array([self._other(a, random) for a in anchors])
+        negatives = np.concatenate(
+            [self._negatives(table, anchors[i : i + ROWS], positives[i : i + ROWS]) for i in range(0, self.count, ROWS)]
+        )
+        places = np.arange(3 * self.count).reshape(3, self.count)
+        return np.concatenate([anchors, positives, negatives]), (places[0], places[1], places[2])
+
+    def _other(self, anchor: int, random: np.random.Generator) -> int:
+        members = self._members[int(self.labels[anchor])]
+        drawn = int(random.integers(len(members) - 1))
+        return int(members[drawn + (drawn >= np.searchsorted(members, anchor))])
+
+    def _negatives(self, table: NDArray[np.float32], anchors: Indices, positives: Indices) -> Indices:
+        # Only the anchors of this batch are compared with the whole part: far less than all neighbours at each refresh.
+        squares = _squares(table, anchors)
+        same = self.labels[anchors][:, None] == self.labels
+        nearest: Indices = np.where(same, np.inf, squares).argmin(1)
+        if self.miner == "hard_negative":
+            return nearest
+        positive = squares[np.arange(len(anchors)), positives]
+        farther = np.where(same | (squares <= positive[:, None]), np.inf, squares)
+        farthest = np.where(same, -np.inf, squares).argmax(1)
+        found: Indices = np.where(np.isfinite(farther.min(1)), farther.argmin(1), farthest)
+        return found
+
+
+class NeighbourhoodSampler:
+    """Draws batches of `size` samples made of neighbourhoods in a table of embeddings (local neighbourhood sampling).
+
+    A centre, drawn at random, joins with its `neighbours` nearest samples if these hold one of its class and one of
+    another and none of them is in the batch; the last neighbourhood is cut. Centres are drawn without replacement
+    within an epoch; where the centres do not suffice, neighbourhoods may overlap, then be of one class, then centres
+    stand alone. Source: Can 2018, Sec. 3.4.
+    """
+
+    uses_table = True
+
+    def __init__(self, labels: ArrayLike, size: int, neighbours: int, *, seed: int) -> None:
+        self.labels, self.size, self.neighbours, self.seed = _checked(labels, size, seed), size, neighbours, seed
+        if not 1 <= neighbours < len(self.labels):
+            raise ValueError(
+                f"a neighbourhood of {neighbours} needs 1 <= neighbours < {len(self.labels)}, the number of samples"
+            )
+
+    def batch(self, step: int, table: Table = None) -> Indices:
+        """Return the (size,) positions in `labels` of batch `step`; table: (N, D) float32 embeddings of the part."""
+        count = len(self.labels)
+        epoch, start = divmod(step * self.size, count)
+        order = np.roll(random_at(self.seed, epoch).permutation(count), -start)
+        return neighbourhood_batch(self.labels, _table(table, count), order, self.size, self.neighbours)
+
+
+def neighbourhood_batch(
+    labels: Indices, table: NDArray[Any], order: Indices, size: int, neighbours: int
+) -> NDArray[np.int64]:
+    """Return the `size` samples of the neighbourhoods of the centres in `order`, which are tried one after another."""
+    chosen: list[int] = []
+    taken = np.zeros(len(labels), bool)
+    for mixed, apart in ((True, True), (True, False), (False, False)):
+        for centre, nearest in _neighbourhoods(table, order, neighbours):
+            near = labels[nearest] == labels[centre]
+            if mixed and (near.all() or not near.any()):
+                continue
+            group = np.concatenate([[centre], nearest])
+            if apart and taken[group].any():
+                continue
+            group = group[~taken[group]]
+            chosen.extend(group.tolist())
+            taken[group] = True
+            if len(chosen) >= size:
+                return np.array(chosen[:size])
+    raise ValueError(f"a batch needs {size} samples, got {len(labels)}")
+
+
+def _neighbourhoods(table: NDArray[Any], order: Indices, k: int) -> Iterator[tuple[int, Indices]]:
+    """Each centre with its k nearest other rows of the table (N, D), ties by index."""
+    slack = 1e-5 * float(np.square(table).sum(1).max())  # what float32 may confuse, so that more than k are ranked
+    for centres in np.split(order, range(ROWS, len(order), ROWS)):
+        for centre, row in zip(centres.tolist(), _squares(table, centres), strict=True):
+            row[centre] = np.inf
+            reach = np.partition(row, k - 1)[k - 1]
+            listed = np.flatnonzero(row <= reach + slack)
+            listed = listed[listed != centre]
+            exact = np.square(table[listed].astype(np.float64) - table[centre]).sum(1)
+            yield centre, listed[np.lexsort((listed, exact))][:k]
+
+
+def _squares(table: NDArray[Any], rows: Indices) -> NDArray[np.float32]:
+    """Squared distances of some rows of the table (N, D) to all, (n, N)."""
+    import faiss
+
+    table = np.ascontiguousarray(table, np.float32)
+    squares: NDArray[np.float32] = faiss.pairwise_distances(table[rows], table)
+    return squares
+
+
+def create(
+    name: str,
+    labels: ArrayLike,
+    classes: int,
+    samples: int,
+    *,
+    seed: int,
+    miner: str = "semi_hard",
+    neighbours: int = 16,
+) -> Sampler:
+    """A sampler by the name of `batch.sampler`: balanced, random, mined or neighbourhood; batches of classes x samples.
+
+    `batch(step, table)` is a pure function; those with `uses_table` need the (N, D) float32 embeddings of the training
+    part, and "mined" has `triplets(step, table)` too. Raises ValueError that says why no batch could be drawn.
+    """
+    size = classes * samples
+    if name == "balanced":
+        return BalancedSampler(labels, classes, samples, seed=seed)
+    if name == "random":
+        return RandomSampler(labels, size, seed=seed)
+    if name == "mined":
+        return MinedSampler(labels, size, seed=seed, miner=miner)
+    if name == "neighbourhood":
+        return NeighbourhoodSampler(labels, size, neighbours, seed=seed)
+    raise ValueError(f"unknown sampler {name!r}; known: balanced, random, mined, neighbourhood")
+
+
+def random_at(seed: int, step: int) -> np.random.Generator:
+    """The source of everything random at a step."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(step,)))
+
+
+def _checked(labels: ArrayLike, size: int, seed: int) -> Indices:
+    labels = _integers(labels)
+    if size < 2 or seed < 0:
+        raise ValueError(f"needs size >= 2, seed >= 0; got {size}, {seed}")
+    sizes = [len(members) for members in _classes(labels)]
+    if len(labels) < size:
+        raise ValueError(f"a batch needs {size} samples, but there are {len(labels)}; lower the size of the batch")
+    if len(sizes) < 2 or max(sizes) < 2:
+        raise ValueError(
+            f"a batch needs two classes, one of them with two samples; there are {len(sizes)} classes, the largest "
+            f"with {max(sizes)}"
+        )
+    return labels
+
+
+def _integers(labels: ArrayLike) -> NDArray[np.int64]:
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(f"labels must be (N,) integers, got {labels.dtype} of shape {labels.shape}")
+    return labels
+
+
+def _classes(labels: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The members of each class, in order."""
+    _, starts = np.unique(np.sort(labels), return_index=True)
+    return np.split(np.argsort(labels, kind="stable"), starts[1:])
+
+
+def _table(table: Table, count: int) -> NDArray[np.float32]:
+    if table is None:
+        raise ValueError("this sampler needs the table of embeddings of the training part, (N, D) float32")
+    if table.ndim != 2 or len(table) != count:
+        raise ValueError(f"the table of embeddings must have {count} rows like the labels, got {table.shape}")
+    return table

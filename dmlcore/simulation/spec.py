@@ -67,7 +67,7 @@ class Law:
         _one_of("optimiser", self.optimiser, OPTIMISERS)
         _one_of("side", self.side, SIDES)
         _one_of("normalise", self.normalise, NORMALISATIONS)
-        _one_of("miner", self.miner, (ALL, *mining.names()))
+        _one_of("miner", self.miner, (ALL, *mining.on_distances()))
         if not (math.isfinite(self.step_size) and 0 < self.step_size <= 10):
             raise ValueError(f"step_size must be in (0, 10], got {self.step_size}")
 

@@ -113,7 +113,7 @@ def law_of(data: Any, usual: Law) -> Law:
         hyper=untrusted.hyper(name, hyper),
         optimiser=untrusted.one_of(data.get("optimiser"), tuple(OPTIMISERS), usual.optimiser),
         step_size=untrusted.bounded(data.get("step_size"), SMALLEST_STEP, LARGEST_STEP, usual.step_size),
-        miner=untrusted.one_of(data.get("miner"), (ALL, *mining.names()), usual.miner),
+        miner=untrusted.one_of(data.get("miner"), (ALL, *mining.on_distances()), usual.miner),
         side=untrusted.one_of(data.get("side"), tuple(SIDES), usual.side),
         normalise=untrusted.one_of(data.get("normalise"), tuple(NORMALISATIONS), usual.normalise),
     )

@@ -40,7 +40,8 @@ def show() -> None:
 
 def options() -> dict[str, Any]:
     """What the panel offers, with a sentence for each."""
-    miners = {m.name: {"title": m.title, "help": f"{m.sentence} {m.source}"} for m in mining.MINERS.values()}
+    chosen = [mining.MINERS[name] for name in mining.on_distances()]
+    miners = {m.name: {"title": m.title, "help": f"{m.sentence} {m.source}"} for m in chosen}
     everything = {"title": "All triplets", "help": "Every valid triplet: no miner."}
     return {
         "start": {s.name: {"title": s.title, "help": s.sentence} for s in STARTS.values()},

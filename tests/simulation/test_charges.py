@@ -55,7 +55,7 @@ def test_the_force_is_minus_n_times_the_gradient_of_the_loss(name):
     assert frame.active == loss.counts.active / loss.counts.valid
 
 
-@pytest.mark.parametrize("miner", mining.names())
+@pytest.mark.parametrize("miner", mining.on_distances())
 def test_a_miner_chooses_the_triplets(miner):
     simulation = Simulation(law(loss="facenet", miner=miner, hyper={"m": 0.5}))
     frame = simulation.frame(0)

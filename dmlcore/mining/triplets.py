@@ -1,66 +1,62 @@
-"""Miners: from a distance table and labels to the triplets a loss should see.
+"""Miners of triplets, each a function of distances (B, B) and labels (B,).
 
-Each takes distances (B, B) and labels (B,) and returns (anchors, positives, negatives), (T,) int64 each, the
-`indices_tuple` of `TripletLoss.forward`. Ties go to the lowest index; anchors without a positive or a negative give
-nothing. A valid triplet is a != p of one class and n of another.
+They return (anchors, positives, negatives), (T,) int64 each, the `indices_tuple` of `TripletLoss.forward`. Ties go to
+the lowest index; anchors without a positive or a negative give nothing. A valid triplet is a != p of one class and n of
+another.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import cast
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
-Triplets = tuple[Tensor, Tensor, Tensor]
-Mine = Callable[[Tensor, Tensor], Triplets]
+from dmlcore.mining.base import Triplets, miner
+from dmlcore.params import Slider
+
+CHUNK = 1 << 22  # triplets compared at once
+
+Margin = Annotated[float, Slider(0.01, 1.0, "m", "margin: how much farther than the positive still counts", above=0.0)]
 
 
-@dataclass(frozen=True)
-class Miner:
-    """A miner with what a panel shows of it; call it with distances (B, B) and labels (B,)."""
-
-    name: str
-    title: str
-    sentence: str
-    source: str
-    mine: Mine
-
-    def __call__(self, distances: Tensor, labels: Tensor) -> Triplets:
-        """Indices of anchors, positives and negatives, (T,) each."""
-        if distances.ndim != 2 or distances.shape[0] != distances.shape[1] or len(labels) != len(distances):
-            raise ValueError(
-                f"distances must be (B, B) and labels (B,), got {tuple(distances.shape)} and {tuple(labels.shape)}"
-            )
-        return self.mine(distances.detach(), labels)
-
-
-MINERS: dict[str, Miner] = {}
-
-
-def names() -> list[str]:
-    """Every miner."""
-    return list(MINERS)
-
-
-def miner(title: str, source: str) -> Callable[[Mine], Miner]:
-    """Enter a function of distances and labels under its own name; its docstring is the panel's sentence."""
-
-    def enter(mine: Mine) -> Miner:
-        MINERS[mine.__name__] = Miner(mine.__name__, title, cast(str, inspect.getdoc(mine)), source, mine)
-        return MINERS[mine.__name__]
-
-    return enter
-
-
-@miner("Semi-hard", "Schroff et al. 2015 (FaceNet), Sec. 3.2")
+@miner("Semi-hard", "Schroff et al. 2015 (FaceNet), Sec. 3.2; Psomas 2020, Eq. 2.20")
 def semi_hard(distances: Tensor, labels: Tensor) -> Triplets:
     """For every pair, the nearest negative that is farther than the positive."""
     anchors, positives, other = _pairs(distances, labels)
     return _nearest(distances, anchors, positives, other, farther=True)
+
+
+@miner("Semi-hard, all within a margin", "Schroff et al. 2015; the miner of Psomas 2020 and Zabihzadeh 2021", many=True)
+def semi_hard_window(distances: Tensor, labels: Tensor, *, margin: Margin = 0.1) -> Triplets:
+    """All triplets whose negative is farther than the positive, but by no more than the margin."""
+    return _where(distances, labels, lambda gap: (gap > 0) & (gap <= margin))
+
+
+@miner("Semi-hard, else the farthest", "Schroff et al. 2015; Can 2018, Eq. 2.11-2.13")
+def semi_hard_or_farthest(distances: Tensor, labels: Tensor) -> Triplets:
+    """For every pair, the nearest negative that is not closer than the positive, or else the farthest of all."""
+    anchors, positives, other = _pairs(distances, labels)
+    anchors, positives = (x[other.any(1)[anchors]] for x in (anchors, positives))
+    ordered, index = distances.masked_fill(~other, torch.inf).sort(dim=1, stable=True)
+    place = torch.searchsorted(ordered, distances)[anchors, positives]
+    found = place < other.sum(1)[anchors]
+    farthest = _first_smallest((-distances).masked_fill(~other, torch.inf))[anchors]
+    nearest = index[anchors, place.clamp(max=len(labels) - 1)]
+    return anchors, positives, torch.where(found, nearest, farthest)
+
+
+@miner("Hard, all of them", "Schroff et al. 2015; the hard triplets of pytorch-metric-learning", many=True)
+def hard(distances: Tensor, labels: Tensor) -> Triplets:
+    """All triplets whose negative is not farther than the positive."""
+    return _where(distances, labels, lambda gap: gap <= 0)
+
+
+@miner("Violating the margin, all of them", "Weinberger & Saul 2009 (impostors)", many=True)
+def violating(distances: Tensor, labels: Tensor, *, margin: Margin = 0.1) -> Triplets:
+    """All triplets whose negative is not farther than the positive by more than the margin: hard and semi-hard."""
+    return _where(distances, labels, lambda gap: gap <= margin)
 
 
 @miner("Hardest negative per pair", "Simo-Serra et al. 2015; the negatives FaceNet warns of")
@@ -102,6 +98,17 @@ def _pairs(distances: Tensor, labels: Tensor) -> Triplets:
     positive, other = _same_and_other(labels)
     anchors, positives = positive.nonzero(as_tuple=True)
     return anchors, positives, other
+
+
+def _where(distances: Tensor, labels: Tensor, chosen: Callable[[Tensor], Tensor]) -> Triplets:
+    """All valid triplets whose gap d_an - d_ap is chosen."""
+    anchors, positives, other = _pairs(distances, labels)
+    found: list[Triplets] = []
+    for a, p in zip(*(x.split(max(1, CHUNK // len(labels))) for x in (anchors, positives)), strict=True):
+        pair, negatives = (chosen(distances[a] - distances[a, p][:, None]) & other[a]).nonzero(as_tuple=True)
+        found.append((a[pair], p[pair], negatives))
+    a, p, n = (torch.cat(x) for x in zip(*found, strict=True))
+    return a, p, n
 
 
 def _one_positive(distances: Tensor, labels: Tensor, farthest: bool) -> Triplets:

@@ -1,0 +1,58 @@
+"""Miners: which tuples of a batch a loss should see.
+
+`create(name, **parameters)` makes one to call with embeddings and labels; `MINERS[name](table, labels)` reads a table
+that is already there.
+"""
+
+from dmlcore.mining.base import (
+    ALL,
+    MINERS,
+    BatchMiner,
+    Mined,
+    Miner,
+    Pairs,
+    Triplets,
+    create,
+    describe,
+    fits,
+    names,
+    on_distances,
+)
+from dmlcore.mining.triplets import (
+    batch_hard,
+    easy_positive,
+    easy_positive_semi_hard,
+    hard,
+    hard_negative,
+    semi_hard,
+    semi_hard_or_farthest,
+    semi_hard_window,
+    violating,
+)
+from dmlcore.mining.unit import distance_weighted, multi_similarity
+
+__all__ = [
+    "ALL",
+    "MINERS",
+    "BatchMiner",
+    "Mined",
+    "Miner",
+    "Pairs",
+    "Triplets",
+    "batch_hard",
+    "create",
+    "describe",
+    "distance_weighted",
+    "easy_positive",
+    "easy_positive_semi_hard",
+    "fits",
+    "hard",
+    "hard_negative",
+    "multi_similarity",
+    "names",
+    "on_distances",
+    "semi_hard",
+    "semi_hard_or_farthest",
+    "semi_hard_window",
+    "violating",
+]

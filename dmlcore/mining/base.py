@@ -1,0 +1,160 @@
+"""What a miner is: a function of a table of a batch, with what a form needs of it, and the catalogue of all."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, cast, get_args, get_type_hints
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dmlcore.params import Slider
+
+Triplets = tuple[Tensor, Tensor, Tensor]
+Pairs = tuple[Tensor, Tensor, Tensor, Tensor]
+Mined = Triplets | Pairs | None
+Mine = Callable[..., Mined]
+Gives = Literal["triplets", "pairs", "everything"]
+Table = Literal["distance", "unit distance", "cosine"]
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Miner:
+    """A miner with what a form shows of it; call it with its table (B, B) and labels (B,).
+
+    gives: what it hands to a loss: "triplets" (anchors, positives, negatives), "pairs" (a1, positives, a2, negatives)
+    or "everything", that is None. table: what it reads: Euclidean distances of the embeddings as they are or of unit
+    length, or cosines. random: whether it draws, from the generator it is given. many: whether a pair may get more
+    than one negative.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    source: str
+    mine: Mine
+    gives: Gives = "triplets"
+    table: Table = "distance"
+    random: bool = False
+    many: bool = False
+    parameters: Mapping[str, Slider] = field(default_factory=dict)
+    defaults: Mapping[str, float] = field(default_factory=dict)
+
+    def __call__(self, table: Tensor, labels: Tensor, **options: Any) -> Any:
+        """Indices into the batch, (T,) int64 each; options: parameters, and dimension and generator of a random one."""
+        if table.ndim != 2 or table.shape[0] != table.shape[1] or len(labels) != len(table):
+            raise ValueError(
+                f"distances must be (B, B) and labels (B,), got {tuple(table.shape)} and {tuple(labels.shape)}"
+            )
+        return self.mine(table.detach(), labels, **options)
+
+    def resolve(self, given: Mapping[str, Any]) -> dict[str, float]:
+        """Defaults overlaid with checked values; TypeError names an unknown parameter, ValueError an invalid one."""
+        if unknown := set(given) - set(self.parameters):
+            known = ", ".join(self.parameters) or "none"
+            raise TypeError(f"{self.name} has no parameter {', '.join(sorted(unknown))}; it has: {known}")
+        return {**self.defaults, **{k: self.parameters[k].check(f"{self.name}: {k}", v) for k, v in given.items()}}
+
+
+@dataclass(frozen=True)
+class BatchMiner:
+    """A miner with its parameters, on the embeddings of a batch; made by `create`."""
+
+    miner: Miner
+    parameters: Mapping[str, float]
+
+    def __call__(self, embeddings: Tensor, labels: Tensor, generator: torch.Generator | None = None) -> Mined:
+        """The `indices_tuple` of a loss, on the device of the embeddings (B, D), without a graph; None for all.
+
+        generator: what a random miner draws from; on the CPU it draws alike for every device. Index lists have no
+        fixed length, so on a GPU this waits for the device.
+        """
+        if self.miner.gives == "everything":
+            return None
+        with torch.no_grad():
+            points = embeddings.detach()
+            points = points.float() if points.dtype in (torch.float16, torch.bfloat16) else points
+            extra = {"dimension": embeddings.shape[1], "generator": generator} if self.miner.random else {}
+            return cast(Mined, self.miner(table_of(points, self.miner.table), labels, **self.parameters, **extra))
+
+
+def table_of(embeddings: Tensor, table: Table) -> Tensor:
+    """The (B, B) table of embeddings (B, D) that a miner reads."""
+    points = embeddings if table == "distance" else F.normalize(embeddings, dim=1)
+    if table == "cosine":
+        return points @ points.mT
+    return torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+MINERS: dict[str, Miner] = {}
+
+
+def names() -> list[str]:
+    """Every miner, "all" (no mining) first."""
+    return list(MINERS)
+
+
+def on_distances() -> list[str]:
+    """The miners that need a distance table and nothing else, and give one negative for each pair they choose."""
+    return [name for name, m in MINERS.items() if m.gives == "triplets" and m.table == "distance" and not m.many]
+
+
+def describe(name: str) -> Miner:
+    """Title, sentence, source, parameters of a miner; KeyError lists the known names."""
+    if name not in MINERS:
+        raise KeyError(f"unknown miner {name!r}; known: {', '.join(MINERS)}")
+    return MINERS[name]
+
+
+def create(name: str, **parameters: Any) -> BatchMiner:
+    """A miner to call with (embeddings (B, D), labels (B,), generator=None); errors name the culprit."""
+    found = describe(name)
+    return BatchMiner(found, found.resolve(parameters))
+
+
+def fits(name: str, loss: object) -> bool:
+    """Whether a loss, or its entry in the catalogue, can use what a miner gives.
+
+    Losses of triplets and of pairs take both kinds of tuples; proxies and classes take no tuples, so only "all" fits.
+    """
+    return describe(name).gives == "everything" or hasattr(loss, "core") or bool(getattr(loss, "pairs", False))
+
+
+def miner(
+    title: str,
+    source: str,
+    gives: Gives = "triplets",
+    table: Table = "distance",
+    random: bool = False,
+    many: bool = False,
+) -> Callable[[Mine], Miner]:
+    """Enter a function of a table and labels under its own name; its docstring is the sentence of the form.
+
+    Parameters are keywords annotated with their Slider and have a default.
+    """
+
+    def enter(mine: Mine) -> Miner:
+        hints = get_type_hints(mine, include_extras=True)
+        sliders = {
+            name: next(x for x in get_args(hint)[1:] if isinstance(x, Slider))
+            for name, hint in hints.items()
+            if typing.get_origin(hint) is Annotated
+        }
+        defaults = {name: float(inspect.signature(mine).parameters[name].default) for name in sliders}
+        name, sentence = mine.__name__.removesuffix("_"), cast(str, inspect.getdoc(mine))
+        MINERS[name] = Miner(name, title, sentence, source, mine, gives, table, random, many, sliders, defaults)
+        return MINERS[name]
+
+    return enter
+
+
+@miner("All", "Every valid tuple of the batch", gives="everything")
+def all_(table: Tensor, labels: Tensor) -> None:
+    """No mining: the loss sees every tuple of the batch."""
+    return None
