@@ -1,6 +1,7 @@
 """Studies: several runs that answer one question, as a TOML file; never imports torch."""
 
-from dmlcore.studies.conductor import Conduct, Request, StudyState, cancel, conduct, conduct_of, find, launch
+from dmlcore.studies.conductor import Conduct, Request, StudyState, cancel, conduct, conduct_of, launch
+from dmlcore.studies.making import find
 from dmlcore.studies.results import Measured, Results, as_text, load, measured, results_path, table, write
 from dmlcore.studies.spec import PRETRAINING, Entry, Study, Variant, expand, names, read
 

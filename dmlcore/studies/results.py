@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dmlcore import durable, weight_maps
 from dmlcore.runs import Row, Run, RunStore, scores, series
 from dmlcore.spec import SpecError
-from dmlcore.studies.conductor import Request, find
+from dmlcore.studies.conductor import Request
+from dmlcore.studies.making import find
 from dmlcore.studies.spec import PRETRAINING, Entry, path_of
 
 FURTHER = ("train", "overlap", "zero_shot")  # kinds of rows in metrics.jsonl whose numbers join the table
