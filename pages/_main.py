@@ -27,6 +27,7 @@ st.navigation(
             st.Page("toys.py", title="Toys", icon=":material/toys:"),
             st.Page("train.py", title="Train", icon=":material/play_circle:"),
             st.Page("runs.py", title="Runs", icon=":material/monitoring:"),
+            st.Page("studies.py", title="Studies", icon=":material/leaderboard:"),
         ],
         "Inspection": [
             st.Page("gallery.py", title="Gallery", icon=":material/grid_view:"),

@@ -41,15 +41,15 @@ def show(name: str, layout: Layout) -> None:
     """Progress and buttons of a study, then its scores and training curves."""
     st.subheader(studies.read(name).title, anchor=False)
     st.markdown(studies.read(name).question)
-    _panel(name, layout.examples)
-    results = _results(name)
-    if not results:
+    progress(name, layout.examples)
+    found = results(name)
+    if not found:
         return
-    _scores(name, results, layout.columns)
+    _scores(name, found, layout.columns)
     st.caption(f"Mean and standard deviation over the seeds. {layout.scores}")
     curves = [
         figures.SeedCurve(r.variant, r.seed, r.validation.step, r.validation.map_at_r)
-        for r in results
+        for r in found
         if r.variant != PRETRAINING and r.validation.step
     ]
     if curves:
@@ -67,12 +67,12 @@ def poolings(name: str) -> None:
     study = studies.read(name)
     st.subheader("All poolings", anchor=False)
     st.markdown(study.question)
-    _panel(name)
-    results = [r for r in _results(name) if r.variant != PRETRAINING]
-    if results:
+    progress(name)
+    found = [r for r in results(name) if r.variant != PRETRAINING]
+    if found:
         bars = [
-            figures.Bar(variant, [r.scores["map_at_r"] for r in results if r.variant == variant])
-            for variant in dict.fromkeys(r.variant for r in results)
+            figures.Bar(variant, [r.scores["map_at_r"] for r in found if r.variant == variant])
+            for variant in dict.fromkeys(r.variant for r in found)
         ]
         spec, columns = figures.bars(bars)
         words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
@@ -105,7 +105,8 @@ def requested(name: str, store: RunStore) -> Request:
     return Request(study=name)
 
 
-def _panel(name: str, examples: Callable[[], str] | None = None) -> None:
+def progress(name: str, examples: Callable[[], str] | None = None) -> None:
+    """Where the study stands and its buttons, kept up to date."""
     busy = studies.conduct_of(name, RunStore()).busy()
     st.fragment(_status, run_every=LOOK if busy else None)(name, busy, _done(name), examples)
 
@@ -250,7 +251,7 @@ def _is_done(run: Run) -> bool:
         return False
 
 
-def _results(name: str) -> list[Measured]:
+def results(name: str) -> list[Measured]:
     """Measured on this machine or, where nothing was, as shipped; a choice where there are both."""
     store = RunStore()
     request = requested(name, store)

@@ -1,0 +1,119 @@
+"""A study of many variants: bars, a sortable table, curves of a few, and published numbers beside where there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from dmlcore import studies, toys
+from dmlcore.figures import studies as figures
+from dmlcore.studies import PRETRAINING, Measured
+from pages._ui import study_panel
+
+CURVES_AT_FIRST = 4  # the best of these many variants
+TITLES = {
+    "map_at_r": "test MAP@R",
+    "recall_at_1": "test R@1",
+    "train.map_at_r": "train MAP@R",
+    "train.r_precision": "train P@R",
+    "train.recall_at_1": "train R@1",
+    "train.recall_at_8": "train R@8",
+}
+PUBLISHED = {
+    "train.recall_at_1": "R@1",
+    "train.recall_at_8": "R@8",
+    "train.r_precision": "P@R",
+    "train.map_at_r": "MAP@R",
+}
+
+
+def show(name: str) -> None:
+    """Progress and buttons of a study, then what its runs reached."""
+    study = studies.read(name)
+    st.markdown(study.question)
+    study_panel.progress(name)
+    results = [r for r in study_panel.results(name) if r.variant != PRETRAINING]
+    if not results:
+        return
+    beside = _published(name)
+    main = "train.map_at_r" if beside else "map_at_r"
+    _bars(name, results, main)
+    if beside:
+        _beside(name, results, beside)
+    _table(name, results)
+    _curves(name, results)
+
+
+def _bars(name: str, results: Sequence[Measured], score: str) -> None:
+    bars = [
+        figures.Bar(variant, [r.scores[score] for r in results if r.variant == variant and score in r.scores])
+        for variant in dict.fromkeys(r.variant for r in results)
+    ]
+    spec, columns = figures.bars(bars, title=TITLES[score])
+    words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
+    st.vega_lite_chart(columns, spec, width="stretch", key=f"bars-{name}", alt=f"{TITLES[score]}. {words}")
+    st.caption("Bars: mean over the seeds; rules: plus and minus one standard deviation; points: the seeds.")
+
+
+def _table(name: str, results: Sequence[Measured]) -> None:
+    """Means and deviations as numbers, so that every column can be sorted."""
+    rows: list[dict[str, Any]] = []
+    for row in studies.table(results):
+        shown: dict[str, Any] = {"variant": row["variant"], "seeds": row["seeds"]}
+        for key, title in TITLES.items():
+            if key in row:
+                mean, deviation = row[key]
+                shown |= {title: 100 * mean, f"± {title}": None if deviation is None else 100 * deviation}
+        shown["steps"] = max(r.steps for r in results if r.variant == row["variant"])
+        rows.append(shown)
+    columns = [title for title in rows[0] if title not in ("variant", "seeds", "steps")]
+    config: dict[str, Any] = {c: st.column_config.NumberColumn(c, format="%.2f %%") for c in columns if c[0] != "±"}
+    config |= {c: st.column_config.NumberColumn("±", format="%.2f", help=c) for c in columns if c[0] == "±"}
+    st.dataframe(rows, hide_index=True, key=f"scores-{name}", placeholder="–", column_config=config)
+    st.caption("Mean over the seeds and standard deviation of a sample; click a head to sort.")
+
+
+def _curves(name: str, results: Sequence[Measured]) -> None:
+    found = [
+        figures.SeedCurve(r.variant, r.seed, r.validation.step, r.validation.map_at_r)
+        for r in results
+        if r.validation.step
+    ]
+    variants = list(dict.fromkeys(curve.variant for curve in found))
+    if not variants:
+        return
+    best = sorted(variants, key=lambda variant: -(figures.ceiling_of(found, variant) or 0.0))[:CURVES_AT_FIRST]
+    chosen = st.multiselect("Validation curves of", variants, default=best, max_selections=8, key=f"curves-of-{name}")
+    if not chosen:
+        return
+    spec, columns = figures.curves([curve for curve in found if curve.variant in chosen])
+    st.vega_lite_chart(
+        columns, spec, width="stretch", key=f"curves-{name}", alt=f"Validation MAP@R of {', '.join(chosen)}"
+    )
+    st.caption("Validation MAP@R over the steps. Thin: one seed each; thick: their mean.")
+
+
+def _published(name: str) -> dict[str, toys.PublishedRow]:
+    """The row of Table 4.1 of each variant whose loss it lists; only for that table's own study."""
+    if name != "toy-table":
+        return {}
+    variants = {entry.variant: entry.spec for entry in studies.expand(studies.read(name), seeds=(0,))}
+    rows = toys.published()
+    return {variant: row for variant, spec in variants.items() for row in rows if toys.matches(row, spec)}
+
+
+def _beside(name: str, results: Sequence[Measured], published: dict[str, toys.PublishedRow]) -> None:
+    """Training scores here and in the thesis, in per cent."""
+    st.markdown("**Beside Table 4.1**, training scores in per cent: here (mean ± deviation over the seeds) | printed.")
+    rows = []
+    for row in studies.table(results):
+        shown = {"variant": row["variant"]}
+        for key, title in PUBLISHED.items():
+            mean, deviation = row[key]
+            spread = "" if deviation is None else f" ± {100 * deviation:.1f}"
+            shown[title] = f"{100 * mean:.1f}{spread} | {published[row['variant']].scores[title]:.2f}"
+        rows.append(shown)
+    st.dataframe(rows, hide_index=True, key=f"beside-{name}")
+    st.caption(toys.NOT_STATED)

@@ -1,0 +1,36 @@
+"""Studies: questions answered by many runs with one budget: which loss is best, does a printed table come out again?"""
+
+import streamlit as st
+
+from dmlcore import studies
+from pages._ui import many_variants, study_panel
+
+ELSEWHERE = {
+    "tokens": ("gap_or_gsp.py", "GAP or GSP"),
+    "tokens-sweep": ("gap_or_gsp.py", "GAP or GSP"),
+    "collage": ("collage.py", "Collage"),
+    "collage-poolings": ("collage.py", "Collage"),
+    "collage-sweep": ("collage.py", "Collage"),
+    "prototypes": ("prototypes.py", "Prototypes"),
+}
+
+st.title("Studies", anchor=False)
+st.markdown(
+    "A study trains many variants on one budget and one protocol, over several seeds, and sets their scores side by "
+    "side. What is shipped was measured by the command given below each; start it to measure on this machine."
+)
+known = [name for name in studies.names() if name not in ELSEWHERE]
+asked = st.query_params.get("study")
+name = st.selectbox(
+    "Study",
+    known,
+    index=known.index(asked) if asked in known else 0,
+    format_func=lambda name: studies.read(name).title,
+    key="study",
+)
+st.query_params["study"] = name
+many_variants.show(name)
+study_panel.about(name)
+with st.expander("Studies on other pages", icon=":material/open_in_new:"):
+    for other, (page, title) in ELSEWHERE.items():
+        st.page_link(page, label=f"{studies.read(other).title}, on {title}")
