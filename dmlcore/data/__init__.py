@@ -8,7 +8,25 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data import cifar10, cifar100, collage, cub, digits, digits_pictures, folders, shapes, splits, tokens, toy
+from dmlcore.data import (
+    aircraft,
+    cars,
+    cifar10,
+    cifar100,
+    collage,
+    cub,
+    digits,
+    digits_pictures,
+    flowers,
+    folder,
+    folders,
+    inshop,
+    shapes,
+    sop,
+    splits,
+    tokens,
+    toy,
+)
 from dmlcore.data.dataset import DataError, Dataset, Description, Inputs, Read, Samples, Split, Validation
 from dmlcore.data.folds import Folds
 
@@ -31,6 +49,12 @@ _READERS: dict[str, tuple[Description, Read]] = {
         (collage.DISTILLED, collage.read_distilled),
         (collage.PRETRAINING, collage.read_pretraining),
         (cub.INFO, cub.read),
+        (cars.INFO, cars.read),
+        (sop.INFO, sop.read),
+        (inshop.INFO, inshop.read),
+        (aircraft.INFO, aircraft.read),
+        (flowers.INFO, flowers.read),
+        (folder.INFO, folder.read),
     )
 }
 
@@ -142,6 +166,12 @@ def _count(samples: Samples, parts: dict[str, np.ndarray]) -> tuple[str, ...]:
     for name, part in parts.items():
         _, sizes = np.unique(samples.labels[part], return_counts=True)
         notes.append(f"{name}: {len(part):,} samples of {len(sizes):,} classes")
+        if "gallery" in parts and name in ("test", "gallery"):
+            continue  # a query finds its match in the gallery, not among the queries
         if singles := int((sizes == 1).sum()):
             notes.append(f"{name}: {singles:,} classes have a single sample, which has no match")
+    if "gallery" in parts:
+        labels = samples.labels
+        if lost := int((~np.isin(labels[parts["test"]], labels[parts["gallery"]])).sum()):
+            notes.append(f"test: {lost:,} queries have no match, as the gallery lacks their class")
     return tuple(notes)

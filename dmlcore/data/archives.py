@@ -1,32 +1,47 @@
-"""Unpacks data set archives: known by SHA-256, plain files only, under ceilings, completely or not at all."""
+"""Unpacks data set archives: known by digest, plain files only, under ceilings, completely or not at all."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import shutil
+import stat
 import tarfile
 import tempfile
+import zipfile
 import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
+from typing import IO, BinaryIO, Protocol
 
 from dmlcore.data.dataset import DataError
 
-MAX_FILES = 100_000
+MAX_FILES = 250_000  # the largest official archive holds some 120,100
 MAX_BYTES = 8 * 2**30
 MAX_EXPANSION = 100  # unpacked over packed bytes; gzip itself reaches 1032, lists of paths about 10
 _BLOCK = 2**20
 
 
+class _Content(Protocol):
+    """What the bytes of a member are read from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 @dataclass(frozen=True)
 class Archive:
-    """A known archive: file name, bytes, SHA-256."""
+    """A known archive, or file that belongs to one: name, bytes (None: not stated anywhere), SHA-256, else MD5."""
 
     name: str
-    size: int
-    sha256: str
+    size: int | None
+    sha256: str = ""
+    md5: str = ""
+
+    @property
+    def digest(self) -> str:
+        return self.sha256 or self.md5
 
 
 KNOWN = (
@@ -34,6 +49,21 @@ KNOWN = (
     Archive("cifar-100-python.tar.gz", 169_001_437, "85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7"),
     Archive("cifar-10-python.tar.gz", 170_498_071, "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce"),
     Archive("CUB_200_2011.tgz", 1_150_585_339, "0c685df5597a8b24909f6a7c9db6d11e008733779a671760afef78feb49bf081"),
+    Archive("cars_train.tgz", 979_269_282, "512b227b30e2f0a8aab9e09485786ab4479582073a144998da74d64b801fd288"),
+    Archive("cars_test.tgz", 977_350_468, "bffea656d6f425cba3c91c6d83336e4c5f86c6cffd8975b0f375d3a10da8e243"),
+    Archive("car_devkit.tgz", 330_960, "b97deb463af7d58b6bfaa18b2a4de9829f0f79e8ce663dfa9261bf7810e9accd"),
+    Archive(
+        "cars_test_annos_withlabels.mat", 185_758, "790f75be8ea34eeded134cc559332baf23e30e91367e9ddca97d26ed9b895f05"
+    ),
+    Archive(
+        "Stanford_Online_Products.zip",
+        3_083_860_082,
+        "b04fa78210e69fab050ce73939550e1cd0f96890bdd98ec9fee732c3b756ef48",
+    ),
+    Archive("fgvc-aircraft-2013b.tar.gz", None, md5="d4acdd33327262359767eeaa97a4f732"),
+    Archive("102flowers.tgz", 344_862_509, "2d01ecc807db462958cfe3d92f57a8c252b4abd240eb955770201e45f783b246"),
+    Archive("imagelabels.mat", 502, "4903e94206bac23bf772aadf06451916df56b58fc483a62db32a97b82656651d"),
+    Archive("setid.mat", 14_989, "46b8678f91fd95d3c8f4feab80d271a6c834a1dd896fe29fd3e6ad9ce5c8dccd"),
     # Small packs in the same layouts.
     Archive("cifar-100-python.tar.gz", 19_623_674, "726050b4bbad660d4b314a04738b7b760c0ba36c4cdb356bac359dce3a203ac5"),
     Archive(
@@ -41,6 +71,15 @@ KNOWN = (
     ),
     Archive("cub-mini-images.tar.gz", 7_888_365, "060ec0e858a1c0a3da830f13b4247fd2d49383679a3ce43ec6833fe3171bbd9a"),
     Archive("cub-annotations.tar.gz", 1_207_461, "3e111bd37fd7192be17c2e0fe3d474c689a6a4e6a03e1fb65b9d7dbbc9b518c5"),
+    Archive("cars-annotations.tar.gz", 717_553, "3226601e3d72c4ecf422c74b0638a21ca375e5f38bfb326683186f007bc261fb"),
+    Archive("sop-lists.tar.gz", 733_816, "3ac6f6b1862c7645f51ba8f8601b24f0470cd4407aae5e07a4286dbcfa0da4c3"),
+    Archive(
+        "inshop-partition-surrogate.tar.gz",
+        264_614,
+        "241b39e3b45cd70d87cd6f9070bca21a88b300c6ef8948822a8db55e0f9171e6",
+    ),
+    Archive("flowers102-labels.tar.gz", 15_490, "3febb4953f0d4fa41574409a30d492b6bacca6dbd5e35e0632d8bbbebba66509"),
+    Archive("aircraft-lists.tar.gz", 85_451, "85f7398bd33fd249a26f0cf180619de03b8e8e0d455cd8277cb7ad1b3759b48d"),
 )
 
 
@@ -49,7 +88,7 @@ def identify(archive: Path) -> Archive:
     size = archive.stat().st_size
     namesakes = [known for known in KNOWN if known.name == archive.name]
     for known in namesakes:
-        if known.size == size:
+        if known.size in (size, None):
             return known
     if not namesakes:
         raise DataError(f"{archive} is not a known archive; known are {', '.join(sorted({a.name for a in KNOWN}))}")
@@ -57,76 +96,143 @@ def identify(archive: Path) -> Archive:
     raise DataError(f"{archive} has {size:,} bytes instead of {sizes}: cut short or altered; fetch it again")
 
 
-def unpack(archive: Path, into: Path, *, sha256: str | None = None) -> Path:
-    """Unpack a gzipped tar file into the new folder `into` and return it.
+def unpack(archive: Path, into: Path, *, sha256: str | None = None, beside: Sequence[Path] = ()) -> Path:
+    """Unpack a gzipped tar file or a zip file into the new folder `into` and return it.
 
-    The digest must be `sha256`, or without it that of the known archive of this name and size. Links, devices and
-    names that lead outside are refused; files, bytes and expansion have ceilings. The folder appears complete, by one
-    rename, or not at all. Raises DataError.
+    The digest must be `sha256`, or without it that of the known archive of this name and size. `beside` are known
+    archives or plain files that go into the same folder. Links, devices and names that lead outside are refused;
+    files, bytes and expansion have ceilings. The folder appears complete, by one rename, or not at all. Raises
+    DataError.
     """
-    if not archive.is_file():
-        raise DataError(f"archive {archive} is missing")
+    for file in (archive, *beside):
+        if not file.is_file():
+            raise DataError(f"archive {file} is missing" + (f"; {archive.name} needs it" if file in beside else ""))
     if into.exists():
         raise DataError(f"{into} exists already; remove it to unpack {archive.name} again")
-    expected = sha256 or identify(archive).sha256
+    wanted = [(archive, Archive(archive.name, None, sha256) if sha256 else identify(archive))]
+    wanted += [(file, identify(file)) for file in beside]
     into.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".unpacking-{into.name}-", dir=into.parent))
+    file = archive
     try:
-        with archive.open("rb") as packed:
-            digest = hashlib.file_digest(packed, "sha256").hexdigest()
-            if digest != expected:
-                raise DataError(
-                    f"{archive} has SHA-256 {digest} instead of {expected}: damaged or altered; fetch it again"
-                )
-            _extract(archive, packed, staging)
+        for file, known in wanted:
+            with file.open("rb") as packed:
+                _require_digest(file, packed, known)
+                _extract(file, packed, staging)
         staging.rename(into)
-    except (tarfile.TarError, zlib.error, OSError, EOFError) as error:
-        raise DataError(f"{archive} cannot be unpacked into {into}: {error}") from error
+    except (
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        zlib.error,
+        OSError,
+        EOFError,
+        NotImplementedError,  # a zip packed by a method that Python lacks
+        RuntimeError,  # a zip with a password
+    ) as error:
+        raise DataError(f"{file} cannot be unpacked into {into}: {error}") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return into
 
 
+def _require_digest(file: Path, content: io.BufferedReader, known: Archive) -> None:
+    algorithm, name = ("sha256", "SHA-256") if known.sha256 else ("md5", "MD5")
+    digest = hashlib.file_digest(content, algorithm).hexdigest()
+    if digest != known.digest:
+        raise DataError(f"{file} has {name} {digest} instead of {known.digest}: damaged or altered; fetch it again")
+    content.seek(0)
+
+
 def _extract(archive: Path, packed: BinaryIO, folder: Path) -> None:
     """Write the members by hand: a folder that never holds a link leaves nothing for a later member to follow."""
-    packed.seek(0)
-    ceiling = min(MAX_BYTES, MAX_EXPANSION * archive.stat().st_size + _BLOCK)
-    with _MeteredGzip(archive, packed, ceiling) as stream, tarfile.open(fileobj=stream, mode="r|") as members:
-        for count, member in enumerate(members, start=1):
-            if count > MAX_FILES:
-                raise DataError(f"{archive} holds more than {MAX_FILES:,} files; refused")
-            target = folder.joinpath(*_safe_parts(archive, member))
-            if member.isdir():
-                target.mkdir(parents=True, exist_ok=True)
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            content = members.extractfile(member)
-            assert content is not None  # _safe_parts lets only plain files and folders pass
-            with target.open("xb") as file:  # x: a doubled name is an error, not a replacement
-                shutil.copyfileobj(content, file, _BLOCK)
+    if archive.suffix == ".mat":
+        members: Iterator[tuple[tuple[str, ...], _Content | None]] = iter([((archive.name,), packed)])
+    else:
+        members = _zipped(archive, packed) if archive.suffix == ".zip" else _tarred(archive, packed)
+    for count, (parts, content) in enumerate(members, start=1):
+        if count > MAX_FILES:
+            raise DataError(f"{archive} holds more than {MAX_FILES:,} files; refused")
+        target = folder.joinpath(*parts)
+        if content is None:
+            target.mkdir(parents=True, exist_ok=True)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as file:  # x: a doubled name is an error, not a replacement
+            while block := content.read(_BLOCK):
+                file.write(block)
+
+
+def _tarred(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
+    """Yield the parts of each name, with the content of a file and None for a folder."""
+    with _MeteredGzip(archive, packed, _ceiling(archive)) as stream, tarfile.open(fileobj=stream, mode="r|") as members:
+        for member in members:
+            if not (member.isdir() or member.isfile()) or member.issparse():
+                raise _not_plain(archive, member.name)
+            yield _safe_parts(archive, member.name), None if member.isdir() else members.extractfile(member)
         while stream.read(_BLOCK):  # tar stops at its end mark; only the end of the gzip stream proves its checksum
             pass
 
 
-def _safe_parts(archive: Path, member: tarfile.TarInfo) -> tuple[str, ...]:
-    path = PurePosixPath(member.name)
-    if path.is_absolute() or ".." in path.parts or "\\" in member.name or "\0" in member.name:
-        raise DataError(f"{archive}: member {member.name!r} leads outside the folder; refused")
-    if not (member.isdir() or member.isfile()) or member.issparse():
-        raise DataError(f"{archive}: member {member.name!r} is neither a plain file nor a folder; refused")
+def _zipped(archive: Path, packed: BinaryIO) -> Iterator[tuple[tuple[str, ...], _Content | None]]:
+    """As `_tarred`; what the entries say of their size is not believed, and reading to the end proves the checksum."""
+    meter = _Meter(archive, _ceiling(archive))
+    with zipfile.ZipFile(packed) as members:
+        for member in members.infolist():
+            kind = stat.S_IFMT(member.external_attr >> 16)  # 0: packed on a system without links
+            if kind not in (0, stat.S_IFDIR if member.is_dir() else stat.S_IFREG):
+                raise _not_plain(archive, member.orig_filename)
+            parts = _safe_parts(archive, member.orig_filename)
+            if member.is_dir():
+                yield parts, None
+                continue
+            with members.open(member) as content:
+                yield parts, _MeteredFile(content, meter)
+
+
+def _ceiling(archive: Path) -> int:
+    return min(MAX_BYTES, MAX_EXPANSION * archive.stat().st_size + _BLOCK)
+
+
+def _safe_parts(archive: Path, name: str) -> tuple[str, ...]:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name:
+        raise DataError(f"{archive}: member {name!r} leads outside the folder; refused")
     return path.parts
 
 
-class _MeteredGzip(gzip.GzipFile):
-    """Refuses to unpack more than `ceiling` bytes, tar headers included."""
+def _not_plain(archive: Path, name: str) -> DataError:
+    return DataError(f"{archive}: member {name!r} is neither a plain file nor a folder; refused")
 
-    def __init__(self, archive: Path, packed: BinaryIO, ceiling: int) -> None:
-        super().__init__(fileobj=packed, mode="rb")
+
+class _Meter:
+    """Refuses to unpack more than `ceiling` bytes."""
+
+    def __init__(self, archive: Path, ceiling: int) -> None:
         self._archive, self._ceiling, self._bytes = archive, ceiling, 0
 
-    def read(self, size: int | None = -1) -> bytes:
-        block = super().read(size)
+    def count(self, block: bytes) -> bytes:
         self._bytes += len(block)
         if self._bytes > self._ceiling:
             raise DataError(f"{self._archive} unpacks to more than {self._ceiling:,} bytes; refused")
         return block
+
+
+class _MeteredGzip(gzip.GzipFile):
+    """A gzip stream that is metered, tar headers included."""
+
+    def __init__(self, archive: Path, packed: BinaryIO, ceiling: int) -> None:
+        super().__init__(fileobj=packed, mode="rb")
+        self._meter = _Meter(archive, ceiling)
+
+    def read(self, size: int | None = -1) -> bytes:
+        return self._meter.count(super().read(size))
+
+
+class _MeteredFile:
+    """The content of a zip entry, metered over all entries."""
+
+    def __init__(self, content: IO[bytes], meter: _Meter) -> None:
+        self._content, self._meter = content, meter
+
+    def read(self, size: int, /) -> bytes:
+        return self._meter.count(self._content.read(size))

@@ -50,11 +50,13 @@ class Description:
     image_size: int | None = None  # default side of the square pictures in pixels; None for vectors and tokens
     resizes: bool = False  # whether `load` takes another image_size
     needs_files: bool = False
-    folder: str = ""  # of the official layout
-    markers: tuple[str, ...] = ()  # files of which one at least shows that a folder is it
-    pictures: str = "."  # folder of the pictures in it
+    folder: str = ""  # of the official layout; "" if any folder will do that is given as root
+    other_folders: tuple[str, ...] = ()  # names it has in other layouts
+    markers: tuple[str, ...] = ()  # patterns of files or folders, of which one at least shows that a folder is it
+    pictures: tuple[str, ...] = (".",)  # folders in it of which one at least holds pictures
     archives: tuple[str, ...] = ()  # file names, preferred first
-    url: str = ""  # of the official archive
+    companions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # archive -> files it is unpacked with
+    url: str = ""  # of the official archive, or of a page that says how to get it
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +65,9 @@ class Samples:
 
     inputs (N, F) float32, (N, 3, H, W) uint8 or (N, L) int64 token ids; labels (N,) in 0..C-1, where labels below
     `train_classes` are the training classes of the class-disjoint split; `official_train` (N,) bool is the official
-    image-wise split; `keys` identify the pictures, so that no picture gets into two parts; `parts` are "train",
-    "validation" and "test" of a data set that brings its own; `facts` (N, ...) say more of each sample.
+    image-wise split; `gallery` (N,) bool are the test samples that are only searched, the others being the queries;
+    `keys` identify the pictures, so that no picture gets into two parts; `parts` are "train", "validation" and "test"
+    of a data set that brings its own; `facts` (N, ...) say more of each sample.
     """
 
     inputs: Inputs
@@ -72,6 +75,7 @@ class Samples:
     class_names: tuple[str, ...]
     train_classes: int
     official_train: NDArray[np.bool_] | None = None
+    gallery: NDArray[np.bool_] | None = None
     keys: Sequence[str] | None = None
     parts: Mapping[str, Indices] | None = None
     picture: Callable[[int], Picture] | None = None
@@ -84,9 +88,10 @@ class Dataset:
     """A data set split into parts.
 
     inputs[indices] -> (n, F) float32, (n, 3, H, W) uint8 or (n, L) int64 token ids; labels (N,) int64 in 0..C-1;
-    parts: "train", "validation" (may be empty) and "test" -> disjoint ascending indices; picture(index) -> (h, w, 3)
-    uint8 for display, None for plain vectors; notes: what was left out or counted, in plain words; facts: more of
-    each sample (N, ...) by name, as the reader of the data set says.
+    parts: "train", "validation" (may be empty) and "test" -> disjoint ascending indices, and where queries search a
+    gallery of their own "gallery", "test" then being the queries; picture(index) -> (h, w, 3) uint8 for display, None
+    for plain vectors; notes: what was left out or counted, in plain words; facts: more of each sample (N, ...) by
+    name, as the reader of the data set says.
     """
 
     name: str

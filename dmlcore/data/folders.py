@@ -31,10 +31,12 @@ def find(info: Description, root: Path | None) -> Path | None:
     """
     if root is not None and root.is_file():
         return root
+    if not info.folder:
+        return root if root is not None and root.is_dir() else None
     bases = [root] if root is not None else search_folders()
     folders = [folder for base in bases for folder in _layouts(info, base)]
     # Copies of the lists alone are common: one with its pictures goes first.
-    folders.sort(key=lambda folder: not (folder / info.pictures).is_dir())
+    folders.sort(key=lambda folder: not any((folder / pictures).is_dir() for pictures in info.pictures))
     packed = [base / name for base in bases for name in info.archives if (base / name).is_file()]
     return next(iter(folders + packed), None)
 
@@ -42,22 +44,27 @@ def find(info: Description, root: Path | None) -> Path | None:
 def locate(info: Description, root: Path | None) -> Path:
     """Return the folder in the official layout, unpacking a known archive into the cache; raise DataError if absent."""
     found = find(info, root)
+    if found is None and not info.folder:
+        raise DataError(f"{info.title}: {root or 'no folder'} was given as root; it needs a folder of class folders")
     if found is None:
         where = root if root is not None else ", ".join(map(str, search_folders()))
         raise DataError(
-            f"{info.title} was not found: looked in {where} for the folder {info.folder} and for "
-            f"{', '.join(info.archives)}. Download {info.url} and unpack it, or leave it packed, in "
-            f"{root or search_folders()[0]}"
+            f"{info.title} was not found: looked in {where} for the folder "
+            f"{' or '.join((info.folder, *info.other_folders))} and for {', '.join(info.archives)}. "
+            f"Download {info.url} and unpack it, or leave it packed, in {root or search_folders()[0]}"
         )
     if found.is_dir():
         return found
+    if not info.folder:
+        raise DataError(f"{found} is a file; {info.title} needs a folder of class folders")
     known = archives.identify(found)
     if known.name not in info.archives:
         raise DataError(f"{found} is not an archive of {info.title}; it needs one of {', '.join(info.archives)}")
-    unpacked = cache_folder() / f"{found.name.partition('.')[0]}-{known.sha256[:16]}"
+    unpacked = cache_folder() / f"{found.name.partition('.')[0]}-{known.digest[:16]}"
     if not unpacked.is_dir():
         try:
-            archives.unpack(found, unpacked, sha256=known.sha256)
+            beside = [found.with_name(name) for name in info.companions.get(known.name, ())]
+            archives.unpack(found, unpacked, beside=beside)
         except DataError:
             if not unpacked.is_dir():  # otherwise another process was faster
                 raise
@@ -69,6 +76,7 @@ def locate(info: Description, root: Path | None) -> Path:
 
 def _layouts(info: Description, base: Path) -> Iterator[Path]:
     # Some copies nest the folder twice.
-    for folder in (base, base / info.folder, base / info.folder / info.folder):
-        if any((folder / marker).is_file() for marker in info.markers):
+    names = (info.folder, *info.other_folders)
+    for folder in (base, *(base / name for name in names), *(base / name / name for name in names)):
+        if any(next(folder.glob(marker), None) is not None for marker in info.markers):
             yield folder

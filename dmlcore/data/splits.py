@@ -1,8 +1,8 @@
-"""Train, validation and test parts: class-disjoint (open set) or sample-wise (closed set)."""
+"""Train, validation and test parts: class-disjoint (open set) or sample-wise (closed set); a gallery where one is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -22,15 +22,19 @@ def parts(
     split "classes": no class is in both train and test. split "samples": the official image-wise split, or half of
     the samples of each class. validation "classes": the fold of `folds`, without it the last quarter of the training
     classes, at least two; "samples": a fifth of the training samples of each class; "none": empty. Samples with parts
-    of their own keep them.
+    of their own keep them. Samples with a gallery, split by classes: "test" are the queries and "gallery" the others.
     """
     if samples.parts is not None:
         _require_classes("split 'own'", samples.parts, samples.labels)
         return dict(samples.parts)
     labels = samples.labels
+    searched: dict[str, Indices] = {}
     if split == "classes":
         is_train = labels < samples.train_classes
-        train, test = np.flatnonzero(is_train), np.flatnonzero(~is_train)
+        is_searched = np.zeros_like(is_train) if samples.gallery is None else samples.gallery & ~is_train
+        train, test = np.flatnonzero(is_train), np.flatnonzero(~is_train & ~is_searched)
+        if samples.gallery is not None:
+            searched["gallery"] = np.flatnonzero(is_searched)
     elif split == "samples" and samples.official_train is not None:
         train, test = np.flatnonzero(samples.official_train), np.flatnonzero(~samples.official_train)
     elif split == "samples":
@@ -38,10 +42,10 @@ def parts(
     else:
         raise DataError(f"split must be 'classes' or 'samples', got {split!r}")
     protocol = f"split {split!r}"
-    _require_classes(protocol, {"train": train, "test": test}, labels)
+    _require_classes(protocol, {"train": train, "test": test, **searched}, labels)
 
     train, held_out = hold_out(labels, train, validation, seed, folds)
-    result = {"train": train, "validation": held_out, "test": test}
+    result = {"train": train, "validation": held_out, "test": test, **searched}
     needed = {name: part for name, part in result.items() if name != "validation" or validation != "none"}
     _require_classes(f"{protocol} with validation {validation!r}", needed, labels)
     _require_disjoint(protocol, result, samples, classes_too=split == "classes")
@@ -96,19 +100,15 @@ def _require_classes(protocol: str, result: Mapping[str, Indices], labels: Label
 
 
 def _require_disjoint(protocol: str, result: Mapping[str, Indices], samples: Samples, *, classes_too: bool) -> None:
-    """Refuse a picture, or in a class-disjoint split a class, on both sides."""
+    """Refuse a picture, or in a class-disjoint split a class, on both sides, and a query in its gallery."""
+    searched = result.get("gallery", result["test"][:0])
     sides = {
         "train": np.concatenate([result["train"], result["validation"]]),
-        "test": result["test"],
+        "test": np.concatenate([result["test"], searched]),
     }
-    shared: list[str] = []
-    if samples.keys is not None:
-        train_rows = {samples.keys[row]: row for row in sides["train"]}
-        shared += [
-            f"picture {samples.keys[row]} (rows {train_rows[samples.keys[row]]} and {row})"
-            for row in sides["test"]
-            if samples.keys[row] in train_rows
-        ]
+    shared = _same_picture(samples.keys, sides["train"], sides["test"])
+    if queries := _same_picture(samples.keys, result["test"], searched):
+        raise DataError(f"{protocol}: in both queries and gallery: {_listed(queries)}; correct the lists")
     if classes_too:
         train_names = {samples.class_names[label]: label for label in np.unique(samples.labels[sides["train"]])}
         shared += [
@@ -117,5 +117,15 @@ def _require_disjoint(protocol: str, result: Mapping[str, Indices], samples: Sam
             if (name := samples.class_names[label]) in train_names
         ]
     if shared:
-        more = f" and {len(shared) - 5} more" if len(shared) > 5 else ""
-        raise DataError(f"{protocol}: in both train and test: {'; '.join(shared[:5])}{more}; correct the lists")
+        raise DataError(f"{protocol}: in both train and test: {_listed(shared)}; correct the lists")
+
+
+def _same_picture(keys: Sequence[str] | None, one: Indices, other: Indices) -> list[str]:
+    if keys is None:
+        return []
+    rows = {keys[row]: row for row in one}
+    return [f"picture {keys[row]} (rows {rows[keys[row]]} and {row})" for row in other if keys[row] in rows]
+
+
+def _listed(shared: list[str]) -> str:
+    return "; ".join(shared[:5]) + (f" and {len(shared) - 5} more" if len(shared) > 5 else "")

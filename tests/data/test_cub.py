@@ -58,7 +58,7 @@ def test_rows_are_joined_by_number_not_by_position(tmp_path):
 def test_lists_without_pictures_say_where_to_put_them(tmp_path):
     folder = write(tmp_path / "CUB_200_2011", pictures=False)
     assert len(read_table(folder).paths) == 8
-    with pytest.raises(dmlcore.data.DataError, match=r"no pictures: put the folder images .*CUB_200_2011/images"):
+    with pytest.raises(dmlcore.data.DataError, match=r"no pictures: put them at .*CUB_200_2011/images/003"):
         dmlcore.data.load("cub", root=folder)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dmlcore.data
+from tests.data import layouts
 
 NAMES = dmlcore.data.names()
 
@@ -18,12 +19,19 @@ PACKS = {
 
 
 @pytest.fixture
-def load(pack):
-    """`dmlcore.data.load` from the packs; a data set with files but no pack fails here, so that it gets one."""
+def load(pack, tmp_path_factory):
+    """`dmlcore.data.load` from packs or generated trees; a data set with files and neither fails here."""
+    generated = tmp_path_factory.getbasetemp() / "layouts"
 
     def load(name, **options):
         info = dmlcore.data.describe(name)
-        root = pack(PACKS[info.folder]) if info.needs_files else None
+        root = None
+        if name in layouts.WRITERS:
+            root = generated / name
+            if not root.exists():
+                layouts.WRITERS[name](root)
+        elif info.needs_files:
+            root = pack(PACKS[info.folder])
         return dmlcore.data.load(name, root=root, **options)
 
     return load
@@ -38,7 +46,9 @@ def test_a_description_is_complete(name):
     assert info.citation.endswith(".")
     assert (info.image_size is None) == (info.kind != "pictures")
     assert (info.split == "own") == (info.validation == "own")
-    assert info.needs_files == bool(info.folder and info.url and info.archives and info.markers)
+    known = bool(info.folder and info.url and info.archives and info.markers)
+    assert info.needs_files == (known or name == "folder")
+    assert set(info.companions) <= set(info.archives)
 
 
 @pytest.mark.parametrize("split", ["classes", "samples"])
@@ -48,7 +58,8 @@ def test_every_split_is_a_partition_into_usable_parts(load, name, split, validat
     dataset = load(name, split=split, validation=validation)
     parts = dataset.parts
     count = len(dataset.labels)
-    assert list(parts) == ["train", "validation", "test"]
+    searched = ["gallery"] if name == "inshop" and split == "classes" else []
+    assert list(parts) == ["train", "validation", "test", *searched]
     assert np.array_equal(np.sort(np.concatenate(list(parts.values()))), np.arange(count))
     assert all(part.dtype == np.int64 for part in parts.values())
     assert dataset.labels.dtype == np.int64

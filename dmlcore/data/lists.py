@@ -1,0 +1,75 @@
+"""Text lists of data sets, read strictly: every complaint names file, line and remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from dmlcore.data.dataset import DataError, Description
+
+MAX_LIST_BYTES = 64 * 2**20
+
+
+class Row(NamedTuple):
+    """A line that is not blank: its number from 1, and its text without the white space around it."""
+
+    line: int
+    text: str
+
+
+def rows(path: Path, info: Description) -> list[Row]:
+    """Read the lines of `path`, UTF-8 with or without byte order mark, any line ends; raise DataError."""
+    if not path.is_file():
+        raise DataError(f"{path} is missing; restore it from {info.url}")
+    if path.stat().st_size > MAX_LIST_BYTES:
+        raise DataError(f"{path} is larger than {MAX_LIST_BYTES:,} bytes, so it is not a list of {info.title}")
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{path}:{line}: not UTF-8 text; restore the list") from error
+    found = [Row(line, row.strip()) for line, row in enumerate(text.split("\n"), start=1) if row.strip()]
+    if not found:
+        raise DataError(f"{path} is empty; restore it from {info.url}")
+    return found
+
+
+def positive(text: str) -> int:
+    """Return the number from 1 to 999999999 that `text` is, else 0."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def is_inside(path: str, parts: int | None = None) -> bool:
+    """Say whether a listed path stays in its folder, and has that many parts."""
+    found = PurePosixPath(path).parts
+    leads_outside = path.startswith("/") or ".." in found or "\\" in path or "\0" in path
+    return bool(found) and not leads_outside and parts in (None, len(found))
+
+
+def require_distinct(values: Iterable[tuple[str, str]]) -> None:
+    """Refuse a value that is given twice; values: (value, place), a place being "file:line"."""
+    first: dict[str, str] = {}
+    for value, place in values:
+        if value in first:
+            raise DataError(f"{place}: {value} was given in {_shortened(first[value], place)} already")
+        first[value] = place
+
+
+def require_disjoint(train: Iterable[tuple[str, str]], test: Iterable[tuple[str, str]]) -> None:
+    """Refuse classes on both sides of a class-disjoint split, the pairs listed; (class, place) as above."""
+    first: dict[str, str] = {}
+    for value, place in train:
+        first.setdefault(value, place)
+    shared = {value: place for value, place in reversed(list(test)) if value in first}
+    if shared:
+        pairs = [f"{value} ({first[value]} and {place})" for value, place in sorted(shared.items())]
+        more = f" and {len(pairs) - 5} more" if len(pairs) > 5 else ""
+        raise DataError(f"in both train and test: class {'; class '.join(pairs[:5])}{more}; correct the lists")
+
+
+def _shortened(place: str, beside: str) -> str:
+    """ "line 3" if both places are in one file."""
+    (file, _, line), (other, _, _) = place.rpartition(":"), beside.rpartition(":")
+    return f"line {line}" if file == other and line.isdigit() else place

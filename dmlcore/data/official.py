@@ -1,0 +1,55 @@
+"""Published sizes of the class-disjoint splits, as data; source: ../shared/data/README.md, section 5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.dataset import Labels
+
+
+class Size(NamedTuple):
+    """Samples and classes of a part."""
+
+    samples: int
+    classes: int
+
+
+# Data set -> part -> size, validation not yet taken out of train. In-shop: "test" are the queries.
+PUBLISHED: Mapping[str, Mapping[str, Size]] = {
+    "cub": {"train": Size(5_864, 100), "test": Size(5_924, 100)},
+    "cars": {"train": Size(8_054, 98), "test": Size(8_131, 98)},
+    "sop": {"train": Size(59_551, 11_318), "test": Size(60_502, 11_316)},
+    "inshop": {"train": Size(25_882, 3_997), "test": Size(14_218, 3_985), "gallery": Size(12_612, 3_985)},
+    "aircraft": {"train": Size(5_000, 50), "test": Size(5_000, 50)},
+    "flowers": {"train": Size(3_493, 51), "test": Size(4_696, 51)},
+}
+
+
+def sizes(labels: Labels, train_classes: int, gallery: NDArray[np.bool_] | None = None) -> dict[str, Size]:
+    """Return the sizes of the class-disjoint parts of labels (N,) in 0..C-1."""
+    is_train = labels < train_classes
+    masks = {"train": is_train, "test": ~is_train}
+    if gallery is not None:
+        masks = {"train": is_train, "test": ~is_train & ~gallery, "gallery": ~is_train & gallery}
+    return {part: Size(int(mask.sum()), len(np.unique(labels[mask]))) for part, mask in masks.items()}
+
+
+def deviations(
+    name: str, labels: Labels, train_classes: int, gallery: NDArray[np.bool_] | None = None
+) -> tuple[str, ...]:
+    """Say where the parts differ from the published ones, counts against counts; () if they do not."""
+    if name not in PUBLISHED:
+        return ()
+    found = sizes(labels, train_classes, gallery)
+    different = [
+        f"{part} {found[part].samples:,} pictures of {found[part].classes:,} classes (published: {size.samples:,} of "
+        f"{size.classes:,})"
+        for part, size in PUBLISHED[name].items()
+        if found[part] != size
+    ]
+    said = f"not the published data set, but a subset or another release: {', '.join(different)}"
+    return (said,) if different else ()

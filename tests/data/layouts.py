@@ -1,0 +1,209 @@
+"""Small trees in the official layouts, generated; each function writes one and returns its folder."""
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from scipy.io import savemat
+
+CARS = {  # some of the 196
+    1: "AM General Hummer SUV 2000",
+    2: "Acura RL Sedan 2012",
+    3: "BMW M3 Coupe 2012",
+    98: "Eagle Talon Hatchback 1998",
+    99: "FIAT 500 Abarth 2012",
+    150: "Jeep Compass SUV 2012",
+    173: "Ram C/V Cargo Van Minivan 2012",
+    196: "smart fortwo Convertible 2012",
+}
+
+
+def picture(path: Path, grey: int = 100) -> str:
+    """Write a small JPEG, with the fork that macOS archives put beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (24, 18), (grey % 256, 90, 160)).save(path, "JPEG")
+    (path.parent / f"._{path.name}").write_bytes(b"\0\5\x16\7")
+    return path.name
+
+
+def text(path: Path, rows, newline: str = "\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes("".join(f"{row}{newline}" for row in rows).encode())
+    return path
+
+
+def structs(**columns) -> np.ndarray:
+    """A MATLAB struct array (1, N) with a field for each column, as the devkit has."""
+    rows = len(next(iter(columns.values())))
+    found = np.zeros((1, rows), dtype=[(name, object) for name in columns])
+    for name, values in columns.items():
+        found[name][0] = np.array([_cell(value) for value in values], dtype=object)
+    return found
+
+
+def cells(words) -> np.ndarray:
+    found = np.empty((1, len(words)), dtype=object)
+    found[0] = words
+    return found
+
+
+def _cell(value):
+    return value if isinstance(value, str) else np.uint8(value)  # as small as MATLAB stores them
+
+
+def car_names() -> list[str]:
+    return [CARS.get(number, f"Make Model {number} 2010") for number in range(1, 197)]
+
+
+def cars_rows(each: int = 8) -> list[tuple[int, int, int]]:
+    """(class, 1 = test, number in its part), parts in turn and classes not in order."""
+    rows, counts = [], [0, 0]
+    for sample in range(each):
+        for number in reversed(CARS):
+            is_test = sample % 2
+            counts[is_test] += 1
+            rows.append((number, is_test, counts[is_test]))
+    return rows
+
+
+def cars_devkit(folder: Path, *, labelled: str = "", pictures: bool = True, nested: bool = False) -> Path:
+    (folder / "devkit").mkdir(parents=True)
+    savemat(folder / "devkit" / "cars_meta.mat", {"class_names": cells(car_names())})
+    for part, flag in (("train", 0), ("test", 1)):
+        rows = [row for row in cars_rows() if row[1] == flag]
+        names = [f"{number:05d}.jpg" for _, _, number in rows]
+        boxes = {f"bbox_{side}": [1] * len(rows) for side in ("x1", "y1", "x2", "y2")}
+        classes = {"class": [number for number, _, _ in rows]}
+        savemat(
+            folder / "devkit" / f"cars_{part}_annos.mat",
+            {"annotations": structs(**boxes, **(classes if part == "train" else {}), fname=names)},
+        )
+        if part == "test":
+            savemat(
+                folder / labelled / "cars_test_annos_withlabels.mat",
+                {"annotations": structs(**boxes, **classes, fname=names)},
+            )
+        trunk = folder / f"cars_{part}" / (f"cars_{part}" if nested else "")
+        for name in names if pictures else []:
+            picture(trunk / name)
+    return folder
+
+
+def cars_single(folder: Path, *, compressed: bool = False, pictures: bool = True) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = cars_rows()
+    names = [f"car_ims/{row:06d}.jpg" for row in range(1, len(rows) + 1)]
+    annotations = structs(
+        relative_im_path=names,
+        **{f"bbox_{side}": [0] * len(rows) for side in ("x1", "y1", "x2", "y2")},
+        **{"class": [number for number, _, _ in rows]},
+        test=[is_test for _, is_test, _ in rows],
+    )
+    savemat(
+        folder / "cars_annos.mat",
+        {"annotations": annotations, "class_names": cells(car_names())},
+        do_compression=compressed,
+    )
+    for name in names if pictures else []:
+        picture(folder / name)
+    return folder
+
+
+def cars_by_class(folder: Path, newline: str = "\n", trunk: str = "car_data/car_data") -> Path:
+    names = car_names()
+    text(folder / "names.csv", names, newline)
+    for part, flag in (("train", 0), ("test", 1)):
+        rows = [(number, f"{count:05d}.jpg") for number, is_test, count in cars_rows() if is_test == flag]
+        text(folder / f"anno_{part}.csv", [f"{name},1,2,3,4,{number}" for number, name in rows], newline)
+        for number, name in rows:
+            picture(folder / trunk / part / names[number - 1].replace("/", "-") / name)
+    return folder
+
+
+def cars_flat(folder: Path) -> Path:
+    for name in CARS.values():
+        for number in range(8):
+            picture(folder / "images" / name.replace("/", "-") / f"{number:05d}.jpg")
+    return folder
+
+
+def sop(folder: Path, newline: str = "\n", *, second: bool = False, pictures: bool = True) -> Path:
+    """Four products train (1 to 4) and four test (11319 to 11322), eight pictures each."""
+    image_id = 0
+    for part, products in (("train", range(1, 5)), ("test", range(11_319, 11_323))):
+        rows = ["image_id class_id super_class_id path"]
+        for product in products:
+            for number in range(8):
+                image_id += 1
+                kind = product % 2
+                path = f"{('bicycle', 'coffee_maker')[kind]}_final/{product}0815_{number}.JPG"
+                rows.append(f"{image_id} {product} {(1, 4)[kind]} {path}")
+                if pictures:
+                    picture(folder / ("images" if second else "") / path)
+        text(folder / ("Info_Files" if second else "") / f"Ebay_{part}.txt", rows, newline)
+    return folder
+
+
+def inshop(folder: Path, newline: str = "\n", *, where: str = "Eval", base: str = "Img", tree: str = "img") -> Path:
+    """Four items train (ids 1, 3, 5, 7) and three test (2, 4, 6), of which three pictures in eight are queries."""
+    rows = []
+    for item in range(1, 8):
+        for number in range(8):
+            name = f"WOMEN/Dresses/id_{item:08d}/{number:02d}_1_front.jpg"
+            status = "train" if item % 2 else ("query" if number < 3 else "gallery")
+            rows.append(f"img/{name}".ljust(71) + f"id_{item:08d} {status.ljust(11)}")
+            if tree:
+                picture(folder / base / tree / name, item * 30)
+    text(
+        folder / where / "list_eval_partition.txt", [len(rows), "image_name item_id evaluation_status", *rows], newline
+    )
+    return folder
+
+
+VARIANTS = [f"{'A/B C'[number % 5]} {number:03d}/x y" for number in range(100)]
+
+
+def aircraft(folder: Path, newline: str = "\n", *, trainval: bool = True) -> Path:
+    """Of variants 1 to 4 and 51 to 54 eight pictures each: two train, two val, four test."""
+    data = folder / "data"
+    rows: dict[str, list[str]] = {"train": [], "val": [], "test": []}
+    for rank in (*range(4), *range(50, 54)):
+        for number in range(8):
+            image = f"{rank * 100 + number:07d}"
+            rows[("train", "val", "test", "test")[number % 4]].append(f"{image} {VARIANTS[rank]}")
+            picture(data / "images" / f"{image}.jpg")
+    text(data / "variants.txt", VARIANTS, newline)
+    parts = rows | ({"trainval": rows["train"] + rows["val"]} if trainval else {})
+    for part, listed in parts.items():
+        text(data / f"images_variant_{part}.txt", listed, newline)
+    return folder
+
+
+def flowers(folder: Path) -> Path:
+    """Of labels 1 to 4 and 52 to 55 eight pictures each: two train, two valid, four test."""
+    folder.mkdir(parents=True, exist_ok=True)
+    labels = np.array([label for label in (*range(52, 56), *range(1, 5)) for _ in range(8)])
+    numbers = np.arange(1, len(labels) + 1)
+    savemat(folder / "imagelabels.mat", {"labels": labels[None].astype(np.uint8)})
+    sets = {"trnid": numbers[0::4], "valid": numbers[1::4], "tstid": numbers[(numbers - 1) % 4 > 1]}
+    savemat(folder / "setid.mat", {name: found[None].astype(np.uint16) for name, found in sets.items()})
+    for number in numbers:
+        picture(folder / "jpg" / f"image_{number:05d}.jpg")
+    return folder
+
+
+def class_folders(folder: Path, names=("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen"), each: int = 8) -> Path:
+    for name in names:
+        for number in range(each):
+            picture(folder / name / f"{number}.jpg", number * 20)
+    return folder
+
+
+WRITERS = {
+    "cars": cars_single,
+    "sop": sop,
+    "inshop": inshop,
+    "aircraft": aircraft,
+    "flowers": flowers,
+    "folder": class_folders,
+}
