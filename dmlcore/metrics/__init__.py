@@ -1,6 +1,17 @@
-"""Retrieval scores and the exact neighbour search under them: arrays in, frozen dataclass out."""
+"""Scores of embeddings: retrieval with the exact neighbour search under it, per class, clustering."""
 
+from dmlcore.metrics.clustering import ClusteringScores, clustering, nmi, pairwise_f1
 from dmlcore.metrics.neighbours import nearest
-from dmlcore.metrics.retrieval import RetrievalScores, retrieval
+from dmlcore.metrics.retrieval import ClassScores, RetrievalScores, per_class, retrieval
 
-__all__ = ["RetrievalScores", "nearest", "retrieval"]
+__all__ = [
+    "ClassScores",
+    "ClusteringScores",
+    "RetrievalScores",
+    "clustering",
+    "nearest",
+    "nmi",
+    "pairwise_f1",
+    "per_class",
+    "retrieval",
+]

@@ -13,6 +13,7 @@ unlisted point could belong to the answer, and the query is compared with the wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import faiss
 import numpy as np
@@ -21,10 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Mark = Callable[[Ints, Ints], NDArray[np.bool_]]
+Points = NDArray[np.float32] | NDArray[np.float64]
+Mark = Callable[[Ints, Ints], NDArray[Any]]
 
 SPARE = 4  # candidates beyond k: nearly always enough for one provable gap
-CHUNK = 2**22  # numbers held at once by one temporary array
+CHUNK = 2**20  # numbers held at once by one temporary array
 
 
 def nearest(
@@ -49,20 +51,25 @@ def nearest(
     return np.ldexp(search.distances(rows, indices), search.exponent), indices
 
 
-def matrix(name: str, value: ArrayLike | torch.Tensor) -> Floats:
-    """Return `value` as a finite (N, D) float64 array; raise ValueError or TypeError naming it."""
+def matrix(name: str, value: ArrayLike | torch.Tensor) -> Points:
+    """Return `value` as a finite (N, D) array, float32 where it has no more digits, else float64.
+
+    Raises ValueError or TypeError naming it.
+    """
     if isinstance(value, torch.Tensor):
-        value = value.detach().cpu().double().numpy()
+        value = value.detach().cpu()
+        value = (value if value.dtype == torch.float32 else value.double()).numpy()
     array = np.asarray(value)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"{name} must have shape (items, dimensions), both at least 1, got {array.shape}")
-    array = np.ascontiguousarray(array, np.float64)
-    if not np.isfinite(array).all():
-        row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
-        raise ValueError(f"{name} must be finite, but row {row} holds NaN or Inf")
-    return array
+    points: Points = np.ascontiguousarray(array) if array.dtype == np.float32 else np.ascontiguousarray(array, float)
+    for rows in chunks(np.arange(len(points)), points.shape[1]):
+        finite = np.isfinite(points[rows[0] : rows[-1] + 1]).all(axis=1)
+        if not finite.all():
+            raise ValueError(f"{name} must be finite, but row {rows[~finite][0]} holds NaN or Inf")
+    return points
 
 
 def chunks(rows: Ints, width: int) -> Iterator[Ints]:
@@ -93,20 +100,36 @@ class Search:
         self._prepare(alone=gallery is None)
 
     def _prepare(self, alone: bool) -> None:
-        """Scale by a power of two, which is exact and rules out overflow; centre and round to float32 for faiss."""
-        self.exponent = _exponent(self.gallery, self.queries)
-        self.gallery = np.ldexp(self.gallery, -self.exponent)
-        self.queries = self.gallery if alone else np.ldexp(self.queries, -self.exponent)
-        centre = self.gallery.mean(axis=0)
-        gallery = self.gallery - centre
-        queries = gallery if alone else self.queries - centre
-        self._shrink = -_exponent(gallery, queries)
-        near = np.ldexp(gallery, self._shrink).astype(np.float32)
-        self._queries32 = near if alone else np.ldexp(queries, self._shrink).astype(np.float32)
-        self._norms = np.ldexp(np.linalg.norm(queries, axis=1), self._shrink)
-        self._longest = float(np.ldexp(np.linalg.norm(gallery, axis=1).max(), self._shrink))
+        """Scale by a power of two, which is exact and rules out overflow; centre and round to float32 for faiss.
+
+        Part by part, so that no second copy in double precision is ever held.
+        """
+        sides = (self.gallery,) if alone else (self.gallery, self.queries)
+        self.exponent = max(_exponent(side) for side in sides)
+        centre = sum(part.sum(axis=0) for _, part in self._parts(self.gallery)) / len(self.gallery)
+        self._shrink = -max(_exponent(part - centre) for side in sides for _, part in self._parts(side))
+        near, norms = self._rounded(self.gallery, centre)
+        self._longest = float(norms.max())
+        self._queries32, self._norms = (near, norms) if alone else self._rounded(self.queries, centre)
         self._index = faiss.IndexFlatL2(near.shape[1])
         self._index.add(near)
+
+    def _parts(self, side: Points) -> Iterator[tuple[Ints, Floats]]:
+        """Rows and their points in units of 2**exponent."""
+        for rows in chunks(np.arange(len(side)), side.shape[1]):
+            yield rows, self._units(side, rows)
+
+    def _units(self, side: Points, rows: Ints) -> Floats:
+        points: Floats = np.ldexp(side[rows].astype(np.float64), -self.exponent)
+        return points
+
+    def _rounded(self, side: Points, centre: Floats) -> tuple[NDArray[np.float32], Floats]:
+        """Centred and shrunk points for faiss, and their lengths before the rounding."""
+        near, norms = np.empty(side.shape, np.float32), np.empty(len(side))
+        for rows, part in self._parts(side):
+            part = np.ldexp(part - centre, self._shrink)
+            near[rows], norms[rows] = part, np.linalg.norm(part, axis=1)
+        return near, norms
 
     def ranked(self, rows: Ints, k: int, mark: Mark | None = None) -> Ints:
         """Return the (len(rows), k) indices of the nearest items of the queries `rows`, in the guaranteed order.
@@ -119,7 +142,7 @@ class Search:
         if self.exclude_self:
             squares, indices = _without(rows, squares, indices)
         bound = _error_bound(self._norms[rows], squares[:, -1], self._longest, self.queries.shape[1])
-        apart: NDArray[np.bool_] = np.diff(squares, axis=1) > 2 * bound[:, None]
+        apart: NDArray[np.bool_] = np.diff(squares, axis=1) > _above(2 * bound)[:, None]
         proven: NDArray[np.bool_] = np.count_nonzero(apart[:, k - 1 :], axis=1) > 0
         if listed == len(self.gallery):
             proven[:] = True
@@ -129,9 +152,9 @@ class Search:
             indices[part, :k] = self._ranked_directly(rows[part], k)
         return indices[:, :k]
 
-    def _candidates(self, rows: Ints, listed: int) -> tuple[Floats, Ints]:
+    def _candidates(self, rows: Ints, listed: int) -> tuple[NDArray[np.float32], Ints]:
         squares, indices = self._index.search(self._queries32[rows], listed)
-        return squares.astype(np.float64), indices
+        return squares, indices
 
     def _rank_close(self, rows: Ints, indices: Ints, apart: NDArray[np.bool_], mark: Mark | None) -> None:
         """Sort in place, by (d, index), the runs of candidates that the bound cannot tell apart (and marks can)."""
@@ -141,7 +164,7 @@ class Search:
             matters &= marks[:, 1:] != marks[:, :-1]
         starts = np.ones(indices.shape, bool)
         starts[:, 1:] = apart
-        run = np.cumsum(starts).reshape(indices.shape)
+        run = np.cumsum(starts, dtype=np.int32).reshape(indices.shape)
         chosen = np.zeros(run[-1, -1] + 1, bool)
         chosen[run[:, 1:][matters]] = True
         row, place = np.nonzero(chosen[run])
@@ -151,7 +174,9 @@ class Search:
 
     def _ranked_directly(self, rows: Ints, k: int) -> Ints:
         """The guaranteed order by its definition: all distances, a stable sort."""
-        distances = _direct(torch.from_numpy(self.queries[rows]), torch.from_numpy(self.gallery))
+        queries = torch.from_numpy(self._units(self.queries, rows))
+        parts = [_direct(queries, torch.from_numpy(points)) for _, points in self._parts(self.gallery)]
+        distances = torch.cat(parts, dim=1)
         if self.exclude_self:
             distances[torch.arange(len(rows)), torch.from_numpy(rows)] = torch.inf
         indices: Ints = torch.sort(distances, dim=1, stable=True).indices[:, :k].numpy()
@@ -161,8 +186,9 @@ class Search:
         """The d of queries `rows` (n,) and gallery `indices` (n, k) -> (n, k), in units of 2**exponent."""
         out = np.empty(indices.shape)
         for part in chunks(np.arange(len(rows)), indices.shape[1] * self.gallery.shape[1]):
-            pairs = torch.from_numpy(self.gallery[indices[part]])
-            out[part] = _direct(torch.from_numpy(self.queries[rows[part], None]), pairs)[:, 0].numpy()
+            pairs = torch.from_numpy(self._units(self.gallery, indices[part]))
+            queries = torch.from_numpy(self._units(self.queries, rows[part]))
+            out[part] = _direct(queries[:, None], pairs)[:, 0].numpy()
         return out
 
 
@@ -171,7 +197,7 @@ def _direct(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
 
 
-def _error_bound(norms: Floats, last: Floats, longest: float, dimensions: int) -> Floats:
+def _error_bound(norms: Floats, last: NDArray[np.float32], longest: float, dimensions: int) -> Floats:
     """Bound |computed - true| squared distance for every listed item, and for every unlisted item that matters.
 
     With u = 2**-24, a sum of D products in any order errs by at most about D u times the sum of magnitudes (Higham,
@@ -182,17 +208,21 @@ def _error_bound(norms: Floats, last: Floats, longest: float, dimensions: int) -
     square of at least r^2, so its true square is at least r^2 less the bound. The constant covers underflow.
     """
     c = (dimensions + 16) * 2.0**-24
-    reach: Floats = np.minimum(norms + longest, (2 * norms + np.sqrt(last)) / (1 - np.sqrt(c)))
+    reach: Floats = np.minimum(norms + longest, (2 * norms + np.sqrt(last.astype(np.float64))) / (1 - np.sqrt(c)))
     return c * reach**2 + dimensions * 2.0**-120
 
 
-def _exponent(one: Floats, other: Floats) -> int:
-    """The power of two just above every magnitude in two arrays, which may be the same one."""
-    sides = (one,) if one is other else (one, other)
-    return int(np.frexp(max(float(np.abs(side).max()) for side in sides))[1])
+def _above(values: Floats) -> NDArray[np.float32]:
+    """Float32 numbers above these, by enough for the rounding of a float32 difference that is compared with them."""
+    return np.nextafter((values * (1 + 2.0**-22)).astype(np.float32), np.float32(np.inf))
 
 
-def _without(rows: Ints, squares: Floats, indices: Ints) -> tuple[Floats, Ints]:
+def _exponent(points: Points) -> int:
+    """The power of two just above every magnitude."""
+    return int(np.frexp(max(float(points.max()), -float(points.min())))[1])
+
+
+def _without(rows: Ints, squares: NDArray[np.float32], indices: Ints) -> tuple[NDArray[np.float32], Ints]:
     """Drop each query's own index, or the last candidate where it is not listed.
 
     An unlisted self needs no mark: its true square is 0, so all that is listed lies within one bound and no gap shows.

@@ -4,8 +4,10 @@ With rel_i = 1 if the i-th nearest item has the query's label, and R such items 
 
     R@K    = max(rel_1..rel_K)              P@K = (1/K) sum_{i<=K} rel_i        R2@K = (1/R) sum_{i<=K} rel_i
     P@R    = (1/R) sum_{i<=R} rel_i         AP@R = (1/R) sum_{i<=R} rel_i P@i   MAP@R = mean AP@R
+    kNN(3) = 1 if rel_1 + rel_2 + rel_3 >= 2
 
-Source: Musgrave, Belongie, Lim, "A Metric Learning Reality Check" (2020), for MAP@R; the 2021 thesis, section 2.
+Sources: Musgrave, Belongie, Lim, "A Metric Learning Reality Check" (2020), for MAP@R; the 2021 thesis, section 2;
+Zabihzadeh et al. (2021), section 5.2, for kNN(3).
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from dmlcore.metrics.neighbours import CHUNK, SPARE, Floats, Ints, Search, matrix
+
+Marks = NDArray[np.bool_]
+KNN = 3  # neighbours that vote
 
 
 @dataclass(frozen=True)
@@ -33,10 +38,13 @@ class RetrievalScores:
     recall_fraction_at: dict[int, float | None]  # R2@K, the textbook recall; not the R@K of metric learning
     r_precision: float | None
     map_at_r: float | None
+    knn3: float | None  # two of the three nearest at least share the label; never where R = 1
+    knn3_majority: float | None  # majority of the three, ties to the nearest: right with one of three different labels
     queries: int
     skipped: int
     per_query_average_precision: Floats = field(repr=False, compare=False)
     per_query_r_precision: Floats = field(repr=False, compare=False)
+    per_query_recall_at_1: Floats = field(repr=False, compare=False)
     per_query_matches: Ints = field(repr=False, compare=False)  # R
 
 
@@ -60,29 +68,36 @@ def retrieval(
         raise ValueError(f"{missing} is missing: gallery and gallery_labels belong together")
     cutoffs = _cutoffs(ks)
     embeddings = matrix("embeddings", embeddings)
-    labels = _labels("labels", labels, len(embeddings))
+    labels = class_ids("labels", labels, len(embeddings))
     if gallery is None or gallery_labels is None:
         search, others = Search(embeddings, exclude_self=True), labels
     else:
         gallery = matrix("gallery", gallery)
         search, others = (
             Search(embeddings, gallery, exclude_self=False),
-            _labels("gallery_labels", gallery_labels, len(gallery)),
+            class_ids("gallery_labels", gallery_labels, len(gallery)),
         )
-    matches = _matches(labels, others) - search.exclude_self
+    codes, wanted = _codes(others, labels)
+    matches = _matches(codes, wanted) - search.exclude_self
 
-    def same_label(rows: Ints, items: Ints) -> NDArray[np.bool_]:
-        same: NDArray[np.bool_] = others[items] == labels[rows, None]
-        return same
+    def marks(rows: Ints, items: Ints) -> NDArray[np.int32]:
+        """Classes of the first three items, of which kNN(3) asks whether they agree; then only right (-1) or not."""
+        found = codes[items]
+        found[:, KNN:] = -2 + (found[:, KNN:] == wanted[rows, None])
+        return found
 
     hits = np.full((len(labels), len(cutoffs)), np.nan)
-    r_precision, average_precision = np.full((2, len(labels)), np.nan)
-    for rows, k in _plan(matches, max(cutoffs, default=1), search.available):
-        relevant = same_label(rows, search.ranked(rows, k, mark=same_label))
-        found = np.cumsum(relevant, axis=1)
+    r_precision, average_precision, first, two_of_three, majority = np.full((5, len(labels)), np.nan)
+    for rows, k in _plan(matches, max(KNN, *cutoffs), search.available):
+        ranked = search.ranked(rows, k, mark=marks)
+        relevant = codes[ranked] == wanted[rows, None]
+        found = np.cumsum(relevant, axis=1, dtype=np.int32)
+        first[rows] = relevant[:, 0]
+        two_of_three[rows], majority[rows] = _nearest_three(relevant, codes[ranked[:, :KNN]])
         r, place = matches[rows], np.arange(1, k + 1)
         r_precision[rows] = found[np.arange(len(rows)), r - 1] / r
-        average_precision[rows] = np.where(relevant & (place <= r[:, None]), found / place, 0.0).sum(axis=1) / r
+        row, at = np.nonzero(relevant & (place <= r[:, None]))
+        average_precision[rows] = np.bincount(row, found[row, at] / place[at], minlength=len(rows)) / r
         hits[rows] = found[:, [min(cutoff, k) - 1 for cutoff in cutoffs]]
 
     scored = matches > 0
@@ -93,10 +108,13 @@ def retrieval(
         recall_fraction_at={cutoff: _mean(hits[:, i] / r) for i, cutoff in enumerate(cutoffs)},
         r_precision=_mean(r_precision[scored]),
         map_at_r=_mean(average_precision[scored]),
+        knn3=_mean(two_of_three[scored]),
+        knn3_majority=_mean(majority[scored]),
         queries=int(scored.sum()),
         skipped=int((~scored).sum()),
         per_query_average_precision=average_precision,
         per_query_r_precision=r_precision,
+        per_query_recall_at_1=first,
         per_query_matches=matches,
     )
 
@@ -112,14 +130,49 @@ def _plan(matches: Ints, cutoff: int, available: int) -> Iterator[tuple[Ints, in
         start = stop
 
 
-def _matches(labels: Ints, others: Ints) -> Ints:
-    """How many of `others` equal each label, shapes (Q,), (N,) -> (Q,)."""
-    values, counts = np.unique(others, return_counts=True)
+@dataclass(frozen=True, eq=False)
+class ClassScores:
+    """Means over the scored queries of each class, (C,) each, in ascending order of the labels."""
+
+    labels: Ints
+    queries: Ints  # scored; classes without any are left out
+    map_at_r: Floats
+    recall_at_1: Floats
+
+
+def per_class(scores: RetrievalScores, labels: ArrayLike | torch.Tensor) -> ClassScores:
+    """Scores of each class, from those of all queries and their labels (Q,). Raises ValueError or TypeError."""
+    labels = class_ids("labels", labels, len(scores.per_query_matches))
+    scored = scores.per_query_matches > 0
+    classes, place, queries = np.unique(labels[scored], return_inverse=True, return_counts=True)
+    sums = [np.bincount(place, x[scored]) for x in (scores.per_query_average_precision, scores.per_query_recall_at_1)]
+    return ClassScores(classes, queries, sums[0] / queries, sums[1] / queries)
+
+
+def _nearest_three(relevant: Marks, codes: NDArray[np.int32]) -> tuple[Marks, Marks]:
+    """Whether kNN(3) is right by the rule two of three, and by the majority with ties to the nearest; (n,) each.
+
+    relevant (n, k), codes (n, up to 3): classes of the nearest.
+    """
+    two = relevant[:, :KNN].sum(axis=1) >= 2
+    outvoted = codes[:, 1] == codes[:, 2] if codes.shape[1] == KNN else np.zeros(len(codes), bool)
+    return two, two | (relevant[:, 0] & ~outvoted)
+
+
+def _codes(others: Ints, labels: Ints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Classes of the gallery (N,) counted from 0, and those of the queries (Q,), -1 where the gallery lacks it."""
+    values, codes = np.unique(others, return_inverse=True)
     place = np.minimum(np.searchsorted(values, labels), len(values) - 1)
-    return np.where(values[place] == labels, counts[place], 0)
+    return codes.astype(np.int32), np.where(values[place] == labels, place, -1).astype(np.int32)
 
 
-def _labels(name: str, value: ArrayLike | torch.Tensor, items: int) -> Ints:
+def _matches(codes: NDArray[np.int32], wanted: NDArray[np.int32]) -> Ints:
+    """How many of the gallery (N,) are of each query's class, (Q,)."""
+    return np.where(wanted >= 0, np.bincount(codes)[wanted], 0)
+
+
+def class_ids(name: str, value: ArrayLike | torch.Tensor, items: int) -> Ints:
+    """Return `value` as (items,) int64; raise ValueError or TypeError naming it."""
     array = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
     if array.dtype.kind not in "iu":
         raise TypeError(f"{name} must be integers (class ids), got dtype {array.dtype}")
@@ -138,5 +191,5 @@ def _cutoffs(ks: Iterable[int]) -> list[int]:
     return sorted({int(cutoff) for cutoff in cutoffs})
 
 
-def _mean(values: Floats | NDArray[np.bool_]) -> float | None:
+def _mean(values: Floats | Marks) -> float | None:
     return float(values.mean()) if len(values) else None

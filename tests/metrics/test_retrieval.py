@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dmlcore.metrics import neighbours, retrieval
+from dmlcore.metrics import neighbours, per_class, retrieval
 
 retrieval_module = sys.modules["dmlcore.metrics.retrieval"]  # the package exports the function under the same name
 
@@ -20,6 +20,7 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "metrics.json").read
 def named(scores):
     """The scores under the names of the golden file."""
     table = {"P@R": scores.r_precision, "MAP@R": scores.map_at_r}
+    table |= {"kNN": scores.knn3, "kNN majority": scores.knn3_majority}
     for symbol, at in (("R", scores.recall_at), ("R2", scores.recall_fraction_at), ("P", scores.precision_at)):
         table |= {f"{symbol}@{k}": value for k, value in at.items()}
     return table
@@ -29,7 +30,8 @@ def named(scores):
 def test_golden_sets(case):
     scores = retrieval(case["embeddings"], case["labels"])
     expected = {name: value for name, value in case["metrics"].items() if name != "MAP@R_printed"}
-    assert named(scores) == pytest.approx(expected, abs=1e-9)
+    found = {name: value for name, value in named(scores).items() if not name.startswith("kNN")}
+    assert found == pytest.approx(expected, abs=1e-9)
     assert np.flatnonzero(scores.per_query_matches == 0).tolist() == case["queries_excluded_R_is_0"]
     assert abs(scores.map_at_r - case["metrics"]["MAP@R_printed"]) > 1e-3
     for query in case["per_query"]:
@@ -37,6 +39,29 @@ def test_golden_sets(case):
         if query["R"]:
             assert scores.per_query_average_precision[query["query"]] == pytest.approx(query["AP@R"], abs=1e-9)
             assert scores.per_query_r_precision[query["query"]] == pytest.approx(query["P@R"], abs=1e-9)
+
+
+def golden_batch(labels, dim, p):
+    """Embeddings of tests/golden/losses.json by the rule in its header."""
+    i, d, y = np.arange(len(labels))[:, None], np.arange(dim), np.asarray(labels)[:, None]
+    return 0.8 * np.cos(1.7 * y + 0.9 * d * (y + 1) + p) + 0.9 * np.sin(0.7 * i + 1.3 * d + 0.77 * i * d + 1 + p)
+
+
+@pytest.mark.parametrize("name", ["balanced", "uneven"])
+def test_golden_batches_of_the_losses(name):
+    golden = json.loads((Path(__file__).parents[1] / "golden" / "losses.json").read_text())
+    batch, expected, voted = golden["batches"][name], golden["retrieval"][name], golden["metrics"]
+    points = golden_batch(batch["labels"], batch["dim"], batch["p"])
+    unit = points / np.linalg.norm(points, axis=1, keepdims=True)
+    scores = retrieval(unit, batch["labels"], ks=(1, 2, 4))
+    assert scores.queries == expected["queries"]
+    assert scores.recall_at == pytest.approx({k: expected[f"recall_at_{k}"] for k in (1, 2, 4)}, abs=1e-9)
+    assert scores.r_precision == pytest.approx(expected["precision_at_R"], abs=1e-9)
+    assert scores.map_at_r == pytest.approx(expected["map_at_R"], abs=1e-9)
+    if name == voted["knn3_batch"]:  # of the vectors as they are, unlike the neighbours above
+        scores = retrieval(points, batch["labels"])
+        assert scores.knn3 == pytest.approx(voted["knn3_two_of_three"], abs=1e-12)
+        assert scores.knn3_majority == pytest.approx(voted["knn3_mode_nearest_tiebreak"], abs=1e-12)
 
 
 def oracle(embeddings, labels, ks, gallery=None, gallery_labels=None):
@@ -52,6 +77,10 @@ def oracle(embeddings, labels, ks, gallery=None, gallery_labels=None):
         if r == 0:
             continue
         row = {"P@R": sum(rel[:r]) / r}
+        row["kNN"] = float(sum(rel[:3]) >= 2)
+        voters = [int(gallery_labels[j]) for j in order[:3]]
+        votes = {label: voters.count(label) for label in voters}
+        row["kNN majority"] = float(max(voters, key=lambda label: (votes[label], -voters.index(label))) == labels[i])
         row["MAP@R"] = sum(rel[j] * sum(rel[: j + 1]) / (j + 1) for j in range(r)) / r
         for k in ks:
             row |= {f"R@{k}": float(any(rel[:k])), f"R2@{k}": sum(rel[:k]) / r, f"P@{k}": sum(rel[:k]) / k}
@@ -154,6 +183,34 @@ def test_one_huge_class_does_not_change_the_others(monkeypatch):
     monkeypatch.setattr(neighbours, "CHUNK", 500)
     monkeypatch.setattr(retrieval_module, "CHUNK", 500)
     agree(points, labels)
+
+
+def test_scores_of_each_class_are_means_over_its_queries():
+    rng = np.random.default_rng(5)
+    labels = np.append(rng.integers(0, 4, 60) * 1000 - 7, 12345)  # the last one has no match
+    points = rng.normal(size=(61, 3))
+    scores = retrieval(points, labels)
+    found = per_class(scores, labels)
+    assert found.labels.tolist() == sorted(set(labels[:-1].tolist()))
+    assert found.queries.sum() == scores.queries == 60
+    assert np.average(found.map_at_r, weights=found.queries) == pytest.approx(scores.map_at_r, abs=1e-12)
+    assert np.average(found.recall_at_1, weights=found.queries) == pytest.approx(scores.recall_at[1], abs=1e-12)
+    one = labels == found.labels[2]
+    alone = retrieval(points[one], labels[one], gallery=points, gallery_labels=labels)  # each query finds itself first
+    assert alone.recall_at[1] == 1.0
+    own = np.flatnonzero(one)
+    assert found.map_at_r[2] == pytest.approx(scores.per_query_average_precision[own].mean(), abs=1e-12)
+    with pytest.raises(ValueError, match="labels must have shape"):
+        per_class(scores, labels[:5])
+
+
+def test_a_vote_among_three_different_labels_goes_to_the_nearest():
+    gallery, labels = [[1.0], [2.0], [3.0], [9.0]], [5, 6, 7, 5]
+    right = retrieval([[0.0]], [5], gallery=gallery, gallery_labels=labels)
+    assert (right.knn3, right.knn3_majority) == (0.0, 1.0)
+    outvoted = retrieval([[0.0]], [5], gallery=gallery, gallery_labels=[5, 6, 6, 5])
+    assert (outvoted.knn3, outvoted.knn3_majority) == (0.0, 0.0)
+    assert retrieval([[0.0]], [5], gallery=gallery, gallery_labels=[6, 5, 5, 7]).knn3 == 1.0
 
 
 def test_tensors_and_arrays_agree():

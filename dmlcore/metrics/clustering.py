@@ -1,0 +1,132 @@
+"""Clustering scores: k-means with as many clusters as classes, compared with the classes.
+
+With n_ab of N samples in cluster a and class b, and H the entropies and I the mutual information of both partitions:
+
+    NMI = I / ((H_a + H_b) / 2)        F1 = 2 TP / (2 TP + FP + FN) over pairs of samples, TP = pairs together in both
+
+Source: Manning, Raghavan, Schütze, "Introduction to Information Retrieval" (2008), section 16.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import faiss
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from dmlcore.metrics.neighbours import matrix
+from dmlcore.metrics.retrieval import class_ids
+
+Ints = NDArray[np.int64]
+
+MOST_WORK = 1.28e10  # samples x clusters x dimensions of one k-means round: 10^8 distances in 128 dimensions
+ROUNDS = 20  # of k-means
+STARTS = 4  # of which the tightest is kept, while
+CHEAP = 1e9  # one round costs no more than this; beyond, there is one start
+
+
+@dataclass(frozen=True)
+class ClusteringScores:
+    """Agreement of clusters and classes, in 0..1."""
+
+    nmi: float
+    f1: float
+
+
+def clustering(
+    embeddings: ArrayLike | torch.Tensor, labels: ArrayLike | torch.Tensor, seed: int = 0
+) -> ClusteringScores:
+    """Cluster embeddings (N, D) by k-means, k = number of classes of labels (N,), and compare.
+
+    faiss in float32, 20 rounds from samples drawn by `seed`, the best of four starts where that is cheap. No cap is
+    kept here: see `affordable`. Raises ValueError or TypeError naming the argument.
+    """
+    points = matrix("embeddings", embeddings)
+    labels = class_ids("labels", labels, len(points))
+    clusters = k_means(points, len(np.unique(labels)), seed)
+    return ClusteringScores(nmi=nmi(clusters, labels), f1=pairwise_f1(clusters, labels))
+
+
+def affordable(samples: int, classes: int, dimensions: int) -> bool:
+    """Whether `clustering` is a matter of seconds: Stanford Online Products would take minutes."""
+    return samples * classes * dimensions <= MOST_WORK
+
+
+def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
+    """The cluster (N,) in 0..clusters-1 of each of `points` (N, D); a function of its arguments and of the machine."""
+    exact = matrix("points", points)
+    if not 1 <= clusters <= len(exact):
+        raise ValueError(f"clusters must be in 1..{len(exact)}, the number of points, got {clusters}")
+    centred = exact - exact.mean(axis=0, dtype=np.float64)  # float32 alone loses the digits of points far from 0
+    near = np.ascontiguousarray(centred / (np.abs(centred).max() or 1.0), np.float32)
+    search = faiss.Kmeans(
+        near.shape[1],
+        clusters,
+        niter=ROUNDS,
+        nredo=STARTS if near.size * clusters <= CHEAP else 1,
+        seed=1 + seed % (2**31 - 2**16),  # an int32, to which faiss adds primes for its starts
+        min_points_per_centroid=1,  # not a word on standard error for small classes
+        max_points_per_centroid=len(near),  # and no subsampling
+    )
+    search.train(near)
+    found: Ints = search.assign(near)[1].astype(np.int64)
+    return found
+
+
+def nmi(clusters: ArrayLike, labels: ArrayLike, *, average: Literal["arithmetic", "geometric"] = "arithmetic") -> float:
+    """Normalised mutual information of two partitions (N,), (N,), in 0..1; two partitions of one part each give 1.
+
+    average: I over (H_a + H_b) / 2, or over sqrt(H_a H_b). Raises ValueError naming the argument.
+    """
+    if average not in ("arithmetic", "geometric"):
+        raise ValueError(f"average must be arithmetic or geometric, got {average!r}")
+    joint, rows, columns = _contingency(clusters, labels)
+    count = joint.counts.sum()
+    first, second = _entropy(rows, count), _entropy(columns, count)
+    if first == 0 and second == 0:
+        return 1.0
+    outer = rows[joint.rows].astype(np.float64) * columns[joint.columns]
+    information = float((joint.counts / count * np.log(joint.counts * (count / outer))).sum())
+    mean = (first + second) / 2 if average == "arithmetic" else np.sqrt(first * second)
+    return float(np.clip(information / mean, 0.0, 1.0)) if mean > 0 else 0.0
+
+
+def pairwise_f1(clusters: ArrayLike, labels: ArrayLike) -> float:
+    """F1 over pairs of samples, "same cluster" as the prediction of "same class"; partitions (N,), (N,).
+
+    1 where neither has a pair. Raises ValueError naming the argument.
+    """
+    joint, rows, columns = _contingency(clusters, labels)
+
+    def pairs(sizes: Ints) -> int:
+        return int((sizes * (sizes - 1)).sum()) // 2
+
+    together, of_clusters, of_classes = pairs(joint.counts), pairs(rows), pairs(columns)
+    return 2 * together / (of_clusters + of_classes) if of_clusters + of_classes else 1.0
+
+
+@dataclass(frozen=True)
+class _Joint:
+    """The entries above 0 of a contingency table: with thousands of classes nearly all are 0."""
+
+    rows: Ints
+    columns: Ints
+    counts: Ints
+
+
+def _contingency(clusters: ArrayLike, labels: ArrayLike) -> tuple[_Joint, Ints, Ints]:
+    clusters, labels = np.asarray(clusters), np.asarray(labels)
+    if clusters.ndim != 1 or clusters.shape != labels.shape or not len(labels):
+        raise ValueError(f"clusters and labels must be (N,) with N > 0, got shapes {clusters.shape}, {labels.shape}")
+    _, row, rows = np.unique(clusters, return_inverse=True, return_counts=True)
+    _, column, columns = np.unique(labels, return_inverse=True, return_counts=True)
+    place, counts = np.unique(row.astype(np.int64) * len(columns) + column, return_counts=True)
+    return _Joint(place // len(columns), place % len(columns), counts), rows, columns
+
+
+def _entropy(sizes: Ints, count: int) -> float:
+    shares = sizes / count
+    return -float((shares * np.log(shares)).sum())
