@@ -6,25 +6,26 @@ metrics.jsonl, and a run that was killed at any point ends exactly like one that
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import torch
 
-from dmlcore import checkpoint, durable, evaluation, findings
+from dmlcore import checkpoint, diagnostics, durable, evaluation, findings, optimisers
 from dmlcore.checkpoint import Checkpoint, CheckpointError
 from dmlcore.data import DataError, Dataset
+from dmlcore.failures import StepError, TrainingError, advice
+from dmlcore.ledger import Ledger, Reporter
+from dmlcore.losses import TripletLoss
 from dmlcore.models import ModelError, TokenNetwork
+from dmlcore.objective import seed_of
 from dmlcore.runs import MetricsWriter, Run, RunError, RunState, scores
 from dmlcore.spec import RunSpec
-from dmlcore.workbench import StepError, TrainingError, Workbench, build, device_name, load_data, prepare_device
+from dmlcore.workbench import Workbench, build, device_name, load_data, prepare_device
 
-STATE_EVERY = 0.25  # seconds between two updates of state.json
 log = logging.getLogger(__name__)
 
 
@@ -33,11 +34,11 @@ class Progress:
     """Where a run stands: what a checkpoint records beside the tensors."""
 
     step: int = 0
-    best_score: float | None = None  # validation MAP@R
+    best_score: float | None = None  # of `schedule.monitor`
     best_step: int = 0
     stale: int = 0  # validations since the best
-    plateau: int = 0  # validations since the best or since the learning rate was last halved
-    halvings: int = 0  # of the learning rate
+    plateau: int = 0  # validations since the best or since the learning rate was last lowered
+    halvings: int = 0  # times it was lowered, by schedule.plateau_factor
 
 
 def train(run: Run, *, dataset: Dataset | None = None, stop: Callable[[], bool] = lambda: False) -> RunState:
@@ -46,7 +47,7 @@ def train(run: Run, *, dataset: Dataset | None = None, stop: Callable[[], bool] 
     stop() is asked after each step, as is the run's cancel file. dataset: in place of the one the spec names. Errors do
     not leave this function: they become the state "failed" with a message, the unexpected ones a traceback in the log.
     """
-    report = _Reporter(run)
+    report = Reporter(run)
     try:
         run.begin()
         return _train(run, dataset, report, lambda: stop() or run.cancel_requested())
@@ -56,7 +57,7 @@ def train(run: Run, *, dataset: Dataset | None = None, stop: Callable[[], bool] 
     except (TrainingError, CheckpointError, DataError, ModelError, RunError) as error:
         message = str(error)
     except Exception as error:
-        message = _advice(error, run.spec)
+        message = advice(error, run.spec)
         if not message:
             log.exception("unexpected error")
             message = f"unexpected {type(error).__name__}: {error}"
@@ -64,7 +65,7 @@ def train(run: Run, *, dataset: Dataset | None = None, stop: Callable[[], bool] 
     return report(report.step, message, state="failed")
 
 
-def _train(run: Run, dataset: Dataset | None, report: _Reporter, stop: Callable[[], bool]) -> RunState:
+def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[], bool]) -> RunState:
     spec = run.spec
 
     # Where it left off, on what it runs, what is trained.
@@ -75,7 +76,8 @@ def _train(run: Run, dataset: Dataset | None, report: _Reporter, stop: Callable[
     progress = _restore(bench, saved) if saved else Progress()
     log.info("%s from step %d to %d", device_name(device), progress.step, spec.schedule.steps)
 
-    with MetricsWriter(run, saved.facts["metrics_offset"] if saved else 0) as metrics:
+    with MetricsWriter(run, saved.facts["metrics_offset"] if saved else 0) as file:
+        metrics = Ledger(file, bench.watch.settle, wait=not bench.watch.deferred)
         # Before the first step: what the inputs themselves and the untrained network score.
         if not saved:
             report(0, "scoring raw inputs and the untrained network")
@@ -87,12 +89,15 @@ def _train(run: Run, dataset: Dataset | None, report: _Reporter, stop: Callable[
         while progress.step < spec.schedule.steps and not _exhausted(spec, progress):
             step = progress.step + 1
 
-            # A balanced batch, forward, backward, the optimiser's step: Workbench.step.
+            # A batch, forward, backward, the optimiser's step: Workbench.step. Dropout draws from torch's generator.
+            torch.manual_seed(seed_of(spec.seed, "dropout", step))
             loss = bench.step(step)
 
-            # What happened, and whether it is time to validate, save or stop.
+            # What happened, and whether it is time to measure, validate, save or stop.
             progress = replace(progress, step=step)
-            metrics.append({"kind": "step", "step": step, "loss": loss.item()} | bench.measured())
+            metrics.append({"kind": "step", "step": step, "loss": loss} | bench.measured())
+            if step % spec.schedule.measure_every == 0:
+                metrics.append({"kind": "measure", "step": step} | _measure(bench))
             if step % spec.schedule.validate_every == 0 or step == spec.schedule.steps:
                 progress = _validate(bench, progress, metrics)
             stopping = stop()
@@ -126,57 +131,69 @@ def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
     device = prepare_device(run.spec.device, _threads(saved, run.spec))
     bench = build(run.spec, dataset or load_data(run.spec), device)
     progress = _restore(bench, saved)
-    with MetricsWriter(run, run.metrics()[1]) as metrics:
-        return _test(run, bench, progress, metrics)
+    with MetricsWriter(run, run.metrics()[1]) as file:
+        return _test(run, bench, progress, Ledger(file, bench.watch.settle, wait=True))
 
 
-def _test_untrained(bench: Workbench, metrics: MetricsWriter) -> Progress:
+def _measure(bench: Workbench) -> dict[str, Any]:
+    """What the last batch looked like, the norm of its gradient, the learning rates it was made with."""
+    assert bench.seen is not None
+    metric = bench.loss.metric
+    clamp = (metric.margin, metric.m2) if isinstance(metric, TripletLoss) else None
+    found = diagnostics.measure(*bench.seen, clamp)
+    return found | {"gradient_norm": bench.gradient_norm} | optimisers.rates(bench.optimiser)
+
+
+def _test_untrained(bench: Workbench, metrics: Ledger) -> Progress:
     """Score raw inputs and untrained network on the test part, and validate."""
     ks = bench.spec.ks
     raw = evaluation.raw_inputs(bench.data, "test")
     metrics.append(evaluation.row("inputs", 0, evaluation.score(raw, bench.data, "test", ks)))
-    embeddings = evaluation.embed(bench.model, bench.data, "test", bench.device)
+    embeddings = evaluation.embed(bench.embedder, bench.data, "test", bench.device)
     metrics.append(evaluation.row("untrained", 0, evaluation.score(embeddings, bench.data, "test", ks)))
     return _validate(bench, Progress(), metrics)
 
 
-def _validate(bench: Workbench, progress: Progress, metrics: MetricsWriter) -> Progress:
-    """Score the validation part, if there is one, and keep the weights if they are the best so far."""
-    if not len(bench.data.parts["validation"]):
+def _validate(bench: Workbench, progress: Progress, metrics: Ledger) -> Progress:
+    """Score the monitored part, if there is one, and keep the weights if they are the best so far."""
+    metrics.flush()
+    schedule = bench.spec.schedule
+    part = schedule.monitor_part
+    if not len(bench.data.parts[part]):
         return progress
-    embeddings = evaluation.embed(bench.model, bench.data, "validation", bench.device)
-    found = evaluation.score(embeddings, bench.data, "validation", (1,))
+    embeddings = evaluation.embed(bench.embedder, bench.data, part, bench.device)
+    found = evaluation.score(embeddings, bench.data, part, (1,))
     if isinstance(bench.model, TokenNetwork):
-        overlap = findings.token_overlap(bench.model, bench.data, "validation", bench.device)
+        overlap = findings.token_overlap(bench.model, bench.data, part, bench.device)
         metrics.append({"kind": "validation_overlap", "step": progress.step} | overlap)
-    metrics.append(
-        {"kind": "validation", "step": progress.step, "map_at_r": found.map_at_r, "recall_at_1": found.recall_at[1]}
-    )
-    if found.map_at_r is None:  # no class has two samples: nothing to go by
+    both = {"map_at_r": found.map_at_r, "recall_at_1": found.recall_at[1]}
+    of = {"part": part} if part != "validation" else {}
+    metrics.append({"kind": "validation", "step": progress.step, **of, **both})
+    score = both[schedule.monitor]
+    if score is None:  # no class has two samples: nothing to go by
         return progress
     if not bench.pooling_ready:  # still average pooling: the best of these would be another network's
         return progress
-    if progress.best_score is not None and found.map_at_r <= progress.best_score:
+    if progress.best_score is not None and score <= progress.best_score:
         return _slower(bench, replace(progress, stale=progress.stale + 1, plateau=progress.plateau + 1))
-    bench.best = {name: tensor.detach().clone() for name, tensor in bench.model.state_dict().items()}
-    return replace(progress, best_score=found.map_at_r, best_step=progress.step, stale=0, plateau=0)
+    bench.keep_best()
+    return replace(progress, best_score=score, best_step=progress.step, stale=0, plateau=0)
 
 
 def _slower(bench: Workbench, progress: Progress) -> Progress:
-    """Halve the learning rate once a plateau has lasted as long as the spec allows."""
+    """Lower the learning rate once a plateau has lasted as long as the spec allows."""
     if not 0 < bench.spec.schedule.plateau <= progress.plateau:
         return progress
-    bench.halve_learning_rate(progress.halvings + 1)
-    return replace(progress, plateau=0, halvings=progress.halvings + 1)
+    bench.lowered = progress.halvings + 1
+    return replace(progress, plateau=0, halvings=bench.lowered)
 
 
-def _test(run: Run, bench: Workbench, progress: Progress, metrics: MetricsWriter) -> float | None:
+def _test(run: Run, bench: Workbench, progress: Progress, metrics: Ledger) -> float | None:
     """Score the test part with the best weights, write its embeddings; return MAP@R."""
-    if bench.best:
-        bench.model.load_state_dict(bench.best)
+    bench.use_best()
     step = progress.best_step if bench.best else progress.step
-    digest = hashlib.sha256(checkpoint.pack(bench.model.state_dict(), {})).hexdigest()
-    embeddings = evaluation.embed(bench.model, bench.data, "test", bench.device)
+    digest = hashlib.sha256(checkpoint.pack(bench.embedder.state_dict(), {})).hexdigest()
+    embeddings = evaluation.embed(bench.embedder, bench.data, "test", bench.device)
     found = evaluation.score(embeddings, bench.data, "test", bench.spec.ks)
     evaluation.write_embeddings(run, digest, embeddings, bench.data, "test")
     known = run.metrics()[0]
@@ -187,9 +204,9 @@ def _test(run: Run, bench: Workbench, progress: Progress, metrics: MetricsWriter
     return found.map_at_r
 
 
-def _save(run: Run, bench: Workbench, progress: Progress, metrics: MetricsWriter) -> None:
+def _save(run: Run, bench: Workbench, progress: Progress, metrics: Ledger) -> None:
     facts = asdict(progress) | {"metrics_offset": metrics.sync(), "threads": torch.get_num_threads()}
-    facts |= {"torch": str(torch.__version__), "spec": run.spec.to_json()}
+    facts |= {"torch": str(torch.__version__), "spec": run.spec.to_json(), "fused": bench.fused}
     checkpoint.save(run.path, bench.tensors(), facts)
 
 
@@ -210,7 +227,9 @@ def _load(run: Run) -> Checkpoint | None:
 def _restore(bench: Workbench, saved: Checkpoint) -> Progress:
     bench.restore(saved.tensors)
     progress = Progress(**{field.name: saved.facts[field.name] for field in fields(Progress)})
-    bench.halve_learning_rate(progress.halvings)
+    bench.lowered = progress.halvings
+    if bench.fused and not saved.facts.get("fused", False):  # began before there were fused kernels
+        optimisers.without_fused(bench.optimiser)
     return progress
 
 
@@ -225,32 +244,5 @@ def _exhausted(spec: RunSpec, progress: Progress) -> bool:
     return 0 < spec.schedule.patience <= progress.stale
 
 
-def _advice(error: Exception, spec: RunSpec) -> str:
-    """What to do about a machine that is too small; "" for other errors."""
-    text = str(error)
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text:
-        batch = f"{spec.batch.classes} x {spec.batch.samples}"
-        return f"memory: the batch of {batch} did not fit; lower batch.classes, batch.samples or data.image_size"
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"disk full: {text}; the last checkpoint is intact: make room, then resume"
-    return ""
-
-
 def _percent(value: float | None) -> str:
     return "none" if value is None else f"{100 * value:.1f} %"
-
-
-class _Reporter:
-    """Keeps state.json up to date, at most every STATE_EVERY seconds while the message stays the same."""
-
-    def __init__(self, run: Run) -> None:
-        self.run, self.state = run, run.state()
-        self.step, self.last = self.state.step, 0.0
-        self.began = time.monotonic() - self.state.seconds  # as if there had been no interruption
-
-    def __call__(self, step: int, message: str, **changes: Any) -> RunState:
-        self.step, now = step, time.monotonic()
-        if changes or message != self.state.message or now - self.last >= STATE_EVERY:
-            self.state = self.run.update(step=step, message=message, seconds=now - self.began, **changes)
-            self.last = now
-        return self.state

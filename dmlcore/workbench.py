@@ -4,62 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dmlcore import checkpoint, data, losses, models, pooling
+from dmlcore import augmentation, backbones, checkpoint, data, models, objective, optimisers, pooling
+from dmlcore.batches import Batches, Indices, Table
 from dmlcore.data import Dataset
+from dmlcore.failures import StepError, TrainingError, Watch
+from dmlcore.objective import Objective, seed_of
 from dmlcore.runs import RunError, RunStore
-from dmlcore.sampling import BalancedSampler
 from dmlcore.spec import RunSpec
 
-PLATEAU_FACTOR = 0.5
+__all__ = ["Objective", "StepError", "TrainingError", "Workbench", "build", "seed_of", "to_device"]
 
-
-class TrainingError(RuntimeError):
-    """A training that cannot start or go on; the message says why and what to do."""
-
-
-class StepError(TrainingError):
-    """A step that was not made, because something in it was not finite; `indices` are the samples of its batch."""
-
-    def __init__(self, what: str, step: int, indices: NDArray[np.int64]) -> None:
-        super().__init__(
-            f"step {step} was not made: {what}. The last checkpoint is good, and failure.json names the {len(indices)} "
-            f"samples of the batch: check them, or lower the learning rate"
-        )
-        self.step, self.indices = step, indices.tolist()
-
-
-class Objective(nn.Module):
-    """The metric loss, mixed with the zero-shot prediction loss of the pooling's prototype shares where asked for."""
-
-    def __init__(self, metric: nn.Module, zero_shot: pooling.ZeroShotPrediction | None, share: float) -> None:
-        super().__init__()
-        self.metric, self.zero_shot, self.share = metric, zero_shot, share
-        self.zero_shot_value: float | None = None  # of the last batch
-
-    def forward(self, embeddings: Tensor, labels: Tensor, shares: Tensor | None = None) -> Tensor:
-        """Scalar loss; shares (B, m), without a graph while the prototypes are not yet placed, then no part of it."""
-        loss: Tensor = self.metric(embeddings, labels)
-        self.zero_shot_value = None
-        if self.zero_shot is None or shares is None or not shares.requires_grad:
-            return loss
-        predicted: Tensor = self.zero_shot(shares, labels)
-        self.zero_shot_value = predicted.item()
-        return pooling.mixed(loss, predicted, self.share)
+CHUNK = 256  # samples embedded at once for the table of a sampler
 
 
 @dataclass
 class Workbench:
-    """Everything that changes during a training; `best` holds the weights with the best validation score."""
+    """Everything that changes during a training; `best` holds the weights with the best monitored score.
+
+    `lowered` counts the plateaus that have lowered the learning rate. After a step `seen` holds its embeddings (B, D)
+    float32 and labels (B,), detached, and `gradient_norm` the norm of its gradient before clipping.
+    """
 
     spec: RunSpec
     data: Dataset
@@ -67,68 +41,100 @@ class Workbench:
     model: nn.Module
     loss: Objective
     optimiser: torch.optim.Optimizer
-    sampler: BalancedSampler
-    best: dict[str, Tensor]
+    batches: Batches
+    warm_up: optimisers.WarmUp
+    watch: Watch
+    forward: Callable[[Tensor], Tensor]
+    best: dict[str, Tensor] = field(default_factory=dict)
+    best_loss: dict[str, Tensor] = field(default_factory=dict)  # of a loss that takes part in embedding
+    lowered: int = 0
+    seen: tuple[Tensor, Tensor] | None = None
+    gradient_norm: Tensor | None = None
 
     def step(self, step: int, objective: Callable[..., Tensor] | None = None) -> Tensor:
-        """Make step `step` >= 1 and return its loss; a function of (seed, step) and of the weights.
+        """Make step `step` >= 1 and return its loss, on the device; a function of (seed, step) and of the weights.
 
         objective: (embeddings, labels, shares) -> scalar, in place of `loss`. Raises StepError, with the weights
-        untouched, where loss or gradient is not finite.
+        untouched, where loss or gradient is not finite; on a GPU `watch.settle` raises it later.
         """
-        # A balanced batch and its augmentation.
-        indices = self.data.parts["train"][self.sampler.batch(step)]
-        labels = torch.from_numpy(self.data.labels[indices]).to(self.device)
-        inputs = to_device(self.data, indices, self.device)
-        if inputs.ndim == 4 and self.spec.data.augment:
-            inputs = augment(inputs, seed_of(self.spec.seed, "augment", step))
+        # Learning rates, what is frozen, a batch and its augmentation.
+        optimisers.set_rates(self.optimiser, self.spec.schedule, step, self.lowered)
+        self.warm_up(step)
+        batch = self.batches.make(step, self._embed)
+        self.loss.tuples = batch.tuples
+        self.loss.generator = torch.Generator().manual_seed(seed_of(self.spec.seed, "miner", step))
 
-        # Forward, backward; nothing that is not finite reaches the weights.
+        # Forward, the network in the precision of the spec and the loss in float32; backward.
         try:
-            embeddings = self.model(inputs)
-            loss: Tensor = (objective or self.loss)(embeddings, labels, self.shares())
+            with self._precision():
+                embeddings = self.forward(batch.inputs)
+            embeddings, shares = embeddings.float(), self.shares()
+            loss: Tensor = (objective or self.loss)(embeddings, batch.labels, shares)
         except ValueError as error:  # the loss refuses embeddings that are not finite or whose squares overflow
-            raise StepError(str(error), step, indices) from None
-        _require_finite("loss", loss, step, indices)
+            self.watch.settle()
+            raise StepError(str(error), step, batch.indices) from None
+        self.watch.loss(loss, step, batch.indices)
         self.optimiser.zero_grad()
         loss.backward()
-        _require_finite("gradient", _largest_gradient(self.optimiser), step, indices)
+
+        # The optimiser's step; nothing that is not finite reaches the weights.
+        self.gradient_norm = nn.utils.get_total_norm(optimisers.gradients(self.optimiser))
+        self.watch.gradient(self.gradient_norm, step, batch.indices)
+        optimisers.clip(self.optimiser, self.spec.optimiser, self.gradient_norm)
+        if self.watch.deferred:
+            self.optimiser.found_inf = self.watch.found_inf  # type: ignore[attr-defined]
         self.optimiser.step()
         if isinstance(self.model, models.TokenNetwork):
             self.model.after_step()
+        self.seen = embeddings.detach(), batch.labels
         return loss.detach()
 
     def shares(self) -> Tensor | None:
         """Prototype shares (B, m) of the last batch, where the pooling has prototypes."""
-        return getattr(getattr(self.model, "pool", None), "shares", None)
+        found: Tensor | None = getattr(getattr(self.model, "pool", None), "shares", None)
+        return found.float() if found is not None else None
+
+    @property
+    def fused(self) -> bool:
+        """Whether the optimiser's kernels are fused, which round differently from the plain ones."""
+        return optimisers.is_fused(self.optimiser)
 
     @property
     def pooling_ready(self) -> bool:
         """False while a pooling with prototypes collects what they start from, and averages meanwhile."""
         return bool(getattr(getattr(self.model, "pool", None), "ready", True))
 
-    def measured(self) -> dict[str, float]:
+    def measured(self) -> dict[str, float | Tensor]:
         """What the losses of the last batch say beside their value: shares of triplets, the zero-shot part."""
-        counts = getattr(self.loss.metric, "counts", None)
-        found: dict[str, float] = {}
-        if counts is not None and counts.valid:
-            found = {"nonzero": counts.nonzero / counts.valid, "active": counts.active / counts.valid}
-        if self.loss.zero_shot_value is not None:
-            found["zero_shot"] = self.loss.zero_shot_value
-        return found
+        return self.loss.measured()
 
-    def halve_learning_rate(self, times: int) -> None:
-        """Set the learning rate of the spec, halved this many times."""
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.spec.optimiser.learning_rate * PLATEAU_FACTOR**times
+    @property
+    def embedder(self) -> nn.Module:
+        """What makes scored embeddings of inputs: the network, and how an ensemble joins what its learners embed."""
+        return _Joined(self.model, self.loss.metric) if hasattr(self.loss.metric, "embed") else self.model
+
+    def keep_best(self) -> None:
+        """Keep the weights as they are now as the best."""
+        self.best = _copied(self.model)
+        self.best_loss = _copied(self.loss) if hasattr(self.loss.metric, "embed") else {}
+
+    def use_best(self) -> None:
+        """Go back to the best weights, if any were kept."""
+        if self.best:
+            self.model.load_state_dict(self.best)
+        if self.best_loss:
+            self.loss.load_state_dict(self.best_loss)
 
     def tensors(self) -> dict[str, Tensor]:
         """All of it, for a checkpoint."""
+        table = self.batches.table
         return checkpoint.join(
             model=self.model.state_dict(),
             loss=self.loss.state_dict(),
             optimiser=checkpoint.optimiser_tensors(self.optimiser),
             best=self.best,
+            best_loss=self.best_loss,
+            table={} if table is None else {"embeddings": torch.from_numpy(table)},
         )
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
@@ -136,28 +142,63 @@ class Workbench:
         self.model.load_state_dict(checkpoint.part(tensors, "model"))
         self.loss.load_state_dict(checkpoint.part(tensors, "loss"))
         checkpoint.restore_optimiser(self.optimiser, checkpoint.part(tensors, "optimiser"))
-        self.best = checkpoint.part(tensors, "best")
+        self.best, self.best_loss = checkpoint.part(tensors, "best"), checkpoint.part(tensors, "best_loss")
+        table = checkpoint.part(tensors, "table").get("embeddings")
+        self.batches.table = None if table is None else table.numpy()
+
+    def _precision(self) -> AbstractContextManager[object]:
+        if self.spec.compute.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
+
+    def _embed(self, indices: Indices) -> Table:
+        """Embeddings (n, D) of these samples by the network as it is, pictures uncut."""
+        was_training = self.model.training
+        self.model.eval()
+        with torch.inference_mode():
+            chunks = np.split(indices, range(CHUNK, len(indices), CHUNK))
+            found = [self.model(to_device(self.data, chunk, self.device)).float().cpu().numpy() for chunk in chunks]
+        self.model.train(was_training)
+        return np.concatenate(found)
+
+
+class _Joined(nn.Module):
+    """A network and the loss that joins what its learners embed."""
+
+    def __init__(self, model: nn.Module, metric: nn.Module) -> None:
+        super().__init__()
+        self.model, self.metric = model, metric
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The joined embeddings."""
+        embed: Any = self.metric.embed
+        joined: Tensor = embed(self.model(inputs))
+        return joined
+
+
+def _copied(module: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
 
 
 def build(spec: RunSpec, dataset: Dataset, device: torch.device) -> Workbench:
     """Network, losses and optimiser, initialised as a function of the seed; raises TrainingError or ModelError."""
     model = _model(spec, dataset).to(device)
-    loss = _objective(spec, classes_of(dataset), model).to(device)
-    kinds: dict[str, type[torch.optim.Adam | torch.optim.RMSprop]] = {
-        "adam": torch.optim.Adam,
-        "rmsprop": torch.optim.RMSprop,
-    }
-    optimiser = kinds[spec.optimiser.name](
-        [*model.parameters(), *loss.parameters()],
-        lr=spec.optimiser.learning_rate,
-        weight_decay=spec.optimiser.weight_decay,
+    loss = objective.create(spec, classes_of(dataset), model).to(device)
+    optimiser = optimisers.create(spec, model, loss)
+    # Where the optimiser can skip an update by itself, no step waits for the device.
+    deferred = device.type == "cuda" and optimisers.is_fused(optimiser)
+    return Workbench(
+        spec,
+        dataset,
+        device,
+        model,
+        loss,
+        optimiser,
+        Batches(spec, dataset, device),
+        optimisers.WarmUp(spec.schedule.warm_up, model),
+        Watch(device, deferred),
+        torch.compile(model) if spec.compute.compile else model,
     )
-    labels = dataset.labels[dataset.parts["train"]]
-    try:
-        sampler = BalancedSampler(labels, spec.batch.classes, spec.batch.samples, seed=spec.seed)
-    except ValueError as error:
-        raise TrainingError(f"batch: {error}") from None
-    return Workbench(spec, dataset, device, model, loss, optimiser, sampler, best={})
 
 
 def classes_of(dataset: Dataset) -> int:
@@ -167,15 +208,17 @@ def classes_of(dataset: Dataset) -> int:
 
 def to_device(dataset: Dataset, indices: NDArray[np.int64], device: torch.device) -> Tensor:
     """Inputs of these samples on the device; pictures in the memory layout that convolutions like best."""
-    inputs = torch.from_numpy(np.ascontiguousarray(dataset.inputs[indices])).to(device)
-    return inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 else inputs
+    return augmentation.upload(dataset.inputs[indices], device)
 
 
 def refuse_unusable(spec: RunSpec) -> None:
-    """Raise TrainingError for a loss that cannot be made, DataError for missing data, before a run exists."""
-    _metric_loss(spec, classes=2)
+    """Raise TrainingError for what cannot be made by its name, DataError for missing data, before a run exists."""
+    objective.refuse_unusable(spec)
     if spec.pooling.name not in pooling.names():
         raise TrainingError(f"pooling: unknown pooling {spec.pooling.name!r}; known: {', '.join(pooling.names())}")
+    known = ["mlp", "tokens", *backbones.names()]
+    if spec.model.name not in known and not spec.model.name.startswith("timm:"):
+        raise TrainingError(f"model.name: unknown network {spec.model.name!r}; known: {', '.join(known)}, timm:NAME")
     data.locate(spec.data.name, spec.data.root)
 
 
@@ -198,6 +241,10 @@ def prepare_device(name: str, threads: int) -> torch.device:
     """Choose the device and make its arithmetic repeatable; raises TrainingError if there is no such device."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS is not deterministic
     torch.use_deterministic_algorithms(True)
+    # Nothing here reads what it has not written.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.backends.cuda.matmul.allow_tf32 = False  # distances stay exact; convolutions may use it
+    torch.backends.cudnn.allow_tf32 = True
     torch.set_num_threads(threads)
     present = torch.cuda.is_available()
     if name == "cuda" and not present:
@@ -211,27 +258,6 @@ def device_name(device: torch.device) -> str:
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
     return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
-
-
-def seed_of(seed: int, purpose: str, step: int = 0) -> int:
-    """An independent 64-bit seed for each (seed, purpose, step)."""
-    words = [seed, step, *purpose.encode()]
-    return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0])
-
-
-def augment(pictures: Tensor, seed: int) -> Tensor:
-    """Flip half of the pictures (B, 3, H, W) and shift each by up to an eighth of its side, black outside."""
-    batch, _, height, width = pictures.shape
-    pad = height // 8
-    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same
-    flip = torch.rand(batch, 1, generator=random) < 0.5
-    top, left = torch.randint(0, 2 * pad + 1, (2, batch, 1), generator=random)
-    rows = torch.arange(height) + top
-    columns = torch.arange(width).expand(batch, width)
-    columns = torch.where(flip, columns.flip(1), columns) + left
-    each, rows, columns = (index.to(pictures.device) for index in (torch.arange(batch), rows, columns))
-    padded = F.pad(pictures, (pad, pad, pad, pad)).permute(0, 2, 3, 1)
-    return padded[each[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
 def _model(spec: RunSpec, dataset: Dataset) -> nn.Module:
@@ -279,38 +305,3 @@ def _start(model: nn.Module, start: str) -> None:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise TrainingError(f"model.start: {start} does not fit this backbone: no {', '.join(missing[:3])}{more}")
     backbone.load_state_dict(known | fitting)
-
-
-def _objective(spec: RunSpec, classes: int, model: nn.Module) -> Objective:
-    metric, zero_shot, share = _metric_loss(spec, classes), None, spec.pooling.zero_shot
-    if share:
-        if not hasattr(getattr(model, "pool", None), "shares"):
-            raise TrainingError(f"pooling.zero_shot: {spec.pooling.name} has no prototypes to predict from; choose gsp")
-        with torch.random.fork_rng(devices=()):
-            torch.manual_seed(seed_of(spec.seed, "zero-shot"))
-            zero_shot = pooling.ZeroShotPrediction(
-                classes, spec.model.embedding_dim, epsilon=spec.pooling.ridge, scale=spec.pooling.logit_scale
-            )
-    return Objective(metric, zero_shot, share)
-
-
-def _metric_loss(spec: RunSpec, classes: int) -> nn.Module:
-    hyper: dict[str, Any] = dict(spec.loss.parameters)
-    sizes = {"classes": classes, "embedding_dim": spec.model.embedding_dim}
-    with torch.random.fork_rng(devices=()):
-        torch.manual_seed(seed_of(spec.seed, "loss"))
-        try:
-            return losses.for_training(spec.loss.name, reduction=spec.loss.reduction, **sizes, **hyper)
-        except (KeyError, TypeError, ValueError) as error:
-            raise TrainingError(f"loss: {error.args[0]}") from None
-
-
-def _require_finite(what: str, values: Tensor, step: int, indices: NDArray[np.int64]) -> None:
-    if not torch.isfinite(values.detach()).all():
-        raise StepError(f"the {what} is NaN or infinite", step, indices)
-
-
-def _largest_gradient(optimiser: torch.optim.Optimizer) -> Tensor:
-    """The largest magnitude of any gradient; NaN if one is NaN."""
-    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-    return nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None], norm_type=float("inf"))

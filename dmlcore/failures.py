@@ -1,0 +1,89 @@
+"""Why a training cannot start or go on, and the watch that keeps what is not finite from the weights."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dmlcore.spec import RunSpec
+
+_WHAT = ("loss", "gradient")
+
+
+class TrainingError(RuntimeError):
+    """A training that cannot start or go on; the message says why and what to do."""
+
+
+class StepError(TrainingError):
+    """A step that was not made, because something in it was not finite; `indices` are the samples of its batch."""
+
+    def __init__(self, what: str, step: int, indices: NDArray[np.int64]) -> None:
+        super().__init__(
+            f"step {step} was not made: {what}. The last checkpoint is good, and failure.json names the {len(indices)} "
+            f"samples of the batch: check them, or lower the learning rate"
+        )
+        self.step, self.indices = step, indices.tolist()
+
+
+class Watch:
+    """Lets no step reach the weights whose loss or gradient norm is not finite.
+
+    Where waiting for the device is cheap each step is asked at once. A `deferred` watch never waits: the verdict stays
+    on the device as `found_inf`, which makes fused optimisers skip this update and all later ones, until `settle` asks.
+    """
+
+    def __init__(self, device: torch.device, deferred: bool) -> None:
+        self.deferred = deferred
+        self._first = torch.zeros((), dtype=torch.int64, device=device)  # 2 * step + (0 loss | 1 gradient); 0: none
+        self._pending: dict[int, NDArray[np.int64]] = {}
+
+    def loss(self, value: Tensor, step: int, indices: NDArray[np.int64]) -> None:
+        """Judge the loss of `step`; raises StepError unless deferred."""
+        self._judge(0, value, step, indices)
+
+    def gradient(self, norm: Tensor, step: int, indices: NDArray[np.int64]) -> None:
+        """Judge the norm of the gradient of `step`; raises StepError unless deferred."""
+        self._judge(1, norm, step, indices)
+
+    @property
+    def found_inf(self) -> Tensor:
+        """1.0 from the first step on that was not finite, on the device, as fused optimisers ask for it."""
+        return (self._first != 0).float()
+
+    def settle(self) -> None:
+        """Wait for the verdict on all steps so far; raises StepError for the first that was not made."""
+        if not self._pending:
+            return
+        first = int(self._first)
+        if first:
+            step = first // 2
+            raise StepError(_sentence(first % 2), step, self._pending[step])
+        self._pending.clear()
+
+    def _judge(self, what: int, value: Tensor, step: int, indices: NDArray[np.int64]) -> None:
+        fine = torch.isfinite(value.detach())
+        if not self.deferred:
+            if not fine:
+                raise StepError(_sentence(what), step, indices)
+            return
+        self._pending[step] = indices
+        self._first = torch.where((self._first == 0) & ~fine, 2 * step + what, self._first)
+
+
+def _sentence(what: int) -> str:
+    return f"the {_WHAT[what]} is NaN or infinite"
+
+
+def advice(error: Exception, spec: RunSpec) -> str:
+    """What to do about a machine that is too small; "" for other errors."""
+    text = str(error)
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text:
+        batch = f"{spec.batch.classes} x {spec.batch.samples}"
+        return f"memory: the batch of {batch} did not fit; lower batch.classes, batch.samples or data.image_size"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"disk full: {text}; the last checkpoint is intact: make room, then resume"
+    return ""
