@@ -19,7 +19,7 @@ def shipped(monkeypatch, tmp_path):
     for number, entry in enumerate(studies.expand(study, seeds=(0, 1))):
         base = 0.30 + 0.02 * entry.seed - 0.001 * (number % len(study.variants))
         names = ("train.map_at_r", "train.r_precision", "train.recall_at_1", "train.recall_at_8", "map_at_r")
-        scores = {name: base for name in (*names, "recall_at_1")}
+        scores = dict.fromkeys((*names, "recall_at_1"), base)
         curve = Curve(step=(0, 10), map_at_r=(0.2, base))
         runs.append(
             Measured(
