@@ -32,6 +32,7 @@ class Backbone(nn.Module):
     normalisation: Normalisation = IMAGENET
     classifier: ClassVar[str] = "fc"
     classes: ClassVar[int] = 1000
+    key_prefix: ClassVar[str] = ""  # of the names here, before those of the checkpoint
     out_channels: int
 
     def keep_classifier(self) -> nn.Linear:
@@ -39,6 +40,10 @@ class Backbone(nn.Module):
         layer = nn.Linear(self.out_channels, self.classes)
         self.add_module(self.classifier, layer)
         return layer
+
+    def without_place(self) -> tuple[str, ...]:
+        """How names in a checkpoint begin that this network has no place for, and that may be left out."""
+        return () if hasattr(self, self.classifier) else (f"{self.classifier}.",)
 
 
 def initialise(backbone: nn.Module) -> None:

@@ -39,9 +39,9 @@ class BNInception(Backbone):
     """Pictures (B, 3, H, W), BGR in 0..255 less their means -> features (B, 1024, h, w), 7 x 7 at 224; He initialised.
 
     Names and shapes are those of the port in Cadene's pretrained-models (`bn_inception-52deb4733.pth`), which
-    Proxy-NCA, SoftTriple and Proxy-Anchor use, less `last_linear`. Two things differ: the port sets the momentum of
-    batch norm to 0.9, Caffe's share of the *old* statistics, here it is 0.1; and the port fails where a map of odd side
-    is halved, here such a map is padded. Source: Ioffe & Szegedy, ICML 2015, Fig. 5.
+    Proxy-NCA, SoftTriple and Proxy-Anchor use, less `last_linear`. The port fails where a map of odd side is halved;
+    here such a map is padded. Momentum of batch norm is 0.1, as in the port's release 0.7.4; copies of older ones have
+    0.9, which is Caffe's share of the *old* statistics. Source: Ioffe & Szegedy, ICML 2015, Fig. 5.
     """
 
     normalisation = Normalisation((104.0, 117.0, 128.0), (1.0, 1.0, 1.0), order="BGR", scale=255)

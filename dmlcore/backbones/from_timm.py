@@ -19,6 +19,8 @@ class TimmBackbone(Backbone):
     huggingface/pytorch-image-models.
     """
 
+    key_prefix = "network."
+
     def __init__(self, name: str, picture: tuple[int, int] | None = None) -> None:
         super().__init__()
         try:
@@ -31,14 +33,23 @@ class TimmBackbone(Backbone):
             raise ValueError(f"timm has no network {name!r}; timm.list_models() lists those it has")
         config: Any = timm.get_pretrained_cfg(name)
         sized = {"img_size": picture} if picture and getattr(config, "fixed_input_size", False) else {}
-        self.network: Any = timm.create_model(name, pretrained=False, num_classes=0, global_pool="", **sized)
+        try:
+            self.network: Any = timm.create_model(name, pretrained=False, num_classes=0, global_pool="", **sized)
+        except (AssertionError, RuntimeError, TypeError) as error:
+            raise ValueError(f"timm:{name} cannot be made without its global pooling: {error}") from None
         self.name = name
+        classifiers = getattr(config, "classifier", None) or ()
+        self._classifiers = (classifiers,) if isinstance(classifiers, str) else tuple(classifiers)
         self.out_channels = int(getattr(self.network, "head_hidden_size", None) or self.network.num_features)
         self.normalisation = _normalisation(config)
 
     def keep_classifier(self) -> nn.Linear:
         """Refused: where a network of timm has its classifier differs."""
         raise ValueError(f"the classifier of timm:{self.name} cannot be kept; choose model.keep_classifier=false")
+
+    def without_place(self) -> tuple[str, ...]:
+        """The classifiers of timm's files."""
+        return tuple(f"{self.key_prefix}{name}." for name in self._classifiers)
 
     def forward(self, pictures: Tensor) -> Tensor:
         """The features."""

@@ -44,6 +44,10 @@ class GoogLeNet(Backbone):
             inward = plain + threes[1] + fives[1] + pooled
         initialise(self)
 
+    def without_place(self) -> tuple[str, ...]:
+        """Also the auxiliary heads, which torchvision's file has, untrained."""
+        return (*super().without_place(), "aux1.", "aux2.")
+
     def forward(self, pictures: Tensor) -> Tensor:
         """The features."""
         x = F.max_pool2d(self.conv1(pictures), 3, 2, ceil_mode=True)
