@@ -64,7 +64,7 @@ def for_training(
         return create(name, reduction=reduction, **hyper)
     if reduction != "mean_valid":
         raise ValueError(f"reduction: {name} has its own; leave it at mean_valid, got {reduction}")
-    sizes = {"classes": classes, "embedding_dim": embedding_dim} if found.proxies else {}
+    sizes = {"classes": classes, "embedding_dim": embedding_dim} if found.proxies or found.sized else {}
     return found.build(**found.resolve(hyper), **sizes)
 
 

@@ -13,12 +13,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dmlcore.losses.distances import distance_table, unit
+from dmlcore.losses.distances import DISTANCES, distance_table, unit
 from dmlcore.losses.table import Counts, Indices
 from dmlcore.losses.triplet_loss import check_batch, check_indices
-from dmlcore.params import Parameter
+from dmlcore.params import Choice, Parameter
 
 Pick = tuple[Tensor, ...]
+DIVISORS = ("nonzero", "pairs", "anchors", "one")
+DIVISOR = Choice(
+    DIVISORS, "N", "What a sum is divided by: its terms above 0, all its terms, the anchors, or nothing (one)"
+)
+DISTANCE = Choice(
+    DISTANCES, "d", "Distance: Euclidean, its square, 1 - cosine, or Euclidean in the unit ball (long vectors cut)"
+)
 NOTHING = -1e30  # log of an empty sum: exp(NOTHING) is 0 in every precision, and unlike -inf it has a gradient
 
 
@@ -39,6 +46,7 @@ class BatchFormula:
     defaults: Mapping[str, float | str]
     proxies: bool
     build: Callable[..., nn.Module]
+    sized: bool = False  # build takes `classes` and `embedding_dim` though there are no proxies
 
     @property
     def pairs(self) -> bool:
@@ -81,6 +89,16 @@ def mean(total: Tensor, count: Tensor) -> Tensor:
     return total / count.clamp(min=1)
 
 
+def reduced(terms: Tensor, valid: Tensor, divisor: str) -> Tensor:
+    """Sum of the terms (B, ...), 0 where not valid, over what `divisor` names (DIVISORS)."""
+    total = terms.sum()
+    if divisor == "nonzero":
+        return mean(total, (terms > 0).sum())
+    if divisor == "pairs":
+        return mean(total, valid.sum())
+    return total / max(len(terms), 1) if divisor == "anchors" else total
+
+
 # ---- pairs
 
 
@@ -95,6 +113,7 @@ class Pairs:
     rows: Tensor
     columns: Tensor
     labels: Tensor
+    column_labels: Tensor
     positive: Tensor
     negative: Tensor
     listed: Indices | None
@@ -183,14 +202,14 @@ def _pairs(
         positive, negative = same, ~same
         if alone:
             positive = same & ~torch.eye(len(labels), dtype=torch.bool, device=same.device)
-        return Pairs(rows, columns, labels, positive, negative, None)
+        return Pairs(rows, columns, labels, column_labels, positive, negative, None)
     indices = check_indices(indices, len(labels), len(column_labels), rows.device)
     a1, p, a2, n = indices if len(indices) == 4 else (indices[0], indices[1], indices[0], indices[2])
     positive, negative = torch.zeros_like(same), torch.zeros_like(same)
     positive[a1, p] = True
     negative[a2, n] = True
     listed = (indices[0], indices[1], indices[2]) if len(indices) == 3 else None
-    return Pairs(rows, columns, labels, positive, negative, listed)
+    return Pairs(rows, columns, labels, column_labels, positive, negative, listed)
 
 
 # ---- proxies

@@ -2,29 +2,60 @@
 
 from __future__ import annotations
 
+import math
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from dmlcore.losses.batch import BatchFormula, ProxyLoss
-from dmlcore.losses.proxies import TEMPERATURE
-from dmlcore.params import Slider
+from dmlcore.losses.distances import unit
+from dmlcore.losses.proxies import TEMPERATURE, smoothed_cross_entropy
+from dmlcore.params import Choice, Slider
 
 
 class CrossEntropy(ProxyLoss):
     """Cross-entropy of the inner products with one weight vector per class over a temperature, nothing normalised.
 
-    Temperature 1 is soft-max classification without a bias, Psomas 2020, Eq. 2.26.
+    Temperature 1 is soft-max classification without a bias, Psomas 2020, Eq. 2.26. smoothing: share of the targets
+    spread over "all" classes or the "others" (`smoothed_cross_entropy`). With normalised vectors it is `proxy_nca`.
     """
 
     unbounded = False
 
-    def __init__(self, temperature: float, *, classes: int, embedding_dim: int) -> None:
+    def __init__(
+        self, temperature: float, smoothing: float = 0.0, over: str = "all", *, classes: int, embedding_dim: int
+    ) -> None:
         super().__init__(classes, embedding_dim)
-        self.temperature = temperature
+        self.temperature, self.smoothing, self.over = temperature, smoothing, over
 
     def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of a checked batch."""
-        return F.cross_entropy(embeddings @ self.proxies.mT / self.temperature, labels)
+        return smoothed_cross_entropy(
+            embeddings @ self.proxies.mT / self.temperature, labels, self.smoothing, self.over
+        )
+
+
+class ArcFace(ProxyLoss):
+    """Cross-entropy of scale cos(theta_c), where the own class has cos(theta + margin) instead.
+
+    Where theta > pi - margin, that cosine would rise again; there it is cos(theta) - margin sin(margin). margin in
+    degrees. Source: Deng et al. 2019, Eq. 3, and its implementation; Psomas 2020, Eq. 2.29.
+    """
+
+    def __init__(self, margin: float, scale: float, *, classes: int, embedding_dim: int) -> None:
+        super().__init__(classes, embedding_dim)
+        self.margin, self.scale = math.radians(margin), scale
+
+    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a checked batch."""
+        cosine = unit(embeddings) @ unit(self.proxies).mT
+        own = cosine.gather(1, labels[:, None])
+        sine = (1 - own.square()).clamp(min=torch.finfo(own.dtype).eps).sqrt()  # its slope at 0 is infinite
+        turned = own * math.cos(self.margin) - sine * math.sin(self.margin)
+        beyond = own - self.margin * math.sin(self.margin)
+        target = torch.where(own >= -math.cos(self.margin), turned, beyond)
+        return F.cross_entropy(self.scale * torch.where(self.own(labels), target, cosine), labels)
 
 
 ENTRIES = (
@@ -32,11 +63,29 @@ ENTRIES = (
         "cross_entropy",
         "Cross-entropy",
         r"-\log \frac{e^{w_y^\top x/\tau}}{\sum_c e^{w_c^\top x/\tau}}",
-        "Psomas 2020, Eq. 2.26",
+        "Psomas 2020, Eq. 2.26; smoothed Szegedy et al. 2016",
         "Plain classification with a linear layer, as backbones are pretrained.",
-        {"temperature": Slider(0.02, 2, r"\tau", TEMPERATURE, above=0)},
-        {"temperature": 1.0},
+        {
+            "temperature": Slider(0.02, 2, r"\tau", TEMPERATURE, above=0),
+            "smoothing": Slider(0, 0.5, r"\gamma", "Share of the targets spread over the classes", above=-1e-9),
+            "over": Choice(("all", "others"), "c", "Classes that the share goes to: all of them, or all but the own"),
+        },
+        {"temperature": 1.0, "smoothing": 0.0, "over": "all"},
         True,
         CrossEntropy,
+    ),
+    BatchFormula(
+        "arcface",
+        "ArcFace",
+        r"-\log \frac{e^{s\cos(\theta_y + m)}}{e^{s\cos(\theta_y + m)} + \sum_{c \ne y} e^{s\cos\theta_c}}",
+        "Deng et al. 2019, Eq. 3; Psomas 2020, Eq. 2.29",
+        "Soft-max on angles, with the own class put an angle farther away than it is.",
+        {
+            "margin": Slider(0, 90, "m", "Angle added to that of the own class, in degrees", step=0.1, above=-1e-9),
+            "scale": Slider(1, 256, "s", "Scale of the cosines", step=1, above=0),
+        },
+        {"margin": 28.6, "scale": 64.0},
+        True,
+        ArcFace,
     ),
 )

@@ -20,7 +20,7 @@ def distance_table(kind: str, rows: Tensor, columns: Tensor) -> Tensor:
     if kind == "cosine":
         return 1 - unit(rows) @ unit(columns).mT
     if kind == "ball":
-        return euclidean(lip(rows), lip(columns))
+        return within_ball(lip(rows), lip(columns))
     distances = euclidean(rows, columns)
     return distances.square() if kind == "squared" else distances
 
@@ -29,12 +29,14 @@ def unit(x: Tensor) -> Tensor:
     """x / |x| along the last axis, also where squares would overflow or vanish; 0 stays 0."""
     largest = x.detach().abs().amax(-1, keepdim=True)
     scaled = x / torch.where(largest > 1e-12, largest, 1.0)
-    return scaled / torch.linalg.vector_norm(scaled, dim=-1, keepdim=True).clamp(min=0.5)
+    unit: Tensor = scaled / torch.linalg.vector_norm(scaled, dim=-1, keepdim=True).clamp(min=0.5)
+    return unit
 
 
 def lip(x: Tensor) -> Tensor:
     """x / max(1, |x|) along the last axis: the projection on the unit ball."""
-    return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp(min=1)
+    inside: Tensor = x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp(min=1)
+    return inside
 
 
 def euclidean(rows: Tensor, columns: Tensor) -> Tensor:
@@ -43,19 +45,26 @@ def euclidean(rows: Tensor, columns: Tensor) -> Tensor:
     return found
 
 
+def within_ball(rows: Tensor, columns: Tensor) -> Tensor:
+    """`euclidean` for vectors of length 1 at most, where the expanded square is good to 1e-6; faster."""
+    found: Tensor = _Euclidean.apply(rows, columns, True)
+    return found
+
+
 class _Euclidean(torch.autograd.Function):
     """Differences forward, as the expanded square errs by 0.35 for clusters at offset 1000; matrix products backward,
     six times faster than those of `torch.cdist` for 128 x 128 x 128."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, columns: Tensor) -> Tensor:
-        distances = torch.cdist(rows, columns, compute_mode="donot_use_mm_for_euclid_dist")
+    def forward(ctx: Any, rows: Tensor, columns: Tensor, expanded: bool = False) -> Tensor:
+        mode = "use_mm_for_euclid_dist" if expanded else "donot_use_mm_for_euclid_dist"
+        distances = torch.cdist(rows, columns, compute_mode=mode)
         ctx.save_for_backward(rows, columns, distances)
         return distances
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         rows, columns, distances = ctx.saved_tensors
         weight = torch.where(distances > 0, grad / distances, 0.0)
         centre = rows.mean(0)  # sums of differences do not feel it, but rounding does
@@ -65,4 +74,4 @@ class _Euclidean(torch.autograd.Function):
             to_rows = weight.sum(1, keepdim=True) * rows - weight @ columns
         if ctx.needs_input_grad[1]:
             to_columns = weight.sum(0)[:, None] * columns - weight.mT @ rows
-        return to_rows, to_columns
+        return to_rows, to_columns, None

@@ -1,21 +1,23 @@
-"""Losses of pairs of samples, as dense tables of rows and columns."""
+"""Losses of pairs of samples, each a dense table of rows and columns."""
 
 from __future__ import annotations
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
-from dmlcore.losses.batch import BatchFormula, PairLoss, Pairs, mean
-from dmlcore.losses.distances import DISTANCES
+from dmlcore.losses.batch import (
+    DISTANCE,
+    DIVISOR,
+    BatchFormula,
+    PairLoss,
+    Pairs,
+    log1p_exp,
+    masked_lse,
+    mean,
+    reduced,
+)
+from dmlcore.losses.distances import lip
 from dmlcore.params import Choice, Slider
-
-DIVISORS = ("nonzero", "pairs", "anchors", "one")
-
-DISTANCE = Choice(
-    DISTANCES, "d", "Distance: Euclidean, its square, 1 - cosine, or Euclidean in the unit ball (long vectors cut)"
-)
-DIVISOR = Choice(
-    DIVISORS, "N", "What each sum is divided by: its terms above 0, all its pairs, the anchors, or nothing (one)"
-)
 
 
 class Contrastive(PairLoss):
@@ -24,7 +26,8 @@ class Contrastive(PairLoss):
     divisor: each sum is divided by its own terms above 0 ("nonzero"), its pairs, the anchors, or by nothing ("one");
     pairs count in both orders. Source: Hadsell, Chopra & LeCun 2006; with a positive margin ("C2"), and with cosine
     distance and m_pos = 1e-5, m_neg = 0.5 over the anchors ("C1"), Gurbuz 2022, Sec. 3.3. Squared distances: Karaman
-    2021, Eq. 2.2. Cosine distance with margin m_neg is Psomas 2020, Eq. 2.15 with lambda = 1 - m_neg, up to a constant.
+    2021, Eq. 2.2, 2.3. With cosine distance the sum is Psomas 2020, Eq. 2.15 with lambda = 1 - m_neg, up to the number
+    of positive pairs.
     """
 
     def __init__(self, m_pos: float, m_neg: float, distance: str = "euclidean", divisor: str = "nonzero") -> None:
@@ -35,20 +38,113 @@ class Contrastive(PairLoss):
     def of(self, pairs: Pairs) -> Tensor:
         """The loss of these pairs."""
         d = pairs.distances(self.distance)
-        pull = ((d - self.m_pos).relu()).masked_fill(~pairs.positive, 0.0)
-        push = ((self.m_neg - d).relu()).masked_fill(~pairs.negative, 0.0)
+        pull = (d - self.m_pos).relu().masked_fill(~pairs.positive, 0.0)
+        push = (self.m_neg - d).relu().masked_fill(~pairs.negative, 0.0)
         self.note(pull.detach() + push.detach(), pairs.positive | pairs.negative)
         return reduced(pull, pairs.positive, self.divisor) + reduced(push, pairs.negative, self.divisor)
 
 
-def reduced(terms: Tensor, valid: Tensor, divisor: str) -> Tensor:
-    """Sum of the terms (B, R), 0 where not valid, over what `divisor` names."""
-    total = terms.sum()
-    if divisor == "nonzero":
-        return mean(total, (terms > 0).sum())
-    if divisor == "pairs":
-        return mean(total, valid.sum())
-    return total / max(len(terms), 1) if divisor == "anchors" else total
+class MarginLoss(PairLoss):
+    """[d - beta + alpha]+ over pairs of one class plus [beta - d + alpha]+ over pairs of two, beta learned.
+
+    Divided by the number of terms above 0. counting: each pair once ("pairs"), or once for each triplet it is part of
+    ("triplets", as pytorch-metric-learning counts). boundary: beta is a parameter "learned", one "per_class" of the
+    anchor, or "fixed". Source: Wu et al. 2017, Eq. 6; Psomas 2020, Eq. 2.23 with I = +-1 (errata).
+    """
+
+    def __init__(
+        self,
+        alpha: float,
+        beta: float,
+        distance: str,
+        counting: str,
+        boundary: str,
+        *,
+        classes: int,
+        embedding_dim: int,
+    ) -> None:
+        super().__init__()
+        self.alpha, self.distance, self.counting, self.boundary = alpha, distance, counting, boundary
+        self.unbounded = distance == "cosine"
+        start = torch.full((classes if boundary == "per_class" else 1,), float(beta))
+        self.beta = nn.Parameter(start, requires_grad=boundary != "fixed")
+
+    def of(self, pairs: Pairs) -> Tensor:
+        """The loss of these pairs."""
+        d = pairs.distances(self.distance)
+        beta = self.beta[pairs.labels][:, None] if self.boundary == "per_class" else self.beta
+        pull = (d - beta + self.alpha).relu().masked_fill(~pairs.positive, 0.0)
+        push = (beta - d + self.alpha).relu().masked_fill(~pairs.negative, 0.0)
+        self.note(pull.detach() + push.detach(), pairs.positive | pairs.negative)
+        if self.counting == "triplets" and pairs.listed is None:
+            positives, negatives = pairs.positive.sum(1, keepdim=True), pairs.negative.sum(1, keepdim=True)
+            total = (pull * negatives + push * positives).sum()
+            return mean(total, ((pull > 0) * negatives + (push > 0) * positives).sum())
+        if self.counting == "triplets" and pairs.listed is not None:
+            a, p, n = pairs.listed
+            pull, push = pull[a, p], push[a, n]
+        return mean(pull.sum() + push.sum(), (pull > 0).sum() + (push > 0).sum())
+
+
+class MultiSimilarity(PairLoss):
+    """Soft-plus of the summed pull 1/alpha log(1 + Σ e^-alpha(s - m)) and push 1/beta log(1 + Σ e^beta(s - m)).
+
+    s: cosine similarity, or the inner product in the unit ball (similarity "ball"); mean over the anchors. epsilon:
+    positives count where s < the largest negative + epsilon, negatives where s > the smallest positive - epsilon; inf:
+    all. Source: Wang et al. 2019, Eq. 12-15; Psomas 2020, Eq. 2.24.
+    """
+
+    unbounded = True
+
+    def __init__(self, alpha: float, beta: float, m: float, epsilon: float, similarity: str = "cosine") -> None:
+        super().__init__()
+        self.alpha, self.beta, self.m, self.epsilon, self.similarity = alpha, beta, m, epsilon, similarity
+
+    def of(self, pairs: Pairs) -> Tensor:
+        """The loss of these pairs."""
+        s = pairs.cosines() if self.similarity == "cosine" else lip(pairs.rows) @ lip(pairs.columns).mT
+        positive, negative = hard(s, pairs.positive, pairs.negative, self.epsilon)
+        self.note((positive | negative).float(), pairs.positive | pairs.negative)
+        pull = log1p_exp(masked_lse(-self.alpha * (s - self.m), positive)) / self.alpha
+        push = log1p_exp(masked_lse(self.beta * (s - self.m), negative)) / self.beta
+        return (pull + push).sum() / max(len(s), 1)
+
+
+def hard(s: Tensor, positive: Tensor, negative: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    """Positives with s < the row's largest negative + epsilon, negatives with s > its smallest positive - epsilon.
+
+    s (B, R) similarities, masks (B, R). Rows without a positive or a negative keep nothing, unless epsilon is inf:
+    then all stay. Source: Wang et al. 2019, Eq. 7, 8.
+    """
+    if epsilon == torch.inf:
+        return positive, negative
+    s = s.detach()
+    hardest = s.masked_fill(~negative, -torch.inf).amax(1, keepdim=True)
+    easiest = s.masked_fill(~positive, torch.inf).amin(1, keepdim=True)
+    return positive & (s < hardest + epsilon), negative & (s > easiest - epsilon)
+
+
+class BinomialDeviance(PairLoss):
+    """Per anchor, the mean of log(1 + e^-alpha(s - m)) over positives plus that of log(1 + e^(alpha C (s - m))) over
+    negatives; mean over the anchors.
+
+    s: cosine similarity. Source: Yi et al. 2014; Zabihzadeh et al. 2021, Eq. 17, whose slope for negatives is
+    alpha C = 50 (its implementation uses 25).
+    """
+
+    unbounded = True
+
+    def __init__(self, alpha: float, m: float, cost: float) -> None:
+        super().__init__()
+        self.alpha, self.m, self.cost = alpha, m, cost
+
+    def of(self, pairs: Pairs) -> Tensor:
+        """The loss of these pairs."""
+        s = pairs.cosines() - self.m
+        pull = log1p_exp(-self.alpha * s).masked_fill(~pairs.positive, 0.0)
+        push = log1p_exp(self.alpha * self.cost * s).masked_fill(~pairs.negative, 0.0)
+        found = mean(pull.sum(1), pairs.positive.sum(1)) + mean(push.sum(1), pairs.negative.sum(1))
+        return found.sum() / max(len(s), 1)
 
 
 ENTRIES = (
@@ -68,5 +164,62 @@ ENTRIES = (
         {"m_pos": 0.0, "m_neg": 0.3841, "distance": "euclidean", "divisor": "nonzero"},
         False,
         Contrastive,
+    ),
+    BatchFormula(
+        "margin",
+        "Margin",
+        r"\operatorname{mean}_{>0}\,\bigl\{[d_{ij} - \beta + \alpha]_+,\ [\beta - d_{ik} + \alpha]_+\bigr\}",
+        "Wu et al. 2017, Eq. 6; Psomas 2020, Eq. 2.23",
+        "A learned boundary: pairs of one class are pulled inside it by a margin, pairs of two classes pushed outside.",
+        {
+            "alpha": Slider(0, 1, r"\alpha", "Margin on both sides of the boundary", above=-1e-9),
+            "beta": Slider(0.1, 2, r"\beta", "Boundary distance at the start", above=0),
+            "distance": DISTANCE,
+            "counting": Choice(
+                ("pairs", "triplets"), "n", "Each pair counts once, or once for every triplet that it is part of"
+            ),
+            "boundary": Choice(
+                ("learned", "per_class", "fixed"), r"\beta_y", "One boundary learned, one for each class, or fixed"
+            ),
+        },
+        {"alpha": 0.5, "beta": 1.2, "distance": "euclidean", "counting": "pairs", "boundary": "learned"},
+        False,
+        MarginLoss,
+        sized=True,
+    ),
+    BatchFormula(
+        "multi_similarity",
+        "Multi-similarity",
+        r"\operatorname{mean}_i\ \tfrac1\alpha \log\bigl(1 + \textstyle\sum_{P_i} e^{-\alpha(s_{ij} - m)}\bigr)"
+        r" + \tfrac1\beta \log\bigl(1 + \textstyle\sum_{N_i} e^{\beta(s_{ik} - m)}\bigr)",
+        "Wang et al. 2019, Eq. 15; Psomas 2020, Eq. 2.24",
+        "Each pair is weighed by its own similarity and by those of the other pairs of its anchor.",
+        {
+            "alpha": Slider(0.5, 20, r"\alpha", "Steepness of the pull", step=0.05, above=0),
+            "beta": Slider(5, 100, r"\beta", "Steepness of the push", step=0.05, above=0),
+            "m": Slider(-0.5, 1, "m", "Cosine similarity that pairs are compared with"),
+            "epsilon": Slider(
+                0.01, 1, r"\epsilon", "mining: pairs count that the hardest rival is this close to", optional=True
+            ),
+        },
+        {"alpha": 2.0, "beta": 50.0, "m": 0.5, "epsilon": 0.1},
+        False,
+        MultiSimilarity,
+    ),
+    BatchFormula(
+        "binomial_deviance",
+        "Binomial deviance",
+        r"\operatorname{mean}_i\ \operatorname{mean}_{P_i} \log\bigl(1 + e^{-\alpha(s_{ij} - m)}\bigr)"
+        r" + \operatorname{mean}_{N_i} \log\bigl(1 + e^{\alpha C(s_{ik} - m)}\bigr)",
+        "Yi et al. 2014; Zabihzadeh et al. 2021, Eq. 17",
+        "Logistic regression on pairs: similar enough for one class, unlike enough for two, and the latter costs more.",
+        {
+            "alpha": Slider(0.5, 10, r"\alpha", "Steepness", step=0.1, above=0),
+            "m": Slider(-0.5, 1, "m", "Cosine similarity that pairs are compared with"),
+            "cost": Slider(1, 50, "C", "Steepness for negatives over that for positives", step=0.5, above=0),
+        },
+        {"alpha": 2.0, "m": 0.5, "cost": 25.0},
+        False,
+        BinomialDeviance,
     ),
 )

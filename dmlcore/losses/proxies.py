@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dmlcore.losses.batch import BatchFormula, ProxyLoss, masked_lse
+from dmlcore.losses.batch import (
+    BatchFormula,
+    ProxyLoss,
+    log1p_exp,
+    masked_lse,
+    mean,
+    whole,
+)
 from dmlcore.losses.distances import unit
 from dmlcore.params import Choice, Slider
 
@@ -28,8 +36,119 @@ class ProxyNCA(ProxyLoss):
         logits = unit(embeddings) @ unit(self.proxies).mT / self.temperature
         if self.denominator == "all":
             return F.cross_entropy(logits, labels)
-        return (masked_lse(logits, ~self.own(labels)) - logits.gather(1, labels[:, None])[:, 0]).mean()
+        others = masked_lse(logits, ~self.own(labels))
+        return (others - logits.gather(1, labels[:, None])[:, 0]).mean()
 
+
+class SmoothedProxyNCA(ProxyLoss):
+    """Cross-entropy of minus squared distances between unit samples and proxies of norm `scale`, targets smoothed.
+
+    The own class has target 1 - smoothing, the others share the rest. Source: the public implementation of Zabihzadeh
+    et al. 2021, for its Eq. 18.
+    """
+
+    def __init__(self, scale: float, smoothing: float, *, classes: int, embedding_dim: int) -> None:
+        super().__init__(classes, embedding_dim)
+        self.scale, self.smoothing = scale, smoothing
+
+    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a checked batch."""
+        x, w = unit(embeddings), self.scale * unit(self.proxies)
+        squared = x.square().sum(1, keepdim=True) + w.square().sum(1) - 2 * x @ w.mT
+        return smoothed_cross_entropy(-squared, labels, self.smoothing, "others")
+
+
+def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, over: str) -> Tensor:
+    """Cross-entropy with the share `smoothing` of each target spread over all C classes, or over the C - 1 others.
+
+    Source: Szegedy et al. 2016; Zabihzadeh et al. 2021, Eq. 19, 20 ("all") and its implementation ("others").
+    """
+    classes = logits.shape[1]
+    share = smoothing * classes / (classes - 1) if over == "others" and classes > 1 else smoothing
+    return F.cross_entropy(logits, labels, label_smoothing=min(share, 1.0))
+
+
+class ProxyAnchor(ProxyLoss):
+    """Mean over the classes of the batch of log(1 + Σ_own e^-alpha(s - delta)), plus mean over all classes of
+    log(1 + Σ_others e^alpha(s + delta)).
+
+    s: cosine similarity of proxy and sample. Source: Kim et al. 2020, Eq. 4; Psomas 2020, Eq. 2.31.
+    """
+
+    def __init__(self, alpha: float, delta: float, *, classes: int, embedding_dim: int) -> None:
+        super().__init__(classes, embedding_dim)
+        self.alpha, self.delta = alpha, delta
+
+    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a checked batch."""
+        s = unit(self.proxies) @ unit(embeddings).mT
+        own = self.own(labels).mT
+        return self.pull(s, own) + log1p_exp(masked_lse(self.alpha * (s + self.delta), ~own)).mean()
+
+    def pull(self, s: Tensor, own: Tensor) -> Tensor:
+        """The part of the positives; s and own (classes, B)."""
+        return mean(log1p_exp(masked_lse(-self.alpha * (s - self.delta), own)).sum(), own.any(1).sum())
+
+
+class ProxyPush(ProxyAnchor):
+    """The positive part of ProxyAnchor, and proxies that push each other: mean of log(1 + Σ_w' e^alpha(g + delta)).
+
+    through: "proxies", g = w^T w' (Psomas 2020, Eq. 6.1; samples feel no push); "batch", g = Σ_x (w^T x)(x^T w')
+    (Eq. 6.2). w' are all other proxies.
+    """
+
+    def __init__(self, alpha: float, delta: float, through: str, *, classes: int, embedding_dim: int) -> None:
+        super().__init__(alpha, delta, classes=classes, embedding_dim=embedding_dim)
+        self.through = through
+
+    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a checked batch."""
+        w = unit(self.proxies)
+        s = w @ unit(embeddings).mT
+        between = w @ w.mT if self.through == "proxies" else s @ s.mT
+        others = ~torch.eye(self.classes, dtype=torch.bool, device=s.device)
+        push = log1p_exp(masked_lse(self.alpha * (between + self.delta), others)).mean()
+        return self.pull(s, self.own(labels).mT) + push
+
+
+class SoftTriple(ProxyLoss):
+    """Cross-entropy of la (S - delta [own]) with S = Σ_k softmax_k(s_k / gamma) s_k over `centres` proxies per class.
+
+    Plus tau times the mean distance between centres of one class. s: cosine similarity. Source: Qian et al. 2019,
+    Eq. 6, 10; Psomas 2020, Eq. 2.30 (which has one centre and no regulariser; errata).
+    """
+
+    def __init__(
+        self,
+        centres: float,
+        la: float,
+        gamma: float,
+        delta: float,
+        tau: float,
+        *,
+        classes: int,
+        embedding_dim: int,
+    ) -> None:
+        super().__init__(classes, embedding_dim, whole("centres", centres))
+        self.la, self.gamma, self.delta, self.tau = la, gamma, delta, tau
+
+    def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a checked batch."""
+        w = unit(self.proxies)
+        s = (unit(embeddings) @ w.mT).view(-1, self.classes, self.per_class)
+        similarity = ((s / self.gamma).softmax(2) * s).sum(2)
+        loss: Tensor = F.cross_entropy(self.la * (similarity - self.delta * self.own(labels).to(s.dtype)), labels)
+        if self.per_class == 1:
+            return loss
+        centres = w.view(self.classes, self.per_class, -1)
+        between = torch.triu(torch.ones_like(centres[0] @ centres[0].mT), 1)
+        apart = (2 + 1e-5 - 2 * centres @ centres.mT).clamp(min=1e-6).sqrt()  # rounding may leave cosines above 1
+        pairs = self.per_class * (self.per_class - 1)
+        return loss + self.tau * (apart * between).sum() / (self.classes * pairs)
+
+
+_DELTA = Slider(0, 1, r"\delta", "Margin on the cosine", above=-1e-9)
+_ALPHA = Slider(1, 64, r"\alpha", "Steepness of pull and push", step=0.5, above=0)
 
 ENTRIES = (
     BatchFormula(
@@ -47,5 +166,67 @@ ENTRIES = (
         {"temperature": 0.11, "denominator": "all"},
         True,
         ProxyNCA,
+    ),
+    BatchFormula(
+        "proxy_nca_smoothed",
+        "Proxy-NCA, smoothed",
+        r"\operatorname{CE}_\gamma\bigl(-\lVert x - r\,w_c\rVert^2\bigr)",
+        "Zabihzadeh et al. 2021, Eq. 18",
+        "Squared distances to proxies on a larger sphere, with targets that leave the other classes a share.",
+        {
+            "scale": Slider(0.5, 10, "r", "Norm of the proxies; samples have norm 1", step=0.1, above=0),
+            "smoothing": Slider(0, 0.5, r"\gamma", "Share of the target given to the other classes", above=-1e-9),
+        },
+        {"scale": 3.0, "smoothing": 0.1},
+        True,
+        SmoothedProxyNCA,
+    ),
+    BatchFormula(
+        "proxy_anchor",
+        "ProxyAnchor",
+        r"\tfrac{1}{|W^+|}\textstyle\sum_{W^+}\log\bigl(1 + \sum_{+} e^{-\alpha(s - \delta)}\bigr)"
+        r" + \tfrac1C\sum_W \log\bigl(1 + \sum_{-} e^{\alpha(s + \delta)}\bigr)",
+        "Kim et al. 2020, Eq. 4; Psomas 2020, Eq. 2.31",
+        "Proxies are the anchors: each pulls the samples of its class, hardest first, and pushes those of all others.",
+        {"alpha": _ALPHA, "delta": _DELTA},
+        {"alpha": 32.0, "delta": 0.1},
+        True,
+        ProxyAnchor,
+    ),
+    BatchFormula(
+        "proxy_push",
+        "Proxy push",
+        r"\tfrac{1}{|W^+|}\textstyle\sum_{W^+}\log\bigl(1 + \sum_{+} e^{-\alpha(s - \delta)}\bigr)"
+        r" + \tfrac1C\sum_w \log\bigl(1 + \sum_{w' \ne w} e^{\alpha(g_{ww'} + \delta)}\bigr)",
+        "Psomas 2020, Eq. 6.1 and 6.2",
+        "ProxyAnchor whose proxies push each other, directly or through the samples of the batch.",
+        {
+            "alpha": _ALPHA,
+            "delta": _DELTA,
+            "through": Choice(
+                ("proxies", "batch"), "g", "What proxies push through: each other (6.1), or the batch (6.2)"
+            ),
+        },
+        {"alpha": 32.0, "delta": 0.1, "through": "batch"},
+        True,
+        ProxyPush,
+    ),
+    BatchFormula(
+        "soft_triple",
+        "SoftTriple",
+        r"-\log \frac{e^{\lambda(S_y - \delta)}}{e^{\lambda(S_y - \delta)} + \sum_{c \ne y} e^{\lambda S_c}}"
+        r" + \tau R(w)",
+        "Qian et al. 2019, Eq. 10; Psomas 2020, Eq. 2.30",
+        "Several centres per class, softly chosen; a regulariser merges those that are not needed.",
+        {
+            "centres": Slider(1, 16, "K", "Centres of each class", step=1, above=0),
+            "la": Slider(1, 100, r"\lambda", "Scale of the similarities", step=0.01, above=0),
+            "gamma": Slider(0.01, 50, r"\gamma", "Temperature of the choice among centres", above=0, log=True),
+            "delta": _DELTA,
+            "tau": Slider(0, 1, r"\tau", "Weight of the regulariser", above=-1e-9),
+        },
+        {"centres": 2.0, "la": 20.0, "gamma": 0.1, "delta": 0.1, "tau": 0.2},
+        True,
+        SoftTriple,
     ),
 )

@@ -1,0 +1,179 @@
+"""Hinges between pairs, triplet and quadruplet, that are never listed: sorted rows tell how often each pair counts."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dmlcore.losses.batch import DISTANCE, DIVISOR, BatchFormula, PairLoss, Pairs, mean, reduced
+from dmlcore.losses.table import Counts
+from dmlcore.params import Choice, Slider
+
+NEGATIVES = ("all", "semi_hard", "semi_hard_or_farthest", "window", "hardest")
+
+
+class TripletHinge(PairLoss):
+    """[d_ap - d_an + m]+ over the triplets of a batch, or over those that `negatives` chooses.
+
+    negatives: "all"; "semi_hard", for every pair the nearest negative that is farther than the positive (Psomas 2020,
+    Eq. 2.20); "semi_hard_or_farthest", the nearest that is not closer, else the farthest (Can 2018, Eq. 2.11-2.13);
+    "window", all with 0 < d_an - d_ap <= window (as pytorch-metric-learning and Zabihzadeh et al. 2021); "hardest", the
+    nearest. Listed triplets are taken as they are. divisor "pairs" means triplets. Source: Weinberger & Saul 2009;
+    Schroff et al. 2015; Psomas 2020, Eq. 2.17 with cosine distance.
+    """
+
+    def __init__(self, m: float, distance: str, negatives: str, window: float, divisor: str) -> None:
+        super().__init__()
+        self.m, self.distance, self.negatives, self.window, self.divisor = m, distance, negatives, window, divisor
+        self.unbounded = distance == "cosine"
+
+    def of(self, pairs: Pairs) -> Tensor:
+        """The loss of these pairs."""
+        d = pairs.distances(self.distance)
+        if pairs.listed is not None:
+            a, p, n = pairs.listed
+            raw = d[a, p] - d[a, n] + self.m
+            return self._reduced(raw.relu(), torch.ones_like(raw, dtype=torch.bool), len(d))
+        if self.negatives in ("all", "window"):
+            return self._counted(d, pairs)
+        chosen, found = self._chosen(d.masked_fill(~pairs.negative, torch.inf), d, pairs)
+        raw = d - chosen.masked_fill(~found, 0.0) + self.m
+        return self._reduced(raw.relu().masked_fill(~found, 0.0), found, len(d))
+
+    def _reduced(self, terms: Tensor, valid: Tensor, anchors: int) -> Tensor:
+        self.note(terms.detach(), valid)
+        return terms.sum() / max(anchors, 1) if self.divisor == "anchors" else reduced(terms, valid, self.divisor)
+
+    def _counted(self, d: Tensor, pairs: Pairs) -> Tensor:
+        """Sum over triplets as Σ (how often the pair pulls - how often it pushes) d, both counted by rank."""
+        with torch.no_grad():
+            pull, push, valid = triplet_counts(d, pairs.positive, pairs.negative, self.m, self._width)
+        above = pull.sum()
+        self.counts = Counts.of(valid, above, above)
+        total = ((pull - push).to(d.dtype) * d).sum() + self.m * above.to(d.dtype)
+        if self.divisor in ("nonzero", "pairs"):
+            return mean(total, above if self.divisor == "nonzero" else valid)
+        return total / max(len(d), 1) if self.divisor == "anchors" else total
+
+    @property
+    def _width(self) -> float | None:
+        return self.window if self.negatives == "window" else None
+
+    def _chosen(self, negatives: Tensor, d: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        """Distance (B, R) of the negative chosen for each positive pair, and whether there is one."""
+        near = negatives.sort(1).values
+        count = pairs.negative.sum(1, keepdim=True)
+        if self.negatives == "hardest":
+            return near[:, :1].expand_as(d), pairs.positive & (count > 0)
+        strict = self.negatives == "semi_hard"
+        rank = torch.searchsorted(near.detach(), d.detach().contiguous(), right=strict)
+        if strict:
+            found = pairs.positive & (rank < count)
+        else:
+            rank, found = torch.minimum(rank, count - 1), pairs.positive & (count > 0)
+        return near.gather(1, rank.clamp(0, max(d.shape[1] - 1, 0))), found
+
+
+def triplet_counts(
+    d: Tensor, positive: Tensor, negative: Tensor, m: float, window: float | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """In how many triplets with d_an < d_ap + m a pair is the positive, in how many the negative (B, R); all triplets.
+
+    d (B, R), masks (B, R); triplets share the row of the anchor. window: only those with 0 < d_an - d_ap <= window.
+    Sorting makes it O(B R log R). Both counts rest on the same comparisons, so that rounding cannot part them.
+    """
+    near = d.masked_fill(~negative, torch.inf).sort(1).values
+    far = d.masked_fill(~positive, torch.inf).sort(1).values
+    negatives, positives = negative.sum(1, keepdim=True), positive.sum(1, keepdim=True)
+    d = d.contiguous()
+
+    def within(added: float, strict: bool) -> tuple[Tensor, Tensor]:
+        """How many negatives have d_an < d_ap + added (<= if not strict), and for how many positives one has."""
+        pulling = torch.searchsorted(near, d + added, right=not strict)
+        return pulling, positives - torch.searchsorted(far + added, d, right=strict)
+
+    valid = (negatives * positives).sum()
+    if window is None:
+        pull, push = within(m, strict=True)
+    else:
+        low_pull, low_push = within(0.0, strict=False)
+        high_pull, high_push = within(window, strict=False)
+        valid = (high_pull - low_pull).masked_fill(~positive, 0).sum()
+        if m <= window:
+            high_pull, high_push = within(m, strict=True)
+        pull, push = (high_pull - low_pull).clamp(min=0), (high_push - low_push).clamp(min=0)
+    return pull.masked_fill(~positive, 0), push.masked_fill(~negative, 0), valid
+
+
+class Quadruplet(PairLoss):
+    """Mean over positive pairs (i, j) of [d_ij - min_k d_ik + m1]+ + [d_ij - min_{l,k} d_lk + m2]+.
+
+    k: of another class than i; l, k: of two classes, neither that of i; the first is half of the triplets, the second
+    holds negative pairs elsewhere apart. Source: Chen et al. 2017, Eq. 6, with its hard negatives (Sec. 3.3) taken as
+    the hardest of the batch; the margins there adapt, ours stand.
+    """
+
+    def __init__(self, m1: float, m2: float, distance: str) -> None:
+        super().__init__()
+        self.m1, self.m2, self.distance = m1, m2, distance
+        self.unbounded = distance == "cosine"
+
+    def of(self, pairs: Pairs) -> Tensor:
+        """The loss of these pairs."""
+        d = pairs.distances(self.distance)
+        negatives = d.masked_fill(~pairs.negative, torch.inf)
+        nearest = negatives.min(1)
+        rival = pairs.column_labels[nearest.indices]
+        other = negatives.masked_fill(pairs.column_labels == rival[:, None], torch.inf).amin(1)
+        # entry (i, l): the nearest negative of l that is not of the class of i
+        elsewhere = torch.where(rival == pairs.labels[:, None], other, nearest.values)
+        elsewhere = elsewhere.masked_fill(pairs.labels[:, None] == pairs.labels, torch.inf).amin(1)
+        terms = torch.zeros((), dtype=d.dtype, device=d.device)
+        for negative, margin in ((nearest.values, self.m1), (elsewhere, self.m2)):
+            known = negative.isfinite()
+            hinge = (d - torch.where(known, negative, 0.0)[:, None] + margin).relu()
+            terms = terms + hinge.masked_fill(~(pairs.positive & known[:, None]), 0.0)
+        self.note(terms.detach(), pairs.positive)
+        return mean(terms.sum(), pairs.positive.sum())
+
+
+ENTRIES = (
+    BatchFormula(
+        "triplet",
+        "Triplet, cosine and mined",
+        r"\operatorname{mean}\,[d_{ap} - d_{an} + m]_+",
+        "Weinberger & Saul 2009; Schroff et al. 2015; Psomas 2020, Eq. 2.17",
+        "The triplet hinge of the tournament of losses: any distance, and the negatives that each source takes.",
+        {
+            "m": Slider(0, 2, "m", "How much farther than the positive a negative is to be", above=-1e-9),
+            "distance": DISTANCE,
+            "negatives": Choice(
+                NEGATIVES,
+                r"\mathcal N",
+                "Negatives of each pair: all, the nearest farther than the positive (or else the farthest), all "
+                "within a window, or the hardest",
+            ),
+            "window": Slider(0.01, 1, "w", "Window: how much farther than the positive a negative may be", above=0),
+            "divisor": DIVISOR,
+        },
+        {"m": 0.1, "distance": "cosine", "negatives": "all", "window": 0.1, "divisor": "nonzero"},
+        False,
+        TripletHinge,
+    ),
+    BatchFormula(
+        "quadruplet",
+        "Quadruplet",
+        r"\operatorname{mean}_{ij}\,[d_{ij} - \min_k d_{ik} + m_1]_+ + [d_{ij} - \min_{l,k} d_{lk} + m_2]_+",
+        "Chen et al. 2017, Eq. 6, on the hardest negatives",
+        "Beside the hardest negative of the anchor, the nearest pair of two other classes is to be farther apart than "
+        "anchor and positive.",
+        {
+            "m1": Slider(0, 2, "m_1", "Margin to the hardest negative of the anchor", above=-1e-9),
+            "m2": Slider(0, 2, "m_2", "Margin to the nearest pair of two other classes", above=-1e-9),
+            "distance": DISTANCE,
+        },
+        {"m1": 1.0, "m2": 0.5, "distance": "squared"},
+        False,
+        Quadruplet,
+    ),
+)

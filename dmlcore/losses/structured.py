@@ -1,0 +1,172 @@
+"""Losses that weigh all pairs of an anchor against each other: lifted structure, N-pair, NT-Xent."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dmlcore.losses.batch import DIVISOR, BatchFormula, PairLoss, Pairs, log1p_exp, masked_lse, mean, reduced
+from dmlcore.losses.pairs import hard
+from dmlcore.params import Choice, Slider
+
+
+class Lifted(PairLoss):
+    """Lifted structure in the three forms of the sources.
+
+    "rows": Σ_i [LSE_P(m - s) + LSE_N(s)]+ on cosines (Psomas 2020, Eq. 2.21; Hermans et al. 2017). "pairs": mean over
+    positive pairs of 1/2 [log(Σ_N(i) e^(m - d) + Σ_N(j) e^(m - d)) + d_ij]+^2, Euclidean (Oh Song et al. 2016, Eq. 4;
+    Can 2018, Eq. 2.17); it needs both rows, so no memory. "mined": mean over i of 2/beta LSE_P(-beta s) + 2/alpha
+    LSE_N(alpha s) over hard pairs (the public implementation of Psomas 2020). divisor: of "rows" alone.
+    """
+
+    def __init__(self, form: str, m: float, alpha: float, beta: float, epsilon: float, divisor: str) -> None:
+        super().__init__()
+        self.form, self.m, self.alpha, self.beta, self.epsilon, self.divisor = form, m, alpha, beta, epsilon, divisor
+        self.unbounded = form != "pairs"
+
+    def of(self, pairs: Pairs) -> Tensor:
+        """The loss of these pairs."""
+        return {"rows": self._rows, "pairs": self._pairs, "mined": self._mined}[self.form](pairs)
+
+    def _rows(self, pairs: Pairs) -> Tensor:
+        s = pairs.cosines()
+        terms = (masked_lse(self.m - s, pairs.positive) + masked_lse(s, pairs.negative)).relu()
+        valid = pairs.positive.any(1) & pairs.negative.any(1)
+        self.note(terms.detach(), valid)
+        return reduced(terms, valid, self.divisor)
+
+    def _pairs(self, pairs: Pairs) -> Tensor:
+        if pairs.columns is not pairs.rows:
+            raise ValueError("reference: lifted structure over pairs needs the negatives of both; choose form = rows")
+        d = pairs.distances("euclidean")
+        push = masked_lse(self.m - d, pairs.negative)
+        terms = (torch.logaddexp(push[:, None], push) + d).relu().square() / 2
+        terms = terms.masked_fill(~pairs.positive, 0.0)
+        self.note(terms.detach(), pairs.positive)
+        return mean(terms.sum(), pairs.positive.sum())
+
+    def _mined(self, pairs: Pairs) -> Tensor:
+        s = pairs.cosines()
+        positive, negative = hard(s, pairs.positive, pairs.negative, self.epsilon)
+        self.note((positive | negative).float(), pairs.positive | pairs.negative)
+        pull = masked_lse(-self.beta * s, positive).masked_fill(~positive.any(1), 0.0) * (2 / self.beta)
+        push = masked_lse(self.alpha * s, negative).masked_fill(~negative.any(1), 0.0) * (2 / self.alpha)
+        return (pull + push).sum() / max(len(s), 1)
+
+
+class NPair(PairLoss):
+    """N-pair loss, as printed over all pairs, or with one pair per class.
+
+    "all": mean over i of log(1 + Σ_P Σ_N e^(s_in - s_ip)) on cosines, Psomas 2020, Eq. 2.22. "one": cross-entropy of
+    the raw inner products of C anchors with C positives, the first two samples of each class, plus l2 times the
+    mean squared norms of anchors and of positives, Sohn 2016, Eq. 10; it needs both, so no memory.
+    """
+
+    def __init__(self, form: str, l2: float) -> None:
+        super().__init__()
+        self.form, self.l2 = form, l2
+        self.unbounded = form == "all"
+
+    def of(self, pairs: Pairs) -> Tensor:
+        """The loss of these pairs."""
+        if self.form == "one":
+            return self._one(pairs)
+        s = pairs.cosines()
+        found = log1p_exp(masked_lse(s, pairs.negative) + masked_lse(-s, pairs.positive))
+        return found.sum() / max(len(s), 1)
+
+    def _one(self, pairs: Pairs) -> Tensor:
+        if pairs.columns is not pairs.rows:
+            raise ValueError("reference: N-pair with one pair per class has no place for one; choose form = all")
+        order = torch.arange(len(pairs.rows), device=pairs.rows.device)
+        partner = pairs.positive & (order > order[:, None])
+        second = torch.where(partner, order, len(order)).amin(1)  # the next positive of each row
+        earlier = (pairs.positive & (order < order[:, None])).any(1)
+        anchor = (second < len(order)) & ~earlier  # the first of its class, if it has a positive
+        positive = torch.zeros(len(order) + 1, dtype=torch.bool, device=order.device)
+        positive[torch.where(anchor, second, len(order))] = True
+        positive = positive[:-1]
+        s = pairs.rows @ pairs.rows.mT
+        own = s.gather(1, second.clamp(max=max(len(order) - 1, 0))[:, None])[:, 0]
+        lse = masked_lse(s, positive.expand_as(s))
+        entropy = mean((lse - own).masked_fill(~anchor, 0.0).sum(), anchor.sum())
+        squares = pairs.rows.square().sum(1).masked_fill(~(anchor | positive), 0.0)
+        return entropy + self.l2 * mean(squares.sum(), anchor.sum())
+
+
+class NTXent(PairLoss):
+    """Mean over positive pairs of -log e^(s_ip/tau) / (e^(s_ip/tau) + Σ_N e^(s_in/tau)), s: cosines.
+
+    Source: Sohn 2016; Chen et al. 2020 (SimCLR), Eq. 1; Oord et al. 2018.
+    """
+
+    unbounded = True
+
+    def __init__(self, temperature: float) -> None:
+        super().__init__()
+        self.temperature = temperature
+
+    def of(self, pairs: Pairs) -> Tensor:
+        """The loss of these pairs."""
+        s = pairs.cosines() / self.temperature
+        terms = log1p_exp(masked_lse(s, pairs.negative)[:, None] - s).masked_fill(~pairs.positive, 0.0)
+        return mean(terms.sum(), pairs.positive.sum())
+
+
+ENTRIES = (
+    BatchFormula(
+        "lifted_structure",
+        "Lifted structure",
+        r"\textstyle\sum_i \bigl[\operatorname{LSE}_{P_i}(m - s_{ij}) + \operatorname{LSE}_{N_i}(s_{ik})\bigr]_+",
+        "Oh Song et al. 2016, Eq. 4; Psomas 2020, Eq. 2.21; Can 2018, Eq. 2.17",
+        "Every anchor is pulled to its farthest positives and pushed from its nearest negatives, softly chosen.",
+        {
+            "form": Choice(
+                ("rows", "pairs", "mined"),
+                r"\Sigma",
+                "Sum over anchors on cosines, over positive pairs on distances, or over the hard pairs of each anchor",
+            ),
+            "m": Slider(0, 2, "m", "Margin of rows and pairs", above=-1e-9),
+            "alpha": Slider(1, 100, r"\alpha", "Steepness of the push, mined", step=0.5, above=0),
+            "beta": Slider(0.5, 20, r"\beta", "Steepness of the pull, mined", step=0.1, above=0),
+            "epsilon": Slider(
+                0.01, 1, r"\epsilon", "mining: pairs count that the hardest rival is this close to", optional=True
+            ),
+            "divisor": DIVISOR,
+        },
+        {"form": "rows", "m": 0.5, "alpha": 40.0, "beta": 2.0, "epsilon": 0.1, "divisor": "anchors"},
+        False,
+        Lifted,
+    ),
+    BatchFormula(
+        "n_pair",
+        "N-pair of a batch",
+        r"\operatorname{mean}_i \log\bigl(1 + \textstyle\sum_{P_i}\sum_{N_i} e^{s_{ik} - s_{ij}}\bigr)",
+        "Sohn 2016; Psomas 2020, Eq. 2.22",
+        "Every positive of an anchor competes with all its negatives at once.",
+        {
+            "form": Choice(
+                ("all", "one"), r"\Sigma", "All pairs on cosines, or one pair of each class on raw inner products"
+            ),
+            "l2": Slider(0, 0.2, r"\lambda", "Weight of the squared norms with one pair", step=0.005, above=-1e-9),
+        },
+        {"form": "all", "l2": 0.02},
+        False,
+        NPair,
+    ),
+    BatchFormula(
+        "nt_xent",
+        "NT-Xent",
+        r"\operatorname{mean}_{ij}\ -\log \frac{e^{s_{ij}/\tau}}{e^{s_{ij}/\tau} + \sum_{N_i} e^{s_{ik}/\tau}}",
+        "Sohn 2016; Chen et al. 2020 (SimCLR), Eq. 1",
+        "Each positive is to be told from all negatives of its anchor, one at a time.",
+        {
+            "temperature": Slider(
+                0.02, 2, r"\tau", "Temperature: a lower one lets the nearest negatives decide", above=0
+            )
+        },
+        {"temperature": 0.1},
+        False,
+        NTXent,
+    ),
+)
