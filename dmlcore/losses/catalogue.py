@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dmlcore.losses import classification, pairs, proxies
+from dmlcore.losses import classification, ensembles, facility, hinges, pairs, proxies, proxy_pairs, structured, tuplets
 from dmlcore.losses.batch import BatchFormula
 
-FORMULAS: dict[str, BatchFormula] = {
-    entry.name: entry for module in (pairs, proxies, classification) for entry in module.ENTRIES
-}
+MODULES = (pairs, hinges, structured, tuplets, facility, proxies, proxy_pairs, classification, ensembles)
+
+FORMULAS: dict[str, BatchFormula] = {entry.name: entry for module in MODULES for entry in module.ENTRIES}

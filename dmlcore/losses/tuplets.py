@@ -1,0 +1,81 @@
+"""The (N+P+1)-tuplet family: each sample is the centre of all its positives and negatives."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dmlcore.losses.batch import BatchFormula, PairLoss, Pairs, log1p_exp, masked_lse, mean
+from dmlcore.params import Choice, Slider
+
+FORMS = ("cross_entropy", "ratio", "pairs")
+
+
+def centre_losses(similarities: Tensor, positive: Tensor, negative: Tensor, form: str) -> Tensor:
+    """The loss of each centre, (B,), from its similarities D (B, R); nothing meant where it has no positive.
+
+    With K = P and N together and p = |P|: cross_entropy = LSE_K D - mean_P D, the soft-label "easy trick";
+    ratio = LSE_K D - LSE_P D + log p; pairs = log(1 + 1/p sum_P sum_N e^(D_n - D_p)). The three agree for p = 1 alone,
+    unlike printed. Source: Can 2018, Eq. 3.1-3.5.
+    """
+    count = positive.sum(1).clamp(min=1).to(similarities.dtype)
+    if form == "pairs":
+        return log1p_exp(masked_lse(similarities, negative) + masked_lse(-similarities, positive) - count.log())
+    every = masked_lse(similarities, positive | negative)
+    if form == "ratio":
+        return every - masked_lse(similarities, positive) + count.log()
+    return every - similarities.masked_fill(~positive, 0.0).sum(1) / count
+
+
+class Tuplet(PairLoss):
+    """Mean of `centre_losses` of raw inner products over the samples with a positive, plus pull of the embeddings.
+
+    norm_weight: weight of the mean length of the embeddings (J_reg, 0.02 in the source). start_weight: weight of their
+    mean distance from `start`, those of the frozen pretrained network, given to `total` (J_pre, 0.3 in the source).
+    Source: Can 2018, Sec. 3.2-3.4.
+    """
+
+    def __init__(self, form: str = "cross_entropy", norm_weight: float = 0.0) -> None:
+        super().__init__()
+        self.form, self.norm_weight = form, norm_weight
+
+    def of(self, pairs: Pairs) -> Tensor:
+        """The loss of these pairs."""
+        terms = centre_losses(pairs.rows @ pairs.columns.mT, pairs.positive, pairs.negative, self.form)
+        has = pairs.positive.any(1)
+        self.note(terms.detach(), has)
+        loss = mean(terms.masked_fill(~has, 0.0).sum(), has.sum())
+        return loss + self.norm_weight * _mean_length(pairs.rows) if self.norm_weight else loss
+
+    def total(self, embeddings: Tensor, labels: Tensor, start: Tensor, start_weight: float = 0.3) -> Tensor:
+        """The loss of a batch with J_pre; start: embeddings (B, D) of the same samples by the pretrained network."""
+        loss: Tensor = self(embeddings, labels) + start_weight * _mean_length(embeddings - start.detach())
+        return loss
+
+
+def _mean_length(vectors: Tensor) -> Tensor:
+    """Mean Euclidean length of vectors (B, D), unsquared; a vector of 0 has no gradient."""
+    length: Tensor = torch.linalg.vector_norm(vectors, dim=1)
+    return length.mean()
+
+
+ENTRIES = (
+    BatchFormula(
+        "tuplet",
+        "(N+P+1)-tuplet",
+        r"\log\!\sum_{k \ne i} e^{x_i^\top x_k} \;-\; \tfrac{1}{|P_i|}\sum_{j \in P_i} x_i^\top x_j",
+        "Can 2018, Eq. 3.1-3.5, corrected: the printed forms differ beyond one positive",
+        "Each sample chooses its positives among all others, by inner products as they are: embeddings of any length.",
+        {
+            "form": Choice(
+                FORMS,
+                "J",
+                "cross_entropy pulls all positives alike, ratio the nearest most, pairs the farthest most",
+            ),
+            "norm_weight": Slider(0, 1, r"\gamma", "Weight of the mean length of the embeddings", above=-1e-9),
+        },
+        {"form": "cross_entropy", "norm_weight": 0.0},
+        False,
+        Tuplet,
+    ),
+)
