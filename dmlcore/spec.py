@@ -27,7 +27,7 @@ from dmlcore.sections import (
     Section,
 )
 
-__all__ = ["DataSpec", "ModelSpec", "PoolingSpec", "RunSpec", "SpecError", "keys"]
+__all__ = ["DataSpec", "ModelSpec", "PoolingSpec", "RunSpec", "SpecError", "flat", "keys"]
 
 
 class SpecError(ValueError):
@@ -130,9 +130,14 @@ class RunSpec(Section):
 
     def differences(self, other: RunSpec) -> list[str]:
         """One line `key: mine | theirs` for each key whose values differ."""
-        mine, theirs = dict(_flatten(self.model_dump())), dict(_flatten(other.model_dump()))
+        mine, theirs = flat(self), flat(other)
         keys = sorted(mine.keys() | theirs.keys())
         return [f"{k}: {mine.get(k)!r} | {theirs.get(k)!r}" for k in keys if mine.get(k) != theirs.get(k)]
+
+
+def flat(spec: RunSpec) -> dict[str, Any]:
+    """Every value of a spec by its dotted key, for example "schedule.steps" and "loss.parameters.m"."""
+    return dict(_flatten(spec.model_dump()))
 
 
 def keys() -> dict[str, FieldInfo]:
