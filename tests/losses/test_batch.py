@@ -88,8 +88,8 @@ def test_each_has_a_page_of_facts_and_finite_gradients(name: str) -> None:
     assert formula.source
     assert formula.sentence.endswith(".")
     assert formula.defaults.keys() == formula.parameters.keys()
-    loss = losses.for_training(name, classes=4, embedding_dim=3)
-    points = torch.zeros(8, 3, requires_grad=True)  # coincident points: distances and cosines are not smooth here
+    loss = losses.for_training(name, classes=4, embedding_dim=4)
+    points = torch.zeros(8, 4, requires_grad=True)  # coincident points: distances and cosines are not smooth here
     value = loss(points, torch.arange(8) % 4)
     value.backward()
     assert math.isfinite(value.item())
