@@ -26,7 +26,7 @@ MOST_PIXELS = 10 * 64 * 32 * 32  # beyond this there are fewer pictures per clas
 SHOWN_SIDE = 64  # pixels a side of a picture as it is shown, at most
 CHUNK = 64
 WEIGHTS_FILE = "resnet20-cifar10.pt"
-_PICTURE_NETWORKS = ("resnet20", "resnet18", "resnet50")
+_OTHER_NETWORKS = ("mlp", "tokens")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ def of_run(run: Run) -> LocalFeatures:
 
 def has_pictures(spec: RunSpec) -> bool:
     """Whether a run of this spec has a network for pictures."""
-    return spec.model.name in _PICTURE_NETWORKS
+    return spec.model.name not in _OTHER_NETWORKS
 
 
 def _of_network(model: nn.Module, dataset: Dataset, note: str, headed: bool = True) -> LocalFeatures:
