@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 
@@ -135,7 +135,7 @@ def _class_number(image: int, paths: _List, class_of: _List, class_names: _List)
         raise DataError(f"{class_of.at(image)}: class {value[:80]!r} is not in {class_names.path}")
     if not lists.is_inside(paths.values[image], parts=2):
         raise DataError(f"{paths.at(image)}: expected '<class folder>/<file>', got {paths.values[image][:80]!r}")
-    folder = PurePosixPath(paths.values[image]).parts[0]
+    folder = paths.values[image].partition("/")[0]
     if folder != class_names.values[number]:
         raise DataError(
             f"{paths.at(image)}: folder {folder!r} does not belong to class {number}, {class_names.values[number]!r} "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -104,7 +104,7 @@ def _picture(text: str, place: str) -> _Picture:
     if len(columns) != 3 or columns[2] not in STATUSES:
         raise DataError(f"{place}: expected '<image> <item> <{'|'.join(STATUSES)}>', got {text[:80]!r}")
     image, item, status = columns
-    parts = PurePosixPath(image).parts
+    parts = image.split("/")
     if not lists.is_inside(image, parts=5) or parts[0] != "img":
         raise DataError(f"{place}: expected 'img/<sex>/<category>/<item>/<file>', got {image[:80]!r}")
     if parts[3] != item:

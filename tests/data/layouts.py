@@ -160,7 +160,7 @@ def inshop(folder: Path, newline: str = "\n", *, where: str = "Eval", base: str 
     return folder
 
 
-VARIANTS = [f"{'A/B C'[number % 5]} {number:03d}/x y" for number in range(100)]
+VARIANTS = [f"{'A/BCD'[number % 5]} {number:03d}/x y" for number in range(100)]
 
 
 def aircraft(folder: Path, newline: str = "\n", *, trainval: bool = True) -> Path:
