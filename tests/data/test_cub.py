@@ -3,6 +3,7 @@ import pytest
 from PIL import Image
 
 import dmlcore.data
+from dmlcore.data import official
 from dmlcore.data.cub import read_table
 
 CLASSES = {3: "003.Sooty_Albatross", 7: "007.Parakeet_Auklet", 101: "101.White_Pelican", 150: "150.Sage_Thrasher"}
@@ -70,8 +71,42 @@ def test_missing_pictures_are_counted(tmp_path):
         dmlcore.data.load("cub", root=folder)
 
 
+@pytest.mark.parametrize("where", ["cub200", "CUB_200_2011", "cub200/cub200"])
+def test_folders_without_lists_are_read_by_their_numbers(tmp_path, where):
+    folder = write(tmp_path / where)
+    for name in ("images", "image_class_labels", "classes", "train_test_split"):
+        (folder / f"{name}.txt").unlink()
+    (folder / "images" / "200.Common_Yellowthroat").mkdir()  # a class without pictures
+    assert dmlcore.data.locate("cub", tmp_path) == folder
+    dataset = dmlcore.data.load("cub", root=tmp_path, validation="none")
+    assert dataset.class_names == ("Sooty Albatross", "Parakeet Auklet", "White Pelican", "Sage Thrasher")
+    assert dataset.labels.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert [dataset.parts[part].tolist() for part in ("train", "test")] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert any("no lists beside the pictures" in note for note in dataset.notes)
+    (folder / "images" / "003.Other").mkdir()
+    with pytest.raises(dmlcore.data.DataError, match=r"003.Sooty_Albatross has the class number of .*003.Other"):
+        read_table(folder)
+
+
+def test_a_folder_without_a_class_number_is_named(tmp_path):
+    folder = write(tmp_path / "cub200")
+    for path in folder.glob("*.txt"):
+        path.unlink()
+    (folder / "images" / "sketches").mkdir()
+    with pytest.raises(dmlcore.data.DataError, match=r"images/sketches does not begin with a class number"):
+        read_table(folder)
+
+
+def test_some_of_the_lists_are_not_taken_for_none(tmp_path):
+    folder = write(tmp_path / "cub")
+    (folder / "images.txt").unlink()
+    with pytest.raises(dmlcore.data.DataError, match=r"images.txt is missing"):
+        read_table(folder)
+
+
 def test_the_complete_lists(pack):
     table = read_table(dmlcore.data.locate("cub", pack("cub-annotations.tar.gz")))
+    assert official.deviations("cub", table.labels, table.train_classes) == ()
     is_train = table.labels < table.train_classes
     assert (is_train.sum(), (~is_train).sum()) == (5864, 5924)
     assert (table.official_train.sum(), (~table.official_train).sum()) == (5994, 5794)
@@ -84,6 +119,10 @@ def test_the_complete_lists(pack):
 def test_the_pack_of_pictures(pack):
     dataset = dmlcore.data.load("cub", root=pack("cub-mini-images.tar.gz"), validation="none")
     assert {name: len(part) for name, part in dataset.parts.items()} == {"train": 522, "validation": 0, "test": 378}
+    assert dataset.notes[0].endswith(
+        "train 522 pictures of 58 classes (published: 5,864 of 100), "
+        "test 378 pictures of 42 classes (published: 5,924 of 100)"
+    )
     table = read_table(dmlcore.data.locate("cub", pack("cub-mini-images.tar.gz")))
     grey = [row for row, path in enumerate(table.paths) if "Mallard_0130" in path or "Nutcracker_0020" in path]
     pixels = dataset.inputs[np.array(grey)]

@@ -82,6 +82,39 @@ def test_the_official_image_wise_split_is_kept():
     assert parts["test"].tolist() == [1, 4, 5]
 
 
+GALLERY = np.array([False, False, True, True, False, True, False, True])
+
+
+def test_a_gallery_is_taken_out_of_the_test_part():
+    found = samples(np.repeat(np.arange(4), 2), gallery=GALLERY)
+    parts = splits.parts(found, "classes", "none", 0)
+    assert list(parts) == ["train", "validation", "test", "gallery"]
+    assert parts["train"].tolist() == [0, 1, 2, 3]  # whatever it says of training samples
+    assert (parts["test"].tolist(), parts["gallery"].tolist()) == ([4, 6], [5, 7])
+    assert "gallery" not in splits.parts(
+        samples(np.repeat(np.arange(4), 4), gallery=np.tile(GALLERY, 2)), "samples", "none", 0
+    )
+
+
+def test_a_gallery_of_one_class_is_refused():
+    with pytest.raises(DataError, match=r"leaves the gallery part of a single class .*gallery 1 samples of 1 classes"):
+        splits.parts(samples(np.repeat(np.arange(4), 2), gallery=np.arange(8) == 7), "classes", "none", 0)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("abcdefge", r"in both queries and gallery: picture e \(rows 4 and 7\); correct the lists"),
+        ("abcdafgh", r"in both train and test: picture a \(rows 0 and 4\)"),
+        ("abcdefgb", r"in both train and test: picture b \(rows 1 and 7\)"),
+    ],
+)
+def test_22_a_picture_in_two_parts_is_refused(keys, message):
+    found = samples(np.repeat(np.arange(4), 2), gallery=GALLERY, keys=list(keys))
+    with pytest.raises(DataError, match=message):
+        splits.parts(found, "classes", "none", 0)
+
+
 @pytest.mark.parametrize(
     ("split", "validation", "name"), [("class", "none", "split"), ("classes", "all", "validation")]
 )
