@@ -72,7 +72,7 @@ def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[
     saved = _load(run)
     device = prepare_device(spec.device, _threads(saved, run.spec))
     report(saved.facts["step"] if saved else 0, "reading the data", device=device_name(device))
-    bench = build(spec, dataset or load_data(spec), device)
+    bench = build(spec, dataset or load_data(spec), device, start=saved is None)
     progress = _restore(bench, saved) if saved else Progress()
     log.info("%s from step %d to %d", device_name(device), progress.step, spec.schedule.steps)
 
@@ -129,7 +129,7 @@ def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
     if saved is None:
         raise TrainingError(f"{run.id} has no checkpoint yet, so there is nothing to evaluate")
     device = prepare_device(run.spec.device, _threads(saved, run.spec))
-    bench = build(run.spec, dataset or load_data(run.spec), device)
+    bench = build(run.spec, dataset or load_data(run.spec), device, start=False)
     progress = _restore(bench, saved)
     with MetricsWriter(run, run.metrics()[1]) as file:
         return _test(run, bench, progress, Ledger(file, bench.watch.settle, wait=True))
@@ -195,9 +195,10 @@ def _test(run: Run, bench: Workbench, progress: Progress, metrics: Ledger) -> fl
     digest = hashlib.sha256(checkpoint.pack(bench.embedder.state_dict(), {})).hexdigest()
     embeddings = evaluation.embed(bench.embedder, bench.data, "test", bench.device)
     found = evaluation.score(embeddings, bench.data, "test", bench.spec.ks)
-    evaluation.write_embeddings(run, digest, embeddings, bench.data, "test")
+    evaluation.write_embeddings(run, digest, embeddings, bench.data, "test", found)
+    clusters = evaluation.cluster(embeddings, bench.data, "test", bench.spec.seed)
     known = run.metrics()[0]
-    tested = evaluation.row("trained", step, found, weights=digest)
+    tested = evaluation.row("trained", step, found, clusters, weights=digest)
     for row in (tested, *findings.rows(bench.model, bench.data, "test", bench.device, step)):
         if row not in known:
             metrics.append(row)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dmlcore import augmentation, backbones, checkpoint, data, models, objective, optimisers, pooling
+from dmlcore import augmentation, backbones, checkpoint, data, models, objective, optimisers, pooling, starts
 from dmlcore.batches import Batches, Indices, Table
 from dmlcore.data import Dataset
 from dmlcore.failures import StepError, TrainingError, Watch
 from dmlcore.objective import Objective, seed_of
-from dmlcore.runs import RunError, RunStore
 from dmlcore.spec import RunSpec
 
 __all__ = ["Objective", "StepError", "TrainingError", "Workbench", "build", "seed_of", "to_device"]
@@ -180,9 +178,12 @@ def _copied(module: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
 
 
-def build(spec: RunSpec, dataset: Dataset, device: torch.device) -> Workbench:
-    """Network, losses and optimiser, initialised as a function of the seed; raises TrainingError or ModelError."""
-    model = _model(spec, dataset).to(device)
+def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool = True) -> Workbench:
+    """Network, losses and optimiser, initialised as a function of the seed; raises TrainingError or ModelError.
+
+    start: False leaves out `model.start`, which a resume does not need any more.
+    """
+    model = _model(spec, dataset, start).to(device)
     loss = objective.create(spec, classes_of(dataset), model).to(device)
     optimiser = optimisers.create(spec, model, loss)
     # Where the optimiser can skip an update by itself, no step waits for the device.
@@ -260,12 +261,12 @@ def device_name(device: torch.device) -> str:
     return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
 
 
-def _model(spec: RunSpec, dataset: Dataset) -> nn.Module:
+def _model(spec: RunSpec, dataset: Dataset, start: bool) -> nn.Module:
     shape, seed = dataset.inputs.shape[1:], seed_of(spec.seed, "model")
     if len(shape) == 3:
         model = models.build(spec.model, shape, seed=seed, pool=spec.pooling)
-        if spec.model.start:
-            _start(model, spec.model.start)
+        if spec.model.start and start:
+            starts.start(model, spec.model.name, spec.model.start)
         return nn.utils.convert_conv2d_weight_memory_format(model, torch.channels_last)  # 1.4 times faster on a CPU
     if spec.model.start:
         raise TrainingError(
@@ -277,31 +278,3 @@ def _model(spec: RunSpec, dataset: Dataset) -> nn.Module:
     vectors = dataset.inputs[dataset.parts["train"]]
     mean, std = float(vectors.mean()), float(vectors.std())
     return models.build(spec.model, shape, seed=seed, mean=mean, std=std or 1.0)
-
-
-def _start(model: nn.Module, start: str) -> None:
-    """Load the backbone from the best weights of a run, or from a file of weights; raises TrainingError."""
-    path = Path(start).expanduser()
-    try:
-        if path.is_file():
-            weights = torch.load(path, map_location="cpu", weights_only=True)
-        else:
-            folder = path if path.is_dir() else RunStore().open(start).path
-            saved = checkpoint.load(folder)
-            if saved is None:
-                raise TrainingError(f"model.start: {start} has no checkpoint yet; finish that run first")
-            model_weights = checkpoint.part(saved.tensors, "best") or checkpoint.part(saved.tensors, "model")
-            weights = checkpoint.part(model_weights, "backbone")
-    except (RunError, checkpoint.CheckpointError, OSError, RuntimeError, ValueError, EOFError) as error:
-        if isinstance(error, TrainingError):
-            raise
-        raise TrainingError(
-            f"model.start: {start} is no run and no file of weights that can be read: {error}"
-        ) from None
-    backbone: Any = model.backbone
-    known = backbone.state_dict()
-    fitting = {k: v for k, v in weights.items() if isinstance(v, Tensor) and k in known and v.shape == known[k].shape}
-    if missing := [k for k in known if k not in fitting and not k.endswith("num_batches_tracked")]:
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise TrainingError(f"model.start: {start} does not fit this backbone: no {', '.join(missing[:3])}{more}")
-    backbone.load_state_dict(known | fitting)

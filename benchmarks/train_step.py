@@ -1,0 +1,124 @@
+"""One training step as `python -m dmlcore train` makes it, against the bare step of the same network on ready tensors.
+
+The training is the real loop: sampling, augmentation of pictures held in memory, forward, loss, backward, the checks,
+the optimiser, the row of metrics.jsonl, state.json, every tenth step a row of measures. After each of its steps, in the
+same process, a copy of the network makes a bare one: forward of a batch that is ready, backward of a sum in place of
+the loss, the same optimiser with the same kernels. The ratio is the median over the pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--plain", action="store_true", help="the bare step with the kernels that torch would choose")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="for example loss.name=ranking")
+    arguments = parser.parse_args()
+
+    import numpy as np
+    import torch
+
+    from dmlcore import train
+    from dmlcore.data import Dataset
+    from dmlcore.runs import RunStore
+    from dmlcore.spec import RunSpec
+
+    spec = RunSpec().with_overrides(
+        [
+            *("model.name=resnet18", "loss.name=distance_sensitive", "batch.classes=4", "batch.samples=8"),
+            *("data.validation=none", f"schedule.steps={arguments.steps}", "schedule.checkpoint_every=1000000"),
+            *arguments.overrides,
+        ]
+    )
+    side = spec.data.image_size or 64
+    random = np.random.default_rng(0)
+    pictures = random.integers(0, 256, (640, 3, side, side), dtype=np.uint8)
+    labels = np.repeat(np.arange(16), 40)
+    parts = {"train": np.arange(640), "validation": np.arange(0), "test": np.arange(0, 640, 10)}
+    dataset = Dataset("random", pictures, labels, tuple(map(str, range(16))), parts, None, ())
+
+    built: list[train.Workbench] = []
+    build = train.build
+
+    def keep(*args: object, **options: object) -> train.Workbench:
+        torch.set_num_threads(arguments.threads)
+        built.append(build(*args, **options))  # type: ignore[arg-type]
+        return built[-1]
+
+    train.build = keep
+    bare = None
+    times: list[tuple[float, float]] = []
+    began = time.perf_counter()
+
+    def after_step() -> bool:
+        nonlocal bare, began
+        whole = time.perf_counter() - began
+        if bare is None:
+            bare = bare_step(built[0], plain=arguments.plain)
+        began = time.perf_counter()
+        bare()
+        times.append((whole, time.perf_counter() - began))
+        began = time.perf_counter()
+        return False
+
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunStore(folder).create(spec)
+        with run.lock():
+            state = train.train(run, dataset=dataset, stop=after_step)
+    if state.state != "done":
+        sys.exit(state.message)
+    times = times[5:]  # the first ones allocate
+    whole, bare_times = zip(*times, strict=True)
+    ratio = statistics.median(a / b for a, b in times)
+    b = spec.batch
+    print(
+        f"{platform.processor() or platform.machine()}, {arguments.threads} threads, torch {torch.__version__}; "
+        f"{spec.model.name}, {side} px, batch {b.classes} x {b.samples}, {spec.loss.name}, {spec.optimiser.name}"
+        f"{' (fused)' if built[0].fused else ''}, {spec.compute.precision}, median of {len(times)} pairs"
+    )
+    print(f"training step {1e3 * statistics.median(whole):8.1f} ms   fastest {1e3 * min(whole):8.1f} ms")
+    print(f"bare step     {1e3 * statistics.median(bare_times):8.1f} ms   fastest {1e3 * min(bare_times):8.1f} ms")
+    print(f"ratio {ratio:.3f} (goal: at most 1.05); of the fastest {min(whole) / min(bare_times):.3f}")
+
+
+def bare_step(bench, *, plain: bool):  # type: ignore[no-untyped-def]
+    """What any loop over this network must do: forward, backward, optimiser, on inputs that are there."""
+    import torch
+
+    from dmlcore import optimisers
+
+    model = copy.deepcopy(bench.model).train()
+    optimiser = optimisers.create(bench.spec, model, torch.nn.Module())
+    if plain:
+        optimisers.without_fused(optimiser)
+    inputs = bench.batches.make(1, bench._embed).inputs
+    direction = torch.randn(len(inputs), bench.spec.model.embedding_dim, device=inputs.device)
+    bfloat16 = bench.spec.compute.precision == "bfloat16"
+
+    def step() -> None:
+        with torch.autocast(inputs.device.type, torch.bfloat16, enabled=bfloat16):
+            embeddings = model(inputs)
+        loss = (embeddings.float() * direction).sum()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    step()
+    return step
+
+
+if __name__ == "__main__":
+    main()
