@@ -193,6 +193,81 @@ def test_row_1_kill_9_of_a_convolutional_network(warm: WarmParent, store: RunSto
     assert outcome(killed) == outcome(whole)
 
 
+# What must be held beside weights and moments: a memory, proxies with a rate of their own, moments that begin after a
+# warm-up, where schedule and plateau stand, the table of a sampler; in float32 and in bfloat16.
+STRENGTHS: dict[str, list[str]] = {
+    "memory, warm-up, cosine, sgd": [
+        *("loss.name=contrastive", "loss.memory=3", "loss.memory_start=4", "optimiser.name=sgd"),
+        *("optimiser.clip_norm=1.0", "schedule.warm_up=9", "schedule.decay=cosine"),
+    ],
+    "proxies, plateau, adamw": [
+        *("loss.name=proxy_nca", "loss.learning_rate=0.1", "optimiser.name=adamw", "optimiser.head_factor=10"),
+        *("optimiser.weight_decay=0.01", "optimiser.decay_batch_norm=false", "optimiser.learning_rate=0.5"),
+        *("schedule.plateau=1", "schedule.plateau_factor=0.3", "schedule.monitor=recall_at_1"),
+    ],
+    "mined batches, step decay, rmsprop": [
+        *("batch.sampler=mined", "miner.name=semi_hard", "batch.refresh=8", "optimiser.name=rmsprop"),
+        *("schedule.decay=step", "schedule.decay_every=6", "optimiser.clip_value=0.01"),
+    ],
+    "random miner, monitored test": [
+        *("miner.name=distance_weighted", "batch.sampler=random", "schedule.monitor_part=test"),
+        *("compute.precision=bfloat16", "data.validation=none"),
+    ],
+}
+SHORT = ["schedule.steps=22", "schedule.validate_every=4", "schedule.checkpoint_every=5", "schedule.measure_every=3"]
+
+
+@pytest.mark.parametrize("kind", STRENGTHS)
+def test_row_1_kill_9_changes_nothing_at_full_strength(kind: str, warm: WarmParent, store: RunStore) -> None:
+    seed = secrets.randbits(32)
+    print(f"replay with seed = {seed}")
+    choose = random.Random(seed)
+    spec = SPEC.with_overrides([*SHORT, *STRENGTHS[kind]])
+    whole, killed = store.create(spec), store.create(spec)
+    assert warm.run(whole) == 0
+    assert whole.status() == "done", whole.state().message
+    assert warm.run(killed, die_at_step=choose.randrange(6, 14)) == signal.SIGKILL
+    put_back(killed)
+    assert warm.run(killed, die_at_event=choose.randrange(2 * EVENTS_PER_SAVE)) == signal.SIGKILL
+    put_back(killed)
+    assert warm.run(killed) == 0
+    assert outcome(killed) == outcome(whole)
+
+
+def test_row_1_kill_9_of_a_convolutional_network_in_bfloat16(warm: WarmParent, store: RunStore) -> None:
+    spec = PICTURES.with_overrides(
+        [
+            *("compute.precision=bfloat16", "batch.sampler=neighbourhood", "batch.neighbours=2", "batch.refresh=4"),
+            *("schedule.warm_up=3", "data.crop=resized", "optimiser.name=adamw", "optimiser.weight_decay=0.01"),
+        ]
+    )
+    whole, killed = store.create(spec), store.create(spec)
+    assert warm.run(whole, pictures=True) == 0
+    assert whole.status() == "done", whole.state().message
+    assert warm.run(killed, pictures=True, die_at_step=5) == signal.SIGKILL
+    put_back(killed)
+    assert warm.run(killed, pictures=True) == 0
+    assert outcome(killed) == outcome(whole)
+
+
+def test_a_run_from_before_fused_kernels_goes_on_with_plain_ones(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = SPEC.with_overrides(SHORT)
+    whole, old = store.create(spec), store.create(spec)
+    train_here(whole)
+    steps = iter(range(100))
+    train_here(old, stop=lambda: next(steps) == 7)
+    saved = train.checkpoint.load(old.path)
+    assert saved is not None
+    facts = {key: value for key, value in saved.facts.items() if key != "fused"}
+    train.checkpoint.save(old.path, saved.tensors, facts)
+    put_back(old)
+    monkeypatch.setattr(train.optimisers, "LARGE", 1)  # from now on this network would get fused kernels
+    train_here(old)
+    assert (old.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
+
+
 def test_row_2_sigterm_finishes_the_step_and_saves(store: RunStore) -> None:
     run = store.create(SPEC.with_overrides(["schedule.steps=1000000"]))
     worker = subprocess.Popen(
