@@ -40,6 +40,7 @@ def _torchvision(network: str, file: str, sha256: str, size: int | None = None) 
     return Checkpoint(network, file, "imagenet", _TORCHVISION + file, sha256, size)
 
 
+# Publishers give the first eight or nine digits, in the file names; the rest is from public projects that verify it.
 CHECKPOINTS: Mapping[str, Checkpoint] = {
     checkpoint.file: checkpoint
     for checkpoint in (
