@@ -10,6 +10,7 @@ import numpy as np
 
 from dmlcore.data import (
     aircraft,
+    birds,
     cars,
     cifar10,
     cifar100,
@@ -43,6 +44,7 @@ _READERS: dict[str, tuple[Description, Read]] = {
         (shapes.RINGS, shapes.read_rings),
         (tokens.INFO, tokens.read),
         (digits_pictures.INFO, digits_pictures.read),
+        (birds.INFO, birds.read),
         (cifar10.INFO, cifar10.read),
         (cifar100.INFO, cifar100.read),
         (collage.INFO, collage.read),

@@ -71,6 +71,3 @@ def pictures_of(paths: Sequence[Path], size: int) -> Inputs:
     from dmlcore.data.store import StoredPictures  # which decodes with this module
 
     return StoredPictures(paths, size)
-
-
-LazyPictures = pictures_of  # until the last reader calls that
