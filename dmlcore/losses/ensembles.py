@@ -137,6 +137,7 @@ class DiverseEnsemble(Ensemble):
 
     def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None) -> Tensor:
         """The loss of a batch."""
+        embeddings, labels = ready(embeddings, labels)
         loss = super().forward(embeddings, labels, indices_tuple)
         loss = loss + self.diversity * (2 - diversity(self.blocks(embeddings))).relu()
         if self.compression is None:

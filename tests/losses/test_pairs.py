@@ -1,4 +1,4 @@
-"""Pairs, hinges and structured losses: twins in pytorch-metric-learning, listed pairs, references, hand-made batches."""
+"""Pairs, hinges, structured losses: twins in pytorch-metric-learning, listed pairs, references, plain loops."""
 
 from __future__ import annotations
 

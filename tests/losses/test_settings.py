@@ -20,7 +20,7 @@ def test_lookup_prefers_the_data_set_and_names_what_there_is() -> None:
     assert settings.stated("contrastive", "gurbuz2022", "cars").parameters["m_neg"] == 0.5409
     assert settings.stated("soft_triple", "gurbuz2022", "sop").parameters["gamma"] == 47.9
     assert "gurbuz2022" in settings.sources("triplet")
-    with pytest.raises(KeyError, match="no setting of triplet in gurbuz2022 for flowers; known: .*for cub"):
+    with pytest.raises(KeyError, match=r"no setting of triplet in gurbuz2022 for flowers; known: .*for cub"):
         settings.stated("triplet", "gurbuz2022", "flowers")
     keys = [(e.source, e.loss, e.data) for e in settings.SETTINGS]
     assert len(set(keys)) == len(keys)
