@@ -86,11 +86,12 @@ def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[
         saved_step = progress.step
 
         bench.model.train()
+        dropout = seed_of(spec.seed, "dropout") >> 1
         while progress.step < spec.schedule.steps and not _exhausted(spec, progress):
             step = progress.step + 1
 
             # A batch, forward, backward, the optimiser's step: Workbench.step. Dropout draws from torch's generator.
-            torch.manual_seed(seed_of(spec.seed, "dropout", step))
+            torch.manual_seed(dropout + step)
             loss = bench.step(step)
 
             # What happened, and whether it is time to measure, validate, save or stop.

@@ -60,7 +60,8 @@ class Workbench:
         self.warm_up(step)
         batch = self.batches.make(step, self._embed)
         self.loss.tuples = batch.tuples
-        self.loss.generator = torch.Generator().manual_seed(seed_of(self.spec.seed, "miner", step))
+        if self.loss.miner is not None:
+            self.loss.generator = torch.Generator().manual_seed(seed_of(self.spec.seed, "miner", step))
 
         # Forward, the network in the precision of the spec and the loss in float32; backward.
         try:

@@ -1,0 +1,90 @@
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dmlcore import mining, objective, workbench
+from dmlcore.objective import Objective
+from dmlcore.spec import RunSpec
+from dmlcore.workbench import TrainingError
+
+EMBEDDINGS = torch.nn.functional.normalize(torch.randn(16, 4, generator=torch.Generator().manual_seed(0)))
+LABELS = torch.arange(16) // 4
+CPU = torch.device("cpu")
+
+
+def created(*overrides: str) -> Objective:
+    return objective.create(RunSpec().with_overrides(overrides), 4, nn.Module())
+
+
+def test_the_loss_sees_what_the_miner_leaves() -> None:
+    mined, everything = created("miner.name=semi_hard"), created()
+    chosen = mining.create("semi_hard")(EMBEDDINGS, LABELS)
+    assert 0 < len(chosen[0]) < 16 * 3 * 12
+    assert mined(EMBEDDINGS, LABELS) == everything.metric(EMBEDDINGS, LABELS, chosen)
+    assert mined(EMBEDDINGS, LABELS) != everything(EMBEDDINGS, LABELS)
+
+
+def test_tuples_of_the_sampler_come_before_those_of_the_miner() -> None:
+    made = created("miner.name=semi_hard")
+    made.tuples = tuple(torch.tensor([i]) for i in (0, 1, 5))
+    assert made(EMBEDDINGS, LABELS) == made.metric(EMBEDDINGS, LABELS, made.tuples)
+    assert made.metric.counts.valid == 1
+
+
+def test_a_memory_joins_the_loss_of_pairs() -> None:
+    made = created("loss.name=contrastive", "loss.memory=2", "loss.memory_start=0", "batch.classes=4",
+                   "batch.samples=4", "model.embedding_dim=4")  # fmt: skip
+    bare = created("loss.name=contrastive")(EMBEDDINGS, LABELS)
+    values = [made(EMBEDDINGS, LABELS).item() for _ in range(4)]
+    assert values[:2] == [bare.item()] * 2
+    assert all(value > bare.item() for value in values[2:])
+    assert {"metric.embeddings", "metric.labels", "metric.steps"} <= made.state_dict().keys()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["miner.name=nonsense"], "miner: unknown miner 'nonsense'"),
+        (["miner.name=semi_hard", "miner.x=1"], "miner: semi_hard has no parameter x"),
+        (["miner.name=semi_hard", "loss.name=proxy_nca"], "miner: semi_hard chooses tuples of samples"),
+        (["loss.name=proxy_nca", "loss.memory=2"], "loss.memory: a memory needs a loss of pairs"),
+        (["loss.name=nonsense"], "loss: unknown loss 'nonsense'"),
+        (["model.name=resnet19"], r"model.name: unknown network 'resnet19'"),
+        (["pooling.name=nonsense"], "pooling: unknown pooling 'nonsense'"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_before_a_run_exists(overrides: list[str], message: str) -> None:
+    with pytest.raises(TrainingError, match=message):
+        workbench.refuse_unusable(RunSpec().with_overrides(overrides))
+
+
+class _Halves(nn.Module):
+    """A loss with a parameter that takes part in embedding, as ensembles have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        return (self.scale * embeddings).square().sum()
+
+    def embed(self, embeddings: Tensor) -> Tensor:
+        return self.scale * embeddings[:, :2]
+
+
+def test_a_loss_that_embeds_is_part_of_what_is_scored_and_of_the_best_weights() -> None:
+    spec = RunSpec().with_overrides(["model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4"])
+    bench = workbench.build(spec, workbench.load_data(spec), CPU)
+    assert bench.embedder is bench.model
+    bench.loss = Objective(_Halves())
+    inputs = workbench.to_device(bench.data, bench.data.parts["test"][:8], CPU)
+    before = bench.embedder(inputs)
+    assert torch.equal(before, bench.model(inputs)[:, :2])
+    bench.keep_best()
+    tensors = {key: tensor.clone() for key, tensor in bench.tensors().items()}
+    with torch.no_grad():
+        bench.loss.metric.scale.fill_(3.0)
+    assert not torch.equal(bench.embedder(inputs), before)
+    bench.use_best()
+    assert torch.equal(bench.embedder(inputs), before)
+    assert tensors["best_loss.metric.scale"] == 1
