@@ -34,11 +34,13 @@ def find(info: Description, root: Path | None) -> Path | None:
     if not info.folder:
         return root if root is not None and root.is_dir() else None
     bases = [root] if root is not None else search_folders()
-    folders = [folder for base in bases for folder in _layouts(info, base)]
-    # Copies of the lists alone are common: one with its pictures goes first.
-    folders.sort(key=lambda folder: not any((folder / pictures).is_dir() for pictures in info.pictures))
-    packed = [base / name for base in bases for name in info.archives if (base / name).is_file()]
-    return next(iter(folders + packed), None)
+    layouts = [(base, folder) for base in bases for folder in _layouts(info, base)]
+    found = [folder for _, folder in layouts if any((folder / pictures).is_dir() for pictures in info.pictures)]
+    # Copies of the lists alone are common, and lists that lie open beside a packed archive of the pictures.
+    for base in bases:
+        found += [base / name for name in info.archives if (base / name).is_file()]
+        found += [folder for other, folder in layouts if other == base]
+    return next(iter(found), None)
 
 
 def locate(info: Description, root: Path | None) -> Path:

@@ -1,7 +1,11 @@
+import hashlib
+import tarfile
+
 import pytest
 
 import dmlcore.data
 from dmlcore.data import DataError, archives, folders
+from tests.data import layouts
 
 
 @pytest.fixture
@@ -87,3 +91,33 @@ def test_losing_the_race_to_unpack_uses_the_winners_folder(pack, monkeypatch, tm
 
     monkeypatch.setattr(archives, "unpack", race)
     assert (dmlcore.data.locate("cub", archive) / "classes.txt").is_file()
+
+
+def test_the_folder_may_have_another_name(layout, tmp_path):
+    other = tmp_path / "birds" / "cub200"
+    (other / "images" / "001.Black_footed_Albatross").mkdir(parents=True)
+    layout.joinpath("images.txt").unlink()
+    assert dmlcore.data.locate("cub", other.parent) == dmlcore.data.locate("cub", other) == other
+    (other / "images" / "001.Black_footed_Albatross").rename(other / "images" / "albatross")
+    with pytest.raises(DataError, match="for the folder CUB_200_2011 or cub200 or"):
+        dmlcore.data.locate("cub", other.parent)
+
+
+def test_official_archives_that_belong_together_are_unpacked_into_one_folder(monkeypatch, tmp_path):
+    """Flowers: pictures in a tar file, labels and sets in two files beside it."""
+    monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
+    tree, packed = layouts.flowers(tmp_path / "tree"), tmp_path / "packed"
+    packed.mkdir()
+    with tarfile.open(packed / "102flowers.tgz", "w:gz") as tar:
+        for path in sorted((tree / "jpg").iterdir()):
+            tar.add(path, f"jpg/{path.name}")
+    for name in ("imagelabels.mat", "setid.mat"):
+        (tree / name).rename(packed / name)
+    known = [
+        archives.Archive(path.name, path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
+        for path in packed.iterdir()
+    ]
+    monkeypatch.setattr(archives, "KNOWN", tuple(known))
+    dataset = dmlcore.data.load("flowers", root=packed / "102flowers.tgz", validation="none")
+    assert [len(dataset.parts[part]) for part in ("train", "test")] == [32, 32]
+    assert dmlcore.data.available("flowers", packed) == packed / "102flowers.tgz"  # not the labels, which lie open
