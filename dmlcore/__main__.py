@@ -1,24 +1,25 @@
-"""Command line: python -m dmlcore train | resume | evaluate | study | list | unpack | bench; see --help of each."""
+"""Command line: python -m dmlcore train | resume | evaluate | study | protocol | search | lint | list | unpack | bench.
+
+See --help of each.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import runpy
-import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dmlcore import durable, jobs
-from dmlcore.runs import Run, RunState, RunStore
-from dmlcore.spec import RunSpec, SpecError, keys
+from dmlcore import commands, durable, jobs
+from dmlcore.command_line import Failure, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
+from dmlcore.runs import Run, RunState
+from dmlcore.spec import keys
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-SPECS = REPOSITORY / "assets" / "specs"
 BENCHMARKS = REPOSITORY / "benchmarks"
 EX_TEMPFAIL = 75  # sysexits.h: somebody else works on this run
 
@@ -29,17 +30,6 @@ log = logging.getLogger("dmlcore")
 # Threads that wait without spinning: with other trainings on the same cores a step takes half the time. Read by OpenMP
 # when torch is imported, hence here.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
-Runs = Annotated[Path | None, typer.Option("--runs", help="Folder of the runs [default: $DML_RUNS or ./runs]")]
-RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, as printed by train and list")]
-
-
-class Failure(Exception):
-    """An error for the user, shown as it is: (message, exit code)."""
-
-    def __init__(self, message: str, code: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def _settings() -> str:
@@ -56,11 +46,11 @@ def train(
     runs: Runs = None,
 ) -> None:
     """Train in the foreground; prints the run id, exits 0 when finished. Ctrl-C stops after the current step."""
-    chosen = _read_spec(spec).with_overrides(overrides or [])
+    chosen = read_spec(spec).with_overrides(overrides or [])
     from dmlcore.workbench import refuse_unusable  # late: it imports torch
 
     refuse_unusable(chosen)
-    run = _store(runs).create(chosen)
+    run = store_at(runs).create(chosen)
     print(run.id, flush=True)
     _log_to(run)
     _finish(_train(run))
@@ -69,7 +59,7 @@ def train(
 @app.command()
 def resume(run: RunId, runs: Runs = None) -> None:
     """Go on from the last checkpoint, in the foreground; exits 75 if another process works on the run."""
-    found = _store(runs).open(run)
+    found = store_at(runs).open(run)
     _log_to(found)
     _finish(_train(found, resume=True))
 
@@ -77,7 +67,7 @@ def resume(run: RunId, runs: Runs = None) -> None:
 @app.command()
 def evaluate(run: RunId, runs: Runs = None) -> None:
     """Test the best weights of a run and write its embeddings."""
-    found = _store(runs).open(run)
+    found = store_at(runs).open(run)
     _log_to(found)
     print(f"{found.id}: test MAP@R {_evaluate(found)}")
 
@@ -107,8 +97,8 @@ def study(
             found = studies.read(known)
             print(f"{known:24} {len(studies.expand(found)):>3} runs, about {found.minutes:g} min: {found.question}")
         return
-    store = _store(runs)
-    request = studies.Request(study=name, overrides=overrides or (), seeds=_seeds(seeds), only=only or ())
+    store = store_at(runs)
+    request = studies.Request(study=name, overrides=overrides or (), seeds=numbers("--seeds", seeds), only=only or ())
     entries = request.entries()
     state = None
     if not table:
@@ -122,18 +112,16 @@ def study(
         raise typer.Exit(130 if state.state == "cancelled" else 1)
 
 
-def _seeds(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(word) for word in text.split(",") if word)
-    except ValueError:
-        raise Failure(f"--seeds: whole numbers with commas between them, got {text!r}") from None
+app.command()(commands.protocol)
+app.command()(commands.search)
+app.command()(commands.lint)
 
 
 @app.command(hidden=True)
 def work(task: str, run: str, runs: Runs = None) -> None:
     """What dmlcore.jobs starts: one task on one run; its output is the log of the run."""
     _log_to(None)
-    found = _store(runs).open(run)
+    found = store_at(runs).open(run)
     if task == "train":
         _finish(_train(found))
     elif task == "evaluate":
@@ -155,7 +143,7 @@ def work(task: str, run: str, runs: Runs = None) -> None:
 @app.command("list")
 def list_runs(runs: Runs = None) -> None:
     """List the runs, newest first."""
-    store = _store(runs)
+    store = store_at(runs)
     for run in store.list():
         state = run.state()
         name = f"  {run.spec.name}" if run.spec.name else ""
@@ -191,13 +179,6 @@ def bench(
         raise Failure(f"no benchmark {name!r}; there are {', '.join(scripts) or 'none'}")
 
 
-def _store(root: Path | None) -> RunStore:
-    """The store of this command; also that in which a run looks for the one its `model.start` names."""
-    store = RunStore(root)
-    os.environ["DML_RUNS"] = str(store.root)
-    return store
-
-
 def _train(run: Run, *, resume: bool = False) -> RunState:
     """Take the run and train it; torch comes after the lock, so that the run shows as alive at once."""
     with run.lock():
@@ -222,38 +203,12 @@ def _evaluate(run: Run) -> str:
     return "none" if value is None else f"{100 * value:.2f} %"
 
 
-def stop_on_signal() -> Callable[[], bool]:
-    """SIGTERM and Ctrl-C ask to stop after the current step; a second Ctrl-C stops at once."""
-    asked: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        asked.append(number)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    signal.signal(signal.SIGTERM, note)
-    signal.signal(signal.SIGINT, note)
-    return lambda: bool(asked)
-
-
 def _finish(state: RunState) -> None:
     """Exit 0 when done, 1 when failed, 130 when stopped."""
     if state.state == "failed":
         raise typer.Exit(1)  # the reason is in the log, which is also on the screen
     if state.state != "done":
         raise typer.Exit(130)
-
-
-def _read_spec(name: str) -> RunSpec:
-    path = Path(name)
-    if path.suffix != ".toml":
-        path = SPECS / f"{name}.toml"
-    try:
-        return RunSpec.from_toml(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        known = ", ".join(sorted(found.stem for found in SPECS.glob("*.toml")))
-        raise Failure(f"{name}: cannot be read ({error}); give a SPEC.toml or one of {known}") from None
-    except SpecError as error:
-        raise SpecError(f"{path}:\n{error}") from None
 
 
 class _OneLine(logging.Formatter):

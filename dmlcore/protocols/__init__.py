@@ -1,20 +1,33 @@
 """Protocols: how published results are trained, selected, repeated and summed up, as TOML files."""
 
 from dmlcore.protocols.expansion import data_name, deviations, expand, images
-from dmlcore.protocols.requests import ProtocolState, Request, conduct, place_of
+from dmlcore.protocols.requests import ProtocolState, Request, conduct, described, place_of
+from dmlcore.protocols.results import Collection, Member, Results, Summary, collect, load, write
 from dmlcore.protocols.spec import Protocol, Setting, names, read
+from dmlcore.protocols.tables import Printed, as_text, printed
 
 __all__ = [
+    "Collection",
+    "Member",
+    "Printed",
     "Protocol",
     "ProtocolState",
     "Request",
+    "Results",
     "Setting",
+    "Summary",
+    "as_text",
+    "collect",
     "conduct",
     "data_name",
+    "described",
     "deviations",
     "expand",
     "images",
+    "load",
     "names",
     "place_of",
+    "printed",
     "read",
+    "write",
 ]

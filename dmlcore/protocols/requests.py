@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -77,9 +77,27 @@ class ProtocolState(PlaceState):
     request: Request
 
 
-def place_of(request: Request, store: RunStore) -> Place[ProtocolState]:
-    """Where these very runs are made and summed up; raises SpecError."""
-    return _place(request.name, request.entries(), store)
+def place_of(request: Request, store: RunStore, entries: Sequence[Entry] | None = None) -> Place[ProtocolState]:
+    """Where these very runs are made and summed up; raises SpecError. entries: of the request, if they are known."""
+    return _place(request.name, entries or request.entries(), store)
+
+
+def described(request: Request, entries: Sequence[Entry]) -> str:
+    """What would be trained, how the source does it, and in what this leaves it, for a terminal."""
+    protocol = request.read()
+    steps = sum(entry.spec.schedule.steps for entry in entries)
+    stops = any(entry.spec.schedule.patience for entry in entries)
+    lines = [protocol.title, protocol.sentence, protocol.source, f"weights chosen by: {protocol.selection}"]
+    for title, texts in (("open", protocol.open), ("decided", protocol.decided), ("not done here", protocol.missing)):
+        lines += [f"{title}: {text}" for text in texts]
+    lines += [f"deviates from the protocol in {line}" for line in request.deviations()]
+    lines += [
+        f"{entry.variant}, seed {entry.seed}: {entry.spec.schedule.steps:,} steps of "
+        f"{entry.spec.batch.classes} x {entry.spec.batch.samples}"
+        for entry in entries
+    ]
+    lines.append(f"{len(entries)} runs, {steps:,} steps{' at most' if stops else ''}; the first spec:")
+    return "\n".join([*lines, "", entries[0].spec.to_toml()])
 
 
 def conduct(
@@ -95,11 +113,11 @@ def conduct(
     return make(entries, store, place, ProtocolState(request=request), report=report, stop=stop)
 
 
-def digest_of(entries: list[Entry]) -> str:
+def digest_of(entries: Sequence[Entry]) -> str:
     """Twelve digits that name these runs, in whatever order."""
     return hashlib.sha256("\n".join(sorted(entry.digest() for entry in entries)).encode()).hexdigest()[:12]
 
 
-def _place(name: str, entries: list[Entry], store: RunStore) -> Place[ProtocolState]:
+def _place(name: str, entries: Sequence[Entry], store: RunStore) -> Place[ProtocolState]:
     folder: Path = store.root / ".protocols" / f"{name}-{digest_of(entries)}"
     return Place(folder, ProtocolState)

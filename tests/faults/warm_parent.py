@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from dmlcore import train
-from dmlcore.__main__ import stop_on_signal
+from dmlcore.command_line import stop_on_signal
 from dmlcore.data import Dataset
 from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec

@@ -1,0 +1,124 @@
+"""Commands about several runs at once: protocol, search, lint."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dmlcore.command_line import Failure, Runs, numbers, read_spec, stop_on_signal, store_at
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def protocol(
+    name: Annotated[
+        str, typer.Argument(metavar="PROTOCOL", help="Name in assets/protocols, or PROTOCOL.toml; left out: list")
+    ] = "",
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="For every run, applied last; KEY= takes the default of the key"),
+    ] = None,
+    data: Annotated[str, typer.Option(help="Data set, for example CUB or Cars196 [default: the protocol's]")] = "",
+    loss: Annotated[str, typer.Option(help="As the protocol or the catalogue calls it [default: the protocol's]")] = "",
+    fold: Annotated[str, typer.Option(help="For example 1,2 [default: as the protocol says]")] = "",
+    repeats: Annotated[int, typer.Option(help="Runs of each fold, seeds 0, 1, ... [default: as it says]")] = 0,
+    seeds: Annotated[str, typer.Option(help="For example 0,1,2, in place of --repeats")] = "",
+    table: Annotated[bool, typer.Option("--table", help="Train nothing, print what is there")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be trained, and make nothing")] = False,
+    runs: Runs = None,
+) -> None:
+    """Make the runs of a protocol that are not done, one after another, and sum them up as its source does.
+
+    Ctrl-C stops after the current step; the same command goes on from there.
+    """
+    from dmlcore import linter, protocols
+
+    if not name:
+        for known in protocols.names():
+            found = protocols.read(known)
+            print(f"{known:24} {found.sentence}\n{'':24} {found.source}; chosen by {found.selection}")
+        return
+    if repeats < 0 or (repeats and seeds):
+        raise Failure("--repeats: a positive number, and not together with --seeds")
+    request = protocols.Request(
+        protocol=name,
+        data=data,
+        loss=loss,
+        overrides=tuple(overrides or ()),
+        folds=numbers("--fold", fold),
+        seeds=numbers("--seeds", seeds) or tuple(range(repeats)),
+    )
+    entries = request.entries()
+    if dry_run:
+        print(protocols.described(request, entries))
+        return
+    store = store_at(runs)
+    state = None if table else protocols.conduct(request, store, report=_say, stop=stop_on_signal())
+    place = protocols.place_of(request, store, entries)
+    results = protocols.collect(request, entries, store, before=protocols.load(place.path), report=_say)
+    if results.runs:
+        print(protocols.as_text(results, *protocols.printed(request, entries)))
+        print(protocols.write(results, place.path))
+    else:
+        print("no run of it is done")
+    if warnings := linter.lint_alike([entry.spec for entry in entries]):
+        print(linter.as_text(warnings))
+    if state and state.state != "done":
+        print(state.message, file=sys.stderr)
+        raise typer.Exit(130 if state.state == "cancelled" else 1)
+
+
+def lint(
+    run: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run ids, or SPEC.toml files")], runs: Runs = None
+) -> None:
+    """Name what makes runs incomparable; exits 1 if something does."""
+    from dmlcore import linter
+
+    store = store_at(runs)
+    found = [read_spec(each) if each.endswith(".toml") else store.open(each) for each in run]
+    warnings = linter.lint(found)
+    print(linter.as_text(warnings) if warnings else "nothing found that would make them incomparable")
+    if any(warning.severity == "incomparable" for warning in warnings):
+        raise typer.Exit(1)
+
+
+def search(
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="SPEC.toml, or the name of one in assets/specs")],
+    keys: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY=...",
+            help="loss.m=0.01..1:log (a range; :7: points of a grid), batch.samples=2,4,8 (a choice), or KEY=VALUE",
+        ),
+    ],
+    method: Annotated[str, typer.Option(help="random, grid, tpe or gp")] = "random",
+    trials: Annotated[int, typer.Option(help="In all, of all workers [default: 20, or the whole grid]")] = 0,
+    name: Annotated[str, typer.Option(help="Of the search [default: the spec's]")] = "",
+    seed: Annotated[int, typer.Option(help="Of the points, not of the runs")] = 0,
+    storage: Annotated[str, typer.Option(help="URL [default: sqlite in .searches/NAME.db of the runs]")] = "",
+    table: Annotated[bool, typer.Option("--table", help="Train nothing, print what is there")] = False,
+    runs: Runs = None,
+) -> None:
+    """Search hyper-parameters by validation MAP@R; the same command again is one more worker, or goes on later.
+
+    Ctrl-C stops after the current step. Trials are ordinary runs; the best spec is written as TOML.
+    """
+    from dmlcore import search as searching
+
+    base, store = read_spec(spec), store_at(runs)
+    name = name or Path(spec).stem.lower()
+    wanted = searching.prepare(base, keys, name, method=method, trials=trials or None, seed=seed)
+    whole = True
+    if not table:
+        whole = searching.conduct(wanted, store, storage=storage, report=_say, stop=stop_on_signal())
+    rows = searching.trials(wanted, store, storage)
+    print(searching.as_text(rows))
+    if found := searching.best(wanted, rows):
+        print(searching.write_best(found, wanted, store))
+    if not whole:
+        raise typer.Exit(130)
