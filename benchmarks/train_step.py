@@ -104,13 +104,14 @@ def bare_step(bench, *, plain: bool):  # type: ignore[no-untyped-def]
     optimiser = optimisers.create(bench.spec, model, torch.nn.Module())
     if plain:
         optimisers.without_fused(optimiser)
+    forward = torch.compile(model) if bench.spec.compute.compile else model
     inputs = bench.batches.make(1, bench._embed).inputs
     direction = torch.randn(len(inputs), bench.spec.model.embedding_dim, device=inputs.device)
     bfloat16 = bench.spec.compute.precision == "bfloat16"
 
     def step() -> None:
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=bfloat16):
-            embeddings = model(inputs)
+            embeddings = forward(inputs)
         loss = (embeddings.float() * direction).sum()
         optimiser.zero_grad()
         loss.backward()

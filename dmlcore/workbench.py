@@ -240,18 +240,22 @@ def load_data(spec: RunSpec) -> Dataset:
 
 
 def prepare_device(name: str, threads: int) -> torch.device:
-    """Choose the device and make its arithmetic repeatable; raises TrainingError if there is no such device."""
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS is not deterministic
-    torch.use_deterministic_algorithms(True)
-    # Nothing here reads what it has not written.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    torch.backends.cuda.matmul.allow_tf32 = False  # distances stay exact; convolutions may use it
-    torch.backends.cudnn.allow_tf32 = True
-    torch.set_num_threads(threads)
+    """Choose the device and make its arithmetic repeatable; raises TrainingError if there is no such device.
+
+    On a GPU the few operations that have no repeatable kernel warn and run. Products of float32 matrices are exact
+    there (no TF32), so that distances are; convolutions in float32 may use TF32.
+    """
     present = torch.cuda.is_available()
     if name == "cuda" and not present:
         raise TrainingError("device: this machine has no usable CUDA device; use device=auto or device=cpu")
-    return torch.device("cuda" if present and name != "cpu" else "cpu")
+    device = torch.device("cuda" if present and name != "cpu" else "cpu")
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS is not deterministic
+    torch.use_deterministic_algorithms(True, warn_only=device.type == "cuda")
+    # Nothing here reads what it has not written.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = False, True
+    torch.set_num_threads(threads)
+    return device
 
 
 def device_name(device: torch.device) -> str:

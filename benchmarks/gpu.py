@@ -1,0 +1,139 @@
+"""Images per second of a whole training on a GPU, against the bare step of the same network on ready tensors.
+
+ResNet-50, 227 px, batch 112, bfloat16, channels last. The training is the real loop, from stored pictures with a short
+side of 256 in main memory (random numbers: their content costs nothing) through random resized crops on the device to
+rows and measures; the bare step is forward, backward of a sum and the same fused optimiser on one batch that stays on
+the device. Both take turns in blocks, each timed from idle to idle; the ratio is the median over the blocks.
+
+Runs on CUDA alone. --device cpu tries the same path with sizes that a CPU can bear, and says nothing about speed:
+
+    python benchmarks/gpu.py --device cpu --image-size 64 --blocks 2 --block 2 model.name=resnet18 batch.classes=4
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+
+class Stored:
+    """Pictures as the store of `dmlcore.data.store` gives them: centre cuts, and uncut ones for resized crops."""
+
+    def __init__(self, count: int, side: int) -> None:
+        import numpy as np
+
+        high = round(side * 256 / 227)
+        self.pictures = np.random.default_rng(0).integers(0, 256, (count, 3, high, high * 4 // 3), dtype=np.uint8)
+        self.shape, self.dtype = (count, 3, side, side), self.pictures.dtype
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        side = self.shape[-1]
+        return self.pictures[index][..., :side, :side].copy()
+
+    def whole(self, indices):  # type: ignore[no-untyped-def]
+        import numpy as np
+
+        return self.pictures[indices], np.broadcast_to(self.pictures.shape[2:], (len(indices), 2)).copy()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--image-size", type=int, default=227)
+    parser.add_argument("--blocks", type=int, default=12, help="of the training, and as many of bare steps")
+    parser.add_argument("--block", type=int, default=20, help="steps of a block")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="for example compute.compile=true")
+    arguments = parser.parse_args()
+
+    import numpy as np
+    import torch
+
+    from benchmarks.train_step import bare_step
+    from dmlcore import train
+    from dmlcore.data import Dataset
+    from dmlcore.runs import RunStore
+    from dmlcore.spec import RunSpec
+    from dmlcore.workbench import device_name
+
+    if arguments.device == "cuda" and not torch.cuda.is_available():
+        print("this machine has no usable CUDA device: nothing was measured (--device cpu tries the code path)")
+        return
+    spec = RunSpec().with_overrides(
+        [
+            *("model.name=resnet50", "model.embedding_dim=512", "loss.name=distance_sensitive", "batch.classes=28"),
+            *("batch.samples=4", "compute.precision=bfloat16", "data.crop=resized", "data.validation=none"),
+            *(f"device={arguments.device}", f"schedule.steps={arguments.block * (arguments.blocks + 1)}"),
+            *("schedule.checkpoint_every=1000000", *arguments.overrides),
+        ]
+    )
+    classes, each = max(32, spec.batch.classes), 32
+    labels = np.repeat(np.arange(classes), each)
+    everything = np.arange(len(labels))
+    parts = {"train": everything, "validation": everything[:0], "test": everything[:: each // 2]}
+    names = tuple(map(str, range(classes)))
+    dataset = Dataset("random", Stored(len(labels), arguments.image_size), labels, names, parts, None, ())
+
+    built: list[train.Workbench] = []
+    build = train.build
+    train.build = lambda *args, **options: built.append(build(*args, **options)) or built[-1]
+
+    def idle() -> float:
+        if arguments.device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    times: list[tuple[float, float]] = []
+    memory: list[int] = []
+    bare, began, steps = None, idle(), 0
+
+    def after_step() -> bool:
+        nonlocal bare, began, steps
+        steps += 1
+        if steps % arguments.block:
+            return False
+        whole = idle() - began
+        if bare is None:  # the first block finds algorithms and allocates
+            if arguments.device == "cuda":
+                memory.append(torch.cuda.max_memory_allocated())
+            bare = bare_step(built[0], plain=False)
+        else:
+            start = idle()
+            for _ in range(arguments.block):
+                bare()
+            times.append((whole, idle() - start))
+        began = idle()
+        return False
+
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunStore(folder).create(spec)
+        with run.lock():
+            state = train.train(run, dataset=dataset, stop=after_step)
+    if state.state != "done":
+        sys.exit(state.message)
+    pictures = spec.batch.classes * spec.batch.samples * arguments.block
+    whole, bare_times = (statistics.median(column) for column in zip(*times, strict=True))
+    ratio = statistics.median(b / a for a, b in times)
+    kernels = f"{' (fused)' if built[0].fused else ''}{', compiled' if spec.compute.compile else ''}"
+    print(
+        f"{device_name(built[0].device)}, torch {torch.__version__}; {spec.model.name}, {arguments.image_size} px, "
+        f"batch {spec.batch.classes} x {spec.batch.samples}, {spec.compute.precision}, {spec.loss.name}, "
+        f"{spec.optimiser.name}{kernels}, {len(times)} blocks of {arguments.block} steps"
+    )
+    print(f"training  {pictures / whole:9.1f} pictures/s   {1e3 * whole / arguments.block:8.2f} ms a step")
+    print(f"bare step {pictures / bare_times:9.1f} pictures/s   {1e3 * bare_times / arguments.block:8.2f} ms a step")
+    print(f"training / bare {ratio:.3f} (goal on a GPU: at least 0.95)")
+    if memory:
+        print(f"GPU memory of the training: {memory[0] / 2**30:.2f} GiB at its peak")
+
+
+if __name__ == "__main__":
+    main()
