@@ -93,7 +93,8 @@ def _read_list(path: Path) -> list[_Picture]:
         )
     if not rest or rest[0].text.split() != HEADER.split():
         raise DataError(f"{path}:{rest[0].line if rest else line + 1}: expected the header {HEADER!r}")
-    rows = [_picture(text, f"{path}:{line}") for line, text in rest[1:]]
+    name = str(path)  # once: it is formatted fifty thousand times
+    rows = [_picture(text, f"{name}:{line}") for line, text in rest[1:]]
     if len(rows) != int(count):
         raise DataError(f"{path}:{line}: says {int(count):,} pictures, but {len(rows):,} rows follow; restore the list")
     return rows
