@@ -124,7 +124,8 @@ class Pairs:
 
     def cosines(self) -> Tensor:
         """Cosine similarities (B, R)."""
-        return unit(self.rows) @ unit(self.columns).mT
+        rows = unit(self.rows)
+        return rows @ (rows if self.columns is self.rows else unit(self.columns)).mT
 
 
 class PairLoss(nn.Module):

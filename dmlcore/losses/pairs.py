@@ -141,8 +141,8 @@ class BinomialDeviance(PairLoss):
     def of(self, pairs: Pairs) -> Tensor:
         """The loss of these pairs."""
         s = pairs.cosines() - self.m
-        pull = log1p_exp(-self.alpha * s).masked_fill(~pairs.positive, 0.0)
-        push = log1p_exp(self.alpha * self.cost * s).masked_fill(~pairs.negative, 0.0)
+        terms = log1p_exp(torch.where(pairs.positive, -self.alpha * s, self.alpha * self.cost * s))
+        pull, push = (terms.masked_fill(~mask, 0.0) for mask in (pairs.positive, pairs.negative))
         found = mean(pull.sum(1), pairs.positive.sum(1)) + mean(push.sum(1), pairs.negative.sum(1))
         return found.sum() / max(len(s), 1)
 

@@ -1,0 +1,92 @@
+"""Every loss of the catalogue, forward and backward, against one `torch.cdist` forward and backward of the same batch.
+
+Random unit embeddings, all tuples, float32. The rivals take turns in one process, in an order drawn anew each round, so
+that a busy moment of the machine hits all alike; a ratio is that of the medians. Goal: at most 10 for every loss at
+batch 128.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from dmlcore import losses
+
+RIVAL = "torch.cdist"
+GOAL = 10.0
+
+Task = Callable[[Tensor], Tensor]
+
+
+def tasks(classes: int, dim: int, labels: Tensor, only: list[str]) -> dict[str, Task]:
+    """What is timed, by name: embeddings (B, dim) -> scalar."""
+    found: dict[str, Task] = {RIVAL: lambda x: torch.cdist(x, x).sum()}
+    for name in only or [*losses.names(), *losses.batch_names()]:
+        loss = losses.for_training(name, classes=classes, embedding_dim=dim).to(labels.device)
+        found[name] = lambda x, loss=loss: loss(x, labels)
+    return found
+
+
+def seconds(task: Task, points: Tensor) -> float:
+    """Of one forward and backward pass."""
+    leaf = points.clone().requires_grad_()
+    if points.is_cuda:
+        torch.cuda.synchronize()
+    began = time.perf_counter()
+    task(leaf).backward()
+    if points.is_cuda:
+        torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    """Print one line a loss, the slowest last; exit 1 where one misses the goal."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--per-class", type=int, default=4)
+    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--losses", nargs="*", default=[], help="only these")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+    labels = (torch.arange(arguments.batch) // arguments.per_class).to(arguments.device)
+    points = torch.nn.functional.normalize(torch.randn(arguments.batch, arguments.dim)).to(arguments.device)
+    rivals = tasks(int(labels.max()) + 1, arguments.dim, labels, arguments.losses)
+    times: dict[str, list[float]] = {name: [] for name in rivals}
+    order, draw = list(rivals), random.Random(0)
+    for repeat in range(-3, arguments.rounds):
+        draw.shuffle(order)
+        for name in order:
+            passed = seconds(rivals[name], points)
+            if repeat >= 0:
+                times[name].append(passed)
+    median = {name: statistics.median(values) for name, values in times.items()}
+    name_of = torch.cuda.get_device_name() if points.is_cuda else platform.processor() or platform.machine()
+    print(
+        f"{name_of}, {arguments.threads} threads, torch {torch.__version__}; batch {arguments.batch}, "
+        f"{arguments.per_class} per class, dim {arguments.dim}; median of {arguments.rounds}"
+    )
+    for name in sorted(median, key=lambda name: median[name]):
+        ratio = median[name] / median[RIVAL]
+        print(f"  {name:24s} {median[name] * 1e3:8.3f} ms  {ratio:6.1f} x cdist{'' if ratio <= GOAL else '  over'}")
+    missed = [name for name in median if median[name] > GOAL * median[RIVAL]]
+    print(f"{len(median) - 1 - len(missed)} of {len(median) - 1} within {GOAL:g} x {RIVAL}")
+    sys.exit(bool(missed))
+
+
+if __name__ == "__main__":
+    main()
