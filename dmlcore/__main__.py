@@ -1,4 +1,4 @@
-"""Command line: python -m dmlcore train | resume | evaluate | study | protocol | search | lint | list | unpack | bench.
+"""Command line: python -m dmlcore train | resume | evaluate | study | protocol | search | lint | events | list | unpack | bench.
 
 See --help of each.
 """
@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from dmlcore import commands, durable, jobs
+from dmlcore import commands, durable, jobs, turns
 from dmlcore.command_line import Failure, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
 from dmlcore.runs import Run, RunState
 from dmlcore.spec import keys
@@ -115,6 +115,7 @@ def study(
 app.command()(commands.protocol)
 app.command()(commands.search)
 app.command()(commands.lint)
+app.command()(commands.events)
 
 
 @app.command(hidden=True)
@@ -123,7 +124,7 @@ def work(task: str, run: str, runs: Runs = None) -> None:
     _log_to(None)
     found = store_at(runs).open(run)
     if task == "train":
-        _finish(_train(found))
+        _finish(_train(found, wait=True))
     elif task == "evaluate":
         log.info("evaluated: test MAP@R %s", _evaluate(found))
     elif task == "project":
@@ -179,8 +180,11 @@ def bench(
         raise Failure(f"no benchmark {name!r}; there are {', '.join(scripts) or 'none'}")
 
 
-def _train(run: Run, *, resume: bool = False) -> RunState:
-    """Take the run and train it; torch comes after the lock, so that the run shows as alive at once."""
+def _train(run: Run, *, resume: bool = False, wait: bool = False) -> RunState:
+    """Take the run, wait for its turn if asked to, and train it.
+
+    Torch comes after the lock, so that the run shows as alive at once, and after the turn, which may choose the GPU.
+    """
     with run.lock():
         if resume:
             jobs.prepare_resume(run)
@@ -189,10 +193,13 @@ def _train(run: Run, *, resume: bool = False) -> RunState:
         if run.cancel_requested():
             return run.update(state="cancelled", message="cancelled before it began")
         stop = stop_on_signal()
-        run.begin()
-        from dmlcore.train import train
+        with turns.turn(run, wait=wait, given_up=lambda: stop() or run.cancel_requested()) as begins:
+            if not begins:
+                return run.update(state="cancelled", message="cancelled before it began")
+            run.begin()
+            from dmlcore.train import train
 
-        return train(run, stop=stop)
+            return train(run, stop=stop)
 
 
 def _evaluate(run: Run) -> str:

@@ -1,7 +1,7 @@
 """Trainings as detached processes: launch, resume, cancel, evaluate, project, weigh; every call returns at once.
 
 A job takes a run, never a command. It outlives its launcher, even one killed with -9; what it does is read from the run
-directory, and this module holds nothing.
+directory, and this module holds nothing. A training waits for its turn on the device in its own process (`turns`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from dmlcore import data, durable
+from dmlcore import data, durable, turns
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 
-MOST_AT_ONCE = 8  # runs waiting or working in one store
+MOST_QUEUED = 32  # runs waiting or working in one store: each that waits is a process of some 60 MB
 Task = Literal["train", "evaluate", "project", "weigh"]
 
 
@@ -28,9 +28,9 @@ class JobError(RuntimeError):
 
 
 def launch(spec: RunSpec, store: RunStore, *, check: Callable[[RunSpec], object] | None = None) -> str:
-    """Create a run and start training it in a process of its own; return the run id.
+    """Create a run and queue it, in a process of its own that trains it when its turn comes; return the run id.
 
-    Raises DataError if the data set is not there, JobError while MOST_AT_ONCE runs are waiting or working, and what
+    Raises DataError if the data set is not there, JobError while MOST_QUEUED runs are waiting or working, and what
     check(spec) raises. What only the worker can find (it alone imports torch) becomes the state "failed".
     """
     if data.available(spec.data.name, spec.data.root) is None:
@@ -38,7 +38,7 @@ def launch(spec: RunSpec, store: RunStore, *, check: Callable[[RunSpec], object]
     if check:
         check(spec)
     busy = [run.id for run in store.list() if run.status() in ("queued", "running")]
-    if len(busy) >= MOST_AT_ONCE:
+    if len(busy) >= MOST_QUEUED:
         raise JobError(f"{len(busy)} runs are waiting or working already; cancel one or wait: {', '.join(busy)}")
     run = store.create(spec)
     start(run, "train")
@@ -48,7 +48,7 @@ def launch(spec: RunSpec, store: RunStore, *, check: Callable[[RunSpec], object]
 def resume(run: Run) -> None:
     """Go on from the last checkpoint of a lost, cancelled or failed run; raises JobError if it is in use or done."""
     if run.status() == "queued":
-        raise JobError(f"{run.id} is about to start already")
+        raise JobError(f"{run.id} is waiting or about to start already")
     with _idle(run):
         prepare_resume(run)
     start(run, "train")
@@ -59,6 +59,7 @@ def prepare_resume(run: Run) -> None:
     if run.state().state == "done":
         raise JobError(f"{run.id} is done; there is nothing left to resume")
     run.withdraw_cancel()
+    turns.withdraw_hurry(run)
     run.update(state="queued", queued=time.monotonic(), message="")
 
 

@@ -124,8 +124,9 @@ def test_missing_data_and_refused_specs_start_nothing(store: RunStore, tmp_path:
     assert list(store.list()) == []
 
 
-def test_the_queue_has_a_ceiling(store: RunStore) -> None:
-    for _ in range(jobs.MOST_AT_ONCE):
+def test_the_queue_has_a_ceiling(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "MOST_QUEUED", 3)
+    for _ in range(3):
         store.create(SHORT)
     with pytest.raises(JobError, match="cancel one or wait"):
         jobs.launch(SHORT, store)

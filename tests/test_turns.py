@@ -1,0 +1,141 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dmlcore import durable, turns
+from dmlcore.runs import Run, RunStore
+from dmlcore.spec import RunSpec
+
+SPEC = RunSpec(device="cpu")
+# Holds the lock of a run, waits for its turn, says so, and works until its input ends.
+WORKER = """
+import sys
+from dmlcore import turns
+from dmlcore.runs import RunStore
+run = RunStore(sys.argv[1]).open(sys.argv[2])
+with run.lock(), turns.turn(run, wait=True, given_up=run.cancel_requested) as begins:
+    print(begins, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunStore:
+    monkeypatch.setenv("DML_CPU_RUNS", "1")
+    return RunStore(tmp_path)
+
+
+@pytest.fixture
+def worker(store: RunStore):
+    started: list[subprocess.Popen[str]] = []
+
+    def start(run: Run) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", WORKER, str(store.root), run.id]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+def order(store: RunStore) -> list[str]:
+    return list(turns.waiting(store))
+
+
+def test_first_come_first_served_whatever_is_killed(store: RunStore, worker) -> None:
+    runs = [store.create(SPEC) for _ in range(4)]
+    first = worker(runs[0])
+    assert first.stdout.readline() == "True\n"
+    others = []
+    for run in reversed(runs[1:]):  # the processes come in another order than the runs were asked for
+        others.insert(0, worker(run))
+        until(lambda run=run: run.id in order(store))
+    assert order(store) == [run.id for run in runs[1:]]
+    assert [w.ahead for w in turns.waiting(store).values()] == [0, 1, 2]
+    assert turns.waiting(store)[runs[1].id].at_work == (runs[0].id,)
+    assert all(run.status() == "queued" for run in runs)
+
+    # A killed one that waits costs nobody his place; a cancelled one leaves at once.
+    others[0].send_signal(signal.SIGKILL)
+    runs[2].request_cancel()
+    assert others[1].stdout.readline() == "False\n"
+    until(lambda: order(store) == [runs[3].id])
+    assert durable.holder(store.root / ".queue" / "cpu" / "slot-0") == first.pid
+
+    # The slot goes on to the next when its holder is killed.
+    first.send_signal(signal.SIGKILL)
+    assert others[2].stdout.readline() == "True\n"
+    assert turns.waiting(store) == {}
+    assert turns.at_work_on(store, "cpu") == [runs[3].id]
+
+
+def test_who_is_in_a_hurry_begins_beside_the_others(store: RunStore, worker) -> None:
+    first, second = store.create(SPEC), store.create(SPEC)
+    assert worker(first).stdout.readline() == "True\n"
+    hurried = worker(second)
+    until(lambda: order(store) == [second.id])
+    turns.hurry(second)
+    assert hurried.stdout.readline() == "True\n"
+    assert order(store) == []
+    turns.withdraw_hurry(second)
+    assert not (second.path / "hurry").exists()
+
+
+def test_what_was_started_by_hand_waits_for_nobody_but_keeps_others_waiting(store: RunStore, worker) -> None:
+    mine, queued = store.create(SPEC), store.create(SPEC)
+    with mine.lock(), turns.turn(mine, wait=False) as begins:
+        assert begins
+        other = worker(queued)
+        until(lambda: order(store) == [queued.id])
+        again = store.create(SPEC)
+        with again.lock(), turns.turn(again, wait=False) as begins:
+            assert begins
+    assert other.stdout.readline() == "True\n"
+
+
+def test_as_many_at_once_as_there_are_slots(store: RunStore, monkeypatch: pytest.MonkeyPatch, worker) -> None:
+    monkeypatch.setenv("DML_CPU_RUNS", "2")
+    runs = [store.create(SPEC) for _ in range(3)]
+    assert [worker(run).stdout.readline() for run in runs[:2]] == ["True\n", "True\n"]
+    worker(runs[2])
+    until(lambda: order(store) == [runs[2].id])
+    assert set(turns.at_work_on(store, "cpu")) == {run.id for run in runs[:2]}
+
+
+def test_the_device_of_a_spec_and_its_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DML_CPU_RUNS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
+    assert turns.slots("cpu") == 3
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    assert turns.slots("cpu") == 1
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, 3")
+    assert (turns.gpus(), turns.slots("cuda")) == (("2", "3"), 2)
+    assert turns.device_of(RunSpec()) == turns.device_of(RunSpec(device="cuda")) == "cuda"
+    assert turns.device_of(SPEC) == "cpu"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert turns.device_of(RunSpec(device="cuda")) == "cpu"
+
+
+def test_the_slot_chooses_the_gpu(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    first, second = store.create(RunSpec()), store.create(RunSpec())
+    with first.lock(), turns.turn(first, wait=True):
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "4"
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")  # as another process has it
+        with second.lock(), turns.turn(second, wait=True):
+            assert os.environ["CUDA_VISIBLE_DEVICES"] == "7"
