@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from dmlcore import checkpoint, diagnostics, durable, evaluation, findings, optimisers
+from dmlcore import baselines, checkpoint, diagnostics, durable, evaluation, findings, optimisers
 from dmlcore.checkpoint import Checkpoint, CheckpointError
 from dmlcore.data import DataError, Dataset
 from dmlcore.failures import StepError, TrainingError, advice
@@ -148,8 +148,7 @@ def _measure(bench: Workbench) -> dict[str, Any]:
 def _test_untrained(bench: Workbench, metrics: Ledger) -> Progress:
     """Score raw inputs and untrained network on the test part, and validate."""
     ks = bench.spec.ks
-    raw = evaluation.raw_inputs(bench.data, "test")
-    metrics.append(evaluation.row("inputs", 0, evaluation.score(raw, bench.data, "test", ks)))
+    metrics.append(baselines.inputs_row(bench.data, "test", ks))
     embeddings = evaluation.embed(bench.embedder, bench.data, "test", bench.device)
     metrics.append(evaluation.row("untrained", 0, evaluation.score(embeddings, bench.data, "test", ks)))
     return _validate(bench, Progress(), metrics)
