@@ -22,7 +22,8 @@ def test_other_labels_other_ks_and_a_damaged_file_are_scored_anew(tmp_path, monk
     assert list(baselines.inputs_row(digits, "test", (1, 2))["recall_at"]) == ["1", "2"]
     relabelled = replace(digits, labels=digits.labels // 5)
     assert baselines.inputs_row(relabelled, "test", (1,))["map_at_r"] != first["map_at_r"]
-    assert len(files := list((tmp_path / "scores").iterdir())) == 3
+    files = list((tmp_path / "scores").iterdir())
+    assert len(files) == 3
     for file in files:
         file.write_text('{"kind": "sco')
     assert baselines.inputs_row(digits, "test", (1,)) == first
