@@ -1,4 +1,4 @@
-"""Command line: python -m dmlcore train | resume | evaluate | study | protocol | search | lint | events | list | unpack | bench.
+"""Command line: python -m dmlcore COMMAND; train, resume, evaluate, list, and protocols, studies, searches of many runs.
 
 See --help of each.
 """

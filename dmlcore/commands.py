@@ -1,4 +1,4 @@
-"""Commands about several runs at once: protocol, search, lint."""
+"""Commands about several runs at once: protocol, search, lint, events."""
 
 from __future__ import annotations
 
@@ -122,3 +122,21 @@ def search(
         print(searching.write_best(found, wanted, store))
     if not whole:
         raise typer.Exit(130)
+
+
+def events(
+    run: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run ids, as printed by train and list")],
+    into: Annotated[Path | None, typer.Option(help="Folder of the event files [default: events in each run]")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Refresh every few seconds until the runs have ended")
+    ] = False,
+    runs: Runs = None,
+) -> None:
+    """Write or refresh TensorBoard's event files of runs; safe while they train."""
+    from dmlcore import events
+
+    store = store_at(runs)
+    found = [store.open(name) for name in run]
+    stop = stop_on_signal() if follow else lambda: True
+    for folder in events.follow(found, into, stop=stop):
+        print(folder)

@@ -1,0 +1,155 @@
+"""Scores of a test part as large as that of Stanford Online Products, against a bare faiss search: time and memory.
+
+    python benchmarks/evaluation.py [--queries 60502] [--rounds 1] [--threads 2] [--pml]
+
+60,502 x 128 float32 embeddings of unit length in 11,316 classes of 2 to 12, made up from a seed; R@K for K = 1, 10,
+100, 1000, so k = 1001 with the query itself. Fewer --queries search the other samples, k = 1000, and cost a share of
+the minutes. Each rival runs in a process of its own, whose memory is its peak above what it held before the call.
+Targets: 1.1x the bare search, 200 MB. --pml also runs AccuracyCalculator of pytorch-metric-learning (some 7 GB).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+RATIO, MEGABYTES = 1.1, 200
+SAMPLES, CLASSES, DIMENSIONS = 60_502, 11_316, 128
+KS = (1, 10, 100, 1000)
+NOISE = 2.2  # over the length of a class mean, for an R@1 as good networks reach
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def embeddings() -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors (60502, 128) around class means and their labels, in random order."""
+    rng = np.random.default_rng(0)
+    sizes = np.full(CLASSES, 2)
+    while left := SAMPLES - int(sizes.sum()):
+        growing = np.flatnonzero(sizes < 12)
+        sizes[rng.choice(growing, min(left, len(growing) // 2), replace=False)] += 1
+    labels = rng.permutation(np.repeat(np.arange(CLASSES), sizes))
+    means = rng.normal(size=(CLASSES, DIMENSIONS)).astype(np.float32)
+    points = means[labels] + NOISE * rng.normal(size=(SAMPLES, DIMENSIONS)).astype(np.float32)
+    return points / np.linalg.norm(points, axis=1, keepdims=True), labels
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+
+
+class Peak:
+    """The largest memory held while the block runs, above what was held before; asked every 5 ms."""
+
+    def __enter__(self) -> Peak:
+        self.before = self.most = resident()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.005):
+            self.most = max(self.most, resident())
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.above = max(self.most, resident()) - self.before
+
+
+def measure(rival: str, queries: int) -> dict[str, float]:
+    """Seconds, megabytes and R@1 of one rival in this process."""
+    import faiss
+
+    points, labels = embeddings()
+    whole = queries == SAMPLES
+    own, others = (points[:queries], labels[:queries]), (points[queries:], labels[queries:])
+    if whole:
+        others = points, labels
+    if rival == "bare":
+        with Peak() as peak:
+            start = time.perf_counter()
+            index = faiss.IndexFlatL2(DIMENSIONS)
+            index.add(others[0])
+            _, found = index.search(own[0], max(KS) + whole)
+            seconds = time.perf_counter() - start
+        known = np.isin(own[1], others[1])
+        score = float((others[1][found[:, int(whole)]] == own[1])[known].mean())
+    elif rival == "ours":
+        from dmlcore.metrics import retrieval
+
+        with Peak() as peak:
+            start = time.perf_counter()
+            if whole:
+                score = retrieval(points, labels, ks=KS).recall_at[1]
+            else:
+                score = retrieval(*own, gallery=others[0], gallery_labels=others[1], ks=KS).recall_at[1]
+            seconds = time.perf_counter() - start
+    else:
+        import torch
+        from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
+
+        names = ("precision_at_1", "r_precision", "mean_average_precision_at_r")
+        calculator = AccuracyCalculator(include=names, k=max(KS), device=torch.device("cpu"))
+        tensors = [torch.from_numpy(array) for array in (*own, *others)]
+        with Peak() as peak:
+            start = time.perf_counter()
+            score = calculator.get_accuracy(*tensors, ref_includes_query=whole)["precision_at_1"]
+            seconds = time.perf_counter() - start
+    return {"seconds": seconds, "megabytes": peak.above / 1e6, "recall_at_1": score, "load": os.getloadavg()[0]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--queries", type=int, default=SAMPLES, help=f"the first so many of {SAMPLES:,} search them all"
+    )
+    parser.add_argument("--rounds", type=int, default=1, help="rounds in which each rival has its turn (default 1)")
+    parser.add_argument("--threads", type=int, default=2, help="threads of every rival (default 2)")
+    parser.add_argument("--pml", action="store_true", help="also run AccuracyCalculator of pytorch-metric-learning")
+    parser.add_argument("--rival", choices=["bare", "ours", "pml"], help=argparse.SUPPRESS)  # what a child process runs
+    options = parser.parse_args()
+    if not 1 <= options.queries <= SAMPLES or options.rounds < 1 or options.threads < 1:
+        parser.error(f"--queries must be in 1..{SAMPLES}, --rounds and --threads at least 1")
+    if options.rival:
+        print(json.dumps(measure(options.rival, options.queries)))
+        return
+    rivals = ["bare", "ours", *(["pml"] if options.pml else [])]
+    k = max(KS) + (options.queries == SAMPLES)
+    print(f"{options.queries:,} queries, {SAMPLES:,} x {DIMENSIONS}, {CLASSES:,} classes, k = {k}; ", end="")
+    print(f"{options.threads} threads of {os.cpu_count()} cores\n")
+    print(f"{'':8}{'seconds':>10}{'peak MB':>10}{'R@1':>8}{'load':>8}")
+    found: dict[str, list[dict[str, float]]] = {rival: [] for rival in rivals}
+    environment = os.environ | {"OMP_NUM_THREADS": str(options.threads), "OMP_WAIT_POLICY": "PASSIVE"}
+    for _ in range(options.rounds):
+        for rival in rivals:
+            command = [sys.executable, __file__, "--rival", rival, "--queries", str(options.queries)]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+            one = json.loads(done.stdout)
+            found[rival].append(one)
+            print(
+                f"{rival:8}{one['seconds']:10.1f}{one['megabytes']:10.0f}{one['recall_at_1']:8.3f}{one['load']:8.1f}",
+                flush=True,
+            )
+    print()
+    for rival in rivals[1:]:
+        ratio = median(a["seconds"] / b["seconds"] for a, b in zip(found[rival], found["bare"], strict=True))
+        memory = max(one["megabytes"] for one in found[rival])
+        verdict = f": {'met' if ratio <= RATIO and memory < MEGABYTES else 'MISSED'}" if rival == "ours" else ""
+        print(f"{rival}: {ratio:.2f}x the bare search (at most {RATIO}), {memory:.0f} MB (below {MEGABYTES}){verdict}")
+
+
+if __name__ == "__main__":
+    main()
