@@ -9,6 +9,7 @@ from dmlcore.losses.batch import DISTANCE, DIVISOR, BatchFormula, PairLoss, Pair
 from dmlcore.losses.table import Counts
 from dmlcore.params import Choice, Slider
 
+LISTED = 1 << 18  # (positive pair, sample) entries up to which a CPU lists them rather than sort
 NEGATIVES = ("all", "semi_hard", "semi_hard_or_farthest", "window", "hardest")
 
 
@@ -37,7 +38,7 @@ class TripletHinge(PairLoss):
         if self.negatives in ("all", "window"):
             return self._counted(d, pairs)
         chosen, found = self._chosen(d.masked_fill(~pairs.negative, torch.inf), d, pairs)
-        raw = d - chosen.masked_fill(~found, 0.0) + self.m
+        raw = d - chosen + self.m
         return self._reduced(raw.relu().masked_fill(~found, 0.0), found, len(d))
 
     def _reduced(self, terms: Tensor, valid: Tensor, anchors: int) -> Tensor:
@@ -61,17 +62,16 @@ class TripletHinge(PairLoss):
 
     def _chosen(self, negatives: Tensor, d: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
         """Distance (B, R) of the negative chosen for each positive pair, and whether there is one."""
-        near = negatives.sort(1).values
+        near, order = negatives.detach().sort(1)
         count = pairs.negative.sum(1, keepdim=True)
+        found = pairs.positive & (count > 0)
         if self.negatives == "hardest":
-            return near[:, :1].expand_as(d), pairs.positive & (count > 0)
+            return d.gather(1, order[:, :1]), found
         strict = self.negatives == "semi_hard"
-        rank = torch.searchsorted(near.detach(), d.detach().contiguous(), right=strict)
+        rank = torch.searchsorted(near, d.detach().contiguous(), right=strict)
         if strict:
-            found = pairs.positive & (rank < count)
-        else:
-            rank, found = torch.minimum(rank, count - 1), pairs.positive & (count > 0)
-        return near.gather(1, rank.clamp(0, max(d.shape[1] - 1, 0))), found
+            found = found & (rank < count)
+        return d.gather(1, order.gather(1, torch.minimum(rank, count - 1).clamp(min=0))), found
 
 
 def triplet_counts(
@@ -80,29 +80,46 @@ def triplet_counts(
     """In how many triplets with d_an < d_ap + m a pair is the positive, in how many the negative (B, R); all triplets.
 
     d (B, R), masks (B, R); triplets share the row of the anchor. window: only those with 0 < d_an - d_ap <= window.
-    Sorting makes it O(B R log R). Both counts rest on the same comparisons, so that rounding cannot part them.
+    Negatives are sorted once, so it is O(B R log R); how often each one pushes follows from the ranks that positives
+    have among them, so that rounding cannot part both counts.
     """
-    near = d.masked_fill(~negative, torch.inf).sort(1).values
-    far = d.masked_fill(~positive, torch.inf).sort(1).values
-    negatives, positives = negative.sum(1, keepdim=True), positive.sum(1, keepdim=True)
+    if d.device.type == "cpu" and int(positive.sum()) * d.shape[1] <= LISTED:
+        return _listed_counts(d, positive, negative, m, window)
+    near, order = d.masked_fill(~negative, torch.inf).sort(1)
     d = d.contiguous()
 
-    def within(added: float, strict: bool) -> tuple[Tensor, Tensor]:
-        """How many negatives have d_an < d_ap + added (<= if not strict), and for how many positives one has."""
-        pulling = torch.searchsorted(near, d + added, right=not strict)
-        return pulling, positives - torch.searchsorted(far + added, d, right=strict)
+    def closer(added: float, strict: bool) -> Tensor:
+        """How many negatives have d_an < d_ap + added (<= if not strict), for each positive."""
+        return torch.searchsorted(near, d + added, right=not strict).masked_fill(~positive, 0)
 
-    valid = (negatives * positives).sum()
     if window is None:
-        pull, push = within(m, strict=True)
+        low, high = torch.zeros_like(order), closer(m, strict=True)
+        valid = (negative.sum(1) * positive.sum(1)).sum()
     else:
-        low_pull, low_push = within(0.0, strict=False)
-        high_pull, high_push = within(window, strict=False)
-        valid = (high_pull - low_pull).masked_fill(~positive, 0).sum()
-        if m <= window:
-            high_pull, high_push = within(m, strict=True)
-        pull, push = (high_pull - low_pull).clamp(min=0), (high_push - low_push).clamp(min=0)
-    return pull.masked_fill(~positive, 0), push.masked_fill(~negative, 0), valid
+        low = closer(0.0, strict=False)
+        high = within = closer(window, strict=False) if m > window else closer(m, strict=True)
+        if m < window:
+            high, within = torch.maximum(high, low), closer(window, strict=False)
+        valid = (within - low).sum()
+    marks = torch.zeros(len(d), d.shape[1] + 1, dtype=torch.int64, device=d.device)
+    marks.scatter_add_(1, high, positive.long()).scatter_add_(1, low, -positive.long())
+    by_rank = marks.flip(1).cumsum(1).flip(1)[:, 1:]  # positives whose negatives reach beyond each rank
+    return high - low, torch.zeros_like(order).scatter_(1, order, by_rank), valid
+
+
+def _listed_counts(
+    d: Tensor, positive: Tensor, negative: Tensor, m: float, window: float | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`triplet_counts` from the list of positive pairs: faster where a sample has few, but a GPU would wait for it."""
+    anchors, positives = positive.nonzero(as_tuple=True)
+    near, reach = d[anchors], d[anchors, positives][:, None]
+    valid = negative[anchors]
+    if window is not None:
+        valid = valid & (near > reach) & (near <= reach + window)
+    costly = valid & (near < reach + m)
+    pull = torch.zeros_like(d, dtype=torch.int64).index_put_((anchors, positives), costly.sum(1))
+    push = torch.zeros_like(d, dtype=torch.int64).index_add_(0, anchors, costly.long())
+    return pull, push, valid.sum()
 
 
 class Quadruplet(PairLoss):

@@ -183,7 +183,7 @@ def dense_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[Block]:
         a, p, n = anchors[:, None, None], each[None, :, None], each[None, None, :]
         valid = positive[anchors][:, :, None] & ~same[anchors][:, None, :]
         yield Block(
-            {"ap": (a, p), "an": (a, n), "pn": (p, n)}, {"a": (a,), "p": (p,), "n": (n,)}, valid, True, 1 + symmetric
+            {"ap": (a, p), "an": (a, n), "pn": (p, n)}, {"a": (a,), "p": (p,), "n": (n,)}, valid, False, 1 + symmetric
         )
 
 

@@ -142,16 +142,17 @@ def test_ranked_counts_are_those_of_a_loop_also_at_ties() -> None:
     d = torch.randint(0, 6, (9, 9), generator=generator) / 10  # many ties: 0.3 + 0.1 against 0.4
     y = torch.randint(0, 3, (9,), generator=generator)
     positive, negative = (y[:, None] == y) & ~torch.eye(9, dtype=torch.bool), y[:, None] != y
-    for window in (None, 0.1, 0.3):
-        pull, push, valid = triplet_counts(d, positive, negative, 0.2, window)
+    for window, m in itertools.product((None, 0.1, 0.2, 0.3), (-0.1, 0.2)):
+        pull, push, valid = triplet_counts(d, positive, negative, m, window)
         expected = torch.zeros(2, 9, 9, dtype=torch.int64)
         for a, p, n in itertools.product(range(9), repeat=3):
             inside = window is None or d[a, p] < d[a, n] <= d[a, p] + window
-            if positive[a, p] and negative[a, n] and inside and d[a, n] < d[a, p] + 0.2:
+            if positive[a, p] and negative[a, n] and inside and d[a, n] < d[a, p] + m:
                 expected[0, a, p] += 1
                 expected[1, a, n] += 1
         assert torch.equal(torch.stack([pull, push]), expected)
-        assert pull.sum() == push.sum() > 0
+        assert pull.sum() == push.sum()
+        assert (pull.sum() > 0) == (m > 0 or window is None)
         assert valid >= pull.sum()
 
 
