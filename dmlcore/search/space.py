@@ -49,7 +49,7 @@ class Dimension:
         if self.choices:
             return list(self.choices)
         space = np.geomspace if self.log else np.linspace
-        values = [float(value) for value in space(self.low, self.high, self.points)]
+        values = [float(f"{value:.12g}") for value in space(self.low, self.high, self.points)]
         values[0], values[-1] = self.low, self.high  # exp(log(x)) may leave the range
         return list(dict.fromkeys(round(value) for value in values)) if self.whole else values
 
