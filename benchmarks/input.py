@@ -1,0 +1,163 @@
+"""Pictures a second that the input pipeline delivers, against what a step of ResNet-18 consumes, both at 64 px.
+
+The pipeline is the one of a training: pictures of a decoded store, random resized crops, flips, batches of 32. The
+step is bare: forward of a batch that is ready, backward of a sum, Adam. Each is timed alone and then both at once, in
+turns, so that whatever else the machine does weighs on all. Decoding a tree of generated photographs is timed first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+SIZE = (500, 375)  # of a photograph of CUB-200-2011
+ORIGINALS = 40
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pictures", type=int, default=2000)
+    parser.add_argument("--side", type=int, default=64)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each measurement, five rounds of them")
+    arguments = parser.parse_args()
+
+    import torch
+
+    torch.set_num_threads(arguments.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["DML_CACHE"] = str(Path(folder) / "cache")
+        inputs = decoded(generate(Path(folder) / "tree", arguments.pictures), arguments.side)
+        deliver, consume = pipeline(inputs, arguments.batch), step(arguments.side, arguments.batch)
+        deliver()
+        consume()
+        rounds = [measure(deliver, consume, arguments.seconds) for _ in range(5)]
+    alone, needed, beside, training = (
+        arguments.batch * statistics.median(rates) for rates in zip(*rounds, strict=True)
+    )
+    ratio = statistics.median(one[0] / one[1] for one in rounds)
+    together = statistics.median(one[2] / one[3] for one in rounds)
+    what = f"ResNet-18, {arguments.side} px, batch {arguments.batch}, {arguments.threads} threads"
+    print(
+        f"alone: the pipeline delivers {alone:,.0f} pictures/s, the step ({what}) consumes {needed:,.0f}: {ratio:.1f} x"
+    )
+    print(f"at once: {beside:,.0f} delivered, {training:,.0f} consumed: {together:.1f} x (goal: at least 1.1)")
+
+
+def generate(tree: Path, pictures: int) -> list[Path]:
+    """Write JPEGs of the size of photographs; a few different ones under many names, as decoding costs the same."""
+    import numpy as np
+    from PIL import Image
+
+    tree.mkdir()
+    random = np.random.default_rng(0)
+    paths = [tree / f"{number:05d}.jpg" for number in range(pictures)]
+    for path in paths[:ORIGINALS]:
+        coarse = Image.fromarray(random.integers(0, 256, (24, 32, 3), dtype=np.uint8))
+        fine = np.asarray(coarse.resize(SIZE, Image.Resampling.BICUBIC), np.int16) + random.normal(
+            0, 8, (*SIZE[::-1], 3)
+        )
+        Image.fromarray(fine.clip(0, 255).astype(np.uint8)).save(path, quality=90)
+    for number, path in enumerate(paths[ORIGINALS:]):
+        path.write_bytes(paths[number % ORIGINALS].read_bytes())
+    return paths
+
+
+def decoded(paths: list[Path], side: int):
+    """The store of the pictures, made and opened again."""
+    from dmlcore.data.store import StoredPictures
+
+    began = time.perf_counter()
+    StoredPictures(paths, side)[0]
+    seconds = time.perf_counter() - began
+    began = time.perf_counter()
+    inputs = StoredPictures(paths, side)
+    inputs[0]
+    opened = time.perf_counter() - began
+    size = f"{SIZE[0]} x {SIZE[1]}"
+    print(
+        f"store: {len(paths):,} JPEGs of {size} decoded once, {len(paths) / seconds:,.0f}/s; opened in {opened:.2f} s"
+    )
+    return inputs
+
+
+def pipeline(inputs, batch: int) -> Callable[[], object]:
+    """One more batch of the training's inputs, at each call."""
+    from types import SimpleNamespace
+
+    import numpy as np
+
+    from dmlcore import augmentation
+    from dmlcore.sections import DataSpec
+
+    data, spec = SimpleNamespace(inputs=inputs), DataSpec(crop="resized")
+    random = np.random.default_rng(0)
+
+    def deliver() -> object:
+        indices = random.integers(len(inputs), size=batch)
+        return augmentation.batch(data, indices, spec, int(random.integers(2**62)), "cpu")  # type: ignore[arg-type]
+
+    return deliver
+
+
+def step(side: int, batch: int) -> Callable[[], object]:
+    """One bare training step, at each call."""
+    import torch
+
+    from dmlcore import models
+    from dmlcore.spec import ModelSpec
+
+    model = models.build(ModelSpec(name="resnet18"), (3, side, side), seed=0)
+    model = torch.nn.utils.convert_conv2d_weight_memory_format(model, torch.channels_last)
+    optimiser = torch.optim.Adam(model.parameters(), foreach=True)
+    ready = torch.randint(0, 256, (batch, 3, side, side), dtype=torch.uint8).contiguous(
+        memory_format=torch.channels_last
+    )
+
+    def consume() -> object:
+        loss = model(ready).sum()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        return loss
+
+    return consume
+
+
+def measure(deliver: Callable[[], object], consume: Callable[[], object], seconds: float) -> tuple[float, ...]:
+    """Calls a second: delivering alone, consuming alone, then delivering and consuming at the same time."""
+    alone = [rate(work, seconds) for work in (deliver, consume)]
+    both = [0.0, 0.0]
+
+    def note(place: int, work: Callable[[], object]) -> None:
+        both[place] = rate(work, seconds)
+
+    threads = [threading.Thread(target=note, args=(place, work)) for place, work in enumerate((deliver, consume))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return (*alone, *both)
+
+
+def rate(work: Callable[[], object], seconds: float) -> float:
+    """Calls of `work` a second, for about so long."""
+    calls, began = 0, time.perf_counter()
+    while (passed := time.perf_counter() - began) < seconds:
+        work()
+        calls += 1
+    return calls / passed
+
+
+if __name__ == "__main__":
+    main()
