@@ -66,18 +66,23 @@ def facilities(distances: Floats, labels: Ints, gamma: float) -> Facilities:
     classes, of_class = np.unique(labels, return_inverse=True)
     nmi = _Nmi(of_class)
     nearest, assigned = np.full(count, np.inf), np.zeros(count, np.int64)
+    cells, used = of_class.copy(), len(classes)  # (class, cluster) of each sample, as a number; numbers given so far
     chosen: list[int] = []
     away = np.ones(count)  # a single cluster tells nothing about the classes
     for cluster in range(len(classes)):
         closer = distances < nearest  # (candidate, sample)
         score = -np.minimum(distances, nearest).sum(1)
         if cluster:
-            away = 1 - nmi(closer, assigned)
+            away = 1 - nmi(closer, assigned, cells)
         score += gamma * away
         score[chosen] = -np.inf
         best = int(np.flatnonzero(score >= score.max() - TIE)[0])
         chosen.append(best)
-        assigned[closer[best]] = cluster
+        drawn = np.flatnonzero(closer[best])
+        assigned[drawn] = cluster
+        kinds, kind = np.unique(of_class[drawn], return_inverse=True)
+        cells[drawn] = used + kind
+        used += len(kinds)
         nearest = np.minimum(nearest, distances[best])
     return Facilities(np.array(chosen), np.array(chosen)[assigned], float(away[best]))
 
@@ -90,7 +95,7 @@ class _Nmi:
     """
 
     def __init__(self, of_class: Ints) -> None:
-        self.of_class, self.count = of_class, len(of_class)
+        self.count = len(of_class)
         self.classes = int(of_class.max()) + 1
         n = np.arange(self.count + 1)
         self.log = np.log(np.maximum(n, 1))
@@ -99,12 +104,10 @@ class _Nmi:
         self.candidate, self.sample = np.divmod(np.arange(self.count**2), self.count)
         self.to_class = self.candidate * self.classes + of_class[self.sample]
 
-    def __call__(self, closer: NDArray[np.bool_], assigned: Ints) -> Floats:
-        """closer (N, N): the samples each candidate draws; assigned (N,): clusters before, 0, 1, ...; returns (N,)."""
+    def __call__(self, closer: NDArray[np.bool_], assigned: Ints, cells: Ints) -> Floats:
+        """closer (N, N): the samples each candidate draws; clusters and cells (N,) before; returns (N,)."""
         drawn = np.flatnonzero(closer)
         candidate, sample = self.candidate[drawn], self.sample[drawn]
-        cells = self.of_class * (int(assigned.max()) + 1) + assigned
-        _, cells = np.unique(cells, return_inverse=True)
         of_clusters = self._entropy(candidate, sample, assigned, candidate, 1)
         joint = self._entropy(candidate, sample, cells, self.to_class[drawn], self.classes)
         product = self.of_classes * of_clusters
