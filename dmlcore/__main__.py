@@ -1,4 +1,4 @@
-"""Command line: python -m dmlcore COMMAND; train, resume, evaluate, list, and protocols, studies, searches of many runs.
+"""Command line: python -m dmlcore COMMAND; train, resume, evaluate, list, and protocols, studies, searches of many.
 
 See --help of each.
 """
