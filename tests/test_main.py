@@ -41,7 +41,7 @@ def test_train_list_evaluate_resume(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("train", "digits", "schedule.step=1"), "schedule.step: unknown key; did you mean steps?"),
-        (("train", "nothing"), "give a SPEC.toml or one of cifar100, cub, digits, digits-classes, toy"),
+        (("train", "nothing"), "give a SPEC.toml or one of birds, cifar100, cub, digits, digits-classes, toy"),
         (("resume", "../x"), "no run '../x'"),
         (("evaluate", "nothing"), "no run 'nothing'"),
         (("bench", "nothing"), "no benchmark 'nothing'"),
