@@ -96,7 +96,7 @@ def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[
 
             # What happened, and whether it is time to measure, validate, save or stop.
             progress = replace(progress, step=step)
-            metrics.append({"kind": "step", "step": step, "loss": loss} | bench.measured())
+            metrics.append({"kind": "step", "step": step, "loss": loss} | bench.loss.measured())
             if step % spec.schedule.measure_every == 0:
                 metrics.append({"kind": "measure", "step": step} | _measure(bench))
             if step % spec.schedule.validate_every == 0 or step == spec.schedule.steps:

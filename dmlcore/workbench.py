@@ -103,9 +103,9 @@ class Workbench:
         """False while a pooling with prototypes collects what they start from, and averages meanwhile."""
         return bool(getattr(getattr(self.model, "pool", None), "ready", True))
 
-    def measured(self) -> dict[str, float | Tensor]:
-        """What the losses of the last batch say beside their value: shares of triplets, the zero-shot part."""
-        return self.loss.measured()
+    def measured(self) -> dict[str, float]:
+        """What the losses of the last batch say beside their value, as numbers, for which it waits."""
+        return {name: float(value) for name, value in self.loss.measured().items()}
 
     @property
     def embedder(self) -> nn.Module:
