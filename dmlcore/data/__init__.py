@@ -28,10 +28,35 @@ from dmlcore.data import (
     tokens,
     toy,
 )
-from dmlcore.data.dataset import DataError, Dataset, Description, Inputs, Read, Samples, Split, Validation
+from dmlcore.data.dataset import (
+    DataError,
+    Dataset,
+    Description,
+    Inputs,
+    MissingPictures,
+    Read,
+    Samples,
+    Split,
+    Validation,
+)
 from dmlcore.data.folds import Folds
 
-__all__ = ["DataError", "Dataset", "Description", "Folds", "Inputs", "available", "describe", "load", "locate", "names"]
+__all__ = [
+    "DataError",
+    "Dataset",
+    "Description",
+    "Folds",
+    "Inputs",
+    "MissingPictures",
+    "Samples",
+    "available",
+    "describe",
+    "divide",
+    "load",
+    "locate",
+    "names",
+    "read",
+]
 
 IMAGE_SIZES = (16, 512)  # pixels a side
 
@@ -108,14 +133,33 @@ def load(
     to 512. seed: of the sample-wise splits and of data that are drawn. Raises DataError naming the file, or the split
     and its numbers.
     """
+    _check_split(describe(name), folds, split=split, validation=validation)
+    samples = read(name, root=root, image_size=image_size, seed=seed)
+    return divide(name, samples, split=split, validation=validation, folds=folds, seed=seed)
+
+
+def read(name: str, *, root: Path | str | None = None, image_size: int | None = None, seed: int = 0) -> Samples:
+    """Read a data set without splitting it; arguments and errors as in `load`."""
     info = describe(name)
     _check_image_size(info, image_size)
-    _check_split(info, split=split, validation=validation)
-    if folds and info.split == "own":
-        raise DataError(f"folds must be left out for {info.name}, which brings its own parts")
     with _readable(info):
-        samples = _READERS[name][1](locate(name, root), image_size or info.image_size, seed)
-    parts = splits.parts(samples, split or info.split, validation or info.validation, seed, folds)
+        return _READERS[name][1](locate(name, root), image_size or info.image_size, seed)
+
+
+def divide(
+    name: str,
+    samples: Samples,
+    *,
+    split: Split | None = None,
+    validation: Validation | None = None,
+    folds: Folds | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Split what `read` has read; arguments and errors as in `load`."""
+    info = describe(name)
+    _check_split(info, folds, split=split, validation=validation)
+    split, validation = split or info.split, validation or info.validation
+    parts = splits.parts(samples, split, validation, seed, folds)
     for array in (samples.labels, *parts.values(), *samples.facts.values()):
         array.flags.writeable = False
     return Dataset(
@@ -127,7 +171,17 @@ def load(
         picture=samples.picture,
         notes=samples.notes + _count(samples, parts),
         facts=samples.facts,
+        keys=samples.keys,
+        files=samples.files,
+        settings=_settings(split, validation, folds, seed),
     )
+
+
+def _settings(split: str, validation: str, folds: Folds | None, seed: int) -> dict[str, str | int]:
+    said: dict[str, str | int] = {"seed": seed, "split": split, "validation": validation}
+    if folds:
+        said |= {"folds": folds.count, "fold": folds.number, "fold_order": folds.order, "fold_seed": folds.seed}
+    return said
 
 
 @contextmanager
@@ -154,7 +208,9 @@ def _check_image_size(info: Description, image_size: int | None) -> None:
         raise DataError(f"image_size must be a whole number of pixels from {low} to {high}, got {image_size!r}")
 
 
-def _check_split(info: Description, **asked: str | None) -> None:
+def _check_split(info: Description, folds: Folds | None, **asked: str | None) -> None:
+    if folds and info.split == "own":
+        raise DataError(f"folds must be left out for {info.name}, which brings its own parts")
     for key, value in asked.items():
         if info.split == "own" and value not in (None, "own"):
             raise DataError(f"{key} must be left out for {info.name}, which brings its own parts; got {value!r}")

@@ -36,6 +36,14 @@ class Inputs(Protocol):
     def __getitem__(self, index: Any, /) -> Any: ...
 
 
+class MissingPictures(DataError):
+    """The lists are there but pictures are not; `samples` is what the lists say, `missing` the files."""
+
+    def __init__(self, message: str, samples: Samples, missing: Sequence[Path]) -> None:
+        super().__init__(message)
+        self.samples, self.missing = samples, tuple(missing)
+
+
 @dataclass(frozen=True)
 class Description:
     """What a page or the command line must know of a data set before reading it."""
@@ -66,8 +74,9 @@ class Samples:
     inputs (N, F) float32, (N, 3, H, W) uint8 or (N, L) int64 token ids; labels (N,) in 0..C-1, where labels below
     `train_classes` are the training classes of the class-disjoint split; `official_train` (N,) bool is the official
     image-wise split; `gallery` (N,) bool are the test samples that are only searched, the others being the queries;
-    `keys` identify the pictures, so that no picture gets into two parts; `parts` are "train", "validation" and "test"
-    of a data set that brings its own; `facts` (N, ...) say more of each sample.
+    `keys` identify the pictures, so that no picture gets into two parts; `files` are theirs, where each has one;
+    `parts` are "train", "validation" and "test" of a data set that brings its own; `facts` (N, ...) say more of each
+    sample.
     """
 
     inputs: Inputs
@@ -77,6 +86,7 @@ class Samples:
     official_train: NDArray[np.bool_] | None = None
     gallery: NDArray[np.bool_] | None = None
     keys: Sequence[str] | None = None
+    files: Sequence[Path] | None = None
     parts: Mapping[str, Indices] | None = None
     picture: Callable[[int], Picture] | None = None
     notes: tuple[str, ...] = ()
@@ -91,7 +101,8 @@ class Dataset:
     parts: "train", "validation" (may be empty) and "test" -> disjoint ascending indices, and where queries search a
     gallery of their own "gallery", "test" then being the queries; picture(index) -> (h, w, 3) uint8 for display, None
     for plain vectors; notes: what was left out or counted, in plain words; facts: more of each sample (N, ...) by
-    name, as the reader of the data set says.
+    name, as the reader of the data set says; keys: the name of each picture in the lists, and files: where it lies,
+    None where there is none; settings: how it was split, by the names of DataSpec and "seed".
     """
 
     name: str
@@ -102,6 +113,9 @@ class Dataset:
     picture: Callable[[int], Picture] | None
     notes: tuple[str, ...]
     facts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    keys: Sequence[str] | None = None
+    files: Sequence[Path] | None = None
+    settings: Mapping[str, str | int] = field(default_factory=dict)
 
 
 Read = Callable[[Path, int | None, int], Samples]  # (folder, image_size, seed)

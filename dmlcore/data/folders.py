@@ -62,7 +62,7 @@ def locate(info: Description, root: Path | None) -> Path:
     known = archives.identify(found)
     if known.name not in info.archives:
         raise DataError(f"{found} is not an archive of {info.title}; it needs one of {', '.join(info.archives)}")
-    unpacked = cache_folder() / f"{found.name.partition('.')[0]}-{known.digest[:16]}"
+    unpacked = unpacked_at(known)
     if not unpacked.is_dir():
         try:
             beside = [found.with_name(name) for name in info.companions.get(known.name, ())]
@@ -74,6 +74,11 @@ def locate(info: Description, root: Path | None) -> Path:
     if folder is None:
         raise DataError(f"{unpacked} lacks the folder {info.folder}; remove it, so that {found} is unpacked again")
     return folder
+
+
+def unpacked_at(archive: archives.Archive) -> Path:
+    """The folder of the cache that a known archive is unpacked into."""
+    return cache_folder() / f"{archive.name.partition('.')[0]}-{archive.digest[:16]}"
 
 
 def _layouts(info: Description, base: Path) -> Iterator[Path]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dmlcore.data import official
-from dmlcore.data.dataset import DataError, Description, Labels, Picture, Samples
+from dmlcore.data.dataset import Description, Labels, MissingPictures, Picture, Samples
 from dmlcore.data.images import pictures_of, thumbnail
 
 IMAGE_SIZE = 64  # pixels a side, unless asked for otherwise
@@ -45,16 +45,11 @@ def compact(numbers: Sequence[int]) -> tuple[NDArray[np.int64], Labels]:
 def samples(info: Description, folder: Path, table: Table, image_size: int | None) -> Samples:
     """Check that every picture exists in `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
     files = [folder / path for path in table.paths]
-    missing = [file for file in files if not os.path.isfile(file)]
-    if len(missing) == len(files):
-        raise DataError(f"{info.title} has its lists but no pictures: put them at {files[0]} and so on; see {info.url}")
-    if missing:
-        raise DataError(f"{len(missing):,} of {len(files):,} pictures are missing, first {missing[0]}; see {info.url}")
 
     def picture(index: int) -> Picture:
         return thumbnail(files[index])
 
-    return Samples(
+    found = Samples(
         inputs=pictures_of(files, image_size or IMAGE_SIZE),
         labels=table.labels,
         class_names=table.class_names,
@@ -62,9 +57,16 @@ def samples(info: Description, folder: Path, table: Table, image_size: int | Non
         official_train=table.official_train,
         gallery=table.gallery,
         keys=table.paths,
+        files=files,
         picture=picture,
         notes=official.deviations(info.name, table.labels, table.train_classes, table.gallery) + table.notes,
     )
+    missing = [file for file in files if not os.path.isfile(file)]
+    if missing:
+        few = f"{len(missing):,} of {len(files):,} pictures are missing, first {missing[0]}; see {info.url}"
+        none = f"{info.title} has its lists but no pictures: put them at {files[0]} and so on; see {info.url}"
+        raise MissingPictures(none if len(missing) == len(files) else few, found, missing)
+    return found
 
 
 def folders_in(folder: Path) -> list[Path]:
