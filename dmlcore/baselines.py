@@ -28,7 +28,7 @@ def inputs_row(data: Dataset, part: str, ks: tuple[int, ...]) -> Row:
     indices, searched = evaluation.rows_of(data, part)
     digest = hashlib.sha256(repr((VERSION, raw.shape, tuple(ks))).encode())
     for array in (raw, data.labels[indices], searched):
-        digest.update(np.ascontiguousarray(array).view(np.uint8))
+        digest.update(np.ascontiguousarray(array).tobytes())
     path = cache_folder() / "scores" / f"{digest.hexdigest()}.json"
     if (kept := _read(path)) is not None:
         return kept

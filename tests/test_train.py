@@ -39,7 +39,6 @@ def test_default_digits_rise_by_forty_points(store: RunStore) -> None:
     with run.lock():
         state = train.train(run)
     assert state.state == "done"
-    assert state.seconds < 30
     found = scores(run.metrics()[0])
     assert found["trained"]["map_at_r"] - found["untrained"]["map_at_r"] > 0.40
 
