@@ -28,6 +28,7 @@ def made(best=0.3, fail=()):
                 for step, share in ((1, 0.5), (2, 1.0), (3, 0.7)):
                     score = share * (1 - abs(value - best))
                     rows.append({"kind": "validation", "step": step, "map_at_r": score, "recall_at_1": 0.0})
+                rows.append({"kind": "validation", "part": "test", "step": 3, "map_at_r": 1.0, "recall_at_1": 1.0})
                 rows.append({"kind": "scores", "of": "trained", "step": 3, "map_at_r": 1 - score})  # never looked at
             bad = any(abs(value - x) < 1e-9 for x in fail)
             run.update(state="failed" if bad else "done", message="it broke" if bad else "")

@@ -82,7 +82,10 @@ def measure(entry: Entry, run: Run) -> Member | None:
     if state.state != "done" or tested is None or tested["map_at_r"] is None:
         return None
     spec = entry.spec
-    chose = [row for row in rows if row.get("kind") == "validation" and row["step"] == tested["step"]]
+    held_out = [
+        row for row in rows if row.get("kind") == "validation" and row.get("part", "validation") == "validation"
+    ]
+    chose = [row for row in held_out if row["step"] == tested["step"]]
     train = [row for row in rows if row.get("kind") == "train" and row["step"] == tested["step"]]
     return Member(
         fold=spec.data.fold if spec.data.folds else 0,

@@ -248,8 +248,8 @@ def _fail_stale(study: optuna.Study, store: RunStore, report: Callable[[str], ob
 
 def score(run: Run) -> float | None:
     """The best validation MAP@R of a run in 0..1, or None if nothing was validated."""
-    rows = run.metrics()[0]
-    values = [row["map_at_r"] for row in rows if row.get("kind") == "validation" and row["map_at_r"] is not None]
+    rows = [row for row in run.metrics()[0] if row.get("kind") == "validation" and "part" not in row]
+    values = [row["map_at_r"] for row in rows if row["map_at_r"] is not None]
     return max(values, default=None)
 
 
