@@ -1,0 +1,173 @@
+"""Every sample of a data set read once: what cannot be decoded, and what is there in several classes or parts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dmlcore import durable
+from dmlcore.data import folders, images, report
+from dmlcore.data.dataset import DataError, Dataset
+from dmlcore.data.tasks import Progress, Task
+
+LISTED = 1000  # unreadable pictures, and groups of copies, that a check keeps
+CHUNK = 256  # pictures between two words about the progress
+SHORT = 72  # pixels: as small as the pictures of 64 px are decoded for training
+
+
+@dataclass(frozen=True)
+class Check:
+    """What reading every sample brought to light.
+
+    unreadable: (key, reason) of the first LISTED of `failures`; copies: groups of samples with the same content, the
+    first LISTED of `groups`, those of several classes first; seconds it took; stamp: of the files as they were.
+    """
+
+    samples: int
+    failures: int
+    unreadable: tuple[tuple[str, str], ...]
+    groups: int
+    copies: tuple[tuple[int, ...], ...]
+    seconds: float
+    stamp: str
+
+
+def task_of(name: str, root: Path | str | None = None) -> Task:
+    """The check of a data set in a folder, whoever does it; its result lies beside its state."""
+    where = hashlib.sha256(str(root or "").encode()).hexdigest()[:12]
+    return Task(folders.cache_folder() / "checks" / f"{name}-{where}")
+
+
+def start(name: str, root: Path | str | None = None) -> None:
+    """Check every picture in a process of its own: `python -m dmlcore data check NAME`; raises Busy."""
+    where = ["--root", str(root)] if root else []
+    task_of(name, root).start(["-m", "dmlcore", "data", "check", name, *where])
+
+
+def run(name: str, root: Path | str | None = None) -> tuple[Check, Dataset]:
+    """Do that in this process, and keep the result for `result`; raises DataError if the lists cannot be read."""
+    task = task_of(name, root)
+    found = report.report(name, root)
+    made = found.dataset
+    if made is None:
+        raise DataError("; ".join(found.problems) or f"{name} is not here, so nothing can be checked")
+    results: list[Check] = []
+
+    def job(progress: Progress) -> str:
+        found = examine(made, lambda done, total: progress.say("reading every sample", done, total))
+        durable.replace_json(task.folder / "result.json", asdict(found))
+        results.append(found)
+        return f"{found.samples:,} samples read in {found.seconds:.1f} s"
+
+    task.work(job)
+    return results[0], made
+
+
+def result(name: str, root: Path | str | None = None) -> Check | None:
+    """The last check that was finished, or None; compare its `stamp` with `stamp_of` the files as they are now."""
+    try:
+        plain = json.loads((task_of(name, root).folder / "result.json").read_text())
+        return Check(
+            samples=int(plain["samples"]),
+            failures=int(plain["failures"]),
+            unreadable=tuple((str(key), str(reason)) for key, reason in plain["unreadable"]),
+            groups=int(plain["groups"]),
+            copies=tuple(tuple(map(int, group)) for group in plain["copies"]),
+            seconds=float(plain["seconds"]),
+            stamp=str(plain["stamp"]),
+        )
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def stamp_of(made: Dataset) -> str:
+    """A digest of sizes and times of the files of a data set, else of its labels: changes when they change."""
+    digest = hashlib.sha256(made.labels.tobytes())
+    for file in made.files or ():
+        try:
+            found = file.stat()
+            digest.update(f"{file}\0{found.st_size} {found.st_mtime_ns}\n".encode(errors="surrogateescape"))
+        except OSError:
+            digest.update(f"{file}\0-\n".encode(errors="surrogateescape"))
+    return digest.hexdigest()[:32]
+
+
+def examine(made: Dataset, progress: Callable[[int, int], object] = lambda done, total: None) -> Check:
+    """Read every sample: picture files are decoded as for training, in threads, all others hashed."""
+    begun, stamp = time.monotonic(), stamp_of(made)
+    digests: dict[bytes, list[int]] = {}
+    unreadable: list[tuple[str, str]] = []
+    for index, found in enumerate(_contents(made, progress)):
+        if isinstance(found, DataError):
+            unreadable.append((_key(made, index), str(found)))
+        else:
+            digests.setdefault(found, []).append(index)
+    copies = [tuple(group) for group in digests.values() if len(group) > 1]
+    copies.sort(key=lambda group: -len({int(made.labels[index]) for index in group}))
+    return Check(
+        samples=len(made.labels),
+        failures=len(unreadable),
+        unreadable=tuple(unreadable[:LISTED]),
+        groups=len(copies),
+        copies=tuple(copies[:LISTED]),
+        seconds=time.monotonic() - begun,
+        stamp=stamp,
+    )
+
+
+def _contents(made: Dataset, progress: Callable[[int, int], object]) -> Iterator[bytes | DataError]:
+    """The digest of each sample, or why it cannot be read."""
+    total = len(made.labels)
+    with ThreadPoolExecutor(images.WORKERS, "check") as pool:  # Pillow decodes outside the interpreter lock
+        for begin in range(0, total, CHUNK):
+            progress(begin, total)
+            if made.files is not None:
+                yield from pool.map(_decoded, made.files[begin : begin + CHUNK])
+            else:
+                rows = np.asarray(made.inputs[np.arange(begin, min(total, begin + CHUNK))])
+                yield from (hashlib.sha256(np.ascontiguousarray(row).tobytes()).digest() for row in rows)
+        progress(total, total)
+
+
+def _decoded(file: Path) -> bytes | DataError:
+    try:
+        images.with_short_side(file, SHORT)
+        with file.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").digest()
+    except DataError as error:
+        return error
+    except OSError as error:
+        return DataError(f"picture {file} cannot be read: {error}")
+
+
+def verdicts(check: Check, made: Dataset) -> tuple[str, ...]:
+    """What a check says about a split, in words; () if all is well."""
+    said = []
+    if check.failures:
+        key, reason = check.unreadable[0]
+        said.append(f"{check.failures:,} of {check.samples:,} pictures cannot be read; first {key}: {reason}")
+    part_of = np.full(len(made.labels), "", dtype="U10")
+    for name, rows in made.parts.items():
+        part_of[rows] = name
+    learned = np.isin(part_of, ("train", "validation"))
+    groups = [np.array(group) for group in check.copies if max(group) < len(made.labels)]
+    classes = [group for group in groups if len(np.unique(made.labels[group])) > 1]
+    leaks = [group for group in groups if learned[group].any() and not learned[group].all()]
+    for which, what in ((classes, "are in several classes"), (leaks, "are both in train and in test")):
+        if which:
+            first = " = ".join(f"{_key(made, int(i))} ({made.class_names[made.labels[i]]})" for i in which[0][:4])
+            said.append(f"{len(which):,} groups of identical samples {what}; first {first}")
+    if rest := check.groups - len({id(group) for group in [*classes, *leaks]}):
+        said.append(f"{rest:,} groups of identical samples lie within one class and one side of the split")
+    return tuple(said)
+
+
+def _key(made: Dataset, index: int) -> str:
+    return made.keys[index] if made.keys is not None else f"sample {index}"

@@ -1,0 +1,256 @@
+"""What is there of a data set: counts beside the published ones, classes, problems; a split as plain data."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore import data, durable
+from dmlcore.data import archives, folders
+from dmlcore.data.dataset import DataError, Dataset, MissingPictures, Samples, Split, Validation
+from dmlcore.data.folds import Folds
+from dmlcore.data.official import PUBLISHED, Size
+
+SMALL = 200 * 2**20  # bytes of an archive that is unpacked without being asked
+COLUMNS = ("part", "index", "class_number", "class_name", "key")  # of a split that is saved
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A data set on this machine, not split: `place` are its files (None: absent), `samples` what the lists say.
+
+    problems: what failed, in words; missing: the picture files that are listed but not there.
+    """
+
+    name: str
+    place: Path | None
+    samples: Samples | None
+    problems: tuple[str, ...] = ()
+    missing: tuple[Path, ...] = ()
+
+
+class Part(NamedTuple):
+    """A part: samples and classes, and the published size where there is one."""
+
+    name: str
+    samples: int
+    classes: int
+    published: Size | None = None
+
+    @property
+    def deviation(self) -> str:
+        """Where it differs from the published size, in words; "" if it does not."""
+        if self.published is None:
+            return ""
+        pairs = (
+            (self.samples - self.published.samples, "sample", "samples"),
+            (self.classes - self.published.classes, "class", "classes"),
+        )
+        said = [
+            f"{abs(by):,} {one if abs(by) == 1 else many} too {'many' if by > 0 else 'few'}"
+            for by, one, many in pairs
+            if by
+        ]
+        return ", ".join(said)
+
+
+class Class(NamedTuple):
+    """A class: its number from 0, its name, the parts its samples are in, and how many there are."""
+
+    number: int
+    name: str
+    part: str
+    samples: int
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A data set on this machine, split; `dataset` and what follows from it is empty where that fails."""
+
+    found: Found
+    dataset: Dataset | None
+    parts: tuple[Part, ...]
+    compared: tuple[Part, ...]  # beside the published sizes: of the class-disjoint split, validation counted as train
+    classes: tuple[Class, ...]
+    notes: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def find(name: str, root: Path | str | None = None, *, seed: int = 0, image_size: int | None = None) -> Found:
+    """Look for a data set and read it, an archive being unpacked into the cache; problems are told, not raised."""
+    place = None
+    try:
+        place = data.available(name, root)
+        if place is None:
+            return Found(name, None, None)
+        samples = data.read(name, root=root, seed=seed, image_size=image_size)
+        return Found(name, place, samples)
+    except MissingPictures as error:
+        return Found(name, place, error.samples, (str(error),), error.missing)
+    except DataError as error:
+        return Found(name, place, None, (str(error),))
+
+
+def is_packed(place: Path) -> bool:
+    """Whether a place is an archive that has not been unpacked into the cache and is too large to do so unasked."""
+    if not place.is_file() or place.stat().st_size <= SMALL:
+        return False
+    try:
+        return not folders.unpacked_at(archives.identify(place)).is_dir()
+    except DataError:
+        return False  # reading it says what is wrong
+
+
+def divide(
+    found: Found,
+    *,
+    split: Split | None = None,
+    validation: Validation | None = None,
+    folds: Folds | None = None,
+    seed: int = 0,
+) -> Report:
+    """Split what was found, and count; arguments as in `data.load`."""
+    if found.samples is None:
+        return Report(found, None, (), (), (), (), found.problems)
+    try:
+        made = data.divide(found.name, found.samples, split=split, validation=validation, folds=folds, seed=seed)
+    except DataError as error:
+        return Report(found, None, (), (), (), found.samples.notes, (*found.problems, str(error)))
+    parts = tuple(Part(name, *_size(made, rows)) for name, rows in made.parts.items())
+    return Report(found, made, parts, _compared(made), _classes(made), _without_counts(made), found.problems)
+
+
+def report(
+    name: str,
+    root: Path | str | None = None,
+    *,
+    split: Split | None = None,
+    validation: Validation | None = None,
+    folds: Folds | None = None,
+    seed: int = 0,
+    check: bool = False,
+) -> Report:
+    """`find` and `divide`; check=True decodes every picture too and adds what it finds to the problems."""
+    found = find(name, root, seed=seed)
+    made = divide(found, split=split, validation=validation, folds=folds, seed=seed)
+    if not check or made.dataset is None:
+        return made
+    from dmlcore.data import checks  # which builds on this module
+
+    said = checks.verdicts(checks.examine(made.dataset), made.dataset)
+    return Report(found, made.dataset, made.parts, made.compared, made.classes, made.notes, made.problems + said)
+
+
+def _size(made: Dataset, rows: NDArray[np.int64]) -> Size:
+    return Size(len(rows), len(np.unique(made.labels[rows])))
+
+
+def _compared(made: Dataset) -> tuple[Part, ...]:
+    published = PUBLISHED.get(made.name)
+    if published is None or made.settings.get("split") != "classes":
+        return ()
+    rows = dict(made.parts)
+    held_out = rows.pop("validation")
+    rows["train"] = np.concatenate([rows["train"], held_out])
+    title = {"train": "train and validation" if len(held_out) else "train"}
+    return tuple(Part(title.get(name, name), *_size(made, rows[name]), size) for name, size in published.items())
+
+
+def _classes(made: Dataset) -> tuple[Class, ...]:
+    counts = {
+        name: np.bincount(made.labels[rows], minlength=len(made.class_names)) for name, rows in made.parts.items()
+    }
+    totals = np.bincount(made.labels, minlength=len(made.class_names))
+    return tuple(
+        Class(number, name, ", ".join(part for part in counts if counts[part][number]), int(totals[number]))
+        for number, name in enumerate(made.class_names)
+    )
+
+
+def _without_counts(made: Dataset) -> tuple[str, ...]:
+    """The notes but for the sizes of the parts, and how they deviate, which are told as numbers."""
+    told = [f"{part}: {len(rows):,} samples" for part, rows in made.parts.items()]
+    told += ["not the published data set"] if _compared(made) else []
+    return tuple(note for note in made.notes if not note.startswith(tuple(told)))
+
+
+def rows_of(made: Dataset) -> Iterator[tuple[str, int, int, str, str]]:
+    """One row a sample, as COLUMNS names them, the parts one after another."""
+    for part, rows in made.parts.items():
+        for index in rows.tolist():
+            label = int(made.labels[index])
+            yield part, index, label, made.class_names[label], made.keys[index] if made.keys is not None else ""
+
+
+def split_text(made: Dataset, form: str = "json") -> str:
+    """A split as plain data, "json" or "csv": data set, how it was split, and each sample of each part."""
+    if form == "csv":
+        table = io.StringIO()
+        writer = csv.writer(table, lineterminator="\n")
+        writer.writerow(("data_set", *made.settings, *COLUMNS))
+        how = (made.name, *made.settings.values())
+        writer.writerows((*how, *row) for row in rows_of(made))
+        return table.getvalue()
+    if form != "json":
+        raise DataError(f"a split is saved as json or csv, not {form!r}")
+    head = {"data_set": made.name, "settings": dict(made.settings)}
+    head |= {"parts": {name: dict(_size(made, rows)._asdict()) for name, rows in made.parts.items()}}
+    rows = ",\n".join(json.dumps(row) for row in rows_of(made))
+    return f'{json.dumps(head)[:-1]},\n"columns": {json.dumps(COLUMNS)},\n"rows": [\n{rows}\n]}}\n'
+
+
+def save_split(made: Dataset, path: Path) -> None:
+    """Write a split to `path`, JSON or CSV by its ending, whole or not at all; raises DataError."""
+    form = path.suffix.removeprefix(".").lower()
+    if form not in ("json", "csv"):
+        raise DataError(f"{path} must end in .json or .csv")
+    content = split_text(made, form).encode()
+    durable.replace(path, lambda file: file.write(content))
+
+
+class Summary(NamedTuple):
+    """What was found when a data set was last read: samples, classes, and whether something failed."""
+
+    samples: int
+    classes: int
+    damaged: bool
+
+
+def remember(found: Found) -> None:
+    """Keep the counts of what was read, so that a list of all data sets need not read them."""
+    if found.place is None or found.samples is None:
+        return
+    path = _remembered_at(found.name, found.place)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    said = Summary(len(found.samples.labels), len(found.samples.class_names), bool(found.problems))
+    if remembered(found.name, found.place) != said:
+        durable.replace_json(path, [*said])
+
+
+def remembered(name: str, place: Path) -> Summary | None:
+    """The counts of the last time that it was read from this place as it is now, or None."""
+    try:
+        samples, classes, damaged = json.loads(_remembered_at(name, place).read_text())
+        return Summary(int(samples), int(classes), bool(damaged))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _remembered_at(name: str, place: Path) -> Path:
+    try:
+        state = place.stat()
+        now = f"{place.resolve()} {state.st_size if place.is_file() else ''} {state.st_mtime_ns}"
+    except OSError:
+        now = ""
+    if not data.describe(name).needs_files:
+        now = "drawn or at hand"
+    return folders.cache_folder() / "counts" / f"{name}-{hashlib.sha256(now.encode()).hexdigest()[:16]}.json"
