@@ -189,7 +189,9 @@ def test_the_recording_is_what_the_engine_gives():
         assert np.array_equal(stored[name], found[name])
     for i in range(2):
         # Another machine rounds differently, and training amplifies it: 1e-3 after a few steps.
+        # These losses do not feel where the cloud lies as a whole: rounding alone moves it, by whole steps of RMSprop.
         shown, fresh_ = (a[f"frames_{i}"] * a[f"scale_{i}"][:, None, None] for a in (stored, found))
+        shown, fresh_ = (points - points.mean(1, keepdims=True) for points in (shown, fresh_))
         np.testing.assert_allclose(shown[: len(fresh_)], fresh_, atol=1e-3)
         np.testing.assert_allclose(stored[f"curve_{i}"][: steps + 1], found[f"curve_{i}"], rtol=1e-3, atol=2e-3)
 
