@@ -25,6 +25,7 @@ st.navigation(
         ],
         "Training": [
             st.Page("toys.py", title="Toys", icon=":material/toys:"),
+            st.Page("data.py", title="Data", icon=":material/folder_open:"),
             st.Page("train.py", title="Train", icon=":material/play_circle:"),
             st.Page("runs.py", title="Runs", icon=":material/monitoring:"),
             st.Page("studies.py", title="Studies", icon=":material/leaderboard:"),
