@@ -111,9 +111,9 @@ def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_
     live = studies.measured(request.entries(), store)
     assert [r.model_copy(update={"run": ""}) for r in live] == list(results.runs)
     rows = [row for row in found[0].metrics()[0] if row["kind"] == "scores" and row["of"] == "trained"]
-    assert results.runs[0].scores == {
-        "map_at_r": rows[-1]["map_at_r"],
-        "recall_at_1": rows[-1]["recall_at"]["1"],
+    (learned,) = (row for row in found[0].metrics()[0] if row["kind"] == "train")
+    assert results.runs[0].scores == {"map_at_r": rows[-1]["map_at_r"], "recall_at_1": rows[-1]["recall_at"]["1"]} | {
+        f"train.{key}": value for key, value in learned.items() if key not in ("kind", "step")
     }
     assert results.runs[0].validation.step == (0, 2, 3)
     assert results.torch
