@@ -102,13 +102,13 @@ def check(name: Name, root: Root = None) -> None:
     from dmlcore.data import checks
 
     try:
-        found, made = checks.run(name, root)
+        found, read = checks.run(name, root)
     except KeyboardInterrupt:
         raise Failure("stopped", 130) from None
     print(f"{found.samples:,} samples read in {found.seconds:.1f} s, {found.failures:,} of them unreadable")
     for key, reason in found.unreadable:
         print(f"unreadable: {key}: {reason}", file=sys.stderr)
-    for verdict in checks.verdicts(found, made):
+    for verdict in checks.verdicts(found, read.dataset) if read.dataset else read.problems:
         print(verdict)
     if found.failures:
         raise typer.Exit(1)

@@ -14,7 +14,8 @@ import numpy as np
 
 from dmlcore import durable
 from dmlcore.data import folders, images, report
-from dmlcore.data.dataset import DataError, Dataset
+from dmlcore.data.dataset import DataError, Dataset, Samples
+from dmlcore.data.report import Report
 from dmlcore.data.tasks import Progress, Task
 
 LISTED = 1000  # unreadable pictures, and groups of copies, that a check keeps
@@ -51,23 +52,23 @@ def start(name: str, root: Path | str | None = None) -> None:
     task_of(name, root).start(["-m", "dmlcore", "data", "check", name, *where])
 
 
-def run(name: str, root: Path | str | None = None) -> tuple[Check, Dataset]:
+def run(name: str, root: Path | str | None = None) -> tuple[Check, Report]:
     """Do that in this process, and keep the result for `result`; raises DataError if the lists cannot be read."""
     task = task_of(name, root)
     found = report.report(name, root)
-    made = found.dataset
-    if made is None:
+    samples = found.found.samples
+    if samples is None:
         raise DataError("; ".join(found.problems) or f"{name} is not here, so nothing can be checked")
     results: list[Check] = []
 
     def job(progress: Progress) -> str:
-        found = examine(made, lambda done, total: progress.say("reading every sample", done, total))
-        durable.replace_json(task.folder / "result.json", asdict(found))
-        results.append(found)
-        return f"{found.samples:,} samples read in {found.seconds:.1f} s"
+        result = examine(samples, lambda done, total: progress.say("reading every sample", done, total))
+        durable.replace_json(task.folder / "result.json", asdict(result))
+        results.append(result)
+        return f"{result.samples:,} samples read in {result.seconds:.1f} s"
 
     task.work(job)
-    return results[0], made
+    return results[0], found
 
 
 def result(name: str, root: Path | str | None = None) -> Check | None:
@@ -87,7 +88,7 @@ def result(name: str, root: Path | str | None = None) -> Check | None:
         return None
 
 
-def stamp_of(made: Dataset) -> str:
+def stamp_of(made: Dataset | Samples) -> str:
     """A digest of sizes and times of the files of a data set, else of its labels: changes when they change."""
     digest = hashlib.sha256(made.labels.tobytes())
     for file in made.files or ():
@@ -99,7 +100,7 @@ def stamp_of(made: Dataset) -> str:
     return digest.hexdigest()[:32]
 
 
-def examine(made: Dataset, progress: Callable[[int, int], object] = lambda done, total: None) -> Check:
+def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = lambda done, total: None) -> Check:
     """Read every sample: picture files are decoded as for training, in threads, all others hashed."""
     begun, stamp = time.monotonic(), stamp_of(made)
     digests: dict[bytes, list[int]] = {}
@@ -122,7 +123,7 @@ def examine(made: Dataset, progress: Callable[[int, int], object] = lambda done,
     )
 
 
-def _contents(made: Dataset, progress: Callable[[int, int], object]) -> Iterator[bytes | DataError]:
+def _contents(made: Dataset | Samples, progress: Callable[[int, int], object]) -> Iterator[bytes | DataError]:
     """The digest of each sample, or why it cannot be read."""
     total = len(made.labels)
     with ThreadPoolExecutor(images.WORKERS, "check") as pool:  # Pillow decodes outside the interpreter lock
@@ -169,5 +170,5 @@ def verdicts(check: Check, made: Dataset) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _key(made: Dataset, index: int) -> str:
+def _key(made: Dataset | Samples, index: int) -> str:
     return made.keys[index] if made.keys is not None else f"sample {index}"

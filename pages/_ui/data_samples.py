@@ -25,13 +25,14 @@ STYLE = """<style>
 .samples .name bdi { font-weight: 600; font-size: 13px; display: -webkit-box; -webkit-line-clamp: 3;
   -webkit-box-orient: vertical; overflow: hidden; }
 .samples .name span { opacity: .75; }
-.samples .found { display: flex; flex-wrap: wrap; gap: 6px; }
-.samples img, .samples .bad { width: 72px; height: 72px; object-fit: contain; border-radius: 4px;
+.samples .found { display: grid; grid-template-columns: repeat(8, minmax(0, 88px)); gap: 6px; flex: 1; }
+.samples img, .samples .bad { width: 100%; aspect-ratio: 1; object-fit: contain; border-radius: 4px;
   background: rgb(128 128 128 / .10); }
 .samples img.tiny { image-rendering: pixelated; }
 .samples .bad { display: flex; align-items: center; justify-content: center; text-align: center; box-sizing: border-box;
   border: 2px dashed #D55E00; }
-@media (max-width: 640px) { .samples .row { flex-direction: column; gap: 4px; } .samples .name { width: auto; } }
+@media (max-width: 640px) { .samples .row { flex-direction: column; gap: 4px; } .samples .name { width: auto; }
+  .samples .found { grid-template-columns: repeat(4, minmax(0, 88px)); } }
 </style>"""
 
 

@@ -12,6 +12,8 @@ import streamlit as st
 
 from dmlcore import data
 from dmlcore.data import DataError, Dataset, downloads, report
+from dmlcore.data.cifar import PICTURES
+from dmlcore.data.official import PUBLISHED
 from dmlcore.data.report import Report
 from pages._ui import data_reads, data_samples, data_tasks
 from pages._ui.data_reads import Cut, Where
@@ -25,6 +27,7 @@ WORDS = {
     "contiguous": "ranges of classes",
     "random": "classes drawn at random",
 }
+COMPLETE = {"cifar10": PICTURES, "cifar100": PICTURES}  # samples, where no part is published
 BASES = {
     "vectors": "digits",
     "pictures": "cub",
@@ -90,7 +93,7 @@ def _overview(known: Sequence[str]) -> None:
         except (DataError, OSError):
             place = None
         counted = report.remembered(name, place) if place else None
-        here.append("absent" if place is None else "incomplete" if counted and counted.damaged else "present")
+        here.append("absent" if place is None else _state(name, counted))
         samples.append(counted.samples if counted else None)
         classes.append(counted.classes if counted else None)
         places.append("" if place is None else str(place) if data.describe(name).needs_files else "comes with the lab")
@@ -103,6 +106,7 @@ def _overview(known: Sequence[str]) -> None:
             "where": places,
         },
         key="data-table",
+        placeholder="not read yet",
         height=ROWS,
         hide_index=True,
         on_select=lambda: _chosen_in_table(known),
@@ -114,6 +118,13 @@ def _overview(known: Sequence[str]) -> None:
         },
     )
     st.caption("Samples and classes are those of the last reading; a data set is read when it is first chosen.")
+
+
+def _state(name: str, counted: report.Summary | None) -> str:
+    complete = sum(size.samples for size in PUBLISHED.get(name, {}).values()) or COMPLETE.get(name)
+    if counted and counted.damaged:
+        return "incomplete"
+    return "a subset" if counted and complete and counted.samples < complete else "present"
 
 
 def _chosen_in_table(known: Sequence[str]) -> None:
