@@ -108,3 +108,11 @@ def test_the_gravest_come_first_and_none_twice():
     severities = [w.severity for w in linter.lint([PICTURES, chosen, chosen])]
     assert severities == sorted(severities, key=["incomparable", "caution", "note"].index)
     assert len(severities) == len(set(linter.lint([PICTURES, chosen, chosen])))
+
+
+def test_batch_norm_frozen_at_a_random_start_is_named():
+    frozen = ["data.name=cub", "model.name=resnet18", "model.freeze_batch_norm=true"]
+    (found,) = (f for f in lint_spec(RunSpec().with_overrides(frozen)) if "model.start" in f.keys)
+    assert "starts at random" in found.sentence
+    started = RunSpec().with_overrides([*frozen, "model.start=imagenet"])
+    assert not [f for f in lint_spec(started) if "model.start" in f.keys]
