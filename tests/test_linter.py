@@ -112,7 +112,7 @@ def test_the_gravest_come_first_and_none_twice():
 
 def test_batch_norm_frozen_at_a_random_start_is_named():
     frozen = ["data.name=cub", "model.name=resnet18", "model.freeze_batch_norm=true"]
-    (found,) = (f for f in lint_spec(RunSpec().with_overrides(frozen)) if "model.start" in f.keys)
+    (found,) = (f for f in linter.lint_spec(RunSpec().with_overrides(frozen)) if "model.start" in f.keys)
     assert "starts at random" in found.sentence
     started = RunSpec().with_overrides([*frozen, "model.start=imagenet"])
-    assert not [f for f in lint_spec(started) if "model.start" in f.keys]
+    assert not [f for f in linter.lint_spec(started) if "model.start" in f.keys]
