@@ -190,8 +190,8 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[Finding]:
     found += _fast_proxies(spec)
     if spec.model.freeze_batch_norm and not spec.model.start:
         sentence = (
-            "Batch norm is frozen, but the backbone starts at random: it keeps statistics of no data, and such a network "
-            "hardly learns. Start from weights, or let batch norm learn."
+            "Batch norm is frozen, but the backbone starts at random: it keeps statistics of no data, and such a "
+            "network hardly learns. Start from weights, or let batch norm learn."
         )
         found.append(Finding("caution", ("model.freeze_batch_norm", "model.start"), sentence))
     if _split(spec) == "known classes":
