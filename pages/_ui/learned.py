@@ -13,7 +13,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from dmlcore.data import DataError
-from dmlcore.metrics import nearest, retrieval
+from dmlcore.metrics import RetrievalScores, nearest, retrieval
 from dmlcore.runs import Run
 from pages._ui import thumbnails
 
@@ -27,7 +27,10 @@ class Unreadable(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Row i is sample `indices[i]` of the data set, of class `labels[i]`; neighbours are rows too, nearest first."""
+    """Row i is sample `indices[i]` of the data set, of class `labels[i]`; neighbours are rows too, nearest first.
+
+    Where the data set has a gallery of its own, neighbours are rows of it, and its rows are no queries.
+    """
 
     indices: NDArray[np.int64]  # (n,)
     labels: NDArray[np.int64]  # (n,)
@@ -37,6 +40,7 @@ class Learned:
     average_precision: NDArray[np.float64]  # (n,), NaN where the class has no other sample
     recall_at_1: float | None
     map_at_r: float | None
+    is_gallery: NDArray[np.bool_]  # (n,)
 
     @property
     def failures(self) -> NDArray[np.bool_]:
@@ -49,7 +53,7 @@ class Learned:
         if order != "by index":
             quality = self.average_precision if order == "worst first" else -self.average_precision
             rows = np.argsort(quality, kind="stable")  # NaN sorts last
-        keep = self.failures[rows] if failures else np.ones(len(rows), bool)
+        keep = self.failures[rows] if failures else ~self.is_gallery[rows]
         if label is not None:
             keep &= self.labels[rows] == label
         return rows[keep]
@@ -65,22 +69,52 @@ class Learned:
 @st.cache_resource(max_entries=6, show_spinner="Finding the nearest neighbours …")
 def learned(path: Path) -> Learned:
     """Neighbours of an embeddings file, whose name is the digest of the weights; raises Unreadable."""
-    embeddings, labels, indices = _arrays(path, "embeddings", "labels", "indices", remedy="Evaluate the run again")
+    again = "Evaluate the run again"
+    embeddings, labels, indices, *more = _arrays(
+        path, "embeddings", "labels", "indices", remedy=again, optional=("is_gallery",)
+    )
+    is_gallery = more[0] if more else np.zeros(len(labels), bool)
     try:
-        distances, neighbours = nearest(embeddings, k=min(MOST_NEIGHBOURS, len(embeddings) - 1))
-        scores = retrieval(embeddings, labels, ks=(1,))
+        distances, neighbours = _neighbours(embeddings, is_gallery)
+        found = _scored(embeddings, labels, is_gallery)
     except (ValueError, TypeError) as error:
         raise Unreadable(f"{path.name} cannot be shown: {error}. Evaluate the run again.") from None
+    average_precision = np.full(len(labels), np.nan)
+    average_precision[~is_gallery] = found.per_query_average_precision
     return Learned(
         indices=indices,
         labels=labels,
         neighbours=neighbours,
         distances=distances,
         right=labels[neighbours] == labels[:, None],
-        average_precision=scores.per_query_average_precision,
-        recall_at_1=scores.recall_at[1],
-        map_at_r=scores.map_at_r,
+        average_precision=average_precision,
+        recall_at_1=found.recall_at[1],
+        map_at_r=found.map_at_r,
+        is_gallery=is_gallery,
     )
+
+
+def _neighbours(
+    embeddings: NDArray[np.float32], is_gallery: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Distances and rows (n, k) of the nearest others; in the gallery where there is one, for its own rows too."""
+    if not is_gallery.any():
+        return nearest(embeddings, k=min(MOST_NEIGHBOURS, len(embeddings) - 1))
+    rows = np.flatnonzero(is_gallery)
+    gallery, k = embeddings[rows], min(MOST_NEIGHBOURS, len(rows) - 1)
+    distances, neighbours = np.empty((len(embeddings), k)), np.empty((len(embeddings), k), np.int64)
+    for of, found in ((~is_gallery, nearest(embeddings[~is_gallery], gallery, k)), (is_gallery, nearest(gallery, k=k))):
+        distances[of], neighbours[of] = found[0], rows[found[1]]
+    return distances, neighbours
+
+
+def _scored(
+    embeddings: NDArray[np.float32], labels: NDArray[np.int64], is_gallery: NDArray[np.bool_]
+) -> RetrievalScores:
+    if not is_gallery.any():
+        return retrieval(embeddings, labels, ks=(1,))
+    queries = embeddings[~is_gallery], labels[~is_gallery]
+    return retrieval(*queries, gallery=embeddings[is_gallery], gallery_labels=labels[is_gallery], ks=(1,))
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)
@@ -100,9 +134,10 @@ def outdated(run: Run, source: Path) -> bool:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _last_scored(path: Path, size: int) -> str | None:
-    """The weights that the last row of metrics.jsonl scores, if it does; size is the key of the cache."""
+    """The weights that metrics.jsonl scores after its last step, if it does; size is the key of the cache."""
     rows, _ = Run(path).metrics()
-    return rows[-1].get("weights") if rows else None
+    last = next((row for row in reversed(rows) if "weights" in row or row.get("kind") == "step"), {})
+    return last.get("weights")
 
 
 def naming(run: Run) -> Callable[[int], str]:
@@ -125,9 +160,10 @@ def naming(run: Run) -> Callable[[int], str]:
     return lambda label: names[label] if label < len(names) else f"class {label}"
 
 
-def _arrays(path: Path, *names: str, remedy: str) -> list[NDArray[Any]]:
+def _arrays(path: Path, *names: str, remedy: str, optional: tuple[str, ...] = ()) -> list[NDArray[Any]]:
+    """The arrays of these names, then those of the optional ones that are there; raises Unreadable."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            return [file[name] for name in names]
+            return [file[name] for name in (*names, *(name for name in optional if name in file))]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise Unreadable(f"{path.name} cannot be read ({error}). {remedy}.") from None

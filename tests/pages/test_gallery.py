@@ -115,6 +115,26 @@ def test_a_query_of_the_link_is_shown_alone_with_more_neighbours(run):
     assert "query" not in app.query_params
 
 
+def test_a_gallery_of_its_own_is_searched_and_asks_nothing(run, tmp_path):
+    with np.load(run.embeddings()) as file:
+        arrays = dict(file)
+    searched = np.arange(len(arrays["labels"])) % 3 == 0
+    path = tmp_path / "ab.npz"
+    np.savez(path, **arrays | {"is_gallery": searched})
+    found, x = learned(path), arrays["embeddings"].astype(float)
+    assert searched[found.neighbours].all()
+    for row in (0, 1, 2, 3):
+        distance = np.where(searched, np.linalg.norm(x - x[row], axis=1), np.inf)
+        distance[row] = np.inf
+        assert found.neighbours[row, 0] == distance.argmin()
+    assert found.recall_at_1 == found.right[~searched, 0].mean()
+    assert np.isnan(found.average_precision[searched]).all()
+    for failures in (False, True):
+        assert not searched[found.queries(None, "by index", failures)].any()
+    assert len(found.queries(None, "worst first", False)) == (~searched).sum()
+    assert not learned(run.embeddings()).is_gallery.any()
+
+
 BAD = ["nan", "../../etc/passwd", "-1", "99999999", "9" * 5000, "٣", "x" * 10_000, "<script>", ""]
 
 
