@@ -4,8 +4,9 @@
 
 60,502 x 128 float32 embeddings of unit length in 11,316 classes of 2 to 12, made up from a seed; R@K for K = 1, 10,
 100, 1000, so k = 1001 with the query itself. Fewer --queries search the other samples, k = 1000, and cost a share of
-the minutes. Each rival runs in a process of its own, whose memory is its peak above what it held before the call.
-Targets: 1.1x the bare search, 200 MB. --pml also runs AccuracyCalculator of pytorch-metric-learning (some 7 GB).
+the minutes. Each rival runs in a process of its own, whose memory is its peak above what it held before the call. On a
+machine that others use too, CPU seconds are the fairer ones. Targets: 1.1x the bare search, 200 MB. --pml also runs
+AccuracyCalculator of pytorch-metric-learning, which needs some 7 GB.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 RATIO, MEGABYTES = 1.1, 200
 SAMPLES, CLASSES, DIMENSIONS = 60_502, 11_316, 128
 KS = (1, 10, 100, 1000)
-NOISE = 2.2  # over the length of a class mean, for an R@1 as good networks reach
+NOISE = 1.3  # over the length of a class mean, for an R@1 as good networks reach
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -80,23 +81,23 @@ def measure(rival: str, queries: int) -> dict[str, float]:
         others = points, labels
     if rival == "bare":
         with Peak() as peak:
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             index = faiss.IndexFlatL2(DIMENSIONS)
             index.add(others[0])
             _, found = index.search(own[0], max(KS) + whole)
-            seconds = time.perf_counter() - start
+            seconds, cpu = time.perf_counter() - start, time.process_time() - busy
         known = np.isin(own[1], others[1])
         score = float((others[1][found[:, int(whole)]] == own[1])[known].mean())
     elif rival == "ours":
         from dmlcore.metrics import retrieval
 
         with Peak() as peak:
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             if whole:
                 score = retrieval(points, labels, ks=KS).recall_at[1]
             else:
                 score = retrieval(*own, gallery=others[0], gallery_labels=others[1], ks=KS).recall_at[1]
-            seconds = time.perf_counter() - start
+            seconds, cpu = time.perf_counter() - start, time.process_time() - busy
     else:
         import torch
         from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
@@ -105,10 +106,16 @@ def measure(rival: str, queries: int) -> dict[str, float]:
         calculator = AccuracyCalculator(include=names, k=max(KS), device=torch.device("cpu"))
         tensors = [torch.from_numpy(array) for array in (*own, *others)]
         with Peak() as peak:
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             score = calculator.get_accuracy(*tensors, ref_includes_query=whole)["precision_at_1"]
-            seconds = time.perf_counter() - start
-    return {"seconds": seconds, "megabytes": peak.above / 1e6, "recall_at_1": score, "load": os.getloadavg()[0]}
+            seconds, cpu = time.perf_counter() - start, time.process_time() - busy
+    return {
+        "seconds": seconds,
+        "cpu": cpu,
+        "megabytes": peak.above / 1e6,
+        "recall_at_1": score,
+        "load": os.getloadavg()[0],
+    }
 
 
 def main() -> None:
@@ -130,7 +137,7 @@ def main() -> None:
     k = max(KS) + (options.queries == SAMPLES)
     print(f"{options.queries:,} queries, {SAMPLES:,} x {DIMENSIONS}, {CLASSES:,} classes, k = {k}; ", end="")
     print(f"{options.threads} threads of {os.cpu_count()} cores\n")
-    print(f"{'':8}{'seconds':>10}{'peak MB':>10}{'R@1':>8}{'load':>8}")
+    print(f"{'':8}{'seconds':>10}{'CPU s':>10}{'peak MB':>10}{'R@1':>8}{'load':>8}")
     found: dict[str, list[dict[str, float]]] = {rival: [] for rival in rivals}
     environment = os.environ | {"OMP_NUM_THREADS": str(options.threads), "OMP_WAIT_POLICY": "PASSIVE"}
     for _ in range(options.rounds):
@@ -139,16 +146,18 @@ def main() -> None:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
             one = json.loads(done.stdout)
             found[rival].append(one)
-            print(
-                f"{rival:8}{one['seconds']:10.1f}{one['megabytes']:10.0f}{one['recall_at_1']:8.3f}{one['load']:8.1f}",
-                flush=True,
-            )
+            print(f"{rival:8}{one['seconds']:10.1f}{one['cpu']:10.1f}{one['megabytes']:10.0f}", end="")
+            print(f"{one['recall_at_1']:8.3f}{one['load']:8.1f}", flush=True)
     print()
     for rival in rivals[1:]:
-        ratio = median(a["seconds"] / b["seconds"] for a, b in zip(found[rival], found["bare"], strict=True))
+        ratio, cpu = (
+            median(a[time] / b[time] for a, b in zip(found[rival], found["bare"], strict=True))
+            for time in ("seconds", "cpu")
+        )
         memory = max(one["megabytes"] for one in found[rival])
         verdict = f": {'met' if ratio <= RATIO and memory < MEGABYTES else 'MISSED'}" if rival == "ours" else ""
-        print(f"{rival}: {ratio:.2f}x the bare search (at most {RATIO}), {memory:.0f} MB (below {MEGABYTES}){verdict}")
+        print(f"{rival}: {ratio:.2f}x the bare search (at most {RATIO}; {cpu:.2f}x its CPU time), ", end="")
+        print(f"{memory:.0f} MB (below {MEGABYTES}){verdict}")
 
 
 if __name__ == "__main__":
