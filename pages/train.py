@@ -8,12 +8,13 @@ from html import escape
 
 import streamlit as st
 
-from dmlcore import data, jobs, losses, pooling
+from dmlcore import data, jobs, linter, losses, pooling, turns
 from dmlcore.data import DataError
 from dmlcore.runs import RunError, RunStore
 from dmlcore.spec import RunSpec, SpecError
-from pages._ui import preflight, spec_form
+from pages._ui import preflight, protocol_form, spec_form
 from pages._ui.forms import Form
+from pages._ui.live import duration
 from pages._ui.preflight import Summary
 
 FEW = 20  # training classes below which unseen classes are out of reach
@@ -49,11 +50,16 @@ def main() -> None:
         for line in str(error).splitlines():
             _problem(line)
         return
+    if form.values["begin"] == spec_form.PUBLISHED:
+        protocol_form.panel(form)
     found = _read(spec)
     hindrances = preflight.problems(spec, found) if found else []
     _start(spec, ready=found is not None and not hindrances)
     for hindrance in hindrances:
         _problem(hindrance)
+    if found and not hindrances:
+        _estimate(spec, found)
+    _lint(spec, found)
     _describe_data(spec, found)
     if not hindrances:
         _describe_loss(spec)
@@ -114,6 +120,46 @@ def _start(spec: RunSpec, *, ready: bool) -> None:
         st.switch_page("runs.py", query_params={"run": run_id})
     elif submits.used(token):
         st.session_state["train-token"] = secrets.token_hex(16)
+
+
+def _estimate(spec: RunSpec, found: Summary) -> None:
+    """Time and memory before the launch, and what that rests on."""
+    told = preflight.told(spec, found)
+    if told is None:
+        st.caption("How long it takes is not known for this network.")
+        return
+    early = " at most" if spec.schedule.patience else ""
+    where = "of the GPU" if told.gpu else "of the machine"
+    queued = len(turns.waiting(RunStore()))
+    waits = f" {queued} run{'s wait' if queued > 1 else ' waits'} before it." if queued else ""
+    with st.container(horizontal=True, key="estimate"):
+        st.metric("time", f"≈ {duration(told.seconds)}{early}", told.basis, delta_color="off", delta_arrow="off")
+        st.metric("memory", f"≈ {_bytes(told.memory)}", where, delta_color="off", delta_arrow="off")
+        flops = f"{told.flops / 1e9:,.3g} GFLOP a step"
+        st.metric("parameters", _count(told.parameters), flops, delta_color="off", delta_arrow="off")
+    st.caption(
+        "Estimated before anything is trained; up to twice or half of it is usual, less once a run like it is done."
+        + waits
+    )
+
+
+def _bytes(number: float) -> str:
+    return f"{number / 2**30:.1f} GB" if number >= 2**30 else f"{number / 2**20:.0f} MB"
+
+
+def _count(number: int) -> str:
+    return f"{number / 1e6:.1f} million" if number >= 1e6 else f"{number:,}"
+
+
+def _lint(spec: RunSpec, found: Summary | None) -> None:
+    """What weakens the result of this run, and in what it leaves the protocol that it names."""
+    training = found and found.parts["train"][0] + found.parts["validation"][0]
+    warnings = linter.lint_spec(spec, training or None)
+    if spec.schedule.patience == 0 and not spec.protocol:  # known classes are the newcomer's first step, told below
+        warnings = [warning for warning in warnings if warning.severity != "note"]
+    if warnings:
+        with st.expander(f"Worth knowing before you compare: {len(warnings)}", icon=":material/rule:", expanded=True):
+            st.text("\n".join(f"• {warning.sentence}" for warning in warnings))
 
 
 def _describe_data(spec: RunSpec, found: Summary | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import types
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -74,10 +75,31 @@ class Form:
         return self._draw(key, st.text_input, label, max_chars=longest, **shown)
 
     def choice(self, key: str, label: str, options: Sequence[str], *, words: Words = str, **shown: Any) -> str:
-        """One of `options`; a value that is none of them gives way to the first."""
+        """One of `options`; a value that is none of them gives way to the first.
+
+        Streamlit tells options apart by their words, so that those which share them are followed by their names.
+        """
         if self.values.get(key) not in options:
             self.fill({key: options[0]})
-        return str(self._draw(key, st.selectbox, label, options=list(options), format_func=words, **shown))
+        count = Counter(map(words, options))
+        told = lambda option: words(option) if count[words(option)] < 2 else f"{words(option)} ({option})"  # noqa: E731
+        return str(self._draw(key, st.selectbox, label, options=list(options), format_func=told, **shown))
+
+    def switch(self, key: str, label: str, options: Sequence[str]) -> str:
+        """One of a few, all in sight; pressing the chosen one keeps it."""
+        chosen = self._draw(key, st.segmented_control, label, options=list(options), required=True, width="stretch")
+        return str(chosen or options[0])
+
+    def text(self, key: str, label: str, **shown: Any) -> str:
+        """Free text that is no key of the spec."""
+        return str(self._draw(key, st.text_input, label, **shown) or "")
+
+    def range(self, key: str, label: str, info: FieldInfo, low: float, high: float) -> tuple[float, float]:
+        """A slider with two ends, between low and high or what the spec we started from asks beyond them."""
+        start = self._filled.get(key) or (low, high)
+        shown = {"min_value": float(min(low, start[0])), "max_value": float(max(high, start[1])), "step": 0.01}
+        found: tuple[float, float] = self._draw(key, st.slider, label, help=info.description, **shown)
+        return found
 
     def parameter(self, key: str, name: str, parameter: Parameter, default: float | str) -> float | str:
         """The slider of a hyper-parameter; with a switch for "open", that is infinity, where it may be."""

@@ -7,15 +7,16 @@ import io
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from dmlcore import data, jobs, losses, pooling
-from dmlcore.data import Dataset
+from dmlcore import data, jobs, objective, pooling, speed
+from dmlcore.data import Dataset, Folds
 from dmlcore.data.dataset import Picture, Split, Validation
-from dmlcore.runs import RunStore
+from dmlcore.estimate import Estimate, Size, estimate
+from dmlcore.failures import TrainingError
+from dmlcore.runs import RunError, RunStore
 from dmlcore.spec import DataSpec, RunSpec
 from pages._ui.spec_form import cuda
 
@@ -35,7 +36,8 @@ class Summary:
 
 def summary(spec: DataSpec, seed: int) -> Summary:
     """Read the data set once per setting; raises DataError."""
-    return _summary(spec.name, spec.root, spec.split, spec.validation, spec.image_size, seed)
+    folds = Folds(spec.folds, spec.fold, spec.fold_order, spec.fold_seed) if spec.folds else None
+    return _summary(spec.name, spec.root, spec.split, spec.validation, folds, spec.image_size, seed)
 
 
 @st.cache_data(max_entries=64, ttl=600, show_spinner="Reading the data set; an archive is unpacked once …")
@@ -44,10 +46,13 @@ def _summary(
     root: str | None,
     split: Split | None,
     validation: Validation | None,
+    folds: Folds | None,
     image_size: int | None,
     seed: int,
 ) -> Summary:
-    found = data.load(name, root=root, split=split, validation=validation, image_size=image_size, seed=seed)
+    found = data.load(
+        name, root=root, split=split, validation=validation, folds=folds, image_size=image_size, seed=seed
+    )
     classes = {part: np.unique(found.labels[rows], return_counts=True) for part, rows in found.parts.items()}
     return Summary(
         parts={part: (len(rows), len(classes[part][0])) for part, rows in found.parts.items()},
@@ -87,18 +92,43 @@ def problems(spec: RunSpec, found: Summary) -> list[str]:
         )
     if spec.device == "cuda" and not cuda():
         said.append("Device: this machine has no usable CUDA device. Choose auto or CPU.")
-    hyper: dict[str, Any] = dict(spec.loss.parameters)
     try:
-        losses.for_training(
-            spec.loss.name, classes=2, embedding_dim=spec.model.embedding_dim, reduction=spec.loss.reduction, **hyper
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        said.append(f"Loss: {error.args[0]}")
+        objective.refuse_unusable(spec)
+    except TrainingError as error:
+        said.append(str(error)[:1].upper() + str(error)[1:])
     try:
         pooling.create(spec.pooling.name, 16, **spec.pooling.parameters)
     except (KeyError, TypeError, ValueError) as error:
         said.append(f"Pooling: {error.args[0]}")
     return said
+
+
+def told(spec: RunSpec, found: Summary) -> Estimate | None:
+    """Time and memory before the start; the first question has this machine measured in the background."""
+    speed.measure_in_background()
+    samples = {part: count for part, (count, _) in found.parts.items()}
+    size = Size(
+        found.input_shape,
+        found.parts["train"][1],
+        samples["train"],
+        samples["validation"],
+        samples["test"] + samples.get("gallery", 0),
+    )
+    store = RunStore()
+    newest = [name for name, known in _finished(str(store.root)) if known.data.name == spec.data.name]
+    runs = []
+    for name in newest[:40]:
+        try:
+            runs.append(store.open(name))
+        except RunError:  # deleted
+            continue
+    return estimate(spec, size, runs)
+
+
+@st.cache_data(max_entries=4, ttl=10, show_spinner=False)
+def _finished(root: str) -> list[tuple[str, RunSpec]]:
+    """Finished runs and their specs, the newest first."""
+    return [(run.id, run.spec) for run in RunStore(root).list() if run.state().state == "done"]
 
 
 class Submits:

@@ -1,31 +1,43 @@
-"""The form of a RunSpec: presets, the sidebar, and the command line that trains the same."""
+"""The form of a RunSpec in the sidebar: what most need in sight, all else folded, and only what applies."""
 
 from __future__ import annotations
 
-import math
-import shlex
-from collections.abc import Mapping
+import importlib.util
 from functools import cache
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import streamlit as st
-import tomli_w
 import torch
 
-from dmlcore import data, losses, pooling
+from dmlcore import data, losses, mining, pooling, protocols
 from dmlcore.data import DataError
-from dmlcore.spec import DataSpec, RunSpec, SpecError, keys
+from dmlcore.runs import RunStore
+from dmlcore.spec import DataSpec, RunSpec, keys
+from pages._ui import protocol_form
 from pages._ui.forms import Form
+from pages._ui.live import label
+from pages._ui.spec_links import FIRST, command, link, linked, overrides, presets
+from pages._ui.spec_values import (
+    A_FILE,
+    A_RUN,
+    AT_RANDOM,
+    IMAGENET,
+    WITH_PARAMETERS,
+    WITH_SHARES,
+    chooses,
+    fill,
+    folds_apply,
+    networks,
+    parameter_key,
+    shown_parameters,
+    spec_of,
+    takes_memory,
+    values_of,
+)
 
-SPECS = Path(__file__).resolve().parents[2] / "assets" / "specs"
-FIRST = "digits"
-NETWORKS = {"vectors": ["mlp"], "pictures": ["resnet20", "resnet18", "resnet50"], "tokens": ["tokens"]}
-WITH_SHARES = [
-    name for name in pooling.names() if issubclass(pooling.describe(name).layer, pooling.GeneralizedSumPooling)
-]
-WITH_PARAMETERS = {"loss": losses.describe, "pooling": pooling.describe}
+__all__ = ["FIRST", "WORDS", "command", "cuda", "fill", "link", "linked", "overrides", "presets", "sidebar", "spec_of"]
+
+QUICK, PUBLISHED = "Quick start", "Published protocol"
 WORDS = {
     "samples": "new samples of known classes",
     "classes": "classes never seen",
@@ -36,20 +48,36 @@ WORDS = {
     "mlp": "MLP, for vectors",
     "resnet20": "ResNet20, for small pictures",
     "resnet18": "ResNet-18",
+    "resnet34": "ResNet-34",
     "resnet50": "ResNet-50",
+    "resnet101": "ResNet-101",
+    "googlenet": "GoogLeNet",
+    "bn_inception": "BN-Inception",
+    "timm": "another one, of timm",
     "tokens": "Table of token vectors, for bags",
     "rmsprop": "RMSprop",
     "adam": "Adam",
+    "adamw": "AdamW",
+    "sgd": "SGD",
     "cpu": "CPU",
     "cuda": "CUDA",
+    "map_at_r": "MAP@R",
+    "recall_at_1": "R@1",
+    "validation": "the validation part",
+    "test": "the TEST part",
+    "balanced": "so many samples of so many classes",
+    "random": "at random",
+    "mined": "triplets mined in the whole part",
+    "neighbourhood": "neighbourhoods of the whole part",
+    "contiguous": "ranges of classes",
+    "shift": "shifted a little",
+    "resized": "a part of random size, resized",
+    "step": "lowered in steps",
+    "cosine": "half a cosine down to 0",
+    "float32": "float32",
+    "bfloat16": "bfloat16",
 }
-
-
-@cache
-def presets() -> dict[str, RunSpec]:
-    """The specs in assets/specs by name, the default first."""
-    found = {path.stem: RunSpec.from_toml(path.read_text()) for path in sorted(SPECS.glob("*.toml"))}
-    return {FIRST: found.pop(FIRST)} | found
+STARTS = {AT_RANDOM: "random numbers", IMAGENET: "ImageNet weights", A_RUN: "a run of yours", A_FILE: "a file"}
 
 
 @cache
@@ -58,59 +86,31 @@ def cuda() -> bool:
     return torch.cuda.is_available()
 
 
-def fill(form: Form, spec: RunSpec) -> None:
-    """Put a spec into the form."""
-    form.fill(_values(spec) | {"base": spec})
-
-
-def _values(spec: RunSpec) -> dict[str, Any]:
-    plain: dict[str, Any] = spec.model_dump()
-    values: dict[str, Any] = {}
-    for key in keys():
-        section, _, name = key.rpartition(".")
-        values[key] = plain[section][name] if section else plain[name]
-    values["model.hidden"] = ", ".join(map(str, spec.model.hidden))
-    values["data.root"] = spec.data.root or ""
-    if spec.data.name in data.names():
-        info = data.describe(spec.data.name)
-        values |= {"data.split": spec.data.split or info.split}
-        values |= {"data.validation": spec.data.validation or info.validation}
-    values["model.start"] = spec.model.start or ""
-    for section in WITH_PARAMETERS:
-        del values[f"{section}.parameters"]
-        formula = _formula(section, plain[section]["name"])
-        if formula is not None:
-            given = {**formula.defaults, **plain[section]["parameters"]}
-            values |= {_parameter(section, formula.name, key): value for key, value in given.items()}
-            values |= {
-                f"{_parameter(section, formula.name, key)}-open": value == math.inf for key, value in given.items()
-            }
-    return values
-
-
 def sidebar(form: Form) -> None:
     """All fields of the form."""
-    form.choice(
-        "preset",
-        "Start from",
-        list(presets()),
-        words=lambda name: presets()[name].name or name,
-        help="Fills the whole form with one of the specs in assets/specs.",
-        on_change=_use_preset,
-        args=(form,),
-    )
-    _field(form, "name", "Name")
+    form.values.setdefault("begin", QUICK)
+    if form.switch("begin", "Start from", [QUICK, PUBLISHED]) == PUBLISHED:
+        protocol_form.sidebar(form)
+    else:
+        form.choice(
+            "preset",
+            "Quick start",
+            list(presets()),
+            words=lambda name: presets()[name].name or name,
+            help="Fills the whole form with one of the specs in assets/specs.",
+            on_change=_use_preset,
+            args=(form,),
+        )
     info = _data(form)
     _loss(form)
     _network(form, info.kind)
-    if info.kind != "vectors":
-        _pooling(form)
-    _training(form)
+    _training(form, info)
 
 
 def _field(form: Form, key: str, label: str, **shown: Any) -> Any:
     """The widget of a key of the spec."""
-    return form.field(key, label, keys()[key], words=lambda value: WORDS.get(value, value), **shown)
+    words = shown.pop("words", WORDS)
+    return form.field(key, label, keys()[key], words=lambda value: words.get(value, value), **shown)
 
 
 def _data(form: Form) -> data.Description:
@@ -135,7 +135,36 @@ def _data(form: Form) -> data.Description:
         _field(form, "data.validation", "Validate on", without=("own",))
     if info.resizes:
         _field(form, "data.image_size", "Picture size", placeholder="as stored")
+    if folds_apply(form.values, info):
+        with st.expander("Folds"):
+            _folds(form)
+    if info.kind == "pictures":
+        with st.expander("Crops"):
+            _crops(form)
     return info
+
+
+def _folds(form: Form) -> None:
+    if not _field(form, "data.folds", "Class folds"):
+        return
+    left, right = st.columns(2)
+    with left:
+        _field(form, "data.fold", "Which one validates")
+    order = _field(form, "data.fold_order", "Folds are", words={"random": "classes drawn at random"} | _ORDER)
+    if order == "random":
+        with right:
+            _field(form, "data.fold_seed", "Seed of the folds")
+
+
+_ORDER = {"contiguous": WORDS["contiguous"]}
+
+
+def _crops(form: Form) -> None:
+    if not _field(form, "data.augment", "Flip and cut at random"):
+        return
+    if _field(form, "data.crop", "Cut") == "resized":
+        form.range("data.crop_area", "Share of the area", keys()["data.crop_area"], 0.01, 1.0)
+        form.range("data.crop_ratio", "Aspect ratio", keys()["data.crop_ratio"], 0.25, 4.0)
 
 
 def _loss(form: Form) -> None:
@@ -150,28 +179,77 @@ def _loss(form: Form) -> None:
     _parameters(form, "loss", loss)
     if loss in losses.names():
         _field(form, "loss.reduction", "Reduction")
+    info = losses.describe(loss)
+    learns = bool(getattr(info, "proxies", False))
+    fitting = [name for name in mining.names() if mining.fits(name, info)]
+    if learns or len(fitting) > 1 or takes_memory(info):
+        with st.expander("Miner and memory" if len(fitting) > 1 else "Loss parameters"):
+            _miner(form, fitting, memory=takes_memory(info), learns=learns)
+
+
+def _miner(form: Form, fitting: list[str], *, memory: bool, learns: bool) -> None:
+    if len(fitting) > 1:
+        miner = form.choice(
+            "miner.name",
+            "Miner",
+            fitting,
+            words=lambda name: mining.describe(name).title,
+            help=keys()["miner.name"].description,
+        )
+        st.caption(mining.describe(miner).sentence)
+        _parameters(form, "miner", miner)
+    if memory and _field(form, "loss.memory", "Batches in memory"):
+        _field(form, "loss.memory_start", "Memory joins in after", step=100)
+    if learns:
+        _field(form, "loss.learning_rate", "Learning rate of proxies", placeholder="as the network")
 
 
 def _network(form: Form, kind: str) -> None:
     st.subheader("Network", anchor=False)
-    form.choice(
-        "model.name",
-        "Network",
-        NETWORKS[kind],
-        words=lambda name: WORDS[name],
-        help=keys()["model.name"].description,
+    known = networks(kind)
+    if kind == "pictures" and (_has_timm() or form.values.get("model.name") == "timm"):
+        known = [*known, "timm"]
+    network = form.choice(
+        "model.name", "Network", known, words=lambda name: WORDS[name], help=keys()["model.name"].description
     )
+    if network == "timm":
+        form.text("model.timm", "Name in timm", placeholder="resnet26")
     if kind == "vectors":
         _field(form, "model.hidden", "Hidden layers", placeholder="none: a linear map")
-    _field(form, "model.embedding_dim", "Embedding dimension")
-    _field(form, "model.normalize", "Normalise embeddings")
+    left, right = st.columns([3, 4], vertical_alignment="bottom")
+    with left:
+        _field(form, "model.embedding_dim", "Dimension")
+    with right:
+        _field(form, "model.normalize", "On the unit sphere")
     if kind == "pictures":
-        _field(form, "model.start", "Backbone from", placeholder="at random")
-        _field(form, "data.augment", "Flip and shift pictures")
+        with st.expander("Start and batch norm"):
+            _start(form, network)
+    if kind != "vectors":
+        with st.expander(f"Pooling: {pooling.describe(form.values.get('pooling.name') or 'gap').title}"):
+            _pooling(form)
+
+
+def _start(form: Form, network: str) -> None:
+    begin = form.choice(
+        "model.start",
+        "Backbone starts from",
+        list(STARTS),
+        words=lambda name: STARTS[name],
+        help=keys()["model.start"].description,
+    )
+    if begin == A_RUN:
+        runs = {run.id: run for run in RunStore().list() if run.spec.model.name == network and run.embeddings()}
+        if not runs:
+            st.caption("No finished run has this network.")
+        else:
+            form.choice("model.run", "Run", list(runs), words=lambda name: label(runs[name]))
+    if begin == A_FILE:
+        form.text("model.file", "File of weights", placeholder="/path/to/weights.pth or .safetensors")
+    _field(form, "model.keep_classifier", "Keep the 1000-way output")
+    _field(form, "model.freeze_batch_norm", "Freeze batch norm")
 
 
 def _pooling(form: Form) -> None:
-    st.subheader("Pooling", anchor=False)
     pool = form.choice(
         "pooling.name",
         "Pooling",
@@ -187,148 +265,102 @@ def _pooling(form: Form) -> None:
             _field(form, "pooling.logit_scale", "Logit scale", step=0.5)
 
 
-def _training(form: Form) -> None:
+def _training(form: Form, info: data.Description) -> None:
     st.subheader("Training", anchor=False)
     left, right = st.columns(2)
     with left:
         _field(form, "batch.classes", "Batch classes")
         _field(form, "schedule.steps", "Steps", step=50)
         _field(form, "optimiser.name", "Optimiser")
-        _field(form, "seed", "Seed")
     with right:
         _field(form, "batch.samples", "Samples each")
         _field(form, "schedule.validate_every", "Validate every", step=10)
         _field(form, "optimiser.learning_rate", "Learning rate")
-        _field(form, "schedule.patience", "Patience")
-    device = {"auto": f"auto: {'CUDA' if cuda() else 'CPU'} on this machine"}
-    form.field("device", "Device", keys()["device"], words=lambda value: (device | WORDS).get(value, value))
-    with st.expander("More"):
-        _field(form, "optimiser.weight_decay", "Weight decay")
-        _field(form, "schedule.plateau", "Plateau")
+    with st.expander("Batches"):
+        _batches(form)
+    with st.expander("Optimiser details"):
+        _optimiser(form)
+    with st.expander("Schedule details"):
+        _schedule(form)
+    with st.expander("Compute, name and seed"):
+        _compute(form)
+
+
+def _batches(form: Form) -> None:
+    sampler = _field(form, "batch.sampler", "Batches are")
+    if sampler in ("mined", "neighbourhood"):
+        _field(form, "batch.refresh", "Embed anew every", step=50)
+    if sampler == "neighbourhood":
+        _field(form, "batch.neighbours", "Neighbours")
+
+
+def _optimiser(form: Form) -> None:
+    left, right = st.columns(2)
+    with left:
+        decays = _field(form, "optimiser.weight_decay", "Weight decay")
+        _field(form, "optimiser.head_factor", "Head × rate", step=1.0)
+        _field(form, "optimiser.clip_norm", "Clip norm", step=0.1)
+    with right:
+        if form.values["optimiser.name"] == "sgd":
+            _field(form, "optimiser.momentum", "Momentum", step=0.05)
+        else:
+            _field(form, "optimiser.epsilon", "Epsilon", step=1e-8)
+        _field(form, "schedule.warm_up", "Warm-up", step=10)
+        _field(form, "optimiser.clip_value", "Clip value", step=0.1)
+    if decays:
+        _field(form, "optimiser.decay_batch_norm", "Decay batch norm and biases too")
+
+
+def _schedule(form: Form) -> None:
+    decay = _field(form, "schedule.decay", "Learning rate", words=WORDS | {"none": "constant"})
+    left, right = st.columns(2)
+    if decay == "step":
+        with left:
+            _field(form, "schedule.decay_every", "Lowered every", step=50)
+        with right:
+            _field(form, "schedule.decay_factor", "By factor", step=0.1)
+    _field(form, "schedule.monitor_part", "Weights are chosen on")
+    if chooses(form.values):
+        _field(form, "schedule.monitor", "By")
+        left, right = st.columns(2)
+        with left:
+            _field(form, "schedule.patience", "Patience")
+            plateau = _field(form, "schedule.plateau", "Plateau")
+        if plateau:
+            with right:
+                _field(form, "schedule.plateau_factor", "Plateau factor", step=0.1)
+    left, right = st.columns(2)
+    with left:
         _field(form, "schedule.checkpoint_every", "Checkpoint every", step=10)
+    with right:
+        _field(form, "schedule.measure_every", "Measure every", step=10)
 
 
-def _formula(section: str, name: str) -> losses.TripletFormula | losses.BatchFormula | pooling.PoolingInfo | None:
-    """What is known of a loss or a pooling; None for a name that there is not."""
-    try:
-        return WITH_PARAMETERS[section](name)
-    except KeyError:
-        return None
+def _compute(form: Form) -> None:
+    _field(form, "name", "Name")
+    left, right = st.columns(2)
+    with left:
+        _field(form, "seed", "Seed")
+    with right:
+        _field(form, "ks", "K of R@K")
+    device = {"auto": f"auto: {'CUDA' if cuda() else 'CPU'} on this machine"}
+    _field(form, "device", "Device", words=WORDS | device)
+    _field(form, "compute.precision", "Arithmetic")
+    _field(form, "compute.compile", "Compile the network")
+    form.choice(
+        "protocol",
+        "Follows the protocol",
+        ["", *protocols.names()],
+        words=lambda name: protocols.read(name).title if name else "none",
+        help=keys()["protocol"].description,
+    )
 
 
 def _parameters(form: Form, section: str, name: str) -> None:
-    """The sliders of a loss or a pooling."""
+    """The sliders of a loss, a pooling or a miner."""
     formula = WITH_PARAMETERS[section](name)
-    for key in _shown_parameters(form, section, formula):
-        form.parameter(_parameter(section, name, key), key, formula.parameters[key], formula.defaults[key])
-
-
-def spec_of(form: Form) -> RunSpec:
-    """The spec that the form shows; raises SpecError naming what cannot be used."""
-    values = form.values
-    nested: dict[str, Any] = {}
-    for key in keys():
-        section, _, name = key.rpartition(".")
-        if name != "parameters":
-            (nested.setdefault(section, {}) if section else nested)[name] = values.get(key)
-    info = data.describe(values["data.name"])
-    nested["data"]["root"] = (values["data.root"] or "").strip() or None if info.needs_files else None
-    if info.split == "own":
-        nested["data"] |= {"split": None, "validation": None}
-    nested["data"]["image_size"] = values["data.image_size"] if info.resizes else None
-    nested["model"]["hidden"] = _widths(values["model.hidden"])
-    nested["model"]["start"] = (values["model.start"] or "").strip() or None if info.kind == "pictures" else None
-    nested["loss"]["parameters"] = _given_parameters(form, "loss", losses.describe(values["loss.name"]))
-    if values["loss.name"] not in losses.names():
-        del nested["loss"]["reduction"]
-    if info.kind == "vectors":
-        del nested["pooling"]
-    else:
-        nested["pooling"]["parameters"] = _given_parameters(form, "pooling", pooling.describe(values["pooling.name"]))
-        if values["pooling.name"] not in WITH_SHARES:
-            del nested["pooling"]["zero_shot"]
-    return RunSpec.parse(nested)
-
-
-def command(spec: RunSpec) -> str | None:
-    """The command line that trains exactly this, starting from the preset with the fewest changes; None without one."""
-    tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, spec)) is not None]
-    if not tries:
-        return None
-    name, changes = min(tries, key=lambda found: len(found[1]))
-    return shlex.join(["python", "-m", "dmlcore", "train", name, *changes])
-
-
-def link(spec: RunSpec) -> str:
-    """The query under which the Train page opens with this spec; of the default where a spec has no spelling."""
-    tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, spec)) is not None]
-    name, changes = min(tries, key=lambda found: len(found[1]), default=(FIRST, []))
-    return urlencode({"base": name, "set": ";".join(changes)})
-
-
-def linked(query: Mapping[str, str]) -> RunSpec | None:
-    """The spec of a link, from a query never trusted; None if it names none that can be used."""
-    base = presets().get(query.get("base", ""))
-    if base is None:
-        return None
-    try:
-        return base.with_overrides(change for change in query.get("set", "")[:4000].split(";") if change)
-    except SpecError:
-        return None
-
-
-def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:
-    """The key=value that turn `base` into `spec`; None where that takes removing a key, which has no spelling."""
-    changes = []
-    plain, before = spec.model_dump(), base.model_dump()
-    for key in keys():
-        section, _, name = key.rpartition(".")
-        mine, theirs = (values[section][name] if section else values[name] for values in (plain, before))
-        if name == "parameters":
-            kept = theirs if plain[section]["name"] == before[section]["name"] else {}
-            changes += [f"{section}.{k}={_toml(v)}" for k, v in mine.items() if kept.get(k) != v]
-        elif mine != theirs and mine is not None:
-            changes.append(f"{key}={_toml(mine)}")
-    try:
-        return changes if base.with_overrides(changes) == spec else None
-    except SpecError:
-        return None
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, str) and value.isidentifier() and value not in ("true", "false", "inf", "nan"):
-        return value  # a bare word is read as a string
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return tomli_w.dumps({"value": value}).removeprefix("value = ").strip()
-
-
-def _parameter(section: str, name: str, key: str) -> str:
-    """Each loss and pooling remembers its own values."""
-    return f"{section}.{name}.{key}"
-
-
-def _shown_parameters(form: Form, section: str, formula: Any) -> list[str]:
-    """The parameters of its panel, and what the spec we started from sets beyond them."""
-    base = getattr(form.values["base"], section)
-    given: Mapping[str, Any] = base.parameters if base.name == formula.name else {}
-    panel = getattr(formula, "sliders", formula.parameters)
-    return [key for key in formula.parameters if key in panel or key in given]
-
-
-def _given_parameters(form: Form, section: str, formula: Any) -> dict[str, float | str]:
-    """Every parameter shown, spelled out: a spec means the same even if a default changes one day."""
-    values: dict[str, float | str] = {}
-    for key in _shown_parameters(form, section, formula):
-        name = _parameter(section, formula.name, key)
-        opened = form.values.get(f"{name}-open", False)
-        values[key] = math.inf if opened else form.values.get(name, formula.defaults[key])
-    return values
-
-
-def _widths(text: str) -> list[Any]:
-    parts = (text or "").replace(",", " ").split()
-    return [int(part) if part.isdecimal() else part for part in parts]
+    for key in shown_parameters(form, section, formula):
+        form.parameter(parameter_key(section, name, key), key, formula.parameters[key], formula.defaults[key])
 
 
 def _use_preset(form: Form) -> None:
@@ -340,13 +372,18 @@ def _use_data(form: Form) -> None:
     name = st.session_state[form.widget_key("data.name")]
     spec = next((spec for spec in presets().values() if spec.data.name == name), None)
     if spec is None:
-        values = _values(RunSpec(data=DataSpec(name=name)))
+        values = values_of(RunSpec(data=DataSpec(name=name)))
         form.fill({key: value for key, value in values.items() if key.startswith("data.")})
         return
-    stays = ("loss.", "seed", "device")
-    form.fill({key: value for key, value in _values(spec).items() if not key.startswith(stays)})
+    stays = ("loss.", "miner.", "seed", "device")
+    form.fill({key: value for key, value in values_of(spec).items() if not key.startswith(stays)})
     named = next(preset for preset, other in presets().items() if other is spec)
     form.fill({"preset": named})
+
+
+@cache
+def _has_timm() -> bool:
+    return importlib.util.find_spec("timm") is not None
 
 
 def _where(info: data.Description, root: str | None) -> None:

@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import data, jobs, losses, pooling
+from dmlcore import data, jobs, losses, pooling, speed
 from dmlcore.jobs import JobError
 from dmlcore.params import Slider
+from dmlcore.protocols import Request
 from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec, keys
 from pages._ui.forms import _log_stops
@@ -26,6 +27,7 @@ TINY = ["data.name=toy", "schedule.steps=2", "batch.classes=4", "data.split=clas
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(speed, "measure_in_background", lambda: None)
     return RunStore()
 
 
@@ -56,7 +58,7 @@ def test_the_first_form_is_the_default_spec(opened):
     assert not app.exception
     assert shown_spec(app) == presets()["digits"]
     assert not app.button(key="start").disabled
-    assert [(m.label, m.value) for m in app.metric] == [
+    assert [(m.label, m.value) for m in app.metric if "samples" in m.label] == [
         ("train samples", "724"),
         ("validation samples", "177"),
         ("test samples", "896"),
@@ -73,17 +75,91 @@ def test_a_preset_fills_the_whole_form(opened, name):
 
 def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
     app = opened()
+    helps: set[str] = set()
+
+    def look() -> None:
+        assert not app.exception
+        kinds = ("selectbox", "number_input", "text_input", "toggle", "slider")
+        helps.update(widget.help for kind in kinds for widget in app.get(kind))
+
+    look()  # what an mlp has
     app.selectbox(key="train-preset").select("cub").run()
-    app.selectbox(key="train-pooling-name").select("gsp").run()
-    app.number_input(key="train-pooling-zero-shot").set_value(0.1).run()
-    helps = {widget.help for kind in ("selectbox", "number_input", "text_input", "toggle") for widget in app.get(kind)}
-    app.selectbox(key="train-preset").select("digits").run()
-    helps |= {widget.help for kind in ("selectbox", "text_input") for widget in app.get(kind)}
-    # Their own words: data set and loss. Not for a form: K of the scores, the table of parameters.
-    left = {"data.name", "loss.name", "loss.parameters", "pooling.parameters", "ks"}
-    missing = {key for key, field in keys().items() if field.description not in helps}
-    assert left <= missing
-    assert missing.isdisjoint({"seed", "device", "batch.classes", "optimiser.learning_rate", "pooling.zero_shot"})
+    for key, choice in {
+        "pooling-name": "gsp",
+        "data-crop": "resized",
+        "batch-sampler": "neighbourhood",
+        "schedule-decay": "step",
+        "loss-name": "contrastive",
+    }.items():
+        app.selectbox(key=f"train-{key}").select(choice).run()
+    for key in ("pooling-zero-shot", "optimiser-weight-decay"):
+        app.number_input(key=f"train-{key}").set_value(0.1).run()
+    for key in ("schedule-plateau", "loss-memory", "data-folds"):
+        app.number_input(key=f"train-{key}").set_value(4).run()
+    app.selectbox(key="train-data-fold-order").select("random").run()
+    look()
+    app.selectbox(key="train-optimiser-name").select("sgd").run()
+    app.selectbox(key="train-loss-name").select("proxy_nca").run()
+    look()
+    app.selectbox(key="train-loss-name").select("ranking").run()
+    look()
+    # Their own words: data set and loss. Not widgets of their own: the tables of parameters, which have sliders.
+    left = {"data.name", "loss.name", "loss.parameters", "pooling.parameters", "miner.parameters"}
+    assert {key for key, field in keys().items() if field.description not in helps} == left
+
+
+def test_only_what_applies_is_shown_and_handed_on(opened):
+    app = opened()
+    keys_of = lambda: {w.key for kind in ("selectbox", "number_input", "toggle") for w in app.get(kind)}  # noqa: E731
+    assert not {"train-schedule-plateau-factor", "train-loss-memory", "train-data-crop", "train-data-folds"} & keys_of()
+    app.selectbox(key="train-loss-name").select("contrastive").run()
+    app.selectbox(key="train-miner-name").select("multi_similarity").run()
+    app.number_input(key="train-loss-memory").set_value(3).run()
+    spec = shown_spec(app)
+    assert (spec.miner.name, spec.miner.parameters, spec.loss.memory) == ("multi_similarity", {"epsilon": 0.1}, 3)
+    app.selectbox(key="train-loss-name").select("proxy_nca").run()  # takes neither tuples nor a memory
+    spec = shown_spec(app)
+    assert (spec.miner.name, spec.loss.memory) == ("all", 0)
+    assert not {"train-miner-name", "train-loss-memory"} & keys_of()
+    assert "train-loss-learning-rate" in keys_of()
+
+
+def test_a_backbone_starts_from_weights_a_run_or_a_file(opened):
+    app = opened()
+    app.selectbox(key="train-preset").select("cub").run()
+    assert shown_spec(app).model.start is None
+    app.selectbox(key="train-model-start").select("imagenet").run()
+    assert shown_spec(app).model.start == "imagenet"
+    app.selectbox(key="train-model-start").select("file").run()
+    app.text_input(key="train-model-file").set_value("/w/a.safetensors").run()
+    assert shown_spec(app).model.start == "/w/a.safetensors"
+    app.selectbox(key="train-model-start").select("run").run()
+    assert any("No finished run" in caption.value for caption in app.caption)
+
+
+def test_a_published_protocol_fills_the_form_and_shows_its_command(opened, store):
+    app = opened()
+    app.button_group(key="train-begin").set_value("Published protocol").run()
+    app.selectbox(key="train-protocol-name").select("karaman-2021-toy").run()
+    assert not app.exception
+    (entry, *_) = Request(protocol="karaman-2021-toy").entries()
+    assert shown_spec(app) == entry.spec
+    app.selectbox(key="train-protocol-loss").select("distance_sensitive").run()
+    asked = Request(protocol="karaman-2021-toy", data="toy", loss="distance_sensitive")
+    assert shown_spec(app) == asked.entries()[0].spec
+    command = next(code.value for code in app.code if "dmlcore protocol" in code.value)
+    assert command == "python -m dmlcore protocol karaman-2021-toy --data toy --loss distance_sensitive"
+    assert not any("Leaves" in text.value for text in app.text)
+    app.number_input(key="train-batch-samples").set_value(4).run()  # now it is another protocol, and that is said
+    assert any("Leaves karaman-2021-toy in batch.samples" in text.value for text in app.text)
+
+
+def test_time_and_memory_are_told_before_the_start(opened):
+    app = opened()
+    told = {metric.label: metric for metric in app.metric}
+    assert told["time"].value.startswith("≈ ")
+    assert told["memory"].value.endswith("B")
+    assert told["parameters"].value == "57,792"  # 64 x 256 + 256 x 128 + 128 x 64, and biases
 
 
 def test_a_pooling_shows_its_sliders_its_formula_and_gives_a_valid_spec(opened):
@@ -282,7 +358,7 @@ def test_a_set_with_its_own_parts_offers_no_split_and_the_next_one_its_default(o
     app.selectbox(key="train-data-name").select("tokens").run()
     assert (shown_spec(app).data.split, shown_spec(app).data.validation) == (None, None)
     assert not {"train-data-split", "train-data-validation"} & {box.key for box in app.selectbox}
-    assert [(m.label, m.value) for m in app.metric] == [
+    assert [(m.label, m.value) for m in app.metric if "samples" in m.label] == [
         ("train samples", "32,768"),
         ("validation samples", "2,048"),
         ("test samples", "2,048"),

@@ -1,0 +1,77 @@
+"""A spec as a command line and as a link: the preset with the fewest changes, and these."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import tomli_w
+
+from dmlcore.spec import RunSpec, SpecError, keys
+
+SPECS = Path(__file__).resolve().parents[2] / "assets" / "specs"
+FIRST = "digits"
+
+
+@cache
+def presets() -> dict[str, RunSpec]:
+    """The specs in assets/specs by name, the default first."""
+    found = {path.stem: RunSpec.from_toml(path.read_text()) for path in sorted(SPECS.glob("*.toml"))}
+    return {FIRST: found.pop(FIRST)} | found
+
+
+def command(spec: RunSpec) -> str | None:
+    """The command line that trains exactly this, starting from the preset with the fewest changes; None without one."""
+    tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, spec)) is not None]
+    if not tries:
+        return None
+    name, changes = min(tries, key=lambda found: len(found[1]))
+    return shlex.join(["python", "-m", "dmlcore", "train", name, *changes])
+
+
+def link(spec: RunSpec) -> str:
+    """The query under which the Train page opens with this spec; of the default where a spec has no spelling."""
+    tries = [(name, changes) for name, preset in presets().items() if (changes := overrides(preset, spec)) is not None]
+    name, changes = min(tries, key=lambda found: len(found[1]), default=(FIRST, []))
+    return urlencode({"base": name, "set": ";".join(changes)})
+
+
+def linked(query: Mapping[str, str]) -> RunSpec | None:
+    """The spec of a link, from a query never trusted; None if it names none that can be used."""
+    base = presets().get(query.get("base", ""))
+    if base is None:
+        return None
+    try:
+        return base.with_overrides(change for change in query.get("set", "")[:4000].split(";") if change)
+    except SpecError:
+        return None
+
+
+def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:
+    """The key=value that turn `base` into `spec`; None where that takes removing a key, which has no spelling."""
+    changes = []
+    plain, before = spec.model_dump(), base.model_dump()
+    for key in keys():
+        section, _, name = key.rpartition(".")
+        mine, theirs = (values[section][name] if section else values[name] for values in (plain, before))
+        if name == "parameters":
+            kept = theirs if plain[section]["name"] == before[section]["name"] else {}
+            changes += [f"{section}.{k}={_toml(v)}" for k, v in mine.items() if kept.get(k) != v]
+        elif mine != theirs and mine is not None:
+            changes.append(f"{key}={_toml(mine)}")
+    try:
+        return changes if base.with_overrides(changes) == spec else None
+    except SpecError:
+        return None
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, str) and value.isidentifier() and value not in ("true", "false", "inf", "nan"):
+        return value  # a bare word is read as a string
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return tomli_w.dumps({"value": value}).removeprefix("value = ").strip()
