@@ -140,8 +140,10 @@ def _measure(bench: Workbench) -> dict[str, Any]:
     """What the last batch looked like, the norm of its gradient, the learning rates it was made with."""
     assert bench.seen is not None
     metric = bench.loss.metric
-    clamp = (metric.margin, metric.m2) if isinstance(metric, TripletLoss) else None
-    found = diagnostics.measure(*bench.seen, clamp)
+    triplets = metric if isinstance(metric, TripletLoss) else None
+    # Only the energy of ranking is d_ap - d_an, which the window of the share of active triplets is about.
+    clamp = (triplets.margin, triplets.m2) if triplets and triplets.formula.name == "ranking" else None
+    found = diagnostics.measure(*bench.seen, clamp, loss=triplets)
     return found | {"gradient_norm": bench.gradient_norm} | optimisers.rates(bench.optimiser)
 
 
