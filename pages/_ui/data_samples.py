@@ -89,7 +89,7 @@ def histogram(made: Dataset) -> tuple[dict[str, Any], dict[str, Any]] | None:
     order = list(counts)
     spec = {
         "mark": {"type": "bar", "binSpacing": 1},
-        "height": 190,
+        "height": 260,
         "encoding": {
             "x": {"field": "from", "type": "quantitative", "bin": {"binned": True}, "title": "samples of a class",
                   "scale": {"zero": False}},

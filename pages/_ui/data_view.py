@@ -255,7 +255,11 @@ def _classes(found: Report) -> list[int]:
             hide_index=True,
             on_select="rerun",
             selection_mode="multi-row",
-            column_config={"number": st.column_config.NumberColumn(width="small")},
+            column_config={
+                "number": st.column_config.NumberColumn(width="small"),
+                "part": st.column_config.TextColumn(width="small"),
+                "samples": st.column_config.NumberColumn(width="small"),
+            },
         )
         if chart is None:
             sizes = sorted({one.samples for one in classes})
