@@ -8,9 +8,10 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore import durable, jobs
+from dmlcore import durable, jobs, turns
 from dmlcore.runs import Run, RunError, RunState, RunStore
-from pages._ui import live, results, run_picker
+from dmlcore.turns import Waiting
+from pages._ui import compare_runs, live, monitors, results, run_picker
 from pages._ui.live import MOST_LISTED, literal
 
 LIVE, IDLE = 1.0, 5.0  # seconds between two looks
@@ -43,9 +44,13 @@ def _board(was_busy: bool) -> None:
         st.caption("Nothing is selected: below is the newest run.")
     if len(shown) == 1:
         run_picker.remember(shown[0])
+    waiting = turns.waiting(store)
     for run in shown or runs[:1]:
-        _card(run, alone=len(shown) < 2)
+        _card(run, waiting.get(run.id), alone=len(shown) < 2)
     results.show(shown or runs[:1])
+    if len(shown) < 2:
+        monitors.show((shown or runs)[0], (shown or runs)[0].status())
+    compare_runs.show(shown)
     for run_id, reason in store.unreadable():
         with st.expander(f"Unreadable: {run_id}", icon=":material/warning:"):
             st.text(reason)
@@ -114,17 +119,19 @@ def _select(key: str, ids: Sequence[str]) -> None:
     st.session_state["runs-seen"]["run"] = st.query_params.get("run")
 
 
-def _card(run: Run, *, alone: bool) -> None:
+def _card(run: Run, waits: Waiting | None, *, alone: bool) -> None:
     """Name, status, progress, buttons and log of one run; smaller when it shares the page."""
     status, state = run.status(), run.state()
     with st.container(border=True, key=f"run-{run.id}"):
         with st.container(horizontal=True, vertical_alignment="center"):
             literal(live.label(run), "h3")
             live.badge(status)
-        _progress(run, status, state)
+        _progress(run, status, state, waits)
         if refused := st.session_state.pop(f"refused-{run.id}", None):
             st.error(refused)
         with st.container(horizontal=True, vertical_alignment="center"):
+            if waits and st.button("Start now", key=f"hurry-{run.id}", icon=":material/fast_forward:", help=HURRY):
+                _ask(run, turns.hurry)
             _buttons(run, status)
             if not alone:
                 with st.popover("Log", icon=":material/notes:", key=f"log-{run.id}"):
@@ -138,7 +145,7 @@ def _log(run: Run) -> None:
     st.code("\n".join(run.log_tail(30)) or "nothing yet", language=None, height=220)
 
 
-def _progress(run: Run, status: str, state: RunState) -> None:
+def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> None:
     where = f"step {state.step:,} of {state.steps:,}"
     done = min(1.0, state.step / max(1, state.steps))
     on = f" · {state.device}" if state.device else ""
@@ -146,7 +153,7 @@ def _progress(run: Run, status: str, state: RunState) -> None:
         asked = "stopping after the current step" if run.cancel_requested() else state.message
         st.progress(done, text=f"{where} · {live.time_left(state, live.reader().history(run).pace)} · {asked}{on}")
     elif status == "queued":
-        st.progress(done, text=f"{where} · waiting for its process to start")
+        st.progress(done, text=f"{where} · {_place(waits)}")
     elif status == "lost":
         st.progress(done, text=f"{where}, then its process ended without a word")
         st.warning("Lost, not gone: all up to the last checkpoint is kept. Resume goes on from there.")
@@ -155,6 +162,16 @@ def _progress(run: Run, status: str, state: RunState) -> None:
         st.code(state.message, language=None, wrap_lines=True)
     else:
         st.text(f"{state.message} · {where} in {live.duration(state.seconds)}{on}")
+
+
+def _place(waits: Waiting | None) -> str:
+    """Where in the queue."""
+    if waits is None:
+        return "waiting for its process to start"
+    device = {"cpu": "the CPU", "cuda": "a GPU"}[waits.device]
+    place = "next in the queue" if waits.ahead == 0 else f"number {waits.ahead + 1} in the queue"
+    others = f"; at work: {', '.join(waits.at_work)}" if waits.at_work else ""
+    return f"{place} for {device}{others}"
 
 
 def _buttons(run: Run, status: str) -> None:
@@ -184,6 +201,7 @@ def _delete(run: Run) -> None:
     st.query_params.from_dict({"run": ",".join(left)} if left else {})
 
 
+HURRY = "Begins at once, beside the runs at work; all of them get slower."
 CANCEL = "Ends after the current step and keeps everything; a resume goes on from there."
 RESUME = "Goes on from the last checkpoint, exactly as if nothing had happened."
 

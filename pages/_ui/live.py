@@ -48,18 +48,36 @@ class Series:
         self._steps.append(step)
         self._values.append(value)
 
+    def __len__(self) -> int:
+        return len(self._steps)
+
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Copies (n,), (n,), as the reader goes on appending."""
         return np.array(self._steps, dtype=np.int64), np.array(self._values, dtype=np.float64)
 
 
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of distances of one batch, from 0 to `top`: of pairs of one class, of two classes."""
+
+    step: int
+    top: float
+    positive: tuple[int, ...]
+    negative: tuple[int, ...]
+
+
 @dataclass
 class History:
-    """What metrics.jsonl of one run says so far; `scores` by "inputs", "untrained", "trained"."""
+    """What metrics.jsonl of one run says so far; `scores` by "inputs", "untrained", "trained".
+
+    measures: numbers of the rows "measure" by name; histograms: of the same rows.
+    """
 
     loss: Series = field(default_factory=Series)
     active: Series = field(default_factory=Series)
     validation: Series = field(default_factory=Series)
+    measures: dict[str, Series] = field(default_factory=dict)
+    histograms: list[Histogram] = field(default_factory=list)
     scores: dict[str, Row] = field(default_factory=dict)
     pace: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE))  # (step, seconds) as seen
     offset: int = 0
@@ -74,6 +92,19 @@ class History:
             self.validation.add(row["step"], row["map_at_r"])
         elif kind == "scores":
             self.scores[row["of"]] = row
+        elif kind == "measure":
+            self._measured(row)
+
+    def _measured(self, row: Row) -> None:
+        step = row["step"]
+        for name, value in row.items():
+            if name not in ("kind", "step") and isinstance(value, (int, float)):
+                self.measures.setdefault(name, Series()).add(step, value)
+        if "positive_histogram" in row:
+            while self.histograms and self.histograms[-1].step >= step:  # a resume has gone back
+                self.histograms.pop()
+            counts = tuple(row["positive_histogram"]), tuple(row["negative_histogram"])
+            self.histograms.append(Histogram(step, row["histogram_to"], *counts))
 
 
 class Reader:

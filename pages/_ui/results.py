@@ -3,70 +3,113 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
 from dmlcore.figures.curves import Curve, Panel, linked
-from dmlcore.runs import Run
+from dmlcore.runs import Row, Run
 from pages._ui import live
-from pages._ui.live import percent
+from pages._ui.live import History, percent
 
 REPRESENTATIONS = {
     "inputs": "raw input",
     "untrained": "untrained network",
     "trained": "trained network",
 }
+# What may be drawn, in this order: name in History -> title, number format, height.
+PANELS = {
+    "loss": ("loss", ".3~g", 200),
+    "validation": ("validation MAP@R", ".3~%", 190),
+    "active": ("active tuples", ".3~%", 110),
+    "positive_distance": ("distance of positives", ".3~g", 130),
+    "negative_distance": ("distance of negatives", ".3~g", 130),
+    "violating": ("negatives nearer than positives", ".3~%", 110),
+    "pull": ("pull", ".3~g", 110),
+    "push": ("push", ".3~g", 110),
+    "gradient_norm": ("norm of the gradient", ".3~g", 110),
+    "effective_rank": ("effective dimensions", ".3~g", 110),
+    "spread": ("spread of the batch", ".3~g", 110),
+    "norm": ("length of embeddings", ".3~g", 110),
+    "alignment": ("alignment", ".3~g", 110),
+    "uniformity": ("uniformity", ".3~g", 110),
+    "covering_radius": ("covering radius", ".3~g", 110),
+    "learning_rate": ("learning rate", ".2~e", 90),
+}
+FIRST = ("loss", "validation", "active")
 
 
 def show(runs: Sequence[Run]) -> None:
     """Curves and test scores of the selected runs, laid over each other."""
     histories = [(live.label(run), live.reader().history(run)) for run in runs]
-    panels = [
-        Panel("loss", [Curve(name, *history.loss.arrays()) for name, history in histories], height=200),
-        Panel(
-            "validation MAP@R",
-            [Curve(name, *history.validation.arrays()) for name, history in histories],
-            unit=".3~%",
-        ),
-        Panel(
-            "active triplets",
-            [Curve(name, *history.active.arrays()) for name, history in histories],
-            unit=".3~%",
-            height=110,
-        ),
-    ]
-    panels = [panel for panel in panels if any(len(curve.steps) for curve in panel.curves)]
-    if not panels:
+    there = [name for name in PANELS if any(len(_series(history, name)) for _, history in histories)]
+    if not there:
         st.caption("Curves appear with the first steps.")
         return
-    spec, columns = linked(panels, steps=max(run.state().steps for run in runs))
     st.subheader("Curves", anchor=False)
-    st.vega_lite_chart(
-        columns,
-        spec,
-        width="stretch",
-        key="curves",
-        alt="Loss, validation MAP@R and share of active triplets over the steps",
-    )
+    chosen = _chosen(there)
+    panels = [_panel(name, histories) for name in PANELS if name in chosen]
+    if panels:
+        spec, columns = linked(panels, steps=max(run.state().steps for run in runs))
+        shown = ", ".join(panel.title for panel in panels)
+        st.vega_lite_chart(columns, spec, width="stretch", key="curves", alt=f"Over the steps: {shown}")
     st.caption(
         "Hover to read values at the same step in all panels. The band is the range of the loss within a few steps; "
-        "active triplets are those that still move a point. Tested are the weights with the best validation MAP@R."
+        "active triplets are those that still move a point. Tested are the weights with the best validation score."
     )
     _scores(runs, histories)
 
 
-def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, live.History]]) -> None:
+def _chosen(there: Sequence[str]) -> list[str]:
+    """The curves to draw, by pills; those that newcomers need at first."""
+    first = [name for name in FIRST if name in there]
+    if len(there) == len(first):
+        return first
+    kept = [name for name in st.session_state.get("curves-shown", first) if name in there]  # another run has others
+    if kept != st.session_state.get("curves-shown"):
+        st.session_state["curves-shown"] = kept
+    with st.expander("More curves", icon=":material/add_chart:"):
+        chosen = st.pills(
+            "Curves",
+            there,
+            selection_mode="multi",
+            key="curves-shown",
+            format_func=lambda name: PANELS[name][0],
+            label_visibility="collapsed",
+        )
+    return list(chosen)
+
+
+def _series(history: History, name: str) -> live.Series:
+    own = {"loss": history.loss, "validation": history.validation, "active": history.active}
+    return own.get(name) or history.measures.get(name) or live.Series()
+
+
+def _panel(name: str, histories: Sequence[tuple[str, History]]) -> Panel:
+    title, unit, height = PANELS[name]
+    curves = [Curve(label, *_series(history, name).arrays()) for label, history in histories]
+    return Panel(title, [curve for curve in curves if len(curve.steps)], unit=unit, height=height)
+
+
+def score_columns(score: Row) -> dict[str, Any]:
+    """A line of a table of scores, as shown."""
+    recall = {f"R@{k}": percent(value) for k, value in score["recall_at"].items()}
+    more = {"R-precision": "r_precision", "kNN(3)": "knn3", "NMI": "nmi", "F1": "f1"}
+    found = {title: percent(score[name]) for title, name in more.items() if score.get(name) is not None}
+    return {"MAP@R": percent(score["map_at_r"])} | recall | found
+
+
+def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, History]]) -> None:
     rows = []
     for name, history in histories:
         for of, words in REPRESENTATIONS.items():
             if score := history.scores.get(of):
-                recall = {f"R@{k}": percent(value) for k, value in score["recall_at"].items()}
-                rows.append({"run": name, "embedding": words, "MAP@R": percent(score["map_at_r"])} | recall)
+                rows.append({"run": name, "embedding": words} | score_columns(score))
     if not rows:
         return
     st.subheader("Scores on the test part", anchor=False)
     if len(histories) == 1:
         rows = [{key: value for key, value in row.items() if key != "run"} for row in rows]
-    st.dataframe(rows, hide_index=True, key="scores", width="content")
+    st.dataframe(rows, hide_index=True, key="scores", width="content", placeholder="–")
     if any("trained" not in history.scores for _, history in histories):
         st.caption("The trained network is tested at the end of the run.")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
+from html import escape
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import jobs
+from dmlcore import collapse, jobs, linter, turns
 from dmlcore.runs import Run, RunStore, scores
 from dmlcore.spec import RunSpec
 from dmlcore.train import train
@@ -91,12 +93,86 @@ def test_several_runs_share_curves_and_scores(opened, finished):
     (chart,) = app.get("vega_lite_chart")
     for run in (first, second):
         assert run.id[-4:] in chart.proto.spec
-    table = app.dataframe[-1].value
+    table = next(frame.value for frame in app.dataframe if "embedding" in frame.value)
     assert len(table) == 6
     assert list(table["embedding"][:3]) == ["raw input", "untrained network", "trained network"]
     expected = scores(first.metrics()[0])["trained"]
     assert table["MAP@R"][2] == f"{100 * expected['map_at_r']:.1f} %"
     assert table["R@1"][2] == f"{100 * expected['recall_at']['1']:.1f} %"
+
+
+def test_runs_side_by_side_show_findings_differences_and_classes(opened, finished):
+    store, (first, second, _) = finished
+    app = opened(store, run=f"{first.id},{second.id}")
+    specs = next(frame.value for frame in app.dataframe if "key" in frame.value)
+    assert set(specs["key"]) == {"name", "loss.name", "schedule.steps"}
+    shown = texts(app, "html")
+    for finding in linter.lint([first, second]):
+        assert escape(finding.sentence) in shown
+    assert "12 steps of 64 and 8 steps of 64" in shown
+    reached = next(frame.value for frame in app.dataframe if "of" in frame.value).set_index("of")
+    trained = scores(second.metrics()[0])["trained"]
+    assert reached.loc["tested"].iloc[1] == f"step {trained['step']}"
+    assert reached.loc["NMI"].iloc[1] == f"{100 * trained['nmi']:.1f} %"
+    classes = next(frame.value for frame in app.dataframe if "class" in frame.value)
+    assert sorted(classes["class"]) == list(range(10))
+    assert classes["difference"].abs().is_monotonic_decreasing
+    assert f"python -m dmlcore lint {first.id} {second.id}" in texts(app, "code")
+
+
+def test_the_curves_can_be_chosen(opened, finished):
+    store, (first, _, _) = finished
+    app = opened(store, run=first.id)
+    app.button_group(key="curves-shown").set_value(["effective_rank", "gradient_norm"]).run()
+    assert not app.exception
+    chart = app.get("vega_lite_chart")[0].proto.spec
+    assert "effective dimensions" in chart
+    assert "validation MAP@R" not in chart
+
+
+def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(opened, tmp_path):
+    store = RunStore(tmp_path)
+    run = store.create(TINY.with_overrides(["schedule.steps=60"]))
+    rows = [{"kind": "step", "step": step, "loss": 0.5, "active": 1.0} for step in range(1, 61)]
+    histogram = {"histogram_to": 2.0, "positive_histogram": [3] * 20, "negative_histogram": [1] * 20}
+    rows += [{"kind": "measure", "step": step, "spread": 0.001} | histogram for step in range(10, 61, 10)]
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    app = opened(store, run=run.id)
+    assert not app.exception
+    (finding, *_) = collapse.watch(rows, run.spec)
+    assert f"**{finding.sentence}**" in texts(app, "markdown")
+    assert all(remedy in texts(app, "markdown") for remedy in finding.remedies)
+    slider = app.select_slider(key=f"distances-{run.id}")
+    assert (slider.value, len(slider.options)) == (60, 6)
+    slider.set_value(20).run()
+    assert "at step 20" in texts(app, "caption")
+    assert f"dmlcore events {run.id}" in texts(app, "code")
+
+
+def test_a_waiting_run_shows_its_place_and_may_begin_at_once(opened, tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_CPU_RUNS", "1")
+    store = RunStore(tmp_path)
+    long = TINY.with_overrides(["schedule.steps=1000000", "device=cpu"])
+    first, second, third = (store.open(jobs.launch(spec, store)) for spec in (long, long, long))
+    try:
+        wait(lambda: len(turns.waiting(store)) == 2)
+        (working,) = turns.at_work_on(store, "cpu")
+        after = list(turns.waiting(store))
+        app = opened(store, run=after[1])
+        assert any(
+            f"number 2 in the queue for the CPU; at work: {working}" in b.proto.text for b in app.get("progress")
+        )
+        jobs.cancel(store.open(after[0]))
+        wait(lambda: store.open(after[0]).status() == "cancelled")
+        assert store.open(after[0]).state().step == 0
+        app.run()
+        assert any("next in the queue" in bar.proto.text for bar in app.get("progress"))
+        app.button(key=f"hurry-{after[1]}").click().run()
+        wait(lambda: store.open(after[1]).status() == "running")
+    finally:
+        for run in (first, second, third):
+            jobs.cancel(run)
+        wait(lambda: not any(run.alive() for run in (first, second, third)))
 
 
 def test_a_name_is_shown_literally(opened, finished):

@@ -1,0 +1,144 @@
+"""How one training stands: what the collapse monitor says, distances over the training, its commands and its spec."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from dmlcore import collapse, losses
+from dmlcore.collapse import Finding
+from dmlcore.figures.curves import COLOURS
+from dmlcore.runs import Run, RunStore
+from pages._ui import live
+from pages._ui.live import Histogram
+from pages._ui.spec_links import command
+
+AGAIN = 10  # seconds between two readings of all rows of a run that goes on
+
+
+def show(run: Run, status: str) -> None:
+    """Findings, histograms and exports of a single run."""
+    history = live.reader().history(run)
+    for finding in _findings(str(run.path.parent), run.id, status):
+        _finding(finding)
+    if history.histograms:
+        with st.expander("Distances over the training", icon=":material/bar_chart:"):
+            _distances(run, history.histograms)
+    with st.expander("Command line, spec, TensorBoard", icon=":material/terminal:"):
+        exports(run)
+
+
+@st.cache_data(max_entries=64, ttl=AGAIN, show_spinner=False)
+def _findings(root: str, run_id: str, status: str) -> list[Finding]:
+    """status: a run that has just ended is looked at once more."""
+    run = RunStore(root).open(run_id)
+    return collapse.watch(run.metrics()[0], run.spec)
+
+
+def _finding(finding: Finding) -> None:
+    with st.container(border=True, key=f"finding-{finding.kind}"):
+        st.badge(f"since step {finding.since:,}", icon=":material/monitor_heart:", color="orange")
+        st.markdown(f"**{finding.sentence}**")
+        st.markdown("What to try:\n" + "\n".join(f"- {remedy}" for remedy in finding.remedies))
+
+
+def _distances(run: Run, histograms: list[Histogram]) -> None:
+    """Positive and negative distances of one batch; a slider moves through the training."""
+    steps = [histogram.step for histogram in histograms]
+    key = f"distances-{run.id}"
+    step = st.select_slider("Step", steps, value=steps[-1], key=key) if len(steps) > 1 else steps[0]
+    chosen = histograms[steps.index(step)]
+    spec, rows = _bars(chosen, _window(run))
+    st.vega_lite_chart(rows, spec, width="stretch", key=f"{key}-chart", alt=_words(chosen))
+    window = _window(run)
+    shaded = (
+        f" A triplet has a gradient while its negative lies in the band about its positive: from {window[0]:.3g} to "
+        f"{window[1]:.3g} farther; the band is drawn from the mean distance of positives."
+        if window
+        else ""
+    )
+    st.caption(f"Pairs of a batch at step {step:,}, as shares: same class and other classes.{shaded}")
+
+
+def _window(run: Run) -> tuple[float, float] | None:
+    """How much farther than its positive a negative may be to move a triplet, where that is all the loss looks at."""
+    spec = run.spec
+    if spec.loss.name != "ranking":
+        return None
+    loss = losses.create(spec.loss.name, **spec.loss.parameters)
+    return -math.inf if math.isinf(loss.m2) else loss.margin - loss.m2, loss.margin
+
+
+def _bars(chosen: Histogram, window: tuple[float, float] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    bins = len(chosen.positive)
+    width = chosen.top / bins
+    low = np.arange(bins) * width
+    shares = [np.array(counts) / max(1, sum(counts)) for counts in (chosen.positive, chosen.negative)]
+    rows = {
+        "from": np.concatenate([low, low]),
+        "to": np.concatenate([low, low]) + width,
+        "share": np.concatenate(shares),
+        "pairs": np.repeat(["same class", "other classes"], bins),
+    }
+    x = {"field": "from", "type": "quantitative", "title": "distance", "scale": {"domain": [0, chosen.top]}}
+    colour = {
+        "field": "pairs",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": ["same class", "other classes"], "range": [COLOURS[2], COLOURS[1]]},
+        "legend": {"orient": "top"},
+    }
+    bars = {
+        "mark": {"type": "bar", "opacity": 0.55, "binSpacing": 0},
+        "encoding": {
+            "x": x | {"bin": {"binned": True, "step": width}},
+            "x2": {"field": "to"},
+            "y": {"field": "share", "type": "quantitative", "stack": None, "axis": {"format": ".0%"}, "title": "pairs"},
+            "color": colour,
+            "tooltip": [
+                {"field": "pairs", "type": "nominal"},
+                {"field": "from", "type": "quantitative", "format": ".3~f"},
+                {"field": "to", "type": "quantitative", "format": ".3~f"},
+                {"field": "share", "type": "quantitative", "format": ".1%"},
+            ],
+        },
+    }
+    layers: list[dict[str, Any]] = [bars]
+    if window:
+        mean = float(((low + width / 2) * shares[0]).sum())
+        ends = [min(max(mean + end, 0.0), chosen.top) for end in window]
+        band = {"data": {"values": [{"a": ends[0], "b": ends[1]}]}, "mark": {"type": "rect", "opacity": 0.12}}
+        layers.insert(0, band | {"encoding": {"x": {"field": "a", "type": "quantitative"}, "x2": {"field": "b"}}})
+    return {"layer": layers, "height": 220}, rows
+
+
+def _words(chosen: Histogram) -> str:
+    width = chosen.top / len(chosen.positive)
+    places = (np.arange(len(chosen.positive)) + 0.5) * width
+    means = [float((places * counts).sum() / max(1, np.sum(counts))) for counts in (chosen.positive, chosen.negative)]
+    return f"Histogram of distances: same class {means[0]:.3g}, other classes {means[1]:.3g} in the mean"
+
+
+def exports(run: Run) -> None:
+    """The command that trains the same, the spec, the rows, and how to see the run in TensorBoard."""
+    known = command(run.spec)
+    if known is None:
+        st.caption("The same from the command line, with the spec below:")
+    st.code(known or "python -m dmlcore train spec.toml", language="bash", wrap_lines=True)
+    store = ["--runs", str(run.path.parent)]
+    write = shlex.join(["python", "-m", "dmlcore", "events", run.id, *store, "--follow"])
+    look = shlex.join(["tensorboard", "--logdir", str(run.path / "events")])
+    st.caption("In TensorBoard:")
+    st.code(f"{write} &\n{look}", language="bash", wrap_lines=True)
+    st.download_button(
+        "Spec as TOML",
+        run.spec.to_toml(),
+        f"{run.id}.toml",
+        "application/toml",
+        key=f"toml-{run.id}",
+        on_click="ignore",
+    )
