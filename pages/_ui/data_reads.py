@@ -13,7 +13,7 @@ import streamlit as st
 from PIL import Image
 
 from dmlcore import data
-from dmlcore.data import DataError, Folds, report
+from dmlcore.data import DataError, Folds, checks, report
 from dmlcore.data.report import Found, Report
 
 SIDE = 96  # pixels, longest side of a picture on the page
@@ -70,11 +70,17 @@ def picture(at: Where, index: int) -> str:
     return _picture(at.name, at.root, at.place, at.changed, at.seed, index)
 
 
+def stamp(at: Where) -> str:
+    """What a check is compared with: sizes and times of all files, looked at once a minute."""
+    return _stamp(at.name, at.root, at.place, at.changed, at.seed)
+
+
 def forget() -> None:
     """Read everything anew: files were put in their place."""
     _found.clear()
     _divided.clear()
     _picture.clear()
+    _stamp.clear()
 
 
 def _plain(cut: Cut) -> tuple[Any, ...]:
@@ -123,6 +129,12 @@ def _picture(name: str, root: str | None, place: str, changed: int, seed: int, i
         image.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)
         image.save(file, "JPEG", quality=85)
     return f"data:image/{'png' if tiny else 'jpeg'};base64," + base64.b64encode(file.getvalue()).decode()
+
+
+@st.cache_data(max_entries=16, ttl=60, show_spinner=False)
+def _stamp(name: str, root: str | None, place: str, changed: int, seed: int) -> str:
+    samples = _found(name, root, place, changed, seed).samples
+    return checks.stamp_of(samples) if samples else ""
 
 
 @st.cache_data(max_entries=16, ttl=900, show_spinner=False)

@@ -10,6 +10,8 @@ import streamlit as st
 from dmlcore import data, durable
 from dmlcore.data import DataError, Dataset, checks, downloads
 from dmlcore.data.tasks import State, Task
+from pages._ui import data_reads
+from pages._ui.data_reads import Where
 from pages._ui.live import duration
 
 LOOK = 1.0  # seconds between two looks while it runs
@@ -104,8 +106,9 @@ def _ended(task: Task) -> None:
         st.text(state.message)  # may hold names and paths
 
 
-def check(made: Dataset, root: str | None) -> None:
+def check(at: Where, made: Dataset) -> None:
     """Every picture decoded: the button, the progress, and what came of it."""
+    root = at.root
     task = checks.task_of(made.name, root)
     if progress(task, f"check-{made.name}", "{:,.0f}".format):
         return
@@ -123,7 +126,7 @@ def check(made: Dataset, root: str | None) -> None:
     if found is None:
         return
     said = checks.verdicts(found, made)
-    if found.stamp != checks.stamp_of(made):
+    if found.stamp != data_reads.stamp(at):
         st.caption("The files have changed since the last check:")
     if not found.failures:
         st.markdown(f":green[**✓**] All {found.samples:,} {pictures}s can be read ({found.seconds:.1f} s).")

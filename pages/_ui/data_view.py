@@ -212,7 +212,7 @@ def _show(at: Where, cut: Cut, found: Report) -> None:
         if not found.found.missing or len(found.found.missing) < len(made.labels):
             _samples(at, made, chosen)
             st.markdown("#### Every single sample")
-            data_tasks.check(made, at.root)
+            data_tasks.check(at, made)
         _save(at, cut, made, ready=not found.problems)
     if found.problems or (made is not None and any(part.deviation for part in found.compared)):
         with st.expander("How to get the complete data set", icon=":material/download:"):
