@@ -116,7 +116,7 @@ class NTXent(PairLoss):
 ENTRIES = (
     BatchFormula(
         "lifted_structure",
-        "Lifted structure",
+        "Lifted structure of a batch",
         r"\textstyle\sum_i \bigl[\operatorname{LSE}_{P_i}(m - s_{ij}) + \operatorname{LSE}_{N_i}(s_{ik})\bigr]_+",
         "Oh Song et al. 2016, Eq. 4; Psomas 2020, Eq. 2.21; Can 2018, Eq. 2.17",
         "Every anchor is pulled to its farthest positives and pushed from its nearest negatives, softly chosen.",

@@ -349,8 +349,8 @@ def test_row_3_gradient_that_is_not_finite_stops_before_the_optimiser(
         backward_passes += 1
         return gradient * torch.inf if backward_passes == 17 else gradient
 
-    def build(*arguments: Any) -> train.Workbench:
-        bench = train_build(*arguments)
+    def build(*arguments: Any, **options: Any) -> train.Workbench:
+        bench = train_build(*arguments, **options)
         next(bench.model.parameters()).register_hook(spoil)
         return bench
 

@@ -108,10 +108,11 @@ def test_an_unknown_study_names_the_known_ones(tmp_path):
 
 @pytest.mark.parametrize("name", studies.names())
 def test_every_study_of_the_lab_compares_like_with_like(name):
-    """Equal budgets, losses that can be made (one, but in a sweep), poolings that exist with these parameters."""
+    """Equal budgets, losses that can be made (one, unless they are compared), poolings that exist with these parameters."""
     study = studies.read(name)
     entries = [e for e in studies.expand(study) if e.variant != studies.PRETRAINING]
-    for field in ("schedule", "batch", "optimiser", *(() if name.endswith("-sweep") else ("loss",))):
+    compares_losses = name.endswith("-sweep") or name.startswith(("losses-", "toy-table"))
+    for field in ("schedule", "batch", "optimiser", *(() if compares_losses else ("loss",))):
         assert len({getattr(e.spec, field).model_dump_json() for e in entries}) == 1, field
     for entry in entries:
         spec = entry.spec
