@@ -27,7 +27,7 @@ DRAWS = 1000  # random splits, as in the source, beside all of them
 
 
 def rows(model: nn.Module, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
-    """Rows "overlap" and "zero_shot" of metrics.jsonl for the part, and "train", as far as network and classes allow."""
+    """Rows "overlap" and "zero_shot" of the part, and "train", as far as network and classes allow them."""
     classes = np.unique(data.labels[data.parts[part]])
     found: list[Row] = []
     was_training = model.training

@@ -108,7 +108,7 @@ def test_an_unknown_study_names_the_known_ones(tmp_path):
 
 @pytest.mark.parametrize("name", studies.names())
 def test_every_study_of_the_lab_compares_like_with_like(name):
-    """Equal budgets, losses that can be made (one, unless they are compared), poolings that exist with these parameters."""
+    """Equal budgets, losses that can be made (one, unless they are compared), poolings that exist so."""
     study = studies.read(name)
     entries = [e for e in studies.expand(study) if e.variant != studies.PRETRAINING]
     compares_losses = name.endswith("-sweep") or name.startswith(("losses-", "toy-table"))
