@@ -92,7 +92,7 @@ def _seconds(spec: RunSpec, size: Size, net: Work, speed: Speed) -> float:
     looks = validations * (monitored * look + monitored**2 * search) + 2 * (size.test * look + size.test**2 * search)
     if spec.batch.sampler in ("mined", "neighbourhood"):
         looks += spec.schedule.steps / spec.batch.refresh * (size.training * look + size.training**2 * search)
-    return spec.schedule.steps * step + looks
+    return spec.schedule.steps * step + looks + speed.test
 
 
 def loss_seconds(spec: RunSpec, classes: int) -> float:

@@ -11,7 +11,7 @@ from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 from dmlcore.speed import Speed
 
-SPEED = Speed(flop=1e-11, byte=1e-9, operation=1e-5, parameter=1e-9, step=1e-3, base=3e8, measured=True)
+SPEED = Speed(flop=1e-11, byte=1e-9, operation=1e-5, parameter=1e-9, step=1e-3, test=1.0, base=3e8, measured=True)
 DIGITS = Size((64,), 10, 724, 177, 896)
 CIFAR = Size((3, 32, 32), 37, 18500, 6500, 25000)
 PICTURES = RunSpec().with_overrides(["data.name=cifar100", "model.name=resnet20", "device=cpu"])

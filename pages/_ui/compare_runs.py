@@ -37,10 +37,10 @@ def show(runs: Sequence[Run]) -> None:
     names = [live.label(run) for run in runs]
     reached, specs = _reached(runs), differences(runs)
     st.markdown("**What they reached**")
-    st.dataframe(_transposed(reached, names), hide_index=True, key="reached", width="stretch", placeholder="–")
+    st.dataframe(_transposed(reached, names), hide_index=True, key="reached", height="content", placeholder="–")
     st.markdown("**How their specs differ**")
     if specs:
-        st.dataframe(_transposed(specs, names, "key"), hide_index=True, key="specs", width="stretch", placeholder="–")
+        st.dataframe(_transposed(specs, names, "key"), hide_index=True, key="specs", height="content", placeholder="–")
     else:
         st.caption("Not at all: what differs is chance of the machine, or nothing.")
     _classes(runs, names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shlex
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import streamlit as st
@@ -26,12 +27,18 @@ def _protocol(name: str) -> Protocol:
     return protocols.read(name)
 
 
+@cache
+def _offline_first() -> list[str]:
+    """The protocols, those first whose data need no download."""
+    return sorted(protocols.names(), key=lambda name: data.describe(_protocol(name).data).needs_files)
+
+
 def sidebar(form: Form) -> None:
     """Protocol, data set, loss and fold; each choice fills the whole form with the spec of that run."""
     name = form.choice(
         "protocol.name",
         "Protocol",
-        protocols.names(),
+        _offline_first(),
         words=lambda name: _protocol(name).title,
         help="How a source trains, selects and reports. Everything below follows it until you change it.",
         on_change=_use_protocol,

@@ -37,7 +37,7 @@ from pages._ui.spec_values import (
 
 __all__ = ["FIRST", "WORDS", "command", "cuda", "fill", "link", "linked", "overrides", "presets", "sidebar", "spec_of"]
 
-QUICK, PUBLISHED = "Quick start", "Published protocol"
+QUICK, PUBLISHED = "Example", "Protocol"
 WORDS = {
     "samples": "new samples of known classes",
     "classes": "classes never seen",
@@ -94,7 +94,7 @@ def sidebar(form: Form) -> None:
     else:
         form.choice(
             "preset",
-            "Quick start",
+            "Example",
             list(presets()),
             words=lambda name: presets()[name].name or name,
             help="Fills the whole form with one of the specs in assets/specs.",
@@ -216,11 +216,8 @@ def _network(form: Form, kind: str) -> None:
         form.text("model.timm", "Name in timm", placeholder="resnet26")
     if kind == "vectors":
         _field(form, "model.hidden", "Hidden layers", placeholder="none: a linear map")
-    left, right = st.columns([3, 4], vertical_alignment="bottom")
-    with left:
-        _field(form, "model.embedding_dim", "Dimension")
-    with right:
-        _field(form, "model.normalize", "On the unit sphere")
+    _field(form, "model.embedding_dim", "Embedding dimension")
+    _field(form, "model.normalize", "Normalise embeddings")
     if kind == "pictures":
         with st.expander("Start and batch norm"):
             _start(form, network)

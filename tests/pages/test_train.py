@@ -139,7 +139,7 @@ def test_a_backbone_starts_from_weights_a_run_or_a_file(opened):
 
 def test_a_published_protocol_fills_the_form_and_shows_its_command(opened, store):
     app = opened()
-    app.button_group(key="train-begin").set_value("Published protocol").run()
+    app.button_group(key="train-begin").set_value("Protocol").run()
     app.selectbox(key="train-protocol-name").select("karaman-2021-toy").run()
     assert not app.exception
     (entry, *_) = Request(protocol="karaman-2021-toy").entries()
