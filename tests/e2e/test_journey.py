@@ -46,7 +46,6 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab, screenshots):
     steps.fill("3000")
     steps.press("Enter")
     settled(page, "3,000 steps of")
-    expect(page.get_by_test_id("stMetric").filter(has_text="time")).to_contain_text("≈")
     page.get_by_role("button", name="Start training").click()
     page.wait_for_url(re.compile(r"/runs\?run="))
     run_id = re.search(r"run=([a-z0-9-]+)", page.url)[1]
@@ -63,9 +62,6 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab, screenshots):
     settled(page, re.compile("MAP@R .* → "))
     assert run.state().state == "done"
     assert run.state().step == 3000 > before
-
-    page.get_by_text("Distances over the training").click()
-    page.get_by_text("Pairs of a batch at step 3,000").wait_for()
 
     # The gallery: right and wrong are told apart without colour, and failures can be picked out.
     page.get_by_role("link", name="Gallery").first.click()
