@@ -121,7 +121,7 @@ def _classes(runs: Sequence[Run], names: Sequence[str]) -> None:
     if not shared or first.keys() != second.keys():
         return
     shared.sort(key=lambda label: -abs(second[label] - first[label]))
-    with st.expander("Class by class", icon=":material/category:"):
+    with st.expander("Class by class", icon=":material/category:", key="open-classes"):
         rows = [
             {
                 "class": label,

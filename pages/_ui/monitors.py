@@ -26,9 +26,9 @@ def show(run: Run, status: str) -> None:
     for finding in _findings(str(run.path.parent), run.id, status):
         _finding(finding)
     if history.histograms:
-        with st.expander("Distances over the training", icon=":material/bar_chart:"):
+        with st.expander("Distances over the training", icon=":material/bar_chart:", key=f"open-distances-{run.id}"):
             _distances(run, history.histograms)
-    with st.expander("Command line, spec, TensorBoard", icon=":material/terminal:"):
+    with st.expander("Command line, spec, TensorBoard", icon=":material/terminal:", key=f"open-exports-{run.id}"):
         exports(run)
 
 
@@ -50,18 +50,27 @@ def _distances(run: Run, histograms: list[Histogram]) -> None:
     """Positive and negative distances of one batch; a slider moves through the training."""
     steps = [histogram.step for histogram in histograms]
     key = f"distances-{run.id}"
-    step = st.select_slider("Step", steps, value=steps[-1], key=key) if len(steps) > 1 else steps[0]
+    step = _step(key, steps) if len(steps) > 1 else steps[0]
     chosen = histograms[steps.index(step)]
     spec, rows = _bars(chosen, _window(run))
     st.vega_lite_chart(rows, spec, width="stretch", key=f"{key}-chart", alt=_words(chosen))
-    window = _window(run)
-    shaded = (
-        f" A triplet has a gradient while its negative lies in the band about its positive: from {window[0]:.3g} to "
-        f"{window[1]:.3g} farther; the band is drawn from the mean distance of positives."
-        if window
-        else ""
-    )
+    shaded = ""
+    if window := _window(run):
+        least = "" if math.isinf(window[0]) else f"at least {window[0]:.3g} and "
+        shaded = (
+            f" A triplet has a gradient while its negative is {least}at most {window[1]:.3g} farther than its "
+            "positive: the band, drawn for positives at their mean distance."
+        )
     st.caption(f"Pairs of a batch at step {step:,}, as shares: same class and other classes.{shaded}")
+
+
+def _step(key: str, steps: list[int]) -> int:
+    """The step that is shown: the newest, until the slider is moved; then the one it was moved to."""
+    newest = f"{key}-newest"
+    if st.session_state.get(key) not in steps or st.session_state[key] == st.session_state.get(newest):
+        st.session_state[key] = steps[-1]
+    st.session_state[newest] = steps[-1]
+    return int(st.select_slider("Step", steps, key=key))
 
 
 def _window(run: Run) -> tuple[float, float] | None:

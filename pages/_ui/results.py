@@ -68,7 +68,7 @@ def _chosen(there: Sequence[str]) -> list[str]:
     kept = [name for name in st.session_state.get("curves-shown", first) if name in there]  # another run has others
     if kept != st.session_state.get("curves-shown"):
         st.session_state["curves-shown"] = kept
-    with st.expander("More curves", icon=":material/add_chart:"):
+    with st.expander("More curves", icon=":material/add_chart:", key="open-curves"):
         chosen = st.pills(
             "Curves",
             there,

@@ -59,7 +59,9 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab, screenshots):
     lab.start()
     page.reload()
     page.get_by_role("heading", name=re.compile(run_id[-4:])).wait_for()
+    page.get_by_text("Distances over the training").click()
     settled(page, re.compile("MAP@R .* → "))
+    expect(page.get_by_text("Pairs of a batch at step 3,000")).to_be_visible()  # it stayed open, and kept up
     assert run.state().state == "done"
     assert run.state().step == 3000 > before
 

@@ -11,7 +11,7 @@ from html import escape
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import collapse, jobs, linter, turns
+from dmlcore import collapse, jobs, linter, losses, turns
 from dmlcore.runs import Run, RunStore, scores
 from dmlcore.spec import RunSpec
 from dmlcore.train import train
@@ -144,7 +144,13 @@ def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(ope
     assert all(remedy in texts(app, "markdown") for remedy in finding.remedies)
     slider = app.select_slider(key=f"distances-{run.id}")
     assert (slider.value, len(slider.options)) == (60, 6)
-    slider.set_value(20).run()
+    with open(run.path / "metrics.jsonl", "a") as file:  # the training goes on, and the newest step is shown
+        file.write(json.dumps({"kind": "measure", "step": 70, "spread": 0.001} | histogram) + "\n")
+    app.run()
+    assert "at step 70" in texts(app, "caption")
+    margin = losses.create(run.spec.loss.name, **run.spec.loss.parameters).margin
+    assert f"at most {margin:.3g} farther" in texts(app, "caption")
+    app.select_slider(key=f"distances-{run.id}").set_value(20).run()
     assert "at step 20" in texts(app, "caption")
     assert f"dmlcore events {run.id}" in texts(app, "code")
 
