@@ -17,17 +17,29 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.train_step import bare_step
+from dmlcore import train
+from dmlcore.data import Dataset
+from dmlcore.runs import RunStore
+from dmlcore.spec import RunSpec
+from dmlcore.workbench import Workbench, device_name
 
 
 class Stored:
     """Pictures as the store of `dmlcore.data.store` gives them: centre cuts, and uncut ones for resized crops."""
 
     def __init__(self, count: int, side: int) -> None:
-        import numpy as np
-
         high = round(side * 256 / 227)
         self.pictures = np.random.default_rng(0).integers(0, 256, (count, 3, high, high * 4 // 3), dtype=np.uint8)
         self.shape, self.dtype = (count, 3, side, side), self.pictures.dtype
@@ -35,13 +47,12 @@ class Stored:
     def __len__(self) -> int:
         return len(self.pictures)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+    def __getitem__(self, index: Any) -> NDArray[np.uint8]:
         side = self.shape[-1]
         return self.pictures[index][..., :side, :side].copy()
 
-    def whole(self, indices):  # type: ignore[no-untyped-def]
-        import numpy as np
-
+    def whole(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Uncut pictures and their sizes (n, 2)."""
         return self.pictures[indices], np.broadcast_to(self.pictures.shape[2:], (len(indices), 2)).copy()
 
 
@@ -53,17 +64,6 @@ def main() -> None:
     parser.add_argument("--block", type=int, default=20, help="steps of a block")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="for example compute.compile=true")
     arguments = parser.parse_args()
-
-    import numpy as np
-    import torch
-
-    from benchmarks.train_step import bare_step
-    from dmlcore import train
-    from dmlcore.data import Dataset
-    from dmlcore.runs import RunStore
-    from dmlcore.spec import RunSpec
-    from dmlcore.workbench import device_name
-
     if arguments.device == "cuda" and not torch.cuda.is_available():
         print("this machine has no usable CUDA device: nothing was measured (--device cpu tries the code path)")
         return
@@ -75,64 +75,78 @@ def main() -> None:
             *("schedule.checkpoint_every=1000000", *arguments.overrides),
         ]
     )
-    classes, each = max(32, spec.batch.classes), 32
-    labels = np.repeat(np.arange(classes), each)
-    everything = np.arange(len(labels))
-    parts = {"train": everything, "validation": everything[:0], "test": everything[:: each // 2]}
-    names = tuple(map(str, range(classes)))
-    dataset = Dataset("random", Stored(len(labels), arguments.image_size), labels, names, parts, None, ())
+    bench, times, memory = measure(spec, arguments.image_size, arguments.block)
+    pictures = spec.batch.classes * spec.batch.samples * arguments.block
+    whole, bare = (statistics.median(column) for column in zip(*times, strict=True))
+    ratio = statistics.median(b / a for a, b in times)
+    kernels = f"{' (fused)' if bench.fused else ''}{', compiled' if spec.compute.compile else ''}"
+    print(
+        f"{device_name(bench.device)}, torch {torch.__version__}; {spec.model.name}, {arguments.image_size} px, "
+        f"batch {spec.batch.classes} x {spec.batch.samples}, {spec.compute.precision}, {spec.loss.name}, "
+        f"{spec.optimiser.name}{kernels}, {len(times)} blocks of {arguments.block} steps"
+    )
+    print(f"training  {pictures / whole:9.1f} pictures/s   {1e3 * whole / arguments.block:8.2f} ms a step")
+    print(f"bare step {pictures / bare:9.1f} pictures/s   {1e3 * bare / arguments.block:8.2f} ms a step")
+    print(f"training / bare {ratio:.3f} (goal on a GPU: at least 0.95)")
+    if memory:
+        print(f"GPU memory of the training: {memory / 2**30:.2f} GiB at its peak")
 
-    built: list[train.Workbench] = []
+
+def measure(spec: RunSpec, image_size: int, block: int) -> tuple[Workbench, list[tuple[float, float]], int]:
+    """Blocks of steps, of the training and bare, by turns: what trained, seconds of each (training, bare), and the
+    peak of the GPU memory in bytes, 0 without one."""
+    bench: Workbench | None = None
     build = train.build
-    train.build = lambda *args, **options: built.append(build(*args, **options)) or built[-1]
 
-    def idle() -> float:
-        if arguments.device == "cuda":
-            torch.cuda.synchronize()
-        return time.perf_counter()
+    def keep(*args: Any, **options: Any) -> Workbench:
+        nonlocal bench
+        bench = build(*args, **options)
+        return bench
 
+    bare: Callable[[], None] | None = None
     times: list[tuple[float, float]] = []
-    memory: list[int] = []
-    bare, began, steps = None, idle(), 0
+    began, steps, memory = idle(), 0, 0
 
     def after_step() -> bool:
-        nonlocal bare, began, steps
+        nonlocal bare, began, steps, memory
         steps += 1
-        if steps % arguments.block:
+        if steps % block:
             return False
         whole = idle() - began
         if bare is None:  # the first block finds algorithms and allocates
-            if arguments.device == "cuda":
-                memory.append(torch.cuda.max_memory_allocated())
-            bare = bare_step(built[0], plain=False)
+            assert bench is not None
+            memory = torch.cuda.max_memory_allocated() if bench.device.type == "cuda" else 0
+            bare = bare_step(bench, plain=False)
         else:
             start = idle()
-            for _ in range(arguments.block):
+            for _ in range(block):
                 bare()
             times.append((whole, idle() - start))
         began = idle()
         return False
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(train, "build", keep):
         run = RunStore(folder).create(spec)
         with run.lock():
-            state = train.train(run, dataset=dataset, stop=after_step)
-    if state.state != "done":
+            state = train.train(run, dataset=stored(max(32, spec.batch.classes), image_size), stop=after_step)
+    if state.state != "done" or bench is None:
         sys.exit(state.message)
-    pictures = spec.batch.classes * spec.batch.samples * arguments.block
-    whole, bare_times = (statistics.median(column) for column in zip(*times, strict=True))
-    ratio = statistics.median(b / a for a, b in times)
-    kernels = f"{' (fused)' if built[0].fused else ''}{', compiled' if spec.compute.compile else ''}"
-    print(
-        f"{device_name(built[0].device)}, torch {torch.__version__}; {spec.model.name}, {arguments.image_size} px, "
-        f"batch {spec.batch.classes} x {spec.batch.samples}, {spec.compute.precision}, {spec.loss.name}, "
-        f"{spec.optimiser.name}{kernels}, {len(times)} blocks of {arguments.block} steps"
-    )
-    print(f"training  {pictures / whole:9.1f} pictures/s   {1e3 * whole / arguments.block:8.2f} ms a step")
-    print(f"bare step {pictures / bare_times:9.1f} pictures/s   {1e3 * bare_times / arguments.block:8.2f} ms a step")
-    print(f"training / bare {ratio:.3f} (goal on a GPU: at least 0.95)")
-    if memory:
-        print(f"GPU memory of the training: {memory[0] / 2**30:.2f} GiB at its peak")
+    return bench, times, memory
+
+
+def idle() -> float:
+    """The time once the device has nothing left to do."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def stored(classes: int, image_size: int) -> Dataset:
+    """32 stored pictures of noise in each class."""
+    labels = np.repeat(np.arange(classes), 32)
+    everything = np.arange(len(labels))
+    parts = {"train": everything, "validation": everything[:0], "test": everything[::16]}
+    return Dataset("random", Stored(len(labels), image_size), labels, tuple(map(str, range(classes))), parts, None, ())
 
 
 if __name__ == "__main__":

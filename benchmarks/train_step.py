@@ -15,9 +15,21 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from dmlcore import optimisers, train
+from dmlcore.data import Dataset
+from dmlcore.runs import RunStore
+from dmlcore.spec import RunSpec
+from dmlcore.workbench import Workbench
 
 
 def main() -> None:
@@ -28,14 +40,6 @@ def main() -> None:
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="for example loss.name=ranking")
     arguments = parser.parse_args()
 
-    import numpy as np
-    import torch
-
-    from dmlcore import train
-    from dmlcore.data import Dataset
-    from dmlcore.runs import RunStore
-    from dmlcore.spec import RunSpec
-
     spec = RunSpec().with_overrides(
         [
             *("model.name=resnet18", "loss.name=distance_sensitive", "batch.classes=4", "batch.samples=8"),
@@ -43,63 +47,66 @@ def main() -> None:
             *arguments.overrides,
         ]
     )
-    side = spec.data.image_size or 64
-    random = np.random.default_rng(0)
-    pictures = random.integers(0, 256, (640, 3, side, side), dtype=np.uint8)
-    labels = np.repeat(np.arange(16), 40)
-    parts = {"train": np.arange(640), "validation": np.arange(0), "test": np.arange(0, 640, 10)}
-    dataset = Dataset("random", pictures, labels, tuple(map(str, range(16))), parts, None, ())
+    bench, times = measure(spec, arguments.threads, plain=arguments.plain)
+    whole, bare = zip(*times, strict=True)
+    ratio = statistics.median(a / b for a, b in times)
+    b = spec.batch
+    print(
+        f"{platform.processor() or platform.machine()}, {arguments.threads} threads, torch {torch.__version__}; "
+        f"{spec.model.name}, {bench.data.inputs.shape[-1]} px, batch {b.classes} x {b.samples}, {spec.loss.name}, "
+        f"{spec.optimiser.name}{' (fused)' if bench.fused else ''}, {spec.compute.precision}, "
+        f"median of {len(times)} pairs"
+    )
+    print(f"training step {1e3 * statistics.median(whole):8.1f} ms   fastest {1e3 * min(whole):8.1f} ms")
+    print(f"bare step     {1e3 * statistics.median(bare):8.1f} ms   fastest {1e3 * min(bare):8.1f} ms")
+    print(f"ratio {ratio:.3f} (goal: at most 1.05); of the fastest {min(whole) / min(bare):.3f}")
 
-    built: list[train.Workbench] = []
+
+def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[Workbench, list[tuple[float, float]]]:
+    """Train, a bare step after each of its own: what trained, and seconds of (training, bare) but for the first five,
+    which allocate."""
+    bench: Workbench | None = None
     build = train.build
 
-    def keep(*args: object, **options: object) -> train.Workbench:
-        torch.set_num_threads(arguments.threads)
-        built.append(build(*args, **options))  # type: ignore[arg-type]
-        return built[-1]
+    def keep(*args: Any, **options: Any) -> Workbench:
+        nonlocal bench
+        torch.set_num_threads(threads)
+        bench = build(*args, **options)
+        return bench
 
-    train.build = keep
-    bare = None
+    bare: Callable[[], None] | None = None
     times: list[tuple[float, float]] = []
     began = time.perf_counter()
 
     def after_step() -> bool:
         nonlocal bare, began
         whole = time.perf_counter() - began
-        if bare is None:
-            bare = bare_step(built[0], plain=arguments.plain)
+        assert bench is not None
+        bare = bare or bare_step(bench, plain=plain)
         began = time.perf_counter()
         bare()
         times.append((whole, time.perf_counter() - began))
         began = time.perf_counter()
         return False
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(train, "build", keep):
         run = RunStore(folder).create(spec)
         with run.lock():
-            state = train.train(run, dataset=dataset, stop=after_step)
-    if state.state != "done":
+            state = train.train(run, dataset=random_pictures(spec.data.image_size or 64), stop=after_step)
+    if state.state != "done" or bench is None:
         sys.exit(state.message)
-    times = times[5:]  # the first ones allocate
-    whole, bare_times = zip(*times, strict=True)
-    ratio = statistics.median(a / b for a, b in times)
-    b = spec.batch
-    print(
-        f"{platform.processor() or platform.machine()}, {arguments.threads} threads, torch {torch.__version__}; "
-        f"{spec.model.name}, {side} px, batch {b.classes} x {b.samples}, {spec.loss.name}, {spec.optimiser.name}"
-        f"{' (fused)' if built[0].fused else ''}, {spec.compute.precision}, median of {len(times)} pairs"
-    )
-    print(f"training step {1e3 * statistics.median(whole):8.1f} ms   fastest {1e3 * min(whole):8.1f} ms")
-    print(f"bare step     {1e3 * statistics.median(bare_times):8.1f} ms   fastest {1e3 * min(bare_times):8.1f} ms")
-    print(f"ratio {ratio:.3f} (goal: at most 1.05); of the fastest {min(whole) / min(bare_times):.3f}")
+    return bench, times[5:]
 
 
-def bare_step(bench, *, plain: bool):  # type: ignore[no-untyped-def]
+def random_pictures(side: int) -> Dataset:
+    """640 pictures of noise in 16 classes, held in memory."""
+    pictures = np.random.default_rng(0).integers(0, 256, (640, 3, side, side), dtype=np.uint8)
+    parts = {"train": np.arange(640), "validation": np.arange(0), "test": np.arange(0, 640, 10)}
+    return Dataset("random", pictures, np.repeat(np.arange(16), 40), tuple(map(str, range(16))), parts, None, ())
+
+
+def bare_step(bench: Workbench, *, plain: bool) -> Callable[[], None]:
     """What any loop over this network must do: forward, backward, optimiser, on inputs that are there."""
-    import torch
-
-    from dmlcore import optimisers
-
     model = copy.deepcopy(bench.model).train()
     optimiser = optimisers.create(bench.spec, model, torch.nn.Module())
     if plain:

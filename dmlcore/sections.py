@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from typing import Annotated, Literal, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -30,6 +32,22 @@ class Section(BaseModel):
 
     # strict: `steps = "100"` and `steps = true` are mistakes, not numbers.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def explained(error: Any, known_under: Callable[[Sequence[str]], Iterable[str]]) -> str:
+    """One readable line for one pydantic error; known_under(path) tells the keys that exist below a path."""
+    path = [str(part) for part in error["loc"]]
+    key = ".".join(path)
+    if error["type"] == "extra_forbidden":
+        known = list(known_under(path[:-1]))
+        near = difflib.get_close_matches(path[-1], known, 1)
+        return f"{key}: unknown key; " + (f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}")
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if not key:
+        return message
+    if error["type"] == "missing":
+        return f"{key}: is missing"
+    return f"{key}: {message[0].lower()}{message[1:]}, got {error['input']!r}"
 
 
 class DataSpec(Section):

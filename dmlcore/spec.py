@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 import tomli_w
@@ -25,6 +24,7 @@ from dmlcore.sections import (
     PoolingSpec,
     ScheduleSpec,
     Section,
+    explained,
 )
 
 __all__ = ["DataSpec", "ModelSpec", "PoolingSpec", "RunSpec", "SpecError", "flat", "keys"]
@@ -80,7 +80,7 @@ class RunSpec(Section):
         try:
             return cls.model_validate(dict(data))
         except ValidationError as error:
-            raise SpecError("\n".join(_explain(item) for item in error.errors())) from None
+            raise SpecError("\n".join(explained(item, _known_under) for item in error.errors())) from None
 
     @classmethod
     def from_toml(cls, text: str) -> RunSpec:
@@ -152,21 +152,10 @@ def keys() -> dict[str, FieldInfo]:
     return found
 
 
-def _explain(error: Any) -> str:
-    """One readable line for one pydantic error."""
-    path = [str(part) for part in error["loc"]]
-    key = ".".join(path)
-    if error["type"] == "extra_forbidden":
-        parent = ".".join(path[:-1])
-        known = sorted(
-            {k.removeprefix(parent + ".").split(".")[0] for k in keys() if not parent or k.startswith(parent)}
-        )
-        near = difflib.get_close_matches(path[-1], known, 1)
-        return f"{key}: unknown key" + (f"; did you mean {near[0]}?" if near else f"; known keys: {', '.join(known)}")
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if not key:
-        return message
-    return f"{key}: {message[0].lower()}{message[1:]}, got {error['input']!r}"
+def _known_under(path: Sequence[str]) -> list[str]:
+    """The keys of a section, or of the whole spec where the path is empty."""
+    parent = ".".join(path)
+    return sorted({k.removeprefix(parent + ".").split(".")[0] for k in keys() if not parent or k.startswith(parent)})
 
 
 _WITH_PARAMETERS: dict[str, type[Section]] = {"loss": LossSpec, "pooling": PoolingSpec, "miner": MinerSpec}

@@ -9,7 +9,6 @@ from typing import Any
 
 from torch import nn
 
-from dmlcore.losses import settings as settings
 from dmlcore.losses import triplets as triplets  # fills the catalogue
 from dmlcore.losses.batch import BatchFormula
 from dmlcore.losses.catalogue import FORMULAS

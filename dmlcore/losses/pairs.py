@@ -147,6 +147,12 @@ class BinomialDeviance(PairLoss):
         return found.sum() / max(len(s), 1)
 
 
+SIMILARITY_SLIDERS: dict[str, Slider] = {
+    "alpha": Slider(0.5, 20, r"\alpha", "Steepness of the pull", step=0.05, above=0),
+    "beta": Slider(5, 100, r"\beta", "Steepness of the push", step=0.05, above=0),
+    "m": Slider(-0.5, 1, "m", "Cosine similarity that pairs are compared with"),
+}
+
 ENTRIES = (
     BatchFormula(
         "contrastive",
@@ -195,9 +201,7 @@ ENTRIES = (
         "Wang et al. 2019, Eq. 15; Psomas 2020, Eq. 2.24",
         "Each pair is weighed by its own similarity and by those of the other pairs of its anchor.",
         {
-            "alpha": Slider(0.5, 20, r"\alpha", "Steepness of the pull", step=0.05, above=0),
-            "beta": Slider(5, 100, r"\beta", "Steepness of the push", step=0.05, above=0),
-            "m": Slider(-0.5, 1, "m", "Cosine similarity that pairs are compared with"),
+            **SIMILARITY_SLIDERS,
             "epsilon": Slider(
                 0.01, 1, r"\epsilon", "mining: pairs count that the hardest rival is this close to", optional=True
             ),

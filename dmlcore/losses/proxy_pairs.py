@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from dmlcore.losses.batch import DIVISOR, BatchFormula, PairLoss, ProxyLoss, mean, whole
 from dmlcore.losses.distances import distance_table
-from dmlcore.losses.pairs import Contrastive, MultiSimilarity
+from dmlcore.losses.pairs import SIMILARITY_SLIDERS, Contrastive, MultiSimilarity
 from dmlcore.losses.table import Counts
 from dmlcore.params import Slider
 
@@ -122,9 +122,7 @@ ENTRIES = (
         "Gürbüz 2022, Ch. 3",
         "The multi-similarity loss between samples and learned proxies, several for each class.",
         {
-            "alpha": Slider(0.5, 20, r"\alpha", "Steepness of the pull", step=0.05, above=0),
-            "beta": Slider(5, 100, r"\beta", "Steepness of the push", step=0.05, above=0),
-            "m": Slider(-0.5, 1, "m", "Cosine similarity that pairs are compared with"),
+            **SIMILARITY_SLIDERS,
             "per_class": _PER_CLASS,
         },
         {"alpha": 2.0, "beta": 40.0, "m": 0.5, "per_class": 8.0},

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import difflib
-import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
-from dmlcore.spec import RunSpec, SpecError
+from dmlcore.plan import NAME, Overrides, Plan, Text
+from dmlcore.sections import Section
+from dmlcore.spec import SpecError
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "protocols"
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
-Text = Annotated[str, Field(min_length=1, max_length=2000)]
 Texts = Annotated[tuple[Text, ...], Field(strict=False)]
 Words = Annotated[tuple[str, ...], Field(strict=False)]
-Overrides = Annotated[tuple[str, ...], Field(strict=False, max_length=32)]
 Numbers = Annotated[tuple[Annotated[int, Field(ge=1, le=50)], ...], Field(strict=False)]
 EpochKey = Literal["steps", "validate_every", "decay_every", "warm_up"]  # of schedule, counted in epochs
 Epochs = dict[EpochKey, Annotated[float, Field(ge=0)]]
 Report = Literal["mean", "best_of_folds", "best_of_repeats", "collections"]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Setting(_Section):
+class Setting(Section):
     """Overrides for some data sets, networks and losses; a list left out means any."""
 
     data: Words = ()
@@ -45,14 +39,16 @@ class Setting(_Section):
         return all(not wanted or value in wanted for wanted, value in asked)
 
 
-class Stage(_Section):
+class Stage(Section):
     """A run before each run, which starts from it: the spec of that run with `overrides` applied."""
 
     overrides: Overrides = Field(description="key=value, applied last")
 
 
-class Protocol(_Section):
+class Protocol(Plan):
     """How one source trains, selects and reports, with what it leaves open and what we decided."""
+
+    tables: ClassVar[Mapping[str, type[BaseModel]]] = {"settings": Setting, "pretraining": Stage}
 
     title: Text
     sentence: Text = Field(description="What it is, in one sentence")
@@ -71,7 +67,6 @@ class Protocol(_Section):
     losses: dict[Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")], str] = Field(
         default_factory=dict, description="What the source calls a loss, in small letters = its name in the catalogue"
     )
-    base: RunSpec
     settings: tuple[Setting, ...] = Field((), strict=False)
 
     @property
@@ -93,14 +88,9 @@ class Protocol(_Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        mistakes: list[str] = []
         parts = [(f"settings.{number}", setting.overrides) for number, setting in enumerate(self.settings, 1)]
         parts += [("pretraining", self.pretraining.overrides)] if self.pretraining else []
-        for where, overrides in parts:
-            try:
-                self.base.with_overrides(overrides)
-            except SpecError as error:
-                mistakes += [f"{where}: {line}" for line in str(error).splitlines()]
+        mistakes = self.wrong_overrides(parts)
         if beyond := [fold for fold in self.folds if fold > self.base.data.folds]:
             mistakes.append(f"folds: there is no fold {beyond[0]}; base.data.folds is {self.base.data.folds}")
         if self.base.data.folds == 0 and {"best_of_folds", "collections"} & set(self.report):
@@ -108,19 +98,6 @@ class Protocol(_Section):
         if mistakes:
             raise ValueError("\n".join(mistakes))
         return self
-
-    @classmethod
-    def parse(cls, data: Mapping[str, Any]) -> Protocol:
-        """Build a protocol from nested plain data; raises SpecError naming every unknown or bad key."""
-        plain = dict(data)
-        try:
-            plain["base"] = RunSpec.parse(plain.get("base", {}))
-        except SpecError as error:
-            raise SpecError("\n".join(f"base.{line}" for line in str(error).splitlines())) from None
-        try:
-            return cls.model_validate(plain)
-        except ValidationError as error:
-            raise SpecError("\n".join(_explain(item) for item in error.errors())) from None
 
 
 def names() -> list[str]:
@@ -177,21 +154,3 @@ def _plain(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     both = {k: _merged(below[k], v) for k, v in above.items() if isinstance(v, dict) and isinstance(below.get(k), dict)}
     return {key: value for key, value in (below | above | both).items() if value != ""}
-
-
-def _explain(error: Any) -> str:
-    """One readable line for one pydantic error."""
-    path = [str(part) for part in error["loc"]]
-    key = ".".join(path)
-    if error["type"] == "extra_forbidden":
-        sections: dict[str, type[BaseModel]] = {"settings": Setting, "pretraining": Stage}
-        section = sections.get(path[0], Protocol)
-        near = difflib.get_close_matches(path[-1], list(section.model_fields), 1)
-        known = f"did you mean {near[0]}?" if near else f"known keys: {', '.join(section.model_fields)}"
-        return f"{key}: unknown key; {known}"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if not key:
-        return message
-    if error["type"] == "missing":
-        return f"{key}: is missing"
-    return f"{key}: {message[0].lower()}{message[1:]}, got {error['input']!r}"

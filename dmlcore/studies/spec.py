@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
+from dmlcore.plan import NAME, Overrides, Plan, Text
+from dmlcore.sections import Section
 from dmlcore.spec import RunSpec, SpecError
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "studies"
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 PRETRAINING = "pretraining"  # what a variant starts from, and the name of the runs that make it
 
-Text = Annotated[str, Field(min_length=1, max_length=2000)]
-Overrides = Annotated[tuple[str, ...], Field(strict=False, max_length=32)]
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**32 - 1)], ...], Field(strict=False, min_length=1)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Variant(_Section):
+class Variant(Section):
     """One of the things compared: the base with `overrides` applied, as `RunSpec.with_overrides` takes them."""
 
     name: str = Field(min_length=1, max_length=40, pattern=r"^[\w+ .,()=-]+$", description="As in tables and legends")
@@ -38,14 +31,16 @@ class Variant(_Section):
     )
 
 
-class Pretraining(_Section):
+class Pretraining(Section):
     """A run before the variants, once per seed: the base with `overrides` applied."""
 
     overrides: Overrides = Field(description="key=value, applied to the base in order")
 
 
-class Study(_Section):
+class Study(Plan):
     """What is compared, why, and against which claim."""
+
+    tables: ClassVar[Mapping[str, type[BaseModel]]] = {"variants": Variant, "pretraining": Pretraining}
 
     title: Text
     question: Text = Field(description="One sentence")
@@ -54,7 +49,6 @@ class Study(_Section):
     remarks: tuple[Text, ...] = Field((), strict=False, description="What differs from the source and what is left out")
     minutes: float = Field(gt=0, description="All of it on two quiet cores, told from measured steps")
     seeds: Seeds = (0, 1, 2)
-    base: RunSpec
     pretraining: Pretraining | None = None
     variants: tuple[Variant, ...] = Field(strict=False, min_length=1)
 
@@ -67,30 +61,12 @@ class Study(_Section):
         for variant in self.variants:
             if variant.start and self.pretraining is None:
                 raise ValueError(f"variants.{variant.name}.start: there is no [pretraining] to start from")
-        mistakes: list[str] = []
         parts = [(f"variants.{v.name}", v.overrides) for v in self.variants]
         parts += [(PRETRAINING, self.pretraining.overrides)] if self.pretraining else []
-        for where, overrides in parts:
-            try:
-                self.base.with_overrides(overrides)
-            except SpecError as error:
-                mistakes += [f"{where}: {line}" for line in str(error).splitlines()]
+        mistakes = self.wrong_overrides(parts)
         if mistakes:
             raise ValueError("\n".join(mistakes))
         return self
-
-    @classmethod
-    def parse(cls, data: Mapping[str, Any]) -> Study:
-        """Build a study from nested plain data; raises SpecError naming every unknown or bad key."""
-        plain = dict(data)
-        try:
-            plain["base"] = RunSpec.parse(plain.get("base", {}))
-        except SpecError as error:
-            raise SpecError("\n".join(f"base.{line}" for line in str(error).splitlines())) from None
-        try:
-            return cls.model_validate(plain)
-        except ValidationError as error:
-            raise SpecError("\n".join(_explain(item) for item in error.errors())) from None
 
     @classmethod
     def from_toml(cls, text: str) -> Study:
@@ -189,22 +165,3 @@ def nameless(spec: RunSpec) -> RunSpec:
 def _named(study: Study, name: str, overrides: Iterable[str]) -> RunSpec:
     spec = study.base.with_overrides(overrides)
     return spec.model_copy(update={"name": f"{study.title[:36]} · {name}"})
-
-
-def _explain(error: Any) -> str:
-    """One readable line for one pydantic error."""
-    path = [str(part) for part in error["loc"]]
-    key = ".".join(path)
-    if error["type"] == "extra_forbidden":
-        sections: dict[str, type[BaseModel]] = {"variants": Variant, "pretraining": Pretraining}
-        section = sections.get(path[0], Study)
-        near = difflib.get_close_matches(path[-1], list(section.model_fields), 1)
-        return f"{key}: unknown key; " + (
-            f"did you mean {near[0]}?" if near else f"known keys: {', '.join(section.model_fields)}"
-        )
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if not key:
-        return message
-    if error["type"] == "missing":
-        return f"{key}: is missing"
-    return f"{key}: {message[0].lower()}{message[1:]}, got {error['input']!r}"

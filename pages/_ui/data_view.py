@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,14 +11,11 @@ import streamlit as st
 
 from dmlcore import data
 from dmlcore.data import DataError, Dataset, downloads, report
-from dmlcore.data.cifar import PICTURES
-from dmlcore.data.official import PUBLISHED
 from dmlcore.data.report import Report
-from pages._ui import data_reads, data_samples, data_tasks
+from pages._ui import data_overview, data_reads, data_samples, data_tasks
+from pages._ui.data_links import command, link
 from pages._ui.data_reads import Cut, Where
 
-FIRST = "birds"
-ROWS = 318  # pixels of the table of all
 WORDS = {
     "classes": "classes never seen",
     "samples": "new samples of known classes",
@@ -27,12 +23,6 @@ WORDS = {
     "contiguous": "ranges of classes",
     "random": "classes drawn at random",
 }
-COMPLETE = {"cifar10": PICTURES, "cifar100": PICTURES}  # samples, where no part is published
-BASES = {
-    "vectors": "digits",
-    "pictures": "cub",
-    "tokens": "digits",
-}  # specs that a training without its own starts from
 
 
 def page() -> None:
@@ -41,7 +31,7 @@ def page() -> None:
         "What is on this machine, how it is split into classes to learn from and classes to be tested on, and what "
         "the samples look like. What is missing can be downloaded, or put where it says."
     )
-    name = _choose()
+    name = data_overview.choose()
     info = data.describe(name)
     st.subheader(info.title, anchor=False)
     source = downloads.source_of(name)
@@ -67,69 +57,6 @@ def page() -> None:
     at = data_reads.where(name, root, place, seed)
     with st.container(key="shown"):
         _show(at, cut, data_reads.divided(at, cut))
-
-
-def _choose() -> str:
-    """The data set of ?data=, of the table or of the box."""
-    known = data.names()
-    asked = st.query_params.get("data")
-    if asked in known and asked != st.session_state.get("data-shown"):
-        st.session_state["data-set"] = asked
-    st.session_state.setdefault("data-set", FIRST)
-    _overview(known)
-    name = st.selectbox(
-        "Data set", known, format_func=lambda name: data.describe(name).title, key="data-set", width=420
-    )
-    st.session_state["data-shown"] = name
-    st.query_params["data"] = name
-    return str(name)
-
-
-def _overview(known: Sequence[str]) -> None:
-    here, samples, classes, places = [], [], [], []
-    for name in known:
-        try:
-            place = data.available(name)
-        except (DataError, OSError):
-            place = None
-        counted = report.remembered(name, place) if place else None
-        here.append("absent" if place is None else _state(name, counted))
-        samples.append(counted.samples if counted else None)
-        classes.append(counted.classes if counted else None)
-        places.append("" if place is None else str(place) if data.describe(name).needs_files else "comes with the lab")
-    st.dataframe(
-        {
-            "data set": [data.describe(name).title for name in known],
-            "here": here,
-            "samples": samples,
-            "classes": classes,
-            "where": places,
-        },
-        key="data-table",
-        placeholder="not read yet",
-        height=ROWS,
-        hide_index=True,
-        on_select=lambda: _chosen_in_table(known),
-        selection_mode="single-row",
-        column_config={
-            "samples": st.column_config.NumberColumn(format="localized", width="small"),
-            "classes": st.column_config.NumberColumn(format="localized", width="small"),
-            "here": st.column_config.TextColumn(width="small"),
-        },
-    )
-    st.caption("Samples and classes are those of the last reading; a data set is read when it is first chosen.")
-
-
-def _state(name: str, counted: report.Summary | None) -> str:
-    complete = sum(size.samples for size in PUBLISHED.get(name, {}).values()) or COMPLETE.get(name)
-    if counted and counted.damaged:
-        return "incomplete"
-    return "a subset" if counted and complete and counted.samples < complete else "present"
-
-
-def _chosen_in_table(known: Sequence[str]) -> None:
-    if rows := st.session_state["data-table"].selection.rows:
-        st.session_state["data-set"] = known[rows[0]]
 
 
 def _root(name: str) -> str | None:
@@ -321,35 +248,3 @@ def _save(at: Where, cut: Cut, made: Dataset, *, ready: bool) -> None:
             )
     st.caption("Each sample of each part with its class and file, and how the parts were made. On the command line:")
     st.code(command(at, cut), language="bash", wrap_lines=True)
-
-
-def command(at: Where, cut: Cut) -> str:
-    """The command line that saves this split."""
-    words = ["python -m dmlcore data split", at.name, f"--into {at.name}-split.json"]
-    words += [f"--root {json.dumps(at.root)}"] if at.root else []
-    words += [f"--split {cut.split}", f"--validation {cut.validation}"] if cut.split else []
-    words += [f"--folds {cut.folds} --fold {cut.fold} --fold-order {cut.order}"] if cut.folds else []
-    words += [f"--seed {at.seed}"] if at.seed else []
-    return " ".join(words)
-
-
-def link(at: Where, cut: Cut) -> dict[str, str]:
-    """The query under which the Train page opens with this data set, split like this."""
-    from pages._ui.spec_form import presets
-
-    info = data.describe(at.name)
-    own = next((name for name, spec in presets().items() if spec.data.name == at.name), None)
-    changes = [f"data.name={at.name}"]
-    if own is None and info.kind == "pictures":
-        changes += [f"data.image_size={info.image_size}"] if info.resizes else []
-    if own is None and info.kind == "tokens":
-        changes += ["model.name=tokens"]
-    if at.root and ";" not in at.root:
-        changes += [f"data.root={json.dumps(at.root)}"]
-    if cut.split:
-        changes += [f"data.split={cut.split}", f"data.validation={cut.validation}"]
-    if cut.folds:
-        changes += [f"data.folds={cut.folds}", f"data.fold={cut.fold}", f"data.fold_order={cut.order}"]
-        changes += [f"data.fold_seed={at.seed}"]
-    changes += [f"seed={at.seed}"] if at.seed else []
-    return {"base": own or BASES[info.kind], "set": ";".join(changes)}

@@ -82,7 +82,10 @@ class Form:
         if self.values.get(key) not in options:
             self.fill({key: options[0]})
         count = Counter(map(words, options))
-        told = lambda option: words(option) if count[words(option)] < 2 else f"{words(option)} ({option})"  # noqa: E731
+
+        def told(option: str) -> str:
+            return words(option) if count[words(option)] < 2 else f"{words(option)} ({option})"
+
         return str(self._draw(key, st.selectbox, label, options=list(options), format_func=told, **shown))
 
     def switch(self, key: str, label: str, options: Sequence[str]) -> str:

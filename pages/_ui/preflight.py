@@ -18,7 +18,7 @@ from dmlcore.estimate import Estimate, Size, estimate
 from dmlcore.failures import TrainingError
 from dmlcore.runs import RunError, RunStore
 from dmlcore.spec import DataSpec, RunSpec
-from pages._ui.spec_form import cuda
+from pages._ui.spec_fields import cuda
 
 PICTURES = 12  # shown as examples
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 from functools import cache
-from typing import Any
 
 import streamlit as st
-import torch
 
-from dmlcore import data, losses, mining, pooling, protocols
+from dmlcore import data, losses, mining, pooling
 from dmlcore.data import DataError
 from dmlcore.runs import RunStore
 from dmlcore.spec import DataSpec, RunSpec, keys
-from pages._ui import protocol_form
+from pages._ui import protocol_form, spec_training
 from pages._ui.forms import Form
 from pages._ui.live import label
+from pages._ui.spec_fields import WORDS, cuda, field
 from pages._ui.spec_links import FIRST, command, link, linked, overrides, presets
 from pages._ui.spec_values import (
     A_FILE,
@@ -24,7 +23,6 @@ from pages._ui.spec_values import (
     IMAGENET,
     WITH_PARAMETERS,
     WITH_SHARES,
-    chooses,
     fill,
     folds_apply,
     networks,
@@ -38,52 +36,7 @@ from pages._ui.spec_values import (
 __all__ = ["FIRST", "WORDS", "command", "cuda", "fill", "link", "linked", "overrides", "presets", "sidebar", "spec_of"]
 
 QUICK, PUBLISHED = "Example", "Protocol"
-WORDS = {
-    "samples": "new samples of known classes",
-    "classes": "classes never seen",
-    "none": "nothing",
-    "mean_valid": "mean over all triplets",
-    "mean_nonzero": "mean over triplets that cost something",
-    "mean_raw": "mean without clamps",
-    "mlp": "MLP, for vectors",
-    "resnet20": "ResNet20, for small pictures",
-    "resnet18": "ResNet-18",
-    "resnet34": "ResNet-34",
-    "resnet50": "ResNet-50",
-    "resnet101": "ResNet-101",
-    "googlenet": "GoogLeNet",
-    "bn_inception": "BN-Inception",
-    "timm": "another one, of timm",
-    "tokens": "Table of token vectors, for bags",
-    "rmsprop": "RMSprop",
-    "adam": "Adam",
-    "adamw": "AdamW",
-    "sgd": "SGD",
-    "cpu": "CPU",
-    "cuda": "CUDA",
-    "map_at_r": "MAP@R",
-    "recall_at_1": "R@1",
-    "validation": "the validation part",
-    "test": "the TEST part",
-    "balanced": "so many samples of so many classes",
-    "random": "at random",
-    "mined": "triplets mined in the whole part",
-    "neighbourhood": "neighbourhoods of the whole part",
-    "contiguous": "ranges of classes",
-    "shift": "shifted a little",
-    "resized": "a part of random size, resized",
-    "step": "lowered in steps",
-    "cosine": "half a cosine down to 0",
-    "float32": "float32",
-    "bfloat16": "bfloat16",
-}
 STARTS = {AT_RANDOM: "random numbers", IMAGENET: "ImageNet weights", A_RUN: "a run of yours", A_FILE: "a file"}
-
-
-@cache
-def cuda() -> bool:
-    """Whether this machine has a CUDA device that torch can use."""
-    return torch.cuda.is_available()
 
 
 def sidebar(form: Form) -> None:
@@ -104,13 +57,7 @@ def sidebar(form: Form) -> None:
     info = _data(form)
     _loss(form)
     _network(form, info.kind)
-    _training(form, info)
-
-
-def _field(form: Form, key: str, label: str, **shown: Any) -> Any:
-    """The widget of a key of the spec."""
-    words = shown.pop("words", WORDS)
-    return form.field(key, label, keys()[key], words=lambda value: words.get(value, value), **shown)
+    spec_training.training(form)
 
 
 def _data(form: Form) -> data.Description:
@@ -126,15 +73,15 @@ def _data(form: Form) -> data.Description:
     )
     info = data.describe(name)
     if info.needs_files:
-        _field(form, "data.root", "Folder of the data", placeholder="the usual places")
+        field(form, "data.root", "Folder of the data", placeholder="the usual places")
         _where(info, form.values["data.root"])
     if info.split == "own":
         st.caption("This data set brings its own parts for training, validation and test.")
     else:
-        _field(form, "data.split", "Test on", without=("own",))
-        _field(form, "data.validation", "Validate on", without=("own",))
+        field(form, "data.split", "Test on", without=("own",))
+        field(form, "data.validation", "Validate on", without=("own",))
     if info.resizes:
-        _field(form, "data.image_size", "Picture size", placeholder="as stored")
+        field(form, "data.image_size", "Picture size", placeholder="as stored")
     if folds_apply(form.values, info):
         with st.expander("Folds"):
             _folds(form)
@@ -145,24 +92,24 @@ def _data(form: Form) -> data.Description:
 
 
 def _folds(form: Form) -> None:
-    if not _field(form, "data.folds", "Class folds"):
+    if not field(form, "data.folds", "Class folds"):
         return
     left, right = st.columns(2)
     with left:
-        _field(form, "data.fold", "Which one validates")
-    order = _field(form, "data.fold_order", "Folds are", words={"random": "classes drawn at random"} | _ORDER)
+        field(form, "data.fold", "Which one validates")
+    order = field(form, "data.fold_order", "Folds are", words={"random": "classes drawn at random"} | _ORDER)
     if order == "random":
         with right:
-            _field(form, "data.fold_seed", "Seed of the folds")
+            field(form, "data.fold_seed", "Seed of the folds")
 
 
 _ORDER = {"contiguous": WORDS["contiguous"]}
 
 
 def _crops(form: Form) -> None:
-    if not _field(form, "data.augment", "Flip and cut at random"):
+    if not field(form, "data.augment", "Flip and cut at random"):
         return
-    if _field(form, "data.crop", "Cut") == "resized":
+    if field(form, "data.crop", "Cut") == "resized":
         form.range("data.crop_area", "Share of the area", keys()["data.crop_area"], 0.01, 1.0)
         form.range("data.crop_ratio", "Aspect ratio", keys()["data.crop_ratio"], 0.25, 4.0)
 
@@ -178,7 +125,7 @@ def _loss(form: Form) -> None:
     )
     _parameters(form, "loss", loss)
     if loss in losses.names():
-        _field(form, "loss.reduction", "Reduction")
+        field(form, "loss.reduction", "Reduction")
     info = losses.describe(loss)
     learns = bool(getattr(info, "proxies", False))
     fitting = [name for name in mining.names() if mining.fits(name, info)]
@@ -198,10 +145,10 @@ def _miner(form: Form, fitting: list[str], *, memory: bool, learns: bool) -> Non
         )
         st.caption(mining.describe(miner).sentence)
         _parameters(form, "miner", miner)
-    if memory and _field(form, "loss.memory", "Batches in memory"):
-        _field(form, "loss.memory_start", "Memory joins in after", step=100)
+    if memory and field(form, "loss.memory", "Batches in memory"):
+        field(form, "loss.memory_start", "Memory joins in after", step=100)
     if learns:
-        _field(form, "loss.learning_rate", "Learning rate of proxies", placeholder="as the network")
+        field(form, "loss.learning_rate", "Learning rate of proxies", placeholder="as the network")
 
 
 def _network(form: Form, kind: str) -> None:
@@ -215,9 +162,9 @@ def _network(form: Form, kind: str) -> None:
     if network == "timm":
         form.text("model.timm", "Name in timm", placeholder="resnet26")
     if kind == "vectors":
-        _field(form, "model.hidden", "Hidden layers", placeholder="none: a linear map")
-    _field(form, "model.embedding_dim", "Embedding dimension")
-    _field(form, "model.normalize", "Normalise embeddings")
+        field(form, "model.hidden", "Hidden layers", placeholder="none: a linear map")
+    field(form, "model.embedding_dim", "Embedding dimension")
+    field(form, "model.normalize", "Normalise embeddings")
     if kind == "pictures":
         with st.expander("Start and batch norm"):
             _start(form, network)
@@ -242,8 +189,8 @@ def _start(form: Form, network: str) -> None:
             form.choice("model.run", "Run", list(runs), words=lambda name: label(runs[name]))
     if begin == A_FILE:
         form.text("model.file", "File of weights", placeholder="/path/to/weights.pth or .safetensors")
-    _field(form, "model.keep_classifier", "Keep the 1000-way output")
-    _field(form, "model.freeze_batch_norm", "Freeze batch norm")
+    field(form, "model.keep_classifier", "Keep the 1000-way output")
+    field(form, "model.freeze_batch_norm", "Freeze batch norm")
 
 
 def _pooling(form: Form) -> None:
@@ -256,101 +203,10 @@ def _pooling(form: Form) -> None:
     )
     _parameters(form, "pooling", pool)
     if pool in WITH_SHARES:
-        share = _field(form, "pooling.zero_shot", "Zero-shot share", step=0.1)
+        share = field(form, "pooling.zero_shot", "Zero-shot share", step=0.1)
         if share:
-            _field(form, "pooling.ridge", "Ridge", step=0.01)
-            _field(form, "pooling.logit_scale", "Logit scale", step=0.5)
-
-
-def _training(form: Form, info: data.Description) -> None:
-    st.subheader("Training", anchor=False)
-    left, right = st.columns(2)
-    with left:
-        _field(form, "batch.classes", "Batch classes")
-        _field(form, "schedule.steps", "Steps", step=50)
-        _field(form, "optimiser.name", "Optimiser")
-    with right:
-        _field(form, "batch.samples", "Samples each")
-        _field(form, "schedule.validate_every", "Validate every", step=10)
-        _field(form, "optimiser.learning_rate", "Learning rate")
-    with st.expander("Batches"):
-        _batches(form)
-    with st.expander("Optimiser details"):
-        _optimiser(form)
-    with st.expander("Schedule details"):
-        _schedule(form)
-    with st.expander("Compute, name and seed"):
-        _compute(form)
-
-
-def _batches(form: Form) -> None:
-    sampler = _field(form, "batch.sampler", "Batches are")
-    if sampler in ("mined", "neighbourhood"):
-        _field(form, "batch.refresh", "Embed anew every", step=50)
-    if sampler == "neighbourhood":
-        _field(form, "batch.neighbours", "Neighbours")
-
-
-def _optimiser(form: Form) -> None:
-    left, right = st.columns(2)
-    with left:
-        decays = _field(form, "optimiser.weight_decay", "Weight decay")
-        _field(form, "optimiser.head_factor", "Head × rate", step=1.0)
-        _field(form, "optimiser.clip_norm", "Clip norm", step=0.1)
-    with right:
-        if form.values["optimiser.name"] == "sgd":
-            _field(form, "optimiser.momentum", "Momentum", step=0.05)
-        else:
-            _field(form, "optimiser.epsilon", "Epsilon", step=1e-8)
-        _field(form, "schedule.warm_up", "Warm-up", step=10)
-        _field(form, "optimiser.clip_value", "Clip value", step=0.1)
-    if decays:
-        _field(form, "optimiser.decay_batch_norm", "Decay batch norm and biases too")
-
-
-def _schedule(form: Form) -> None:
-    decay = _field(form, "schedule.decay", "Learning rate", words=WORDS | {"none": "constant"})
-    left, right = st.columns(2)
-    if decay == "step":
-        with left:
-            _field(form, "schedule.decay_every", "Lowered every", step=50)
-        with right:
-            _field(form, "schedule.decay_factor", "By factor", step=0.1)
-    _field(form, "schedule.monitor_part", "Weights are chosen on")
-    if chooses(form.values):
-        _field(form, "schedule.monitor", "By")
-        left, right = st.columns(2)
-        with left:
-            _field(form, "schedule.patience", "Patience")
-            plateau = _field(form, "schedule.plateau", "Plateau")
-        if plateau:
-            with right:
-                _field(form, "schedule.plateau_factor", "Plateau factor", step=0.1)
-    left, right = st.columns(2)
-    with left:
-        _field(form, "schedule.checkpoint_every", "Checkpoint every", step=10)
-    with right:
-        _field(form, "schedule.measure_every", "Measure every", step=10)
-
-
-def _compute(form: Form) -> None:
-    _field(form, "name", "Name")
-    left, right = st.columns(2)
-    with left:
-        _field(form, "seed", "Seed")
-    with right:
-        _field(form, "ks", "K of R@K")
-    device = {"auto": f"auto: {'CUDA' if cuda() else 'CPU'} on this machine"}
-    _field(form, "device", "Device", words=WORDS | device)
-    _field(form, "compute.precision", "Arithmetic")
-    _field(form, "compute.compile", "Compile the network")
-    form.choice(
-        "protocol",
-        "Follows the protocol",
-        ["", *protocols.names()],
-        words=lambda name: protocols.read(name).title if name else "none",
-        help=keys()["protocol"].description,
-    )
+            field(form, "pooling.ridge", "Ridge", step=0.01)
+            field(form, "pooling.logit_scale", "Logit scale", step=0.5)
 
 
 def _parameters(form: Form, section: str, name: str) -> None:

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import data
 from dmlcore.data import checks, downloads
 from dmlcore.data.tasks import State
-from pages._ui import data_reads, data_samples, data_view
+from pages._ui import data_links, data_overview, data_reads, data_samples
 from pages._ui.data_reads import Cut, Where
 from tests.e2e.harness import ROOT
 
@@ -76,9 +76,9 @@ def test_a_set_that_is_present_shows_parts_classes_pictures_and_goes_to_training
 
 
 def test_a_link_to_nothing_shows_the_first_and_the_box_writes_the_link(opened, monkeypatch):
-    monkeypatch.setattr(data_view, "FIRST", "toy")  # nothing to draw
+    monkeypatch.setattr(data_overview, "FIRST", "toy")  # nothing to draw
     app = opened(data="<script>")
-    assert app.selectbox(key="data-set").value == data_view.FIRST
+    assert app.selectbox(key="data-set").value == data_overview.FIRST
     app.selectbox(key="data-set").select("folder").run()
     assert app.query_params["data"] == "folder"
     assert not app.exception
@@ -155,7 +155,7 @@ def test_only_few_pictures_are_drawn_for_a_page(monkeypatch):
 def test_the_link_to_training_is_a_spec_of_this_set(name):
     from pages._ui import spec_form
 
-    query = data_view.link(Where(name, None, "", 0, 3), Cut("samples", "none") if name == "toy" else Cut())
+    query = data_links.link(Where(name, None, "", 0, 3), Cut("samples", "none") if name == "toy" else Cut())
     spec = spec_form.linked(query)
     assert spec is not None
     assert (spec.data.name, spec.seed) == (name, 3)
@@ -164,10 +164,10 @@ def test_the_link_to_training_is_a_spec_of_this_set(name):
 
 def test_folds_and_folder_reach_the_link_and_the_command():
     at, cut = Where("cub", "/a b/c", "", 0, 7), Cut("classes", "classes", 4, 2, "random")
-    assert 'data.root="/a b/c"' in data_view.link(at, cut)["set"]
-    assert "data.folds=4;data.fold=2;data.fold_order=random;data.fold_seed=7" in data_view.link(at, cut)["set"]
+    assert 'data.root="/a b/c"' in data_links.link(at, cut)["set"]
+    assert "data.folds=4;data.fold=2;data.fold_order=random;data.fold_seed=7" in data_links.link(at, cut)["set"]
     words = "--folds 4 --fold 2 --fold-order random --seed 7"
-    assert data_view.command(at, cut).endswith(words)
+    assert data_links.command(at, cut).endswith(words)
 
 
 def test_sizes_of_classes_are_a_chart_unless_all_are_equal():
