@@ -27,7 +27,7 @@ def show(run: Run, status: str) -> None:
         _finding(finding)
     if history.histograms:
         with st.expander("Distances over the training", icon=":material/bar_chart:", key=f"open-distances-{run.id}"):
-            _distances(run, history.histograms)
+            _distances(run, history.histograms, goes_on=status in ("queued", "running"))
     with st.expander("Command line, spec, TensorBoard", icon=":material/terminal:", key=f"open-exports-{run.id}"):
         exports(run)
 
@@ -46,11 +46,11 @@ def _finding(finding: Finding) -> None:
         st.markdown("What to try:\n" + "\n".join(f"- {remedy}" for remedy in finding.remedies))
 
 
-def _distances(run: Run, histograms: list[Histogram]) -> None:
+def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
     """Positive and negative distances of one batch; a slider moves through the training."""
     steps = [histogram.step for histogram in histograms]
     key = f"distances-{run.id}"
-    step = _step(key, steps) if len(steps) > 1 else steps[0]
+    step = _step(key, steps, goes_on) if len(steps) > 1 else steps[0]
     chosen = histograms[steps.index(step)]
     spec, rows = _bars(chosen, _window(run))
     st.vega_lite_chart(rows, spec, width="stretch", key=f"{key}-chart", alt=_words(chosen))
@@ -64,12 +64,15 @@ def _distances(run: Run, histograms: list[Histogram]) -> None:
     st.caption(f"Pairs of a batch at step {step:,}, as shares: same class and other classes.{shaded}")
 
 
-def _step(key: str, steps: list[int]) -> int:
-    """The step that is shown: the newest, until the slider is moved; then the one it was moved to."""
-    newest = f"{key}-newest"
-    if st.session_state.get(key) not in steps or st.session_state[key] == st.session_state.get(newest):
+def _step(key: str, steps: list[int], goes_on: bool) -> int:
+    """The step that is shown: the newest while it is followed, else the one the slider was moved to.
+
+    While steps are added the slider is not there: its value would come back from the browser late, as if it were moved.
+    """
+    if goes_on and st.toggle("Follow the training", True, key=f"{key}-follow"):
+        return steps[-1]
+    if st.session_state.get(key) not in steps:
         st.session_state[key] = steps[-1]
-    st.session_state[newest] = steps[-1]
     return int(st.select_slider("Step", steps, key=key))
 
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from dmlcore.runs import RunStore
-from tests.e2e.harness import THEMES, WIDTHS, Server, becomes, drag, quiet
+from tests.e2e.harness import THEMES, WIDTHS, Server, becomes, drag, eventually, quiet
 
 pytestmark = pytest.mark.browser
 
@@ -59,9 +59,16 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab, screenshots):
     lab.start()
     page.reload()
     page.get_by_role("heading", name=re.compile(run_id[-4:])).wait_for()
-    page.get_by_text("Distances over the training").click()
+    pairs = page.get_by_text(re.compile("Pairs of a batch at step"))
+
+    def opened() -> None:  # the page that comes to life again may lose a press
+        if not pairs.is_visible():
+            page.get_by_text("Distances over the training").click()
+        expect(pairs).to_be_visible(timeout=5000)
+
+    eventually(opened)
     settled(page, re.compile("MAP@R .* → "))
-    expect(page.get_by_text("Pairs of a batch at step 3,000")).to_be_visible()  # it stayed open, and kept up
+    eventually(lambda: expect(pairs).to_have_text(re.compile("at step 3,000")))  # it stayed open, and kept up
     assert run.state().state == "done"
     assert run.state().step == 3000 > before
 

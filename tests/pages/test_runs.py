@@ -142,15 +142,17 @@ def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(ope
     (finding, *_) = collapse.watch(rows, run.spec)
     assert f"**{finding.sentence}**" in texts(app, "markdown")
     assert all(remedy in texts(app, "markdown") for remedy in finding.remedies)
-    slider = app.select_slider(key=f"distances-{run.id}")
-    assert (slider.value, len(slider.options)) == (60, 6)
+    assert "at step 60" in texts(app, "caption")
     with open(run.path / "metrics.jsonl", "a") as file:  # the training goes on, and the newest step is shown
         file.write(json.dumps({"kind": "measure", "step": 70, "spread": 0.001} | histogram) + "\n")
     app.run()
     assert "at step 70" in texts(app, "caption")
     margin = losses.create(run.spec.loss.name, **run.spec.loss.parameters).margin
     assert f"at most {margin:.3g} farther" in texts(app, "caption")
-    app.select_slider(key=f"distances-{run.id}").set_value(20).run()
+    app.toggle(key=f"distances-{run.id}-follow").set_value(False).run()
+    slider = app.select_slider(key=f"distances-{run.id}")
+    assert (slider.value, len(slider.options)) == (70, 7)
+    slider.set_value(20).run()
     assert "at step 20" in texts(app, "caption")
     assert f"dmlcore events {run.id}" in texts(app, "code")
 
