@@ -10,9 +10,10 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from dmlcore.inspection.learned import Learned, Order, Unreadable
 from dmlcore.runs import Run, RunStore
 from pages._ui import grid, job, run_picker, thumbnails
-from pages._ui.learned import Learned, Order, Unreadable, learned, naming, outdated
+from pages._ui.learned import learned, naming, outdated
 from pages._ui.live import percent
 
 ROWS = 8  # queries on a page

@@ -8,9 +8,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.figures.maps import class_map
+from dmlcore.inspection.learned import Learned, Unreadable
 from dmlcore.runs import Run, RunStore
 from pages._ui import job, map_canvas, run_picker, thumbnails
-from pages._ui.learned import Learned, Unreadable, learned, naming, outdated, plane
+from pages._ui.learned import learned, naming, outdated, plane
 from pages._ui.live import percent
 
 CANVAS = "class_map"

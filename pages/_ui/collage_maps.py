@@ -12,13 +12,14 @@ import numpy as np
 import streamlit as st
 
 from dmlcore import studies, weight_maps
+from dmlcore.inspection.learned import Unreadable
 from dmlcore.pooling import describe
 from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import RunSpec
 from dmlcore.weight_maps import WeightMaps
 from pages._ui import grid, job, live, thumbnails, untrusted
 from pages._ui.assets import component
-from pages._ui.learned import Unreadable, learned, naming
+from pages._ui.learned import learned, naming
 from pages._ui.live import percent
 from pages._ui.study_panel import requested
 

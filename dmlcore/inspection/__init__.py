@@ -1,0 +1,1 @@
+"""What an embedding knows and what it confuses: pure functions of embeddings, labels and runs."""

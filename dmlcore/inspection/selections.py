@@ -1,0 +1,62 @@
+"""Selections of samples that maps, galleries and tables share: small files in the run directory, named by content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dmlcore import durable
+from dmlcore.runs import Run
+
+MOST_KEPT = 64  # newest selections of a run
+_NAME = re.compile(r"[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Samples `indices` (n,) of the data set, ascending, and where they come from, in plain words."""
+
+    id: str
+    indices: NDArray[np.int64]
+    origin: str
+
+
+def save(run: Run, indices: ArrayLike, origin: str) -> Selection:
+    """Keep a selection of samples (indices in the data set, any order); equal ones have equal ids.
+
+    origin: one short line of plain text, for example "lasso on the map". Only the newest MOST_KEPT are kept. Raises
+    ValueError naming the argument for no, negative or non-integer indices.
+    """
+    found = np.unique(np.asarray(indices))
+    if found.dtype.kind not in "iu" or not len(found) or found[0] < 0:
+        raise ValueError(f"indices must be one or more integers from 0 on, got {found.dtype} of length {len(found)}")
+    text = json.dumps({"origin": origin, "indices": found.tolist()})
+    name = hashlib.sha256(text.encode()).hexdigest()[:16]
+    folder = _folder(run)
+    folder.mkdir(exist_ok=True)
+    durable.replace(folder / f"{name}.json", lambda file: file.write(text.encode()))
+    by_age = sorted(folder.glob("[0-9a-f]*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for old in by_age[MOST_KEPT:]:
+        old.unlink(missing_ok=True)
+    return Selection(name, found.astype(np.int64), origin)
+
+
+def load(run: Run, name: str) -> Selection | None:
+    """The selection with this id; None for one that is gone, damaged, or no id at all."""
+    if not _NAME.fullmatch(name):
+        return None
+    try:
+        kept = json.loads((_folder(run) / f"{name}.json").read_bytes())
+        return Selection(name, np.asarray(kept["indices"], np.int64), str(kept["origin"]))
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return None
+
+
+def _folder(run: Run) -> Path:
+    return run.path / "selections"

@@ -1,0 +1,52 @@
+"""The selection of samples that the pages of Inspection share: ?selection= in the link, a file in the run."""
+
+from __future__ import annotations
+
+import streamlit as st
+from numpy.typing import ArrayLike
+
+from dmlcore.inspection import selections
+from dmlcore.inspection.selections import Selection
+from dmlcore.runs import Run
+
+PARAMETER = "selection"
+
+
+def chosen(run: Run) -> Selection | None:
+    """The selection of the link, or None; says so if the link names one that this run does not have."""
+    name = st.query_params.get(PARAMETER)
+    if name is None:
+        return None
+    found = selections.load(run, name)
+    if found is None:
+        st.warning(
+            "The selection of the link is not kept with this run; all samples are shown.", icon=":material/link_off:"
+        )
+    return found
+
+
+def choose(run: Run, indices: ArrayLike, origin: str) -> Selection:
+    """Keep samples (indices in the data set) as the selection, and put it into the link."""
+    found = selections.save(run, indices, origin)
+    st.query_params[PARAMETER] = found.id
+    return found
+
+
+def forget() -> None:
+    """Drop the selection from the link."""
+    st.query_params.pop(PARAMETER, None)
+
+
+def bar(run: Run, selection: Selection, *, here: str) -> None:
+    """What is selected, a way to drop it, and the other pages that show it. here: the page itself, as "maps.py"."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge(f"{len(selection.indices):,} samples selected", icon=":material/select_all:")
+        st.text(selection.origin)
+        for page, label, icon in (
+            ("maps.py", "Map", ":material/bubble_chart:"),
+            ("gallery.py", "Gallery", ":material/grid_view:"),
+        ):
+            if page != here:
+                parameters = {"run": run.id, PARAMETER: selection.id}
+                st.page_link(page, label=label, icon=icon, query_params=parameters)
+        st.button("Drop the selection", key="drop_selection", icon=":material/close:", on_click=forget)
