@@ -30,7 +30,7 @@ class StepError(TrainingError):
 
 
 class Watch:
-    """Lets no step reach the weights whose loss or gradient norm is not finite.
+    """Lets no step reach the weights whose loss or gradient is not finite.
 
     Where waiting for the device is cheap each step is asked at once. A `deferred` watch never waits: the verdict stays
     on the device as `found_inf`, which makes fused optimisers skip this update and all later ones, until `settle` asks.
@@ -45,9 +45,9 @@ class Watch:
         """Judge the loss of `step`; raises StepError unless deferred."""
         self._judge(0, value, step, indices)
 
-    def gradient(self, norm: Tensor, step: int, indices: NDArray[np.int64]) -> None:
-        """Judge the norm of the gradient of `step`; raises StepError unless deferred."""
-        self._judge(1, norm, step, indices)
+    def gradient(self, total: Tensor, step: int, indices: NDArray[np.int64]) -> None:
+        """Judge the gradient of `step` by its norm, or the sum of its entries; raises StepError unless deferred."""
+        self._judge(1, total, step, indices)
 
     @property
     def found_inf(self) -> Tensor:
