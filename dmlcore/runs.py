@@ -124,7 +124,7 @@ class Run:
 
     def embeddings(self) -> Path | None:
         """The newest embeddings file (arrays embeddings, labels, indices), or None before an evaluation."""
-        return self._newest(lambda name: not name.endswith(".tsne.npz"))
+        return self._newest(lambda name: "." not in name.removesuffix(".npz"))  # DIGEST.WHAT.npz is made of it
 
     def projection(self) -> Path | None:
         """The t-SNE (array points, one row per embedding) of the newest embeddings, or None if there is none yet."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import get_args
 from urllib.parse import urlencode
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from dmlcore.inspection.learned import Learned, Order, Unreadable
+from dmlcore.inspection.learned import Learned, Unreadable
+from dmlcore.inspection.queries import ORDERS, select
 from dmlcore.runs import Run, RunStore
 from pages._ui import grid, job, run_picker, thumbnails
 from pages._ui.learned import learned, naming, outdated
@@ -98,7 +98,7 @@ def many(run: Run, found: Learned, name: Callable[[int], str]) -> None:
         )
         order = st.selectbox(
             "Order",
-            get_args(Order),
+            list(ORDERS),
             key="order",
             width=160,
             bind="query-params",
@@ -113,7 +113,7 @@ def many(run: Run, found: Learned, name: Callable[[int], str]) -> None:
             bind="query-params",
             help="Only queries whose nearest neighbour is of another class",
         )
-    rows = found.queries(chosen, order, failures)
+    rows = select(found, order, label=chosen, failures=failures)
     if not len(rows):
         st.info("No query passes these filters" + (": no failures here." if failures else "."), icon=":material/check:")
         return

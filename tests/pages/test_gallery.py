@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import data
+from dmlcore.inspection.queries import select
 from dmlcore.runs import RunStore, scores
 from dmlcore.spec import RunSpec
 from pages._ui import grid
@@ -130,8 +131,8 @@ def test_a_gallery_of_its_own_is_searched_and_asks_nothing(run, tmp_path):
     assert found.recall_at_1 == found.right[~searched, 0].mean()
     assert np.isnan(found.average_precision[searched]).all()
     for failures in (False, True):
-        assert not searched[found.queries(None, "by index", failures)].any()
-    assert len(found.queries(None, "worst first", False)) == (~searched).sum()
+        assert not searched[select(found, "by index", failures=failures)].any()
+    assert len(select(found)) == (~searched).sum()
     assert not learned(run.embeddings()).is_gallery.any()
 
 

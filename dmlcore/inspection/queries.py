@@ -1,0 +1,83 @@
+"""Queries in an order worth looking at: failures, hard positives, by score; of one class or of a selection."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.inspection.learned import Learned
+
+Order = Literal[
+    "worst first",
+    "best first",
+    "failures first",
+    "late matches first",
+    "far matches first",
+    "far positives first",
+    "by index",
+]
+ORDERS: dict[Order, str] = {
+    "worst first": "lowest average precision AP@R, the share of right neighbours weighted by rank",
+    "best first": "highest AP@R",
+    "failures first": "queries with a wrong nearest neighbour, the surest first: those whose nearest right sample is "
+    "farthest in proportion to it; then the others",
+    "late matches first": "hardest positives by rank: the nearest sample of the own class comes last",
+    "far matches first": "hardest positives by distance: the nearest sample of the own class is farthest",
+    "far positives first": "the farthest sample of the own class is farthest: spread-out classes and odd samples",
+    "by index": "as in the data set",
+}
+assert tuple(ORDERS) == get_args(Order)
+
+Rows = NDArray[np.int64]
+
+
+def ordered(found: Learned, order: Order) -> Rows:
+    """All rows in this order; those without another sample of their class come last, in the order of the data set.
+
+    Raises ValueError naming the orders there are.
+    """
+    positives = found.positives
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if order == "by index":
+            return np.argsort(found.indices, kind="stable")
+        if order == "worst first":
+            key = found.average_precision
+        elif order == "best first":
+            key = -found.average_precision
+        elif order == "failures first":
+            key = -np.where(found.failures, positives.nearest_distance / found.distances[:, 0], -1.0)
+        elif order == "late matches first":
+            key = -np.where(positives.rank > 0, positives.rank, np.nan)
+        elif order == "far matches first":
+            key = -positives.nearest_distance
+        elif order == "far positives first":
+            key = -positives.farthest_distance
+        else:
+            raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    key = np.where(np.isnan(found.average_precision), np.nan, key)
+    return np.lexsort((found.indices, key))  # NaN sorts last
+
+
+def select(
+    found: Learned,
+    order: Order = "worst first",
+    *,
+    label: int | None = None,
+    failures: bool = False,
+    indices: Rows | None = None,
+) -> Rows:
+    """Rows (m,) of the queries that pass the filters, in this order; samples that are only searched are no queries.
+
+    label: of this class alone; failures: with a wrong nearest neighbour; indices: of these samples of the data set.
+    """
+    rows = ordered(found, order)
+    keep = ~found.is_gallery[rows]
+    if failures:
+        keep &= found.failures[rows]
+    if label is not None:
+        keep &= found.labels[rows] == label
+    if indices is not None:
+        keep &= np.isin(found.indices[rows], indices)
+    return rows[keep]
