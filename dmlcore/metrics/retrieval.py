@@ -88,7 +88,8 @@ def retrieval(
 
     hits = np.full((len(labels), len(cutoffs)), np.nan)
     r_precision, average_precision, first, two_of_three, majority = np.full((5, len(labels)), np.nan)
-    for rows, k in _plan(matches, max(KNN, *cutoffs), search.available):
+
+    def score(rows: Ints, k: int) -> None:  # a function, so that nothing of a part is held while the next is searched
         ranked = search.ranked(rows, k, mark=marks)
         relevant = codes[ranked] == wanted[rows, None]
         found = np.cumsum(relevant, axis=1, dtype=np.int32)
@@ -99,6 +100,9 @@ def retrieval(
         row, at = np.nonzero(relevant & (place <= r[:, None]))
         average_precision[rows] = np.bincount(row, found[row, at] / place[at], minlength=len(rows)) / r
         hits[rows] = found[:, [min(cutoff, k) - 1 for cutoff in cutoffs]]
+
+    for rows, k in _plan(matches, max(KNN, *cutoffs), search.available):
+        score(rows, k)
 
     scored = matches > 0
     hits, r = hits[scored], matches[scored]
