@@ -138,6 +138,11 @@ def work(task: str, run: str, runs: Runs = None) -> None:
             from dmlcore import weight_maps
 
             log.info("weighed: %s", weight_maps.write(found).name)
+    elif task == "snapshots":
+        with found.lock():
+            from dmlcore.inspection import snapshots
+
+            log.info("embedded %d snapshots", snapshots.embed_all(found))
     else:
         raise Failure(f"no task {task!r}")
 

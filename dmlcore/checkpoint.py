@@ -6,10 +6,12 @@ bytes, so two runs can be compared by the digest.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +24,10 @@ from torch import Tensor
 
 from dmlcore import durable
 
-LAST, PREV = "last.ckpt", "prev.ckpt"
+LAST, PREV, KEPT = "last.ckpt", "prev.ckpt", "kept"
 _PREFIX = 65  # digest and newline
+_STEP = re.compile(r"[0-9]{8,}")
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # file systems without hard links, or enough
 log = logging.getLogger(__name__)
 
 
@@ -59,6 +63,33 @@ def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) 
     os.replace(fresh, folder / LAST)
     durable.sync_directory(folder)
     return digest
+
+
+def kept(folder: Path) -> dict[int, Path]:
+    """The checkpoints that stay, by step, ascending."""
+    names = (path.stem for path in (folder / KEPT).glob("*.ckpt"))
+    return {int(name): folder / KEPT / f"{name}.ckpt" for name in sorted(names) if _STEP.fullmatch(name)}
+
+
+def keep(folder: Path, step: int, source: Path) -> None:
+    """Let a whole checkpoint file stay as kept/STEP.ckpt: another name of the same bytes, which costs no writing.
+
+    A crash leaves it there or not. Raises OSError (disk full) with what was there intact.
+    """
+    target = folder / KEPT / f"{step:08}.ckpt"
+    target.parent.mkdir(exist_ok=True)
+    fresh = target.with_name(f".{target.name}.new")
+    fresh.unlink(missing_ok=True)  # of a killed worker
+    try:
+        os.link(source, fresh)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        durable.replace(target, lambda file: file.write(source.read_bytes()))
+        return
+    os.replace(fresh, target)
+    fresh.unlink(missing_ok=True)  # two names of the same file: then the kernel does not rename
+    durable.sync_directory(target.parent)
 
 
 def load(folder: Path) -> Checkpoint | None:

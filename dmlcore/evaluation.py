@@ -138,6 +138,14 @@ def write_embeddings(
     """
     path = run.path / "embeddings" / f"{digest}.npz"
     path.parent.mkdir(exist_ok=True)
+    save_embeddings(path, embeddings, data, part, scores)
+    return path
+
+
+def save_embeddings(
+    path: Path, embeddings: Floats, data: Dataset, part: str, scores: RetrievalScores | None = None
+) -> None:
+    """Write the arrays of `write_embeddings` to this file."""
     indices, searched = _checked(embeddings, data, part)
     labels = data.labels[indices]
     more: dict[str, NDArray[Any]] = {"is_gallery": searched} if searched.any() else {}
@@ -152,7 +160,6 @@ def write_embeddings(
         path,
         lambda file: np.savez(file, allow_pickle=False, embeddings=embeddings, labels=labels, indices=indices, **more),
     )
-    return path
 
 
 def project(run: Run) -> Path:

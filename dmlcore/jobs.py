@@ -20,7 +20,7 @@ from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 
 MOST_QUEUED = 32  # runs waiting or working in one store: each that waits is a process of some 60 MB
-Task = Literal["train", "evaluate", "project", "weigh"]
+Task = Literal["train", "evaluate", "project", "weigh", "snapshots"]
 
 
 class JobError(RuntimeError):
@@ -99,6 +99,14 @@ def weigh(run: Run) -> None:
         raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
     with _idle(run):
         start(run, "weigh")
+
+
+def snapshots(run: Run) -> None:
+    """Embed the test part with each kept checkpoint that lacks it; raises JobError while in use or without any."""
+    if not any((run.path / "kept").glob("*.ckpt")):
+        raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
+    with _idle(run):
+        start(run, "snapshots")
 
 
 @contextmanager

@@ -206,6 +206,12 @@ class ScheduleSpec(Section):
         0, ge=0, description="First steps that train only what is new: pooling, embedding layer, loss parameters"
     )
     checkpoint_every: int = Field(50, ge=1, description="Steps between two checkpoints")
+    keep_every: int = Field(
+        0,
+        ge=0,
+        description="Steps between two checkpoints that stay, with the first and the last, to look back at or fork "
+        "from; each takes up to 4 times the network's weights on disk. 0: none stay",
+    )
     measure_every: int = Field(
         10, ge=1, description="Steps between two rows of distances, gradients and spectrum of the batch"
     )

@@ -83,6 +83,8 @@ def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[
             report(0, "scoring raw inputs and the untrained network")
             progress = _test_untrained(bench, metrics)
             _save(run, bench, progress, metrics)
+        elif _stays(spec, progress.step) and progress.step not in checkpoint.kept(run.path):
+            checkpoint.keep(run.path, progress.step, saved.path)  # killed between the two
         saved_step = progress.step
 
         bench.model.train()
@@ -102,7 +104,7 @@ def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[
             if step % spec.schedule.validate_every == 0 or step == spec.schedule.steps:
                 progress = _validate(bench, progress, metrics)
             stopping = stop()
-            if step % spec.schedule.checkpoint_every == 0 or stopping:
+            if step % spec.schedule.checkpoint_every == 0 or _stays(spec, step) or stopping:
                 _save(run, bench, progress, metrics)
                 saved_step = step
             report(step, "training")
@@ -113,6 +115,8 @@ def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[
         # The end: the best weights by validation, or the last ones, meet the test part.
         if saved_step != progress.step:
             _save(run, bench, progress, metrics)
+        if spec.schedule.keep_every and progress.step not in checkpoint.kept(run.path):
+            checkpoint.keep(run.path, progress.step, run.path / checkpoint.LAST)
         report(progress.step, "testing")
         after = _test(run, bench, progress, metrics)
         metrics.sync()
@@ -211,6 +215,13 @@ def _save(run: Run, bench: Workbench, progress: Progress, metrics: Ledger) -> No
     facts = asdict(progress) | {"metrics_offset": metrics.sync(), "threads": torch.get_num_threads()}
     facts |= {"torch": str(torch.__version__), "spec": run.spec.to_json(), "fused": bench.fused}
     checkpoint.save(run.path, bench.tensors(), facts)
+    if _stays(run.spec, progress.step):
+        checkpoint.keep(run.path, progress.step, run.path / checkpoint.LAST)
+
+
+def _stays(spec: RunSpec, step: int) -> bool:
+    """Whether the checkpoint of this step is kept: of the first and each keep_every-th; the last one stays too."""
+    return spec.schedule.keep_every > 0 and step % spec.schedule.keep_every == 0
 
 
 def _load(run: Run) -> Checkpoint | None:

@@ -24,6 +24,7 @@ NEUTRAL = (
     "data.fold",
     "compute.compile",
     "schedule.checkpoint_every",
+    "schedule.keep_every",
     "schedule.measure_every",
 )
 ALIASES = {

@@ -11,19 +11,27 @@ import streamlit as st
 
 from dmlcore import jobs, weight_maps
 from dmlcore.checkpoint import LAST
+from dmlcore.inspection import snapshots
 from dmlcore.runs import START_GRACE, Run, RunError
 
-Task = Literal["evaluate", "project", "weigh"]
-_START: dict[Task, Callable[[Run], None]] = {"evaluate": jobs.evaluate, "project": jobs.project, "weigh": jobs.weigh}
+Task = Literal["evaluate", "project", "weigh", "snapshots"]
+_START: dict[Task, Callable[[Run], None]] = {
+    "evaluate": jobs.evaluate,
+    "project": jobs.project,
+    "weigh": jobs.weigh,
+    "snapshots": jobs.snapshots,
+}
 _LABEL: dict[Task, str] = {
     "evaluate": "Evaluate the checkpoint",
     "project": "Compute the map",
     "weigh": "Compute the weight maps",
+    "snapshots": "Embed the kept checkpoints",
 }
 _DOING: dict[Task, str] = {
     "evaluate": "Embedding the test part",
     "project": "Computing the t-SNE map",
     "weigh": "Reading the weights of every test picture",
+    "snapshots": "Embedding the test part with each kept checkpoint",
 }
 
 
@@ -97,7 +105,7 @@ def _starting(asked: dict[str, float]) -> bool:
 
 def _products(run: Run) -> tuple[object, ...]:
     """What changes when a job has written something."""
-    found = run.embeddings(), run.projection(), weight_maps.path_of(run)
+    found = run.embeddings(), run.projection(), weight_maps.path_of(run), snapshots.newest_of_all(run)
     return tuple((path.name, path.stat().st_mtime_ns) for path in found if path)
 
 

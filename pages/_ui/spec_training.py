@@ -81,6 +81,7 @@ def _schedule(form: Form) -> None:
         field(form, "schedule.checkpoint_every", "Checkpoint every", step=10)
     with right:
         field(form, "schedule.measure_every", "Measure every", step=10)
+    field(form, "schedule.keep_every", "Keep a checkpoint every", step=10)
 
 
 def _compute(form: Form) -> None:

@@ -183,6 +183,23 @@ def test_row_1_kill_9_inside_the_first_save_and_each_event(
     assert outcome(run) == outcome(uninterrupted)
 
 
+def test_row_1_kill_9_around_each_event_of_keeping_checkpoints(warm: WarmParent, store: RunStore) -> None:
+    spec = SPEC.with_overrides(["schedule.steps=9", "schedule.keep_every=3"])
+    whole, killed = store.create(spec), store.create(spec)
+    assert warm.run(whole) == 0
+    # At the link after the first save, the link and the rename that a resume makes up for, the rename of step 3.
+    for event in (3, 0, 1, 2 + EVENTS_PER_SAVE + 1):
+        assert warm.run(killed, die_at_event=event) == signal.SIGKILL
+        put_back(killed)
+    assert warm.run(killed) == 0
+    assert outcome(killed) == outcome(whole)
+    kept = [sorted((run.path / "kept").iterdir()) for run in (whole, killed)]
+    assert [path.name for path in kept[0]] == [f"{step:08}.ckpt" for step in (0, 3, 6, 9)]
+    assert [path.name for path in kept[1]] == [path.name for path in kept[0]]
+    for mine, theirs in zip(*kept, strict=True):
+        assert mine.read_bytes() == theirs.read_bytes()
+
+
 def test_row_1_kill_9_of_a_convolutional_network(warm: WarmParent, store: RunStore) -> None:
     whole, killed = store.create(PICTURES), store.create(PICTURES)
     assert warm.run(whole, pictures=True) == 0

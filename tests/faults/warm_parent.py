@@ -36,7 +36,7 @@ def generated_pictures() -> Dataset:
 
 def die_at_event(countdown: int) -> None:
     """Make every fsync and rename of a checkpoint a possible end."""
-    fsync, replace = os.fsync, os.replace
+    fsync, replace, link = os.fsync, os.replace, os.link
 
     def count(name: object) -> bool:
         nonlocal countdown
@@ -54,7 +54,12 @@ def die_at_event(countdown: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         replace(source, target)
 
-    os.fsync, os.replace = dying_fsync, dying_replace
+    def dying_link(source: object, target: object) -> None:
+        if count(target):
+            os.kill(os.getpid(), signal.SIGKILL)
+        link(source, target)
+
+    os.fsync, os.replace, os.link = dying_fsync, dying_replace, dying_link
 
 
 def child(order: dict) -> None:

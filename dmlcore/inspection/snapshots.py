@@ -1,0 +1,95 @@
+"""The kept checkpoints of a run as snapshots: the test part embedded with the weights of that very step.
+
+A checkpoint holds the weights of its step and the best so far by validation; a snapshot means the former.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dmlcore.runs import Run, RunError
+
+if TYPE_CHECKING:
+    from dmlcore.workbench import Workbench
+
+FOLDER = "kept"  # of the run directory, as `dmlcore.checkpoint.KEPT`, which imports torch
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A kept checkpoint, and the file of its embeddings once there is one."""
+
+    step: int
+    checkpoint: Path
+    embeddings: Path | None
+
+
+def snapshots(run: Run) -> list[Snapshot]:
+    """All kept checkpoints of a run by step; an empty list where it keeps none (schedule.keep_every)."""
+    found = []
+    for path in (run.path / FOLDER).glob("*.ckpt"):
+        if path.stem.isascii() and path.stem.isdigit():
+            embeddings = path.with_suffix(".npz")
+            found.append(Snapshot(int(path.stem), path, embeddings if embeddings.is_file() else None))
+    return sorted(found, key=lambda snapshot: snapshot.step)
+
+
+def newest_of_all(run: Run) -> Path | None:
+    """The embeddings file of the last snapshot once all are embedded; None before."""
+    found = snapshots(run)
+    return found[-1].embeddings if found and all(snapshot.embeddings for snapshot in found) else None
+
+
+def embed(run: Run, step: int) -> Path:
+    """Embed and score the test part with the weights of a kept step, unless that is done; return the file.
+
+    kept/STEP.npz holds the arrays of `evaluation.write_embeddings`. Raises RunError naming the steps that are kept,
+    CheckpointError, DataError.
+    """
+    known = {snapshot.step: snapshot for snapshot in snapshots(run)}
+    if step not in known:
+        steps = ", ".join(map(str, known)) or "none; train with schedule.keep_every"
+        raise RunError(f"{run.id} has kept no checkpoint of step {step}; kept: {steps}")
+    return known[step].embeddings or _Embedder(run).embed(known[step])
+
+
+def embed_all(run: Run) -> int:
+    """Embed every snapshot that lacks it, the last first, so that the ends can be compared early; return how many."""
+    missing = [snapshot for snapshot in snapshots(run) if snapshot.embeddings is None]
+    if missing:
+        embedder = _Embedder(run)
+        order = [missing[-1], *missing[:-1]]
+        for number, snapshot in enumerate(order, 1):
+            embedder.embed(snapshot)
+            log.info("embedded step %d: %d of %d", snapshot.step, number, len(order))
+    return len(missing)
+
+
+class _Embedder:
+    """Data and network of a run, made once for all its snapshots."""
+
+    def __init__(self, run: Run) -> None:
+        from dmlcore.workbench import load_data
+
+        self.run, self.data = run, load_data(run.spec)
+        self._bench: Workbench | None = None
+
+    def embed(self, snapshot: Snapshot) -> Path:
+        """Write kept/STEP.npz."""
+        from dmlcore import checkpoint, evaluation
+        from dmlcore.workbench import build, prepare_device
+
+        spec, saved = self.run.spec, checkpoint.read(snapshot.checkpoint)
+        device = prepare_device(spec.device, int(saved.facts["threads"]))
+        self._bench = bench = self._bench or build(spec, self.data, device, start=False)
+        bench.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
+        bench.loss.load_state_dict(checkpoint.part(saved.tensors, "loss"))  # an ensemble's joins the embeddings
+        embeddings = evaluation.embed(bench.embedder, self.data, "test", device)
+        scores = evaluation.score(embeddings, self.data, "test", spec.ks)
+        path = snapshot.checkpoint.with_suffix(".npz")
+        evaluation.save_embeddings(path, embeddings, self.data, "test", scores)
+        return path

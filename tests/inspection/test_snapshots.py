@@ -1,0 +1,74 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dmlcore import checkpoint, train
+from dmlcore.inspection import snapshots
+from dmlcore.inspection.learned import read
+from dmlcore.runs import Run, RunError, RunStore, scores, series
+from dmlcore.spec import RunSpec
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Kept at 0, 8, 16, 24; the last step, 28, is no multiple."""
+    spec = RunSpec().with_overrides(
+        [
+            *("schedule.steps=28", "schedule.validate_every=10", "schedule.keep_every=8", "model.hidden=[16]"),
+            "schedule.checkpoint_every=5",
+        ]
+    )
+    made = RunStore(tmp_path_factory.mktemp("kept")).create(spec)
+    with made.lock():
+        assert train.train(made).state == "done"
+    return made
+
+
+def test_first_last_and_each_keep_every_th_checkpoint_stay(run: Run) -> None:
+    assert [snapshot.step for snapshot in snapshots.snapshots(run)] == [0, 8, 16, 24, 28]
+    assert all(snapshot.embeddings is None for snapshot in snapshots.snapshots(run))
+    for step, path in checkpoint.kept(run.path).items():
+        assert path.name == f"{step:08}.ckpt"
+        assert checkpoint.read(path).facts["step"] == step
+    assert (run.path / "kept" / "00000028.ckpt").samefile(run.path / "last.ckpt")  # another name, not another copy
+
+
+def test_a_snapshot_has_the_weights_of_its_step_and_not_the_best_so_far(run: Run) -> None:
+    found = scores(run.metrics()[0])
+    assert read(snapshots.embed(run, 0)).map_at_r == found["untrained"]["map_at_r"]
+    saved = checkpoint.read(checkpoint.kept(run.path)[8])
+    assert saved.facts["best_step"] == 0  # it was not validated since
+    best = train.build(run.spec, train.load_data(run.spec), train.torch.device("cpu"))
+    best.restore(saved.tensors)
+    current = train.evaluation.embed(best.embedder, best.data, "test", best.device)
+    best.use_best()
+    assert not np.allclose(train.evaluation.embed(best.embedder, best.data, "test", best.device), current)
+    with np.load(snapshots.embed(run, saved.facts["step"]), allow_pickle=False) as arrays:
+        assert np.array_equal(arrays["embeddings"], current)
+        assert np.array_equal(arrays["indices"], best.data.parts["test"])
+        assert np.array_equal(arrays["labels"], best.data.labels[best.data.parts["test"]])
+
+
+def test_all_that_lack_embeddings_get_them_once(run: Run) -> None:
+    snapshots.embed(run, 8)
+    done = sum(snapshot.embeddings is not None for snapshot in snapshots.snapshots(run))
+    assert snapshots.embed_all(run) == 5 - done
+    assert snapshots.embed_all(run) == 0
+    assert snapshots.newest_of_all(run) == run.path / "kept" / "00000028.npz"
+
+
+def test_a_step_that_was_not_kept_is_refused_with_those_that_were(run: Run) -> None:
+    with pytest.raises(RunError, match="no checkpoint of step 7; kept: 0, 8, 16, 24, 28"):
+        snapshots.embed(run, 7)
+
+
+def test_keeping_changes_nothing_else_and_is_off_by_default(run: Run, tmp_path: Path) -> None:
+    plain = RunStore(tmp_path).create(run.spec.with_overrides(["schedule.keep_every=0"]))
+    with plain.lock():
+        train.train(plain)
+    assert (plain.path / "metrics.jsonl").read_bytes() == (run.path / "metrics.jsonl").read_bytes()
+    assert snapshots.snapshots(plain) == []
+    assert snapshots.newest_of_all(plain) is None
+    assert RunSpec().schedule.keep_every == 0
+    assert series(run.metrics()[0], "step", "loss")[0] == list(range(1, 29))
