@@ -1,0 +1,207 @@
+"""Three embeddings of any dimension in the plane that they span: distances, energies and forces without loss.
+
+Three points lie in an affine plane. Write each as x = u B + h v: u (2,) its coordinates in that plane, counted from the
+foot of the perpendicular from the origin; B (2, D) an orthonormal basis of the plane; v the unit vector to the foot and
+h >= 0 the distance of the plane from the origin. Then, exactly,
+
+    |x - y| = |u - w|,    x.y = u.w + h^2,    |x|^2 = |u|^2 + h^2,
+
+so a loss of edge lengths and squared norms, as all of the catalogue are, has the same energy in the plane. By the chain
+rule its gradient at x is a sum of (x - y)/|x - y| times d loss/d|x - y| and of 2 x times d loss/d|x|^2:
+
+- A loss of the three distances alone: forces are combinations of the edges, hence lie in the plane. The picture is
+  complete, and where the origin lies does not matter.
+- A loss that sees norms or inner products (`needs_origin`): vectors and origin span up to three dimensions. The plane
+  shows the force but for its part along v, which is -2 h d loss/d|x|^2 and vanishes where the plane holds the origin.
+- On the unit sphere, which cuts the plane in a circle of radius sqrt(1 - h^2) about the foot: normalisation removes the
+  part of a force along its own point (`radial`), and what is left (`tangential`) leaves the plane as far as it must.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from dmlcore.geometry.distances import Triplet
+from dmlcore.geometry.field import EdgeEnergy, Edges, direction, edge_gradient
+
+Array = NDArray[np.float64]
+NAMES = ("anchor", "positive", "negative")
+LETTERS = ("A", "P", "N")
+FLAT = 1e-12  # a direction that is shorter than this share of its edge is rounding, no direction
+OPPOSITE = 1e-6  # how far from opposite unit vectors may be, in units of length, to be called so
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedTriplet:
+    """Anchor, positive, negative in their plane: P lies to the right of A, N above the line through both.
+
+    Where they do not span a plane (rank below 2), it is one through the origin, so that h = 0.
+    """
+
+    points: Array  # (3, 2) u of a, p, n
+    height: float  # h
+    basis: Array  # (2, D) B; the second row is zero where D = 1
+    normal: Array  # (D,) v; zero where h = 0
+    rank: int  # 0 all in one place, 1 on a line, 2
+
+    @property
+    def lengths(self) -> Array:
+        """(3,) the norms |a|, |p|, |n|."""
+        return np.asarray(np.hypot(np.hypot(*self.points.T), self.height))
+
+    def lift_points(self, at: ArrayLike) -> Array:
+        """Places (..., 2) of the plane as embeddings (..., D)."""
+        return np.asarray(at, np.float64) @ self.basis + self.height * self.normal
+
+    def lift_vectors(self, along: ArrayLike, off: ArrayLike = 0.0) -> Array:
+        """Vectors (..., 2) of the plane, and their parts `off` (...) along its normal, as (..., D)."""
+        return np.asarray(along, np.float64) @ self.basis + np.asarray(off, np.float64)[..., None] * self.normal
+
+
+def embed(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> EmbeddedTriplet:
+    """The plane of three embeddings (D,) with their coordinates; float64. Raises ValueError naming the argument."""
+    a, p, n = (_vector(name, x, anchor) for name, x in zip(NAMES, (anchor, positive, negative), strict=True))
+    rows: list[Array] = []
+    rank = 0
+    for edge in (p - a, n - a):
+        if (found := _beside(edge, rows)) is not None:
+            rows.append(found)
+            rank += 1
+    # Where points coincide or lie on a line: the plane through the origin, completed by any axis.
+    for spare in (a, *np.eye(len(a))):
+        if len(rows) < 2 and (found := _beside(spare, rows)) is not None:
+            rows.append(found)
+    basis = np.stack([*rows, *np.zeros((2 - len(rows), len(a)))])
+    points = np.stack((a, p, n)) @ basis.T
+    foot = a - points[0] @ basis
+    foot -= (foot @ basis.T) @ basis
+    height = float(np.linalg.norm(foot))
+    if height <= FLAT * float(np.linalg.norm(a)):
+        return EmbeddedTriplet(points, 0.0, basis, np.zeros_like(a), rank)
+    return EmbeddedTriplet(points, height, basis, foot / height, rank)
+
+
+def _vector(name: str, value: ArrayLike, anchor: ArrayLike) -> Array:
+    x = np.asarray(value, np.float64)
+    if x.ndim != 1 or not len(x) or x.shape != np.shape(anchor):
+        raise ValueError(f"{name} must be a vector (D,) like the anchor, {np.shape(anchor)}, got shape {x.shape}")
+    if not np.isfinite(x).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    return x
+
+
+def _beside(vector: Array, rows: list[Array]) -> Array | None:
+    """The unit direction of what `vector` has beside the orthonormal rows; None where that is rounding."""
+    rest = vector
+    for _ in range(2):  # the second pass removes what rounding left of the first
+        for row in rows:
+            rest = rest - (rest @ row) * row
+    length, whole = float(np.linalg.norm(rest)), float(np.linalg.norm(vector))
+    return rest / length if length > FLAT * whole else None
+
+
+def raised(triplet: Triplet, height: float, unit: float = 1.0) -> Triplet:
+    """A triplet of a plane as it is in space: lengths times `unit`, squared norms times unit^2 plus height^2."""
+    return Triplet(
+        lambda pair: unit * getattr(triplet, f"d_{pair}"),
+        lambda vertex: unit**2 * getattr(triplet, 2 * vertex) + height**2,
+        triplet.floor,
+    )
+
+
+def needs_origin(loss: EdgeEnergy) -> bool:
+    """Whether a loss sees norms or inner products too: whether it has a derivative by a norm, on random triplets."""
+    generator = torch.Generator().manual_seed(0)
+    a, p, n = torch.randn(3, 64, 3, generator=generator, dtype=torch.float64)
+    _, by = edge_gradient(loss, Edges.of(a, p, n))
+    return any(bool((slope != 0).any()) for slope in (by.aa, by.pp, by.nn))
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneForces:
+    """Forces on anchor, positive, negative of an embedded triplet; all zero unless 0 < raw < m2.
+
+    A force is in_plane B + off_plane v. `radial`, outward positive, is its part along its own point, which the sphere
+    takes up; the tangential rest has parts in the plane and off it too.
+    """
+
+    raw: float
+    active: bool
+    in_plane: Array  # (3, 2)
+    off_plane: Array  # (3,)
+    radial: Array  # (3,) 0 for a point in the origin
+    tangential: Array  # (3, 2)
+    tangential_off: Array  # (3,)
+
+    @property
+    def sizes(self) -> Array:
+        """(3,) length of each force."""
+        return np.asarray(np.hypot(np.hypot(*self.in_plane.T), self.off_plane))
+
+    @property
+    def tangential_sizes(self) -> Array:
+        """(3,) length of what the sphere leaves of each force."""
+        return np.asarray(np.hypot(np.hypot(*self.tangential.T), self.tangential_off))
+
+
+def forces_in_plane(loss: EdgeEnergy, triplet: EmbeddedTriplet) -> PlaneForces:
+    """Minus the gradient of the clamped loss at three embeddings, computed from their plane alone.
+
+    `triplet.lift_vectors(f.in_plane, f.off_plane)` equals `geometry.forces` of the embeddings themselves, rounding
+    aside.
+    """
+    u = torch.from_numpy(triplet.points)
+    flat, h2 = Edges.of(*u), triplet.height**2
+    raw, by = edge_gradient(loss, flat._replace(aa=flat.aa + h2, pp=flat.pp + h2, nn=flat.nn + h2))
+    active = bool((raw > 0) & (raw < loss.m2))
+    slope = {name: float(g) if active else 0.0 for name, g in zip(Edges._fields, by, strict=True)}
+    a, p, n = u
+    ap, an, pn = ((slope[e] * direction(x, y)).numpy() for e, x, y in (("ap", a, p), ("an", a, n), ("pn", p, n)))
+    by_norm = np.array([slope["aa"], slope["pp"], slope["nn"]])
+    in_plane = np.stack((-ap - an, ap - pn, an + pn)) - 2 * by_norm[:, None] * triplet.points
+    off_plane = -2 * by_norm * triplet.height
+    lengths = triplet.lengths
+    outward, up = (x / np.where(lengths > 0, lengths, 1.0)[:, None] for x in (triplet.points, _column(triplet.height)))
+    radial = (in_plane * outward).sum(1) + off_plane * up[:, 0]
+    return PlaneForces(
+        float(raw),
+        active,
+        in_plane,
+        off_plane,
+        radial,
+        in_plane - radial[:, None] * outward,
+        off_plane - radial * up[:, 0],
+    )
+
+
+def _column(value: float) -> Array:
+    return np.full((3, 1), value)
+
+
+def remarks(triplet: EmbeddedTriplet, *, on_sphere: bool) -> tuple[str, ...]:
+    """What a reader must know of a degenerate triplet, one sentence each; none for one that spans a plane."""
+    found = []
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    together = [pair for pair in pairs if not np.any(triplet.points[pair[0]] - triplet.points[pair[1]])]
+    if len(together) == 3:
+        found.append("All three embeddings are the same: no direction leads from one to another, so nothing moves.")
+    else:
+        found += [
+            f"{LETTERS[i]} and {LETTERS[j]} have the same embedding: no direction leads from one to the other, so "
+            "neither pulls or pushes the other."
+            for i, j in together
+        ]
+        if triplet.rank < 2:
+            found.append("The embeddings lie on one line. Of the planes through it, the one with the origin is drawn.")
+    if on_sphere:
+        for i, j in pairs:
+            if np.hypot(np.hypot(*(triplet.points[i] + triplet.points[j])), 2 * triplet.height) < OPPOSITE:
+                found.append(
+                    f"{LETTERS[i]} and {LETTERS[j]} lie opposite each other on the sphere: a force between them points "
+                    "along the radius, which the sphere takes up whole."
+                )
+    return tuple(found)
