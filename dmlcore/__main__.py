@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from dmlcore import commands, data_commands, durable, jobs, turns
+from dmlcore import commands, data_commands, durable, export_command, jobs, turns
 from dmlcore.command_line import Failure, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
 from dmlcore.runs import Run, RunState
 from dmlcore.spec import keys
@@ -116,6 +116,7 @@ app.command()(commands.protocol)
 app.command()(commands.search)
 app.command()(commands.lint)
 app.command()(commands.events)
+app.command()(export_command.export)
 app.add_typer(data_commands.app, name="data")
 
 

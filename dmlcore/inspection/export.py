@@ -1,0 +1,280 @@
+"""Embeddings of a run to take away: npz, Parquet, the map as CSV, a folder for the Embedding Projector."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dmlcore import durable
+from dmlcore.data import DataError, Dataset
+from dmlcore.inspection import pictures
+from dmlcore.inspection.learned import Learned, read
+from dmlcore.runs import Run
+
+LARGEST_SPRITE = 8192  # pixels: what the Embedding Projector takes
+_USUAL_SPRITE = 2560  # pixels of a sprite that still loads quickly
+_TSV = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
+
+
+class ExportError(ValueError):
+    """What cannot be exported, why, and what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Embeddings to take away: row i is sample `indices[i]` of the data set, row `rows[i]` of what was learned."""
+
+    run: Run
+    weights: str  # digest of the weights that embedded them
+    learned: Learned
+    data: Dataset | None  # None where it cannot be read: then there are no names, keys and pictures
+    rows: NDArray[np.int64]  # (n,)
+
+    @property
+    def indices(self) -> NDArray[np.int64]:
+        """Of the samples in the data set (n,)."""
+        return self.learned.indices[self.rows]
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Of the classes (n,)."""
+        return self.learned.labels[self.rows]
+
+    @property
+    def embeddings(self) -> NDArray[np.float32]:
+        """(n, D)."""
+        return self.learned.embeddings[self.rows].astype(np.float32, copy=False)
+
+    def class_name(self, label: int) -> str:
+        """As the data set has it, or "class 7" where it cannot be read."""
+        names = self.data.class_names if self.data else ()
+        return names[label] if 0 <= label < len(names) else f"class {label}"
+
+    def names(self) -> list[str]:
+        """The class of each row."""
+        return [self.class_name(int(label)) for label in self.labels]
+
+    def keys(self) -> list[str]:
+        """What the lists of the data set call each picture; empty where they have no names."""
+        known = self.data.keys if self.data else None
+        return ["" if known is None else str(known[int(index)]) for index in self.indices]
+
+    def parts(self) -> list[str]:
+        """The part of each row: "test", or "gallery" for samples that are only searched."""
+        return ["gallery" if searched else "test" for searched in self.learned.is_gallery[self.rows]]
+
+
+def table(
+    run: Run, source: Path, learned: Learned, data: Dataset | None = None, selection: ArrayLike | None = None
+) -> Table:
+    """What is exported of a run: the embeddings file `source`, which was read as `learned`; all or a selection.
+
+    selection: indices in the data set; those outside the test part are left out, and ExportError is raised if none
+    is left.
+    """
+    rows = np.arange(len(learned.labels))
+    if selection is not None:
+        rows = rows[np.isin(learned.indices, np.asarray(selection))]
+        if not len(rows):
+            raise ExportError("no sample of the selection is in the test part of this run; drop the selection")
+    return Table(run, source.stem, learned, data, rows)
+
+
+def write_npz(found: Table, file: IO[bytes]) -> None:
+    """Arrays embeddings (n, D), labels and indices (n,), class_names (C,), keys (n,), and is_gallery (n,) if any is.
+
+    Names are text, and nothing is pickled; `inspection.learned.read` reads it.
+    """
+    is_gallery = found.learned.is_gallery[found.rows]
+    names = [found.class_name(label) for label in range(int(found.learned.labels.max()) + 1)]
+    np.savez_compressed(
+        file,
+        allow_pickle=False,
+        embeddings=found.embeddings,
+        labels=found.labels,
+        indices=found.indices,
+        class_names=np.array(names, np.str_),
+        keys=np.array(found.keys(), np.str_),
+        **({"is_gallery": is_gallery} if is_gallery.any() else {}),
+    )
+
+
+def write_parquet(found: Table, file: IO[bytes], *, neighbours: bool = False) -> None:
+    """Columns index, key, label, class, part, embedding (a list of D float32); the schema names the run.
+
+    neighbours: also neighbours and distances, lists of the indices of the nearest samples, nearest first, among all
+    test samples whatever is selected, and right: whether each is of the same class.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns: dict[str, Any] = {
+        "index": pa.array(found.indices, pa.int64()),
+        "key": pa.array(found.keys(), pa.string()),
+        "label": pa.array(found.labels, pa.int64()),
+        "class": pa.array(found.names(), pa.string()),
+        "part": pa.array(found.parts(), pa.string()),
+        "embedding": _lists(found.embeddings, pa.float32()),
+    }
+    if neighbours:
+        learned, rows = found.learned, found.rows
+        columns |= {
+            "neighbours": _lists(learned.indices[learned.neighbours[rows]], pa.int64()),
+            "distances": _lists(learned.distances[rows], pa.float64()),
+            "right": _lists(learned.right[rows], pa.bool_()),
+        }
+    about = {"run": found.run.id, "weights": found.weights, "spec": found.run.spec.to_json()}
+    pq.write_table(pa.table(columns).replace_schema_metadata(about), file, compression="zstd")
+
+
+def _lists(values: NDArray[Any], kind: Any) -> Any:
+    """Rows of a matrix as lists of one length."""
+    import pyarrow as pa
+
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).ravel(), kind), values.shape[1])
+
+
+def map_csv(found: Table, points: NDArray[np.floating[Any]]) -> str:
+    """The map as CSV: index, key, label, class, part, x, y, whether the nearest neighbour is right, and AP@R.
+
+    points: (N, 2), of all embeddings in their order.
+    """
+    if points.shape != (len(found.learned.labels), 2):
+        raise ExportError(f"the map has shape {points.shape}, the embeddings {found.learned.embeddings.shape}")
+    file = io.StringIO()
+    out = csv.writer(file)
+    out.writerow(["index", "key", "label", "class", "part", "x", "y", "nearest_is_right", "average_precision"])
+    for row, key, name, part in zip(found.rows, found.keys(), found.names(), found.parts(), strict=True):
+        learned, precision = found.learned, float(found.learned.average_precision[row])
+        x, y = (f"{float(value):.7g}" for value in points[row])
+        right, scored = int(learned.right[row, 0]), "" if math.isnan(precision) else f"{precision:.6f}"
+        out.writerow([learned.indices[row], key, learned.labels[row], name, part, x, y, right, scored])
+    return file.getvalue()
+
+
+def write_projector(found: Table, folder: Path) -> None:
+    """Fill a folder for the Embedding Projector: vectors.tsv, metadata.tsv, sprite.png, projector_config.pbtxt.
+
+    TSV knows no quotes, so tabs and line ends in names become \\t and \\n. The sprite is left out where a data set
+    cannot be read, or has so many samples that a picture would have fewer than 8 pixels.
+    """
+    with open(folder / "vectors.tsv", "w", encoding="utf-8") as file:
+        for embedding in found.embeddings:
+            file.write("\t".join(f"{value:.7g}" for value in embedding) + "\n")
+    learned = found.learned
+    with open(folder / "metadata.tsv", "w", encoding="utf-8") as file:
+        file.write("class\tlabel\tindex\tkey\tpart\tnearest_is_right\taverage_precision\n")
+        for row, name, key, part in zip(found.rows, found.names(), found.keys(), found.parts(), strict=True):
+            cells = (name, learned.labels[row], learned.indices[row], key, part, int(learned.right[row, 0]))
+            scored = f"{learned.average_precision[row]:.6f}"
+            file.write("\t".join(str(cell).translate(_TSV) for cell in (*cells, scored)) + "\n")
+    side = _write_sprite(found, folder / "sprite.png")
+    about = [f'tensor_name: "{found.run.id}"', 'tensor_path: "vectors.tsv"', 'metadata_path: "metadata.tsv"']
+    if side:
+        about += ["sprite {", '  image_path: "sprite.png"', *[f"  single_image_dim: {side}"] * 2, "}"]
+    lines = ["embeddings {", *(f"  {line}" for line in about), "}", ""]
+    (folder / "projector_config.pbtxt").write_text("\n".join(lines))
+
+
+def sprite_side(count: int) -> int:
+    """Pixels of each of `count` pictures on a square sprite of at most 8192; 0 where fewer than 8 would be left."""
+    columns = math.ceil(math.sqrt(count))
+    side = min(64, max(_USUAL_SPRITE // columns, min(16, LARGEST_SPRITE // columns)))
+    return side if side >= 8 else 0
+
+
+def _write_sprite(found: Table, path: Path) -> int:
+    side = sprite_side(len(found.rows))
+    if found.data is None or not side:
+        return 0
+    columns = math.ceil(math.sqrt(len(found.rows)))  # the projector counts rows and columns alike
+    pictures.sheet(pictures.small(found.data, found.indices, side), side, columns, columns).save(path)
+    return side
+
+
+def projector_zip(found: Table) -> bytes:
+    """The folder of `write_projector` as a ZIP file."""
+    file = io.BytesIO()
+    with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        write_projector(found, Path(place))
+        for path in sorted(Path(place).iterdir()):
+            archive.write(path, path.name)
+    return file.getvalue()
+
+
+def save_folder(found: Table, folder: Path) -> None:
+    """`write_projector` into a new folder that appears complete or not at all; ExportError if it exists."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ExportError(f"{folder} exists and is not empty; give another folder, or remove it")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        write_projector(found, beside)
+        beside.chmod(0o755)
+        os.replace(beside, folder)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    durable.sync_directory(folder.parent)
+
+
+def write(
+    run: Run,
+    to: Path,
+    selection: ArrayLike | None = None,
+    *,
+    remarks: Sequence[str] = (),
+    report: Callable[[str], None] = lambda text: None,
+) -> Path:
+    """Export a run by the ending of a path: .html, .npz, .parquet, .csv (of the map), none (folder for the projector).
+
+    selection, remarks: as for `table` and `report.html`. report: told what had to be left out. What is written is
+    complete or not there. Raises ExportError for other endings, for a run that lacks what is asked for, and for a
+    folder that is in use.
+    """
+    from dmlcore.inspection import report as reports  # it builds on this module
+    from dmlcore.workbench import load_data
+
+    source = run.embeddings()
+    if to.suffix not in ("", ".html", ".npz", ".parquet", ".csv"):
+        raise ExportError(
+            f"{to.name}: end it in .html, .npz, .parquet or .csv, or give a folder, whose name has no dot"
+        )
+    if source is None:
+        raise ExportError(f"{run.id} has no embeddings yet: python -m dmlcore evaluate {run.id}")
+    try:
+        data: Dataset | None = load_data(run.spec)
+    except DataError as error:
+        data = None
+        report(f"no pictures and no names, as the data set cannot be read: {error}")
+    found = table(run, source, read(source), data, selection)
+    if not to.suffix:
+        save_folder(found, to)
+        return to
+    plane = reports.plane_of(run) if to.suffix in (".html", ".csv") else None
+    if plane is None and to.suffix == ".csv":
+        raise ExportError(f"{run.id} has no map yet; open it on the Map page once")
+    if plane is None and to.suffix == ".html":
+        report("the report has no map, as none is computed yet")
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if to.suffix == ".npz":
+        durable.replace(to, lambda file: write_npz(found, file))
+    elif to.suffix == ".parquet":
+        durable.replace(to, lambda file: write_parquet(found, file, neighbours=True))
+    else:
+        html = to.suffix == ".html"
+        text = reports.html(found, plane, remarks) if html or plane is None else map_csv(found, plane.points)
+        durable.replace(to, lambda file: file.write(text.encode()))
+    return to

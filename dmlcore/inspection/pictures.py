@@ -1,0 +1,82 @@
+"""Pictures of samples outside a server: of any side, as files in the text of a page, many on one sheet."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from dmlcore.data import Dataset
+
+Picture = NDArray[np.uint8]  # (h, w, 3)
+
+PAPER, INK = np.array([[226, 231, 237], [58, 74, 94]], np.uint8)  # of the glyphs: readable on light and dark pages
+_GLYPH = 128  # pixels of a glyph's side
+
+
+def drawer(data: Dataset) -> Callable[[int], Picture]:
+    """index -> the picture of a sample (h, w, 3); vectors as bars from the least to the largest value of the data."""
+    if data.picture is not None:
+        return data.picture
+    every = np.asarray(data.inputs[:])
+    low, high = float(every.min()), float(every.max())
+    return lambda index: bars((np.asarray(data.inputs[index], np.float64) - low) / ((high - low) or 1.0))
+
+
+def bars(values: NDArray[np.float64]) -> Picture:
+    """The glyph of a vector (F,) of values in 0..1: one bar each."""
+    column = np.arange(_GLYPH) * len(values) / _GLYPH
+    height = np.rint(values[column.astype(int)] * (_GLYPH - 8)) + 4  # the smallest value is still a sliver
+    gap = abs(column % 1 - 0.5) > 0.42 if len(values) <= _GLYPH // 8 else np.zeros(_GLYPH, bool)
+    filled = (np.arange(_GLYPH, 0, -1)[:, None] <= height) & ~gap
+    glyph: Picture = np.where(filled[..., None], INK, PAPER)
+    return glyph
+
+
+def fitted(picture: Picture, side: int) -> Image.Image:
+    """A picture whose longer side is at most `side`: smaller ones by a whole factor, every pixel a sharp square."""
+    longest = max(picture.shape[:2])
+    if longest > side:
+        image = Image.fromarray(picture)
+        image.thumbnail((side, side), Image.Resampling.LANCZOS)
+        return image
+    factor = side // longest
+    return Image.fromarray(picture.repeat(factor, axis=0).repeat(factor, axis=1))
+
+
+def data_uri(image: Image.Image) -> str:
+    """A picture as the address that contains it."""
+    file = io.BytesIO()
+    photograph = is_photograph(image)
+    if photograph:
+        image.save(file, "JPEG", quality=80)
+    else:
+        image.save(file, "PNG", optimize=True)
+    return f"data:image/{'jpeg' if photograph else 'png'};base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+def is_photograph(image: Image.Image) -> bool:
+    """Whether JPEG suits it: many colours, unlike a drawing or few enlarged pixels."""
+    return image.getcolors(1024) is None
+
+
+def sheet(images: Iterable[Picture], side: int, columns: int, rows: int) -> Image.Image:
+    """Pictures row after row, each in the middle of a square of `side` pixels, on black."""
+    canvas = Image.new("RGB", (columns * side, rows * side))
+    for number, picture in enumerate(images):
+        image = fitted(picture, side)
+        x, y = number % columns * side, number // columns * side
+        canvas.paste(image, (x + (side - image.width) // 2, y + (side - image.height) // 2))
+    return canvas
+
+
+def small(data: Dataset, indices: Sequence[int] | NDArray[np.int64], side: int) -> Iterable[Picture]:
+    """Pictures for thumbnails of `side`: what the network reads, decoded already, where it is large enough."""
+    draw = drawer(data)
+    ready = data.inputs.dtype == np.uint8 and len(data.inputs.shape) == 4 and min(data.inputs.shape[2:]) >= side
+    for index in indices:
+        yield np.asarray(data.inputs[int(index)]).transpose(1, 2, 0) if ready else draw(int(index))

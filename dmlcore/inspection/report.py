@@ -1,0 +1,328 @@
+"""Gallery and map of a run as one HTML file that opens anywhere, offline, and asks nobody for anything."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore import data, losses
+from dmlcore.figures.maps import in_square, palette
+from dmlcore.inspection import pictures
+from dmlcore.inspection.export import Table
+from dmlcore.inspection.learned import arrays
+from dmlcore.runs import Run, scores
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets" / "report"
+WORST, BEST, NEIGHBOURS = 24, 8, 8  # queries of each kind, neighbours of each query
+TILE = 88  # pixels of a picture in the gallery
+THUMBNAIL = 48  # of one on the map
+MOST_THUMBNAILS = 3072  # some 1.5 kB each
+SHEET = 16  # pictures along a side of a sheet
+MOST_CLASSES = 300  # rows of the table of classes
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A map of all embeddings: points (N, 2) in their order, and in words how it was made."""
+
+    points: NDArray[np.floating[Any]]
+    words: str
+
+
+def plane_of(run: Run) -> Plane | None:
+    """The map of the newest embeddings, or None without one; raises Unreadable."""
+    path = run.projection()
+    if path is None:
+        return None
+    points, perplexity = arrays(path, "points", "perplexity", remedy="Compute the map again")
+    how = "PCA" if np.isnan(perplexity) else f"t-SNE, perplexity {float(perplexity):.4g}"
+    return Plane(points, f"{how}.")
+
+
+def html(found: Table, plane: Plane | None = None, remarks: Sequence[str] = ()) -> str:
+    """The report of a run, or of the selection that the table holds; without a map if there is none.
+
+    remarks: lines to read with the scores, for example in what the run leaves its protocol. Every picture is in it, as
+    are style and script; its Content-Security-Policy forbids everything else. Names are shown as text. Some MB, as
+    MOST_THUMBNAILS, WORST and BEST bound the pictures: the size is stated at its end.
+    """
+    style, script = (ASSETS / "report.css").read_text(), (ASSETS / "report.js").read_text()
+    policy = f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
+    policy += "; base-uri 'none'; form-action 'none'"
+    title = _label(found)
+    body = [_head(found, title), _scores(found, remarks)]
+    body += [_map(found, plane)] if plane else []
+    body += [_gallery(found), _classes(found), _spec(found)]
+    text = (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="referrer" content="no-referrer"><meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(title)}</title><style>{style}</style></head>\n<body><main>"
+        + "".join(body)
+        + "<footer>%SIZE% All pictures are in this file; it opens without a network. Made by DML Lab.</footer></main>\n"
+        f"<script>{script}</script></body></html>\n"
+    )
+    return text.replace("%SIZE%", f"{len(text.encode()) / 1e6:.1f} MB.")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _name(text: str) -> str:
+    """A name as text: no markup, and its direction stays its own."""
+    return f"<bdi>{escape(text)}</bdi>"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f} %"
+
+
+# ---- what was trained, and its scores
+
+
+def _label(found: Table) -> str:
+    spec = found.run.spec
+    return spec.name or f"{_data_title(spec.data.name)}, {_loss_title(spec.loss.name)}"
+
+
+def _data_title(name: str) -> str:
+    return data.describe(name).title if name in data.names() else name
+
+
+def _loss_title(name: str) -> str:
+    return losses.describe(name).title if name in (*losses.names(), *losses.batch_names()) else name
+
+
+def _head(found: Table, title: str) -> str:
+    spec, everything = found.run.spec, len(found.learned.labels)
+    of = "" if len(found.rows) == everything else f", a selection of {everything:,}"
+    facts = {
+        "Run": found.run.id,
+        "Data": _data_title(spec.data.name),
+        "Loss": _loss_title(spec.loss.name),
+        "Network": f"{spec.model.name}, {found.learned.embeddings.shape[1]} dimensions",
+        "Protocol": spec.protocol or "none",
+        "Shown": f"{len(found.rows):,} test samples of {len(np.unique(found.labels)):,} classes{of}",
+        "Weights": found.weights[:12],
+    }
+    rows = "".join(f"<div><dt>{escape(key)}</dt><dd>{_name(value)}</dd></div>" for key, value in facts.items())
+    return f"<header><h1>{_name(title)}</h1><dl>{rows}</dl></header>"
+
+
+OF = {"inputs": "raw input", "untrained": "untrained network", "trained": "trained network"}
+
+
+def _scores(found: Table, remarks: Sequence[str]) -> str:
+    """What was recorded of these very weights, beside input and untrained network; else what the file itself gives."""
+    recorded = scores(found.run.metrics()[0])
+    if recorded.get("trained", {}).get("weights") != found.weights:
+        recorded = {}
+    learned = found.learned
+    lines = [[words, *_score_cells(recorded[of])] for of, words in OF.items() if of in recorded]
+    head = ["", "MAP@R", *(f"R@{k}" for k in recorded["trained"]["recall_at"])] if recorded else ["", "MAP@R", "R@1"]
+    if not lines:
+        lines = [["trained network", _percent(learned.map_at_r), _percent(learned.recall_at_1)]]
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
+    titles = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    failures, queries = int(learned.failures.sum()), int((~np.isnan(learned.average_precision)).sum())
+    more = "".join(f"<p>{_name(remark)}</p>" for remark in remarks)
+    return (
+        f"<section><h2>Scores on the test part</h2><table class='scores'><tr>{titles}</tr>{body}</table>"
+        f"<p>The nearest neighbour of {failures:,} of {queries:,} queries is of another class.</p>{more}</section>"
+    )
+
+
+def _score_cells(row: dict[str, Any]) -> list[str]:
+    return [_percent(row.get("map_at_r")), *(_percent(value) for value in row["recall_at"].values())]
+
+
+def _spec(found: Table) -> str:
+    text = escape(found.run.spec.to_toml())
+    return f"<details><summary>The whole spec</summary><pre><bdi>{text}</bdi></pre></details>"
+
+
+# ---- the map
+
+
+def _map(found: Table, plane: Plane) -> str:
+    learned = found.learned
+    present, place = np.unique(learned.labels, return_inverse=True)
+    square = np.rint(in_square(plane.points) * 65535).astype("<u2")
+    shown = np.isin(np.arange(len(learned.labels)), found.rows)
+    right = np.where(np.isnan(learned.average_precision), 2, learned.right[:, 0])
+    pictured, sheets, pixelated = _sheets(found)
+    content = {
+        "points": _packed(square),
+        "classes": _packed(place.astype("<u2")),
+        "indices": _packed(learned.indices.astype("<i4")),
+        "right": _packed(right.astype("u1")),
+        "shown": _packed(shown.astype("u1")),
+        "names": [found.class_name(int(label)) for label in present],
+        "colours": palette(len(present)),
+        "pictured": _packed(pictured.astype("<i4")),
+        "sheets": sheets,
+        "side": THUMBNAIL,
+        "columns": SHEET,
+        "pixelated": pixelated,
+    }
+    less = (
+        ""
+        if not 0 < len(pictured) < len(found.rows)
+        else (f" To bound the size, {len(pictured):,} of {len(found.rows):,} samples have a picture here.")
+    )
+    return (
+        '<section class="map"><h2>Map</h2><div class="bar"><label>Colour <select id="colour"><option value="class">'
+        'class</option><option value="right">nearest neighbour right or wrong</option></select></label>'
+        '<span class="zoom"><button id="closer" aria-label="zoom in">+</button><button id="farther" '
+        'aria-label="zoom out">−</button><button id="whole">whole map</button></span></div>'
+        '<div class="both"><div class="frame"><canvas id="map" tabindex="0" role="img" aria-label="map of the '
+        'embeddings; arrow keys go from point to point"></canvas><div id="card" hidden></div></div>'
+        '<div id="legend" role="group" aria-label="classes"></div></div><p id="said" class="hidden" '
+        'aria-live="polite"></p><noscript><p>The map is drawn by a script, which is switched off here.</p></noscript>'
+        f"<p>{escape(plane.words)} Scores are measured on the embeddings themselves, not on this plane.{less}</p>"
+        f'<script type="application/json" id="content">{_json(content)}</script></section>'
+    )
+
+
+def _sheets(found: Table) -> tuple[NDArray[np.int64], list[str], bool]:
+    """(rows with a picture, drawn evenly; sheets of them as addresses; whether their pixels are to stay sharp)."""
+    if found.data is None:
+        return np.empty(0, np.int64), [], False
+    every = math.ceil(len(found.rows) / MOST_THUMBNAILS)
+    rows, each = found.rows[::every], SHEET * SHEET
+    tiny = max(next(iter(pictures.small(found.data, found.indices[:1], THUMBNAIL))).shape[:2]) < THUMBNAIL
+    sheets = []
+    for start in range(0, len(rows), each):
+        chunk = rows[start : start + each]
+        drawn = pictures.small(found.data, found.learned.indices[chunk], THUMBNAIL)
+        page = pictures.sheet(drawn, THUMBNAIL, SHEET, math.ceil(len(chunk) / SHEET))
+        sheets.append(pictures.data_uri(page))
+    return rows, sheets, tiny
+
+
+def _packed(values: NDArray[Any]) -> str:
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
+
+
+def _json(content: dict[str, Any]) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+# ---- the gallery
+
+
+def _gallery(found: Table) -> str:
+    tile = _tiles(found)
+    worst, best = _spread(found, worst=True)[:WORST], _spread(found, worst=False)[:BEST]
+    k = min(NEIGHBOURS, found.learned.neighbours.shape[1])
+    parts = []
+    for title, words, rows in (
+        ("Worst failures", "Queries whose nearest neighbour is wrong, by average precision AP@R, lowest first.", worst),
+        ("Best queries", "By AP@R, highest first.", best),
+    ):
+        lines = "".join(_query(found, int(row), k, tile) for row in rows)
+        none = "" if lines else "<p>None.</p>"
+        parts.append(f"<section class='gallery'><h2>{title}</h2><p>{words}</p>{none}{lines}</section>")
+    note = (
+        f"<p class='key'><span class='mark right'>✓</span> same class as the query, <span class='mark wrong'>✗</span> "
+        f"another; under each of the {k} nearest neighbours, nearest first, its Euclidean distance. Of queries that "
+        "are equally good, those of different classes come first.</p>"
+    )
+    return note + "".join(parts)
+
+
+def _spread(found: Table, *, worst: bool) -> NDArray[np.int64]:
+    """Rows of failures, worst first, or of all other queries, best first; among equals the classes take turns."""
+    learned = found.learned
+    scored = ~np.isnan(learned.average_precision[found.rows])
+    wrong = learned.failures[found.rows]
+    rows = found.rows[scored & (wrong if worst else ~wrong)]
+    quality = learned.average_precision[rows] * (1 if worst else -1)
+    order = np.lexsort((rows, quality))
+    turn: dict[tuple[float, int], int] = {}
+    turns = np.zeros(len(rows), np.int64)
+    for at in order:
+        key = float(quality[at]), int(learned.labels[rows[at]])
+        turns[at] = turn[key] = turn.get(key, -1) + 1
+    return rows[np.lexsort((rows, turns, quality))]
+
+
+Tile = Callable[[int], str]
+
+
+def _tiles(found: Table) -> Tile:
+    """row -> its <img>; no picture where the data set cannot be read."""
+    if found.data is None:
+        return lambda row: f"<span class='blank'>{int(found.learned.indices[row])}</span>"
+    draw = pictures.drawer(found.data)
+
+    def tile(row: int) -> str:
+        picture = draw(int(found.learned.indices[row]))
+        sharp = ' class="sharp"' if max(picture.shape[:2]) < TILE else ""
+        return f'<img src="{pictures.data_uri(pictures.fitted(picture, TILE))}" alt=""{sharp}>'
+
+    return tile
+
+
+def _query(found: Table, row: int, k: int, tile: Tile) -> str:
+    learned = found.learned
+    lines = (f"AP@R {_percent(float(learned.average_precision[row]))}", f"sample {int(learned.indices[row])}")
+    query = _figure(tile(row), "query", found.class_name(int(learned.labels[row])), lines)
+    others = zip(learned.neighbours[row, :k], learned.distances[row, :k], learned.right[row, :k], strict=True)
+    neighbours = "".join(
+        _figure(
+            tile(int(other)),
+            "right" if right else "wrong",
+            found.class_name(int(learned.labels[other])),
+            (f"{distance:.3f}",),
+        )
+        for other, distance, right in others
+    )
+    return f"<div class='row'>{query}<div class='found'>{neighbours}</div></div>"
+
+
+def _figure(image: str, kind: str, name: str, lines: Sequence[str]) -> str:
+    mark = {"right": "✓", "wrong": "✗"}.get(kind, "")
+    said = {"right": "same class", "wrong": "another class", "query": "query"}[kind]
+    badge = f"<span class='mark {kind}' role='img' aria-label='{said}'>{mark}</span>" if mark else ""
+    small = "".join(f"<small>{escape(line)}</small>" for line in lines)
+    return (
+        f"<figure class='{kind}'><span class='frame'>{image}</span>{badge}"
+        f"<figcaption><span class='name'>{_name(name)}</span>{small}</figcaption></figure>"
+    )
+
+
+# ---- classes
+
+
+def _classes(found: Table) -> str:
+    learned = found.learned
+    rows = found.rows[~np.isnan(learned.average_precision[found.rows])]
+    labels, place, counts = np.unique(learned.labels[rows], return_inverse=True, return_counts=True)
+    precision = np.bincount(place, learned.average_precision[rows]) / np.maximum(counts, 1)
+    recall = np.bincount(place, learned.right[rows, 0]) / np.maximum(counts, 1)
+    order = np.argsort(precision, kind="stable")[:MOST_CLASSES]
+    lines = "".join(
+        f"<tr><td>{_name(found.class_name(int(labels[at])))}</td><td>{counts[at]}</td>"
+        f"<td>{_percent(float(precision[at]))}</td><td>{_percent(float(recall[at]))}</td></tr>"
+        for at in order
+    )
+    less = "" if len(labels) <= MOST_CLASSES else f", the lowest {MOST_CLASSES} of {len(labels):,}"
+    return (
+        f"<details><summary>Scores of each class{less}</summary><table class='classes'><tr><th>Class</th>"
+        f"<th>Queries</th><th>MAP@R</th><th>R@1</th></tr>{lines}</table></details>"
+    )

@@ -1,0 +1,58 @@
+"""A run whose classes and files have names that try everything, ready to export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dmlcore.data import Dataset
+from dmlcore.inspection import export, learned
+from dmlcore.runs import Run, RunStore
+from dmlcore.spec import RunSpec
+
+NAMES = (
+    "<img src=http://evil.test/a.png onerror=alert(1)>",
+    "</script><script>alert(2)</script>",
+    "![x](http://evil.test/b.png) [y](javascript:alert(3))",
+    "$\\href{http://evil.test}{x}$",
+    "abc\u202egnp.exe \u2067\u05d0",
+    "tab\there\nline \"quoted\" 'single' &amp; =1+1",
+)
+EACH = 6
+
+
+def picture(index: int) -> np.ndarray:
+    """Every sample has a colour of its own, so that a wrong picture is told from the right one."""
+    return np.full((12, 10, 3), (index * 7 % 256, index * 31 % 256, index * 97 % 256), np.uint8)
+
+
+def dataset() -> Dataset:
+    """36 test samples, indices 36 to 71, of six classes; files named as badly as the classes."""
+    labels = np.tile(np.repeat(np.arange(len(NAMES)), EACH), 2)
+    pictures = np.stack([picture(i) for i in range(len(labels))])
+    return Dataset(
+        name="digits",
+        inputs=pictures.transpose(0, 3, 1, 2),
+        labels=labels,
+        class_names=NAMES,
+        parts={"train": np.arange(36), "validation": np.arange(0), "test": np.arange(36, 72)},
+        picture=picture,
+        notes=(),
+        keys=[f"{NAMES[label]}/{i}.jpg" for i, label in enumerate(labels)],
+    )
+
+
+def make(root: Path, *, gallery: bool = False) -> tuple[Run, Dataset, export.Table]:
+    """The run with embeddings of 5 dimensions and a map, and all of it as a table."""
+    run, data = RunStore(root).create(RunSpec(name=NAMES[1])), dataset()
+    random = np.random.default_rng(3)
+    indices = data.parts["test"]
+    labels = data.labels[indices]
+    embeddings = (random.normal(size=(6, 5))[labels] + random.normal(size=(36, 5))).astype(np.float32)
+    more = {"is_gallery": np.arange(36) % 3 == 0} if gallery else {}
+    source = run.path / "embeddings" / f"{'ab' * 32}.npz"
+    np.savez(source, embeddings=embeddings, labels=labels, indices=indices, **more)
+    for kind in ("tsne", "0123456789abcdef.map"):
+        np.savez(source.with_suffix(f".{kind}.npz"), points=embeddings[:, :2], perplexity=5.0)
+    return run, data, export.table(run, source, learned.read(source), data)
