@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from dmlcore import commands, data_commands, durable, export_command, jobs, turns
+from dmlcore import commands, data_commands, durable, export_command, jobs, neighbours_command, turns
 from dmlcore.command_line import Failure, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
 from dmlcore.runs import Run, RunState
 from dmlcore.spec import keys
@@ -117,6 +117,7 @@ app.command()(commands.search)
 app.command()(commands.lint)
 app.command()(commands.events)
 app.command()(export_command.export)
+app.command()(neighbours_command.neighbours)
 app.add_typer(data_commands.app, name="data")
 
 
@@ -206,7 +207,10 @@ def _train(run: Run, *, resume: bool = False, wait: bool = False) -> RunState:
             run.begin()
             from dmlcore.train import train
 
-            return train(run, stop=stop)
+            state = train(run, stop=stop)
+            if state.state == "done":
+                _keep_neighbours(run)
+            return state
 
 
 def _evaluate(run: Run) -> str:
@@ -214,7 +218,20 @@ def _evaluate(run: Run) -> str:
         from dmlcore.train import evaluate
 
         value = evaluate(run)
+        _keep_neighbours(run)
     return "none" if value is None else f"{100 * value:.2f} %"
+
+
+def _keep_neighbours(run: Run) -> None:
+    """So that the first page that shows them need not search: of 60,000 embeddings that takes half a minute."""
+    from dmlcore.inspection import learned
+
+    source = run.embeddings()
+    if source is not None:
+        try:
+            learned.keep(source)
+        except learned.Unreadable as error:  # a single sample, say: the page will tell
+            log.warning("%s", error)
 
 
 def _finish(state: RunState) -> None:

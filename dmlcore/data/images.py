@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -24,9 +25,18 @@ def thumbnail(path: Path, longest: int = 256) -> Picture:
     return np.array(image)
 
 
-def with_short_side(path: Path, short: int) -> Picture:
+def with_short_side(path: Path | BinaryIO, short: int) -> Picture:
     """Decode `path` to (h, w, 3), the shorter side resized to `short` pixels; of what is longer than 4:1 the middle."""
-    image = _decode(path, 2 * short)
+    return shortened(_decode(path, 2 * short), short)
+
+
+def upright(image: Image.Image) -> Image.Image:
+    """An opened picture as upright RGB: turned as its EXIF says, transparency on white."""
+    return _to_rgb(ImageOps.exif_transpose(image))
+
+
+def shortened(image: Image.Image, short: int) -> Picture:
+    """`with_short_side` of an upright picture."""
     longest = 4 * min(image.size)
     cut_x, cut_y = (max(0, side - longest) / 2 for side in image.size)
     box = (cut_x, cut_y, image.width - cut_x, image.height - cut_y)
@@ -35,19 +45,20 @@ def with_short_side(path: Path, short: int) -> Picture:
     return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box))  # Pillow's averages where it reduces
 
 
-def _decode(path: Path, at_least: int | None = None) -> Image.Image:
-    """Return the whole picture as upright RGB; raise DataError naming `path`.
+def _decode(path: Path | BinaryIO, at_least: int | None = None) -> Image.Image:
+    """Return the whole picture as upright RGB; raise DataError naming `path`, or the `name` of an open file.
 
     at_least: a JPEG may be read at 1/2, 1/4 or 1/8 of its size, several times faster, if no side gets shorter than
     this.
     """
+    source, path = path, path if isinstance(path, Path) else Path(str(getattr(path, "name", "given")))
     try:
-        with Image.open(path, formats=("JPEG", "PNG")) as image:
+        with Image.open(source, formats=("JPEG", "PNG")) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise Image.DecompressionBombError(f"{image.width} x {image.height} pixels, over {MAX_PIXELS:,}")
             if at_least:
                 image.draft(None, (at_least, at_least))
-            return _to_rgb(ImageOps.exif_transpose(image))
+            return upright(image)
     except FileNotFoundError as error:
         raise DataError(f"picture {path} is missing; complete the data set") from error
     except UnidentifiedImageError as error:

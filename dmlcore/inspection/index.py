@@ -1,0 +1,160 @@
+"""The test part of a run as an index: what lies nearest to pictures or embeddings of one's own, exactly."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.inspection import own_pictures
+from dmlcore.inspection.learned import AGAIN, arrays
+from dmlcore.metrics import nearest
+from dmlcore.runs import Run, RunError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from dmlcore.data import Dataset
+    from dmlcore.inspection.own_pictures import Source
+
+    Queries = NDArray[Any] | Tensor | Source | Sequence[Source]
+
+CHUNK = 64  # pictures embedded at once
+
+
+@dataclass(eq=False)
+class Index:
+    """Row i is sample `indices[i]` of the data set, of class `labels[i]`; `searched` are the rows that can be found.
+
+    Those are all rows, or where the data set has a gallery of its own the rows of it. The network is loaded when the
+    first picture comes.
+    """
+
+    run: Run
+    embeddings: NDArray[np.float32]  # (n, D)
+    labels: NDArray[np.int64]  # (n,)
+    indices: NDArray[np.int64]  # (n,)
+    searched: NDArray[np.int64]  # (m,) rows
+    weights: str = ""  # digest of the weights that made the embeddings; of a snapshot "", its file is named by step
+    checkpoint: Path | None = None  # of a snapshot
+    _loaded: tuple[nn.Module, Dataset] | None = field(default=None, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @classmethod
+    def of_run(cls, run: Run, step: int | None = None) -> Index:
+        """The newest evaluation of a run, or with `step` its test part embedded with that kept checkpoint.
+
+        Raises RunError where there is none, naming the steps that are kept; Unreadable for a damaged file.
+        """
+        kept = None
+        if step is None:
+            path = run.embeddings()
+            if path is None:
+                raise RunError(f"{run.id} has not been evaluated; run: python -m dmlcore evaluate {run.id}")
+        else:
+            from dmlcore.inspection import snapshots
+
+            path = snapshots.embed(run, step)
+            kept = path.with_suffix(".ckpt")
+        found = arrays(path, "embeddings", "labels", "indices", remedy=AGAIN, optional=("is_gallery",))
+        embeddings, labels, indices, *more = found
+        searched = np.flatnonzero(more[0]) if more and more[0].any() else np.arange(len(labels))
+        return cls(run, embeddings, labels, indices, searched, path.stem if kept is None else "", kept)
+
+    def search(
+        self, images_or_embeddings: Queries, k: int = 8, *, invert: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Euclidean distances (q, k), ascending, and rows (q, k) of the nearest samples; ties by row.
+
+        Queries: embeddings (q, D); pictures (q, 3, H, W) uint8, RGB; a path, an open file or a PIL picture, or several
+        of them, of any size. A sample of the test part finds itself first. invert: see `own_pictures.as_inputs`. Raises
+        ValueError or TypeError naming the argument, DataError for a picture that cannot be decoded, RunError if the
+        weights are not those of the embeddings.
+        """
+        queries = self._embedded(images_or_embeddings, invert)
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= len(self.searched):
+            raise ValueError(f"k must be an integer in 1..{len(self.searched)} (samples that are searched), got {k!r}")
+        everything = len(self.searched) == len(self.embeddings)
+        gallery = self.embeddings if everything else self.embeddings[self.searched]
+        distances, found = nearest(queries, gallery, k=int(k))
+        return distances, self.searched[found]
+
+    def embed(self, inputs: NDArray[Any]) -> NDArray[np.float32]:
+        """Embeddings (n, D) of inputs (n, ...) as the data set holds them, on the CPU in evaluation mode."""
+        import torch
+
+        from dmlcore.augmentation import upload
+
+        network, data = self.network()
+        if inputs.shape[1:] != tuple(data.inputs.shape[1:]):
+            raise ValueError(f"inputs must have shape (n, {_shape(data)}), as those of {data.name}, got {inputs.shape}")
+        parts = [inputs[start : start + CHUNK] for start in range(0, len(inputs), CHUNK)]
+        with self._lock, torch.inference_mode():  # a pooling keeps what it saw last
+            found = [network(upload(np.ascontiguousarray(part), "cpu")).float() for part in parts]
+        embeddings: NDArray[np.float32] = torch.cat(found).numpy()
+        return embeddings
+
+    def network(self) -> tuple[nn.Module, Dataset]:
+        """The network that made the embeddings, and its data set, loaded once; raises RunError, CheckpointError."""
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _load(self) -> tuple[nn.Module, Dataset]:
+        import torch
+
+        from dmlcore import checkpoint
+        from dmlcore.workbench import build, load_data
+
+        saved = checkpoint.load(self.run.path) if self.checkpoint is None else checkpoint.read(self.checkpoint)
+        if saved is None:
+            raise RunError(f"{self.run.id} has no checkpoint, so there is no network to embed pictures with")
+        data = load_data(self.run.spec)
+        bench = build(self.run.spec, data, torch.device("cpu"), start=False)
+        bench.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
+        bench.loss.load_state_dict(checkpoint.part(saved.tensors, "loss"))
+        if self.checkpoint is None:
+            bench.best = checkpoint.part(saved.tensors, "best")
+            bench.best_loss = checkpoint.part(saved.tensors, "best_loss")
+            bench.use_best()
+        network = bench.embedder.eval().requires_grad_(False)
+        if self.weights and hashlib.sha256(checkpoint.pack(network.state_dict(), {})).hexdigest() != self.weights:
+            raise RunError(
+                f"{self.run.id}: the embeddings are of other weights than its checkpoint, as it was trained on since; "
+                f"run: python -m dmlcore evaluate {self.run.id}"
+            )
+        return network, data
+
+    def _embedded(self, queries: Queries, invert: bool) -> NDArray[Any] | Tensor:
+        import torch
+
+        if not isinstance(queries, (np.ndarray, torch.Tensor)):
+            pictures: list[Any] = list(queries) if isinstance(queries, (list, tuple)) else [queries]
+            if pictures and all(isinstance(x, (int, float, list, tuple, np.ndarray, torch.Tensor)) for x in pictures):
+                raise TypeError("images_or_embeddings: give numbers as one array (q, D) or (q, 3, H, W)")
+            if not pictures:
+                raise ValueError("images_or_embeddings is empty")
+            return self.embed(own_pictures.as_inputs(pictures, self.network()[1], invert=invert))
+        if queries.ndim == 4:
+            values = queries.detach().cpu().numpy() if isinstance(queries, torch.Tensor) else queries
+            if values.dtype != np.uint8:
+                raise TypeError(f"images_or_embeddings: pictures must be uint8 in 0..255, got {values.dtype}")
+            return self.embed(values)
+        size = self.embeddings.shape[1]
+        if queries.ndim != 2 or queries.shape[1] != size:
+            raise ValueError(
+                f"images_or_embeddings must be embeddings (q, {size}) or pictures (q, 3, H, W), got "
+                f"{tuple(queries.shape)}"
+            )
+        return queries
+
+
+def _shape(data: Dataset) -> str:
+    return ", ".join(map(str, data.inputs.shape[1:]))
