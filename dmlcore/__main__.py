@@ -65,6 +65,35 @@ def resume(run: RunId, runs: Runs = None) -> None:
 
 
 @app.command()
+@app.command()
+def fork(
+    run: RunId,
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="What is otherwise, for example loss.name=triplet")
+    ] = None,
+    step: Annotated[int | None, typer.Option(help="A kept checkpoint of RUN [default: the last one]")] = None,
+    more: Annotated[int, typer.Option(help="Steps from there on, in place of schedule.steps")] = 0,
+    leave_out: Annotated[list[str] | None, typer.Option(metavar="CLASS", help="Not trained on any more")] = None,
+    relabel: Annotated[list[str] | None, typer.Option(metavar="SAMPLE=CLASS", help="Trained on as of CLASS")] = None,
+    runs: Runs = None,
+) -> None:
+    """Go on from a checkpoint of a run with something changed, as a new run, in the foreground."""
+    store = store_at(runs)
+    from dmlcore import forks, workbench
+
+    parent = store.open(run)
+    data = workbench.load_data(parent.spec)
+    begin = max(forks.steps(parent), default=0) if step is None else step
+    changes = [*(overrides or []), *([f"schedule.steps={begin + more}"] if more else [])]
+    classes = [forks.class_of(data, word) for word in leave_out or []]
+    spec = forks.make(parent, begin, changes, leave_out=classes, relabel=forks.relabelled(data, relabel or []))
+    forks.check(spec, data)
+    made = store.create(spec)
+    print(made.id, flush=True)
+    _log_to(made)
+    _finish(_train(made))
+
+
 def evaluate(run: RunId, runs: Runs = None) -> None:
     """Test the best weights of a run and write its embeddings."""
     found = store_at(runs).open(run)

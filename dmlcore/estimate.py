@@ -150,6 +150,8 @@ def _ratios(spec: RunSpec, size: Size, finished: Iterable[Run], net: Work, speed
     alike: list[tuple[bool, Run]] = []
     for run in finished:
         with suppress(RunError):
+            if run.spec.fork.run:  # its clock began elsewhere
+                continue
             if _what_costs(run.spec) == _what_costs(spec) and run.state().state == "done":
                 other = (run.spec.loss, run.spec.miner, run.spec.batch) != (spec.loss, spec.miner, spec.batch)
                 alike.append((other, run))

@@ -94,6 +94,15 @@ def _protocol(spec: RunSpec) -> str:
     return spec.protocol or "none"
 
 
+def _beginning(spec: RunSpec) -> str:
+    return f"step {spec.fork.step:,} of {spec.fork.run}" if spec.fork.run else "step 0"
+
+
+def _edits(spec: RunSpec) -> str:
+    without = f"without {len(spec.fork.leave_out)} classes" if spec.fork.leave_out else "all classes"
+    return f"{without}, {len(spec.fork.relabel)} samples relabelled" if spec.fork.relabel else without
+
+
 RULES = (
     Rule("incomparable", "data.name", "data set", "the scores are of other tasks", _key("data.name")),
     Rule(
@@ -141,6 +150,8 @@ RULES = (
         "tuples per step differ",
         lambda spec: f"{spec.batch.classes} x {spec.batch.samples} ({spec.batch.sampler})",
     ),
+    Rule("note", "fork.run", "beginning", "a fork has the training of its parent behind it", _beginning),
+    Rule("caution", "fork.leave_out", "training part", "classes were left out or samples relabelled", _edits),
     Rule("note", "schedule.patience", "patience", "the budgets may differ in fact", _key("schedule.patience")),
     Rule(
         "note",

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlcore import durable
+from dmlcore import durable, origins
 from dmlcore.spec import RunSpec, SpecError
 
 RUN_ID = re.compile(r"[a-z0-9-]{1,64}")
@@ -221,7 +221,10 @@ class RunStore:
         self.root = Path(chosen).expanduser().resolve()
 
     def create(self, spec: RunSpec) -> Run:
-        """Make the directory of a new, queued run; it appears under its id only when it is complete."""
+        """Make the directory of a new, queued run; it appears under its id only when it is complete.
+
+        Raises SpecError for a fork of a run or step that is not here.
+        """
         self.root.mkdir(parents=True, exist_ok=True)
         run_id = _new_id(spec)
         building = self.root / f".new-{run_id}"
@@ -229,6 +232,12 @@ class RunStore:
         (building / "metrics.jsonl").touch()
         (building / "lock").touch()
         (building / "embeddings").mkdir()
+        if spec.fork.run:
+            try:
+                origins.take(building, self.root, spec.fork)
+            except (SpecError, OSError):
+                shutil.rmtree(building)
+                raise
         durable.replace(building / "spec.json", lambda file: file.write(spec.to_json().encode()))
         state = RunState(steps=spec.schedule.steps, created=time.time(), queued=time.monotonic())
         durable.replace_json(building / "state.json", state.model_dump())

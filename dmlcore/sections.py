@@ -217,6 +217,33 @@ class ScheduleSpec(Section):
     )
 
 
+Class = Annotated[int, Field(ge=0, le=10_000_000)]
+Relabelled = Annotated[tuple[Annotated[int, Field(ge=0)], Class], Field(strict=False)]
+
+
+class ForkSpec(Section):
+    run: str = Field("", pattern=r"^[a-z0-9-]{0,64}$", description="Run that this one goes on from; empty: none")
+    step: int = Field(
+        0, ge=0, description="Step of that run, of which a checkpoint was kept; the clock goes on from it"
+    )
+    leave_out: Annotated[tuple[Class, ...], Field(strict=False)] = Field(
+        (), description="Classes, by number, left out of the training part"
+    )
+    relabel: Annotated[tuple[Relabelled, ...], Field(strict=False)] = Field(
+        (), description="Samples of the training part given another class: pairs of sample and class, by number"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for key in ("step", "leave_out", "relabel"):
+            if getattr(self, key) and not self.run:
+                raise ValueError(f"{key}: needs the run that is forked, fork.run")
+        samples = [sample for sample, _ in self.relabel]
+        if len(set(samples)) < len(samples):
+            raise ValueError("relabel: a sample can be given one class only")
+        return self
+
+
 class ComputeSpec(Section):
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="Arithmetic of the network; losses and scores are always float32"

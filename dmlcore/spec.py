@@ -17,6 +17,7 @@ from dmlcore.sections import (
     BatchSpec,
     ComputeSpec,
     DataSpec,
+    ForkSpec,
     LossSpec,
     MinerSpec,
     ModelSpec,
@@ -65,6 +66,7 @@ class RunSpec(Section):
     optimiser: OptimiserSpec = OptimiserSpec()
     schedule: ScheduleSpec = ScheduleSpec()
     compute: ComputeSpec = ComputeSpec()
+    fork: ForkSpec = ForkSpec()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from dmlcore import baselines, checkpoint, diagnostics, durable, evaluation, findings, optimisers
+from dmlcore import baselines, carry_over, checkpoint, diagnostics, durable, evaluation, findings, optimisers, origins
+from dmlcore.carry_over import Origin
 from dmlcore.checkpoint import Checkpoint, CheckpointError
 from dmlcore.data import DataError, Dataset
 from dmlcore.failures import StepError, TrainingError, advice
@@ -24,7 +25,7 @@ from dmlcore.models import ModelError, TokenNetwork
 from dmlcore.objective import seed_of
 from dmlcore.runs import MetricsWriter, Run, RunError, RunState, scores
 from dmlcore.spec import RunSpec
-from dmlcore.workbench import Workbench, build, device_name, load_data, prepare_device
+from dmlcore.workbench import Workbench, build, classes_of, device_name, load_data, prepare_device
 
 log = logging.getLogger(__name__)
 
@@ -70,21 +71,31 @@ def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[
 
     # Where it left off, on what it runs, what is trained.
     saved = _load(run)
-    device = prepare_device(spec.device, _threads(saved, run.spec))
+    forked = None if saved else carry_over.origin(run)
+    before = saved or (forked.saved if forked else None)
+    device = prepare_device(spec.device, _threads(before, run.spec))
     report(saved.facts["step"] if saved else 0, "reading the data", device=device_name(device))
-    bench = build(spec, dataset or load_data(spec), device, start=saved is None)
+    data = dataset or load_data(spec)
+    bench = build(spec, data, device, start=before is None)
     progress = _restore(bench, saved) if saved else Progress()
     log.info("%s from step %d to %d", device_name(device), progress.step, spec.schedule.steps)
 
     with MetricsWriter(run, saved.facts["metrics_offset"] if saved else 0) as file:
         metrics = Ledger(file, bench.watch.settle, wait=not bench.watch.deferred)
         # Before the first step: what the inputs themselves and the untrained network score.
-        if not saved:
+        if forked:
+            report(0, f"going on from step {forked.saved.facts['step']} of {spec.fork.run}")
+            progress = _begin_fork(bench, forked, classes_of(data), metrics)
+            _save(run, bench, progress, metrics)
+        elif not saved:
             report(0, "scoring raw inputs and the untrained network")
             progress = _test_untrained(bench, metrics)
             _save(run, bench, progress, metrics)
         elif _stays(spec, progress.step) and progress.step not in checkpoint.kept(run.path):
             checkpoint.keep(run.path, progress.step, saved.path)  # killed between the two
+        if spec.fork.run:  # its own checkpoint is there
+            for name in (origins.CHECKPOINT, origins.ROWS):
+                (run.path / name).unlink(missing_ok=True)
         saved_step = progress.step
 
         bench.model.train()
@@ -158,6 +169,19 @@ def _test_untrained(bench: Workbench, metrics: Ledger) -> Progress:
     embeddings = evaluation.embed(bench.embedder, bench.data, "test", bench.device)
     metrics.append(evaluation.row("untrained", 0, evaluation.score(embeddings, bench.data, "test", ks)))
     return _validate(bench, Progress(), metrics)
+
+
+def _begin_fork(bench: Workbench, parent: Origin, classes: int, metrics: Ledger) -> Progress:
+    """Carry over what fits, note it, and choose the best weights anew if another question is asked from here on."""
+    found = carry_over.carry_over(bench, parent, classes)
+    progress = Progress(**{field.name: found.facts[field.name] for field in fields(Progress)})
+    bench.lowered = progress.halvings
+    for row in parent.rows:
+        if found.whole or row["kind"] == "scores":
+            metrics.append(row)
+    words = {"changed": found.changed, "carried": found.carried, "anew": found.anew}
+    metrics.append({"kind": "fork", "step": progress.step, "run": bench.spec.fork.run, **words})
+    return progress if found.whole else _validate(bench, progress, metrics)
 
 
 def _validate(bench: Workbench, progress: Progress, metrics: Ledger) -> Progress:

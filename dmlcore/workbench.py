@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from dmlcore import augmentation, backbones, checkpoint, data, models, objective, optimisers, pooling, starts
 from dmlcore.batches import Batches, Indices, Table
 from dmlcore.data import Dataset
+from dmlcore.edits import edited
 from dmlcore.failures import StepError, TrainingError, Watch
 from dmlcore.objective import Objective, seed_of
 from dmlcore.spec import RunSpec
@@ -197,6 +198,7 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
     model = _model(spec, dataset, start).to(device)
     loss = objective.create(spec, classes_of(dataset), model).to(device)
     optimiser = optimisers.create(spec, model, loss)
+    dataset = edited(dataset, spec.fork)  # network and loss are made as they were for the run that is forked
     # Where the optimiser can skip an update by itself, no step waits for the device.
     deferred = device.type == "cuda" and optimisers.is_fused(optimiser)
     return Workbench(

@@ -200,6 +200,23 @@ def test_row_1_kill_9_around_each_event_of_keeping_checkpoints(warm: WarmParent,
         assert mine.read_bytes() == theirs.read_bytes()
 
 
+def test_row_1_kill_9_of_a_fork(warm: WarmParent, uninterrupted: Run, store: RunStore) -> None:
+    parent = store.create(SPEC.with_overrides(["schedule.steps=14"]))
+    assert warm.run(parent) == 0
+    spec = parent.spec.with_overrides(
+        [f"fork.run={parent.id}", "fork.step=14", "schedule.steps=60", "loss.name=contrastive", "fork.leave_out=[3]"]
+    )
+    whole, killed = store.create(spec), store.create(spec)
+    assert warm.run(whole) == 0
+    for fate in ({"die_at_event": 1}, {"die_at_event": 3}, {"die_at_step": 5}, {"die_at_event": 5}):
+        assert warm.run(killed, **fate) == signal.SIGKILL
+        put_back(killed)
+    parent.delete()
+    assert warm.run(killed) == 0
+    assert outcome(killed) == outcome(whole)
+    assert killed.metrics()[0] != uninterrupted.metrics()[0]
+
+
 def test_row_1_kill_9_of_a_convolutional_network(warm: WarmParent, store: RunStore) -> None:
     whole, killed = store.create(PICTURES), store.create(PICTURES)
     assert warm.run(whole, pictures=True) == 0

@@ -1,0 +1,87 @@
+"""Where a fork begins: the checkpoint of another run, taken into its own directory when it is made; without torch.
+
+A fork is a run whose spec names a run and a step (section `fork`). Until it has written its first own checkpoint its
+directory holds origin.ckpt, the parent's checkpoint under a second name, and origin.json, rows of the parent's metrics
+that are true of the fork too. From then on it needs neither them nor the parent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from dmlcore import durable
+from dmlcore.sections import ForkSpec
+from dmlcore.spec import SpecError
+
+CHECKPOINT, ROWS = "origin.ckpt", "origin.json"
+_PREFIX = 65  # bytes of digest and newline before the payload, as `dmlcore.checkpoint` writes them
+
+
+def steps(folder: Path) -> dict[int, Path]:
+    """Checkpoints of a run directory from which it can be forked, by step: the kept ones and the last ones."""
+    found: dict[int, Path] = {}
+    for path in (*(folder / name for name in ("prev.ckpt", "last.ckpt")), *(folder / "kept").glob("[0-9]*.ckpt")):
+        if (step := step_of(path)) is not None:
+            found[step] = path
+    return dict(sorted(found.items()))
+
+
+def step_of(path: Path) -> int | None:
+    """The step that a checkpoint file says it is of; None if it is no such file. Its digest is not verified here."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(_PREFIX)
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        return int(json.loads(header["__metadata__"]["facts"])["step"])
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError):
+        return None
+
+
+def take(building: Path, store: Path, fork: ForkSpec) -> None:
+    """Put checkpoint and rows of the forked run into the directory of a run that is being made.
+
+    store: the folder of all runs. Raises SpecError naming the run, or the steps of which there are checkpoints.
+    """
+    parent = store / fork.run
+    if parent.is_symlink() or not (parent / "spec.json").is_file():
+        raise SpecError(f"fork.run: there is no run {fork.run!r} in {store}")
+    origin = building / CHECKPOINT
+    for path in (parent / "kept" / f"{fork.step:08}.ckpt", parent / "last.ckpt", parent / "prev.ckpt"):
+        if not path.is_file():
+            continue
+        origin.unlink(missing_ok=True)
+        try:
+            os.link(path, origin)
+        except OSError:  # no hard links here
+            contents = path.read_bytes()
+            durable.replace(origin, partial(_write, contents))
+        if step_of(origin) == fork.step:  # asked of our own name, since a training may replace its last one any time
+            durable.replace_json(building / ROWS, _rows(parent / "metrics.jsonl", fork.step))
+            return
+    there = ", ".join(map(str, steps(parent))) or "none"
+    raise SpecError(
+        f"fork.step: {fork.run} has no checkpoint of step {fork.step}; there are: {there}. "
+        "Runs with schedule.keep_every keep more"
+    )
+
+
+def _write(contents: bytes, file: IO[bytes]) -> None:
+    file.write(contents)
+
+
+def _rows(metrics: Path, step: int) -> list[dict[str, Any]]:
+    """What the parent measured before its first step, and at this one, of things that a fork does not change."""
+    found = []
+    for line in metrics.read_bytes().splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        before = row.get("kind") == "scores" and row.get("of") in ("inputs", "untrained")
+        if before or (str(row.get("kind")).startswith("validation") and row.get("step") == step):
+            found.append(row)
+    return found
