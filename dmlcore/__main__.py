@@ -16,6 +16,7 @@ import typer
 
 from dmlcore import commands, data_commands, durable, export_command, jobs, neighbours_command, turns
 from dmlcore.command_line import Failure, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
+from dmlcore.map_settings import Settings
 from dmlcore.runs import Run, RunState
 from dmlcore.spec import keys
 
@@ -65,7 +66,6 @@ def resume(run: RunId, runs: Runs = None) -> None:
 
 
 @app.command()
-@app.command()
 def fork(
     run: RunId,
     overrides: Annotated[
@@ -94,6 +94,7 @@ def fork(
     _finish(_train(made))
 
 
+@app.command()
 def evaluate(run: RunId, runs: Runs = None) -> None:
     """Test the best weights of a run and write its embeddings."""
     found = store_at(runs).open(run)
@@ -146,12 +147,13 @@ app.command()(commands.search)
 app.command()(commands.lint)
 app.command()(commands.events)
 app.command()(export_command.export)
+app.command()(commands.project)
 app.command()(neighbours_command.neighbours)
 app.add_typer(data_commands.app, name="data")
 
 
 @app.command(hidden=True)
-def work(task: str, run: str, runs: Runs = None) -> None:
+def work(task: str, run: str, runs: Runs = None, settings: str = "") -> None:
     """What dmlcore.jobs starts: one task on one run; its output is the log of the run."""
     _log_to(None)
     found = store_at(runs).open(run)
@@ -159,11 +161,8 @@ def work(task: str, run: str, runs: Runs = None) -> None:
         _finish(_train(found, wait=True))
     elif task == "evaluate":
         log.info("evaluated: test MAP@R %s", _evaluate(found))
-    elif task == "project":
-        with found.lock():
-            from dmlcore.evaluation import project
-
-            log.info("projected: %s", project(found).name)
+    elif task in ("project", "project-over-training"):
+        commands.make_map(found, Settings.from_json(settings) if settings else None, task != "project")
     elif task == "weigh":
         with found.lock():
             from dmlcore import weight_maps

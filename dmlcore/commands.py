@@ -1,4 +1,4 @@
-"""Commands about several runs at once: protocol, search, lint, events."""
+"""Commands: protocol, search, lint, events, project."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-from dmlcore.command_line import Failure, Runs, numbers, read_spec, stop_on_signal, store_at
+from dmlcore.command_line import Failure, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
+from dmlcore.map_settings import METHODS, Settings
+from dmlcore.runs import Run
 
 
 def _say(text: str) -> None:
@@ -140,3 +142,50 @@ def events(
     stop = stop_on_signal() if follow else lambda: True
     for folder in events.follow(found, into, stop=stop):
         print(folder)
+
+
+def project(
+    run: RunId,
+    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}")] = "tsne",
+    perplexity: Annotated[float, typer.Option(help="t-SNE: about how many neighbours a point has, above 1")] = 30.0,
+    iterations: Annotated[int, typer.Option(help="t-SNE, UMAP: 100 to 5000")] = 500,
+    neighbours: Annotated[int, typer.Option(help="UMAP: 2 to 1000")] = 15,
+    min_dist: Annotated[float, typer.Option(help="UMAP: least distance of points on the map, 0 to 1")] = 0.1,
+    seed: Annotated[int | None, typer.Option(help="[default: that of the run]")] = None,
+    over_training: Annotated[
+        bool, typer.Option("--over-training", help="One map of all kept checkpoints, tied to each other")
+    ] = False,
+    runs: Runs = None,
+) -> None:
+    """Map the embeddings of a run on a plane and keep the map; a map that is there is not made again."""
+    found = store_at(runs).open(run)
+    if method not in METHODS:
+        raise Failure(f"--method: one of {', '.join(METHODS)}, got {method!r}")
+    settings = Settings(
+        method=method,
+        perplexity=perplexity,
+        iterations=iterations,
+        neighbours=neighbours,
+        min_dist=min_dist,
+        seed=found.spec.seed if seed is None else seed,
+    )
+    make_map(found, settings, over_training)
+
+
+def make_map(run: Run, settings: Settings | None, over_training: bool) -> None:
+    """Make a map of a run, or one over its training, and say where it is and how good."""
+    with run.lock():
+        if over_training:
+            from dmlcore.inspection import trajectory
+
+            path = trajectory.make(run, settings)
+            found = trajectory.read(path)
+            _say(f"{path}\n{found.how}")
+            for step, measured in zip(found.steps, found.quality, strict=True):
+                _say(f"step {step:>8}: {measured.words if measured else 'too few points to measure'}")
+        else:
+            from dmlcore.inspection import maps
+
+            path = maps.make(run, settings)
+            drawn = maps.read(path)
+            _say(f"{path}\n{drawn.words}: {drawn.quality.words if drawn.quality else 'too few points to measure'}")

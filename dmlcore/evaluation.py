@@ -1,4 +1,4 @@
-"""What a run has learned: embeddings and scores of a part, the embeddings file, its projection.
+"""What a run has learned: embeddings and scores of a part, the embeddings file.
 
 Where a data set has a gallery of its own, the samples of "test" are the queries, and its rows follow theirs.
 """
@@ -21,7 +21,7 @@ from dmlcore.data import Dataset
 from dmlcore.data.tokens import counts
 from dmlcore.metrics import ClusteringScores, RetrievalScores, clustering, per_class, retrieval
 from dmlcore.metrics.clustering import affordable
-from dmlcore.runs import Row, Run, RunError
+from dmlcore.runs import Row, Run
 from dmlcore.workbench import to_device
 
 MOST = {"cpu": 256, "cuda": 1024}  # samples embedded at once,
@@ -160,24 +160,6 @@ def save_embeddings(
         path,
         lambda file: np.savez(file, allow_pickle=False, embeddings=embeddings, labels=labels, indices=indices, **more),
     )
-
-
-def project(run: Run) -> Path:
-    """Write the t-SNE of the newest embeddings beside them: points (n, 2) and perplexity; RunError without any."""
-    from dmlcore.projection import (
-        fitting_perplexity,
-        tsne,
-    )  # scikit-learn is slow to import, and training does not need it
-
-    source = run.embeddings()
-    if source is None:
-        raise RunError(f"{run.id} has no embeddings yet; evaluate it first")
-    with np.load(source, allow_pickle=False) as arrays:
-        points = tsne(arrays["embeddings"], seed=run.spec.seed)
-    path = source.with_suffix(".tsne.npz")
-    perplexity = fitting_perplexity(len(points))
-    durable.replace(path, lambda file: np.savez(file, allow_pickle=False, points=points, perplexity=perplexity))
-    return path
 
 
 def _checked(embeddings: Floats, data: Dataset, part: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

@@ -6,6 +6,7 @@ directory, and this module holds nothing. A training waits for its turn on the d
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -16,11 +17,12 @@ from pathlib import Path
 from typing import Literal
 
 from dmlcore import data, durable, turns
+from dmlcore.map_settings import Settings
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 
 MOST_QUEUED = 32  # runs waiting or working in one store: each that waits is a process of some 60 MB
-Task = Literal["train", "evaluate", "project", "weigh", "snapshots"]
+Task = Literal["train", "evaluate", "project", "weigh", "snapshots", "project-over-training"]
 
 
 class JobError(RuntimeError):
@@ -85,12 +87,32 @@ def evaluate(run: Run) -> None:
         start(run, "evaluate")
 
 
-def project(run: Run) -> None:
-    """Compute the t-SNE of the newest embeddings; raises JobError while the run is in use or before an evaluation."""
+def project(run: Run, settings: Settings | None = None) -> None:
+    """Make the map of the newest embeddings (default: t-SNE, seed of the run); raises JobError while the run is in use
+    or before an evaluation."""
     if run.embeddings() is None:
         raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
     with _idle(run):
-        start(run, "project")
+        start(run, "project", *_with(settings))
+
+
+def project_over_training(run: Run, settings: Settings | None = None) -> None:
+    """Make one map of all kept checkpoints, embedding those that lack it; raises JobError while in use or without."""
+    if not any((run.path / "kept").glob("*.ckpt")):
+        raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
+    with _idle(run):
+        start(run, "project-over-training", *_with(settings))
+
+
+def stop_projecting(run: Run) -> None:
+    """End the making of a map, of which nothing is kept; what else works on the run is left alone."""
+    try:
+        told = json.loads((run.path / "map.json").read_bytes())
+        pid, started = int(told["pid"]), int(told["started"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if pid == durable.holder(run.path / "lock"):
+        durable.terminate(pid, started)
 
 
 def weigh(run: Run) -> None:
@@ -119,9 +141,13 @@ def _idle(run: Run) -> Iterator[None]:
         raise JobError(f"{run.id}: something is working on it already; wait for it, or cancel it") from busy
 
 
-def start(run: Run, task: Task) -> subprocess.Popen[bytes]:
+def _with(settings: Settings | None) -> tuple[str, ...]:
+    return ("--settings", settings.to_json()) if settings else ()
+
+
+def start(run: Run, task: Task, *more: str) -> subprocess.Popen[bytes]:
     """Start `python -m dmlcore work TASK RUN` in its own session, with log.txt as its output."""
-    command = [sys.executable, "-m", "dmlcore", "work", task, run.id, "--runs", str(run.path.parent)]
+    command = [sys.executable, "-m", "dmlcore", "work", task, run.id, "--runs", str(run.path.parent), *more]
     home = Path(__file__).resolve().parents[1]  # `-m` finds dmlcore there, wherever the caller is
     with open(run.path / "log.txt", "ab") as log:
         process = subprocess.Popen(

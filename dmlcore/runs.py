@@ -127,10 +127,10 @@ class Run:
         return self._newest(lambda name: "." not in name.removesuffix(".npz"))  # DIGEST.WHAT.npz is made of it
 
     def projection(self) -> Path | None:
-        """The t-SNE (array points, one row per embedding) of the newest embeddings, or None if there is none yet."""
+        """The newest map (array points, one row per embedding) of the newest embeddings, or None if there is none."""
         source = self.embeddings()
-        path = source.with_suffix(".tsne.npz") if source else None
-        return path if path and path.is_file() else None
+        of = f"{source.stem}." if source else "none"
+        return self._newest(lambda name: name.startswith(of) and name.endswith(".map.npz"))
 
     def _newest(self, wanted: Callable[[str], bool]) -> Path | None:
         found = [p for p in (self.path / "embeddings").glob("*.npz") if wanted(p.name) and not p.name.startswith(".")]

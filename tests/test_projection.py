@@ -67,7 +67,7 @@ def test_pca_of_a_line_and_of_one_place():
         ({"embeddings": [[np.nan]] * 5}, "embeddings must be finite"),
         ({"embeddings": BLOBS, "perplexity": 1}, "perplexity must be"),
         ({"embeddings": BLOBS, "perplexity": np.nan}, "perplexity must be"),
-        ({"embeddings": BLOBS, "iterations": 10}, "iterations must be at least 250"),
+        ({"embeddings": BLOBS, "iterations": 10}, "iterations must be at least 100"),
     ],
 )
 def test_bad_input_is_named(arguments, message):

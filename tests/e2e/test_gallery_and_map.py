@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from dmlcore import evaluation
+from dmlcore.inspection import maps
 from dmlcore.runs import Run
 from tests.e2e.harness import Server, becomes, eventually, quiet
 from tests.pages.conftest import make_run
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def shown(server: Server) -> Run:
     run = make_run(server.runs)
-    evaluation.project(run)
+    maps.make(run)
     return run
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from dmlcore import evaluation
+from dmlcore.inspection import maps
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 from dmlcore.train import train
@@ -32,7 +32,7 @@ def make_run(root: Path, *overrides: str) -> Run:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs folder with one done digits run, evaluated and projected; tests work on copies."""
     root = tmp_path_factory.mktemp("trained")
-    evaluation.project(make_run(root))
+    maps.make(make_run(root))
     return root
 
 

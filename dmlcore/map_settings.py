@@ -1,0 +1,102 @@
+"""How a map of embeddings is made: the method and its settings, checked, with a name for the file that keeps it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+Method = Literal["tsne", "umap", "pca"]
+METHODS: tuple[Method, ...] = get_args(Method)
+TITLES: dict[Method, str] = {"tsne": "t-SNE", "umap": "UMAP", "pca": "PCA"}
+USED: dict[Method, tuple[str, ...]] = {
+    "tsne": ("perplexity", "iterations", "seed"),
+    "umap": ("neighbours", "min_dist", "iterations", "seed"),
+    "pca": (),
+}
+FEWEST_ITERATIONS, MOST_ITERATIONS = 100, 5000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Method and settings of a map; those that the method does not use are ignored by `used`, `name` and `same`.
+
+    perplexity: t-SNE, above 1 (lowered to a third of the points). iterations: t-SNE (early exaggeration included) and
+    UMAP (epochs), 100..5000. neighbours: UMAP, 2..1000. min_dist: UMAP, 0..1. seed: 0..2^32 - 1. Raises ValueError
+    naming the setting.
+    """
+
+    method: Method = "tsne"
+    perplexity: float = 30.0
+    iterations: int = 500
+    neighbours: int = 15
+    min_dist: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        for name in ("perplexity", "min_dist"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise ValueError(f"{name} must be a number, got {value!r}")
+            object.__setattr__(self, name, float(value))
+        for name in ("iterations", "neighbours", "seed"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ValueError(f"{name} must be a whole number, got {value!r}")
+        if not 1 < self.perplexity < math.inf:
+            raise ValueError(f"perplexity must be finite and above 1, got {self.perplexity}")
+        if not FEWEST_ITERATIONS <= self.iterations <= MOST_ITERATIONS:
+            raise ValueError(
+                f"iterations must be at least {FEWEST_ITERATIONS} and at most {MOST_ITERATIONS}, got {self.iterations}"
+            )
+        if not 2 <= self.neighbours <= 1000:
+            raise ValueError(f"neighbours must be 2 to 1000, got {self.neighbours}")
+        if not 0 <= self.min_dist <= 1:
+            raise ValueError(f"min_dist must be 0 to 1, got {self.min_dist}")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed must be 0 to 2^32 - 1, got {self.seed}")
+
+    @property
+    def used(self) -> dict[str, Any]:
+        """The method and the settings that it uses, as plain data."""
+        return {"method": self.method} | {name: getattr(self, name) for name in USED[self.method]}
+
+    @property
+    def name(self) -> str:
+        """16 hexadecimal digits that two settings share if and only if they make the same map."""
+        return hashlib.sha256(json.dumps(self.used, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def words(self) -> str:
+        """For example "t-SNE, perplexity 30, 500 iterations, seed 0"."""
+        each = {
+            "perplexity": f"perplexity {self.perplexity:g}",
+            "iterations": f"{self.iterations} iterations",
+            "neighbours": f"{self.neighbours} neighbours",
+            "min_dist": f"least distance {self.min_dist:g}",
+            "seed": f"seed {self.seed}",
+        }
+        return ", ".join([TITLES[self.method], *(each[name] for name in USED[self.method])])
+
+    def same(self, other: Settings) -> bool:
+        """Whether both make the same map."""
+        return self.used == other.used
+
+    def to_json(self) -> str:
+        """One line, the inverse of `from_json`."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Settings:
+        """Settings from JSON; names left out have their defaults. Raises ValueError naming what is wrong."""
+        found = json.loads(text)
+        known = {field.name for field in fields(cls)}
+        if not isinstance(found, dict) or set(found) - known:
+            raise ValueError(
+                f"settings of a map must be a JSON object with {', '.join(sorted(known))}, got {text[:200]}"
+            )
+        return cls(**found)

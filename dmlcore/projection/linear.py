@@ -1,0 +1,98 @@
+"""Principal components, and embeddings as all methods want them: centred, of unit size, in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Plane = NDArray[np.float32]
+Points = NDArray[np.float64]
+
+
+def pca(embeddings: Any) -> Plane:
+    """Return the two leading principal components in the units of the embeddings, (N, D) -> (N, 2) float32.
+
+    Zeros where the embeddings have no spread. Raises ValueError naming the argument.
+    """
+    points, spread = standardised(embeddings)
+    plane: Plane = (principal(points) * spread).astype(np.float32)
+    return plane
+
+
+def place_pca(embeddings: Any, new: Any) -> Plane:
+    """Where new embeddings (M, D) lie on the plane `pca(embeddings)`, exactly: (M, 2) float32.
+
+    Raises ValueError naming the argument.
+    """
+    known, fresh = pair(embeddings, new)
+    axes = _axes(standardised(known)[0])
+    if axes is None:
+        return np.zeros((len(fresh), 2), np.float32)
+    middle = _middle(known)
+    plane = np.zeros((len(fresh), 2), np.float32)
+    plane[:, : len(axes)] = ((fresh - known[0]) - middle) @ axes.T
+    return plane
+
+
+def principal(points: Points) -> Points:
+    """The two leading components (N, 2) of points that are centred; a missing one is zero."""
+    plane = np.zeros((len(points), 2))
+    axes = _axes(points)
+    if axes is not None:
+        plane[:, : len(axes)] = points @ axes.T
+    return plane
+
+
+def _axes(points: Points) -> Points | None:
+    """The leading axes (2 or fewer, D) of centred points, with signs that do not depend on the library."""
+    if not points.any():
+        return None
+    from sklearn.decomposition import PCA  # slow to import
+
+    found = PCA(min(2, *points.shape), random_state=0).fit(points)
+    axes: Points = found.components_
+    return axes
+
+
+def _middle(known: Points) -> Points:
+    """The mean of `known` relative to its first row."""
+    middle: Points = (known - known[0]).mean(axis=0)
+    return middle
+
+
+def standardised(embeddings: Any) -> tuple[Points, float]:
+    """Centre and divide by one number, about the root mean square, so that far-off or huge embeddings lose no digits;
+    return that number too."""
+    points = checked("embeddings", embeddings)
+    spread = 1.0
+    points -= points[0].copy()  # exact zeros for equal points, which subtracting the mean alone would not give
+    for size in (lambda x: np.abs(x).max(), lambda x: np.sqrt(np.mean(x**2))):  # the first rules out overflow
+        unit = float(size(points)) or 1.0
+        points = points / unit
+        points -= points.mean(axis=0)
+        spread *= unit
+    return points, spread
+
+
+def pair(embeddings: Any, new: Any) -> tuple[Points, Points]:
+    """Embeddings (N, D) and new ones (M, D), both as they are in float64; raises ValueError naming the argument."""
+    known, fresh = checked("embeddings", embeddings), checked("new", new)
+    if known.shape[1] != fresh.shape[1]:
+        raise ValueError(f"new must have the {known.shape[1]} dimensions of embeddings, got {fresh.shape[1]}")
+    return known, fresh
+
+
+def checked(name: str, value: Any) -> Points:
+    """A fresh (N, D) array of finite float64; raises ValueError naming the argument."""
+    if hasattr(value, "detach"):  # a tensor, without importing torch
+        value = value.detach().cpu().double().numpy()
+    points = np.asarray(value)
+    if points.dtype.kind not in "fiub" or points.ndim != 2 or 0 in points.shape:
+        raise ValueError(
+            f"{name} must be real numbers of shape (points, dimensions), got {points.dtype} {points.shape}"
+        )
+    if not np.isfinite(points).all():
+        raise ValueError(f"{name} must be finite, but hold NaN or Inf")
+    return points.astype(np.float64)

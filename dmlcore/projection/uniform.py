@@ -1,0 +1,144 @@
+"""UMAP by umap-learn, with neighbours from an exact search and a start from PCA; and new points on a finished map."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from dmlcore.metrics import nearest
+from dmlcore.projection.linear import Plane, Points, pair, principal
+from dmlcore.projection.stochastic import Progress, on_plane, spreadable
+
+SIDE = 10.0  # of the box in which umap-learn starts
+SHARES = 100  # reports of the progress
+
+
+class Missing(RuntimeError):
+    """A package that a method needs is not installed; the message names it and the command that installs it."""
+
+
+def umap(
+    embeddings: Any,
+    *,
+    neighbours: int = 15,
+    min_dist: float = 0.1,
+    iterations: int = 500,
+    seed: int = 0,
+    start: Any = None,
+    progress: Progress | None = None,
+) -> Plane:
+    """Return a UMAP map, (N, D) -> (N, 2) float32, a function of its arguments only.
+
+    `neighbours` (2 or more, lowered to N - 1) includes the point itself, as in umap-learn; `min_dist` 0..1; `start`
+    (N, 2): a map to begin with in place of PCA. The map does not depend on the offset or the scale of the embeddings.
+    Raises ValueError naming the argument, also for fewer than 5 points and for embeddings that are all equal; Missing.
+
+    Source: McInnes, Healy and Melville (2018).
+    """
+    points = spreadable(embeddings, "UMAP")
+    if neighbours < 2:
+        raise ValueError(f"neighbours must be at least 2, got {neighbours}")
+    if not 0 <= min_dist <= 1:
+        raise ValueError(f"min_dist must be 0 to 1, got {min_dist}")
+    if iterations < 1:
+        raise ValueError(f"iterations must be at least 1, got {iterations}")
+    model = _library()
+    count = min(neighbours, len(points) - 1)
+    distances, indices = nearest(points, k=count, exclude_self=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a seed means one thread, that there is no index for new points
+        found = model(
+            n_neighbors=count,
+            min_dist=min_dist,
+            n_epochs=iterations,
+            init=_beginning(points, start, seed),
+            random_state=seed,
+            n_jobs=1,
+            precomputed_knn=(indices, distances.astype(np.float32), None),
+            tqdm_kwds=_telling(progress, iterations),
+        ).fit_transform(points.astype(np.float32))
+    return np.asarray(found, dtype=np.float32)
+
+
+def place_umap(embeddings: Any, plane: Any, new: Any, *, neighbours: int = 15) -> Plane:
+    """Where new embeddings (M, D) belong on the UMAP map `plane` (N, 2) of `embeddings` (N, D): (M, 2) float32.
+
+    The mean of the neighbours on the map, weighted by their membership strengths exp(-d / sigma), with sigma such that
+    they sum to log2(neighbours): where umap-learn's `transform` begins. Its random refinement is left out. A point that
+    was mapped lies where it was. Raises ValueError naming the argument.
+    """
+    known, fresh = pair(embeddings, new)
+    known_plane = on_plane(plane, len(known))
+    count = min(max(2, neighbours), len(known))
+    distances, indices = nearest(fresh, known, k=count)
+    strengths = _strengths(distances)
+    placed = (strengths[..., None] * known_plane[indices]).sum(axis=1) / strengths.sum(axis=1, keepdims=True)
+    same = distances[:, 0] == 0
+    placed[same] = known_plane[indices[same, 0]]
+    return np.asarray(placed, dtype=np.float32)
+
+
+def _strengths(distances: Points) -> Points:
+    """exp(-(d - d_1) / sigma), (M, k), that sums to log2(k) over each row."""
+    beyond = distances - distances[:, :1]
+    wanted = np.log2(max(2, distances.shape[1]))
+    low = np.zeros(len(distances))
+    high = np.full(len(distances), max(1e-300, float(beyond.max()) * 1e3))
+    for _ in range(64):
+        sigma = (low + high) / 2
+        with np.errstate(under="ignore"):
+            total = np.exp(-beyond / np.maximum(sigma, 1e-300)[:, None]).sum(axis=1)
+        low, high = np.where(total < wanted, sigma, low), np.where(total < wanted, high, sigma)
+    with np.errstate(under="ignore"):
+        strengths: Points = np.exp(-beyond / np.maximum(high, 1e-300)[:, None])
+    return strengths
+
+
+def _library() -> Any:
+    try:
+        from umap import UMAP
+    except ImportError as error:
+        raise Missing(
+            f"UMAP needs the package umap-learn, which cannot be imported ({error}); install it with "
+            "`pip install -r requirements.txt`, or take t-SNE or PCA"
+        ) from None
+    return UMAP
+
+
+def _beginning(points: Points, start: Any, seed: int) -> Any:
+    """As umap-learn makes of its own PCA: in a box of side 10, no two points at one place."""
+    plane = principal(points) if start is None else on_plane(start, len(points))
+    if start is None:
+        plane *= SIDE / np.abs(plane).max()
+        plane += np.random.default_rng(seed).normal(scale=1e-4, size=plane.shape)
+    return plane.astype(np.float32)
+
+
+class _Listener:
+    """A stream to which tqdm writes how many epochs are done."""
+
+    def __init__(self, progress: Progress, iterations: int) -> None:
+        self.progress, self.iterations = progress, iterations
+
+    def write(self, text: str) -> None:
+        done = text.strip()
+        if done.isdecimal():
+            self.progress(min(1.0, int(done) / self.iterations))
+
+    def flush(self) -> None: ...
+
+
+def _telling(progress: Progress | None, iterations: int) -> dict[str, Any]:
+    if progress is None:
+        return {"disable": True}
+    every = max(1, iterations // SHARES)
+    return {
+        "disable": False,
+        "file": _Listener(progress, iterations),
+        "bar_format": "{n}",
+        "miniters": every,
+        "mininterval": 0,
+        "ascii": True,
+    }
