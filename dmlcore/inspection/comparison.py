@@ -1,0 +1,102 @@
+"""Runs on the same queries: where one finds the right neighbour and another does not.
+
+As Figures 3.7, 3.8, 4.3 and 4.4 of the source show them, row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data import Dataset
+from dmlcore.inspection.learned import Learned
+
+PROBES = 16  # samples whose inputs are compared where nothing names them
+Rows = NDArray[np.int64]
+
+
+class Incomparable(ValueError):
+    """Runs that were not tested on the same samples; the message says in what they differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Query i is row `rows[r, i]` of `learned[r]`; only queries whose class has another sample, by their index."""
+
+    learned: tuple[Learned, ...]
+    rows: Rows  # (runs, n)
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """(runs, n): the nearest neighbour is of the query's class."""
+        return np.stack([found.right[rows, 0] for found, rows in zip(self.learned, self.rows, strict=True)])
+
+    @property
+    def average_precision(self) -> NDArray[np.float64]:
+        """(runs, n): AP@R."""
+        return np.stack([found.average_precision[rows] for found, rows in zip(self.learned, self.rows, strict=True)])
+
+    def wins(self, better: int, worse: int) -> Rows:
+        """Queries (m,), positions in 0..n-1, where one run is right and the other wrong, by difference of AP@R."""
+        right, precision = self.right, self.average_precision
+        found = np.flatnonzero(right[better] & ~right[worse])
+        gain = precision[better, found] - precision[worse, found]
+        return found[np.lexsort((found, -gain))]
+
+    def counts(self, first: int, second: int) -> tuple[int, int, int, int]:
+        """Queries that both, the first alone, the second alone, and none of two runs has right."""
+        a, b = self.right[[first, second]]
+        return int((a & b).sum()), int((a & ~b).sum()), int((~a & b).sum()), int((~a & ~b).sum())
+
+    def p_value(self, first: int, second: int) -> float:
+        """Probability of at least this uneven a split of the queries that one run alone has right, by chance.
+
+        Exact McNemar test: two-sided binomial with p = 1/2. About these very queries and weights; how much another
+        seed would change is another question, and mostly a larger one. Source: McNemar (1947).
+        """
+        from scipy.stats import binomtest  # slow to import
+
+        _, a, b, _ = self.counts(first, second)
+        return float(binomtest(a, a + b).pvalue) if a + b else 1.0
+
+
+def compare(learned: Sequence[Learned]) -> Comparison:
+    """Bring the queries of two or more runs together; raises Incomparable naming the run, counted from 1."""
+    first = learned[0]
+    orders = [np.argsort(found.indices, kind="stable") for found in learned]
+    for number, (found, order) in enumerate(zip(learned, orders, strict=True), 1):
+        if len(found.indices) != len(first.indices) or (found.indices[order] != first.indices[orders[0]]).any():
+            both = len(np.intersect1d(found.indices, first.indices))
+            raise Incomparable(
+                f"run {number} was tested on {len(found.indices):,} samples and run 1 on {len(first.indices):,}, of "
+                f"which they share {both:,}: the parts of the data set differ"
+            )
+        if (found.labels[order] != first.labels[orders[0]]).any():
+            raise Incomparable(f"run {number} was tested with other labels than run 1")
+        if (found.is_gallery[order] != first.is_gallery[orders[0]]).any():
+            raise Incomparable(f"run {number} searches another gallery than run 1")
+    scored = ~np.isnan(first.average_precision[orders[0]])
+    return Comparison(tuple(learned), np.stack([order[scored] for order in orders]))
+
+
+def refuse_other_samples(first: Dataset, second: Dataset, indices: Rows) -> None:
+    """Raise Incomparable unless samples `indices` are the same in both data sets: names, or else some inputs.
+
+    A data set that is drawn differs with the seed although its indices and labels do not.
+    """
+    if first.name != second.name:
+        raise Incomparable(f"the data sets differ: {first.name} and {second.name}")
+    if len(first.labels) != len(second.labels) or (first.labels[indices] != second.labels[indices]).any():
+        raise Incomparable(f"the samples of {first.name} differ: other folders, or other files in them")
+    if first.keys is not None and second.keys is not None:
+        if any(first.keys[i] != second.keys[i] for i in indices.tolist()):
+            raise Incomparable(f"the pictures of {first.name} differ: other folders, or other files in them")
+        return
+    probes = indices[np.linspace(0, len(indices) - 1, min(PROBES, len(indices))).astype(int)]
+    if first.inputs.shape[1:] == second.inputs.shape[1:] and not np.array_equal(
+        first.inputs[probes], second.inputs[probes]
+    ):
+        raise Incomparable(f"the samples of {first.name} differ: they are drawn from the seed, and the seeds differ")

@@ -1,0 +1,83 @@
+"""Near-duplicates across classes and samples whose neighbours agree on another class: where labels may be wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.inspection.learned import Learned
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of samples of different classes, nearest first; `complete` if no pair within `cutoff` can be missing."""
+
+    first: Rows  # (m,)
+    second: Rows  # (m,)
+    distances: NDArray[np.float64]  # (m,)
+    cutoff: float
+    complete: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Suspects:
+    """Samples `rows` (m,) whose nearest neighbours are mostly, `votes` (m,) of `asked`, of one other class `label`."""
+
+    rows: Rows
+    label: Rows
+    votes: Rows
+    asked: int
+
+
+def across_classes(found: Learned, quantile: float = 0.01) -> Pairs:
+    """Pairs of different classes no farther apart than this quantile of the distances to nearest neighbours.
+
+    Candidates for the same thing photographed twice, for one label too many, and for classes that look alike. Where
+    the data set has a gallery of its own, at least one of each pair is in it. Raises ValueError for a quantile outside
+    0..1.
+    """
+    if not 0 <= quantile <= 1:
+        raise ValueError(f"quantile must lie in 0..1, got {quantile}")
+    cutoff = float(np.quantile(found.distances[:, 0], quantile))
+    near = (found.distances <= cutoff) & ~found.right
+    row, place = np.nonzero(near)
+    other, distance = found.neighbours[row, place], found.distances[row, place]
+    low, high = np.minimum(row, other), np.maximum(row, other)
+    _, once = np.unique(low * len(found.labels) + high, return_index=True)
+    order = once[np.lexsort((high[once], low[once], distance[once]))]
+    k = found.neighbours.shape[1]
+    listed_all = k >= (int(found.is_gallery.sum()) or len(found.labels)) - 1
+    complete = listed_all or bool((found.distances[:, -1] > cutoff).all())
+    return Pairs(low[order], high[order], distance[order], cutoff, complete)
+
+
+def suspects(found: Learned, asked: int = 8, share: float = 0.75) -> Suspects:
+    """Samples without one of their own class among the `asked` nearest, of which at least this share are of another.
+
+    The most agreed first, then the nearest. A network that confuses two classes shows the same, so look before you
+    relabel. Samples alone in their class are left out. Raises ValueError naming the argument.
+    """
+    if not asked >= 1:
+        raise ValueError(f"asked must be at least 1, got {asked}")
+    if not 0 < share <= 1:
+        raise ValueError(f"share must lie above 0 and up to 1, got {share}")
+    asked = min(asked, found.neighbours.shape[1])
+    rows = np.flatnonzero(~found.right[:, :asked].any(axis=1) & (found.positives.nearest >= 0))
+    votes = np.sort(found.labels[found.neighbours[rows, :asked]], axis=1)
+    label, most = _commonest(votes)
+    keep = most >= np.ceil(share * asked)
+    rows, label, most = rows[keep], label[keep], most[keep]
+    order = np.lexsort((rows, found.distances[rows, :asked].mean(axis=1), -most))
+    return Suspects(rows[order], label[order], most[order], asked)
+
+
+def _commonest(ordered: Rows) -> tuple[Rows, Rows]:
+    """The commonest value of each row of sorted values (m, k), the lower of two, and how often it is there."""
+    counts = np.stack([(ordered == ordered[:, [i]]).sum(axis=1) for i in range(ordered.shape[1])], axis=1)
+    at = counts.argmax(axis=1)
+    rows = np.arange(len(ordered))
+    return ordered[rows, at], counts[rows, at]
