@@ -150,8 +150,9 @@ def chosen(store: RunStore) -> tuple[list[Run], int]:
 
 
 def label(run: Run) -> str:
-    """A short name that tells this run from all others."""
-    return f"{run.spec.name or data_title(run.spec.data.name)} · {loss_title(run.spec.loss.name)} · {run.id[-4:]}"
+    """A short name that tells this run from all others; a name that ends with the loss does not say it twice."""
+    name, loss = run.spec.name or data_title(run.spec.data.name), loss_title(run.spec.loss.name)
+    return " · ".join([name, *([] if name.endswith(loss) else [loss]), run.id[-4:]])
 
 
 def data_title(name: str) -> str:
