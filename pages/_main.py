@@ -32,6 +32,7 @@ st.navigation(
         ],
         "Inspection": [
             st.Page("gallery.py", title="Gallery", icon=":material/grid_view:"),
+            st.Page("failure.py", title="Forces of a failure", icon=":material/query_stats:"),
             st.Page("maps.py", title="Map", icon=":material/bubble_chart:"),
         ],
     },

@@ -13,13 +13,18 @@ import { Lessons } from "./lessons.js";
 const FINE = 81, COARSE = 41, SLOW = 24; // nodes along a side while the hand moves; coarse once answers take more than SLOW ms
 const RESTING = 201, MODEST = 101; // and once it rests
 
-class Fields {
+// Other pages show scenes of their own on this plane: what they change is route, extra, kept and defaults.
+export class Fields {
   constructor(root, data) {
     Object.assign(this, { root, data, scene: structuredClone(data.scene), query: data.query, hidden: new Set(data.hide), batch: { B: 32, C: 4 },
       seq: 0, answered: 0, trip: 0, undone: [], done: [] });
-    this.link = new Link(socketAddress(data, "api/field"), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
+    this.link = new Link(socketAddress(data, this.route), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
     this.ready = this.build(data);
   }
+
+  get route() { return "api/field"; }
+  get kept() { return ["hide", "socket", "grid"]; } // of the link, beside the scene
+  extra() { return {}; } // of each request, beside the scene
 
   async build(data) {
     this.schema = await dressed(this.root, "field_canvas");
@@ -180,7 +185,7 @@ class Fields {
   ask(n) {
     const { scene, scale, reference } = this, id = ++this.seq, settle = n === RESTING;
     (this.asked ??= new Map()).set(id, performance.now());
-    this.link.send({ id, scene, n: settle && this.trip > SLOW ? MODEST : n, scale, reference, settle, ...(settle && this.explain.details.open ? { batch: this.batch } : {}) });
+    this.link.send({ id, scene, n: settle && this.trip > SLOW ? MODEST : n, scale, reference, settle, ...(settle && this.explain.details.open ? { batch: this.batch } : {}), ...this.extra() });
   }
 
   // Python has the last word on hyper-parameters: a typed value out of range comes back within it.
@@ -195,7 +200,7 @@ class Fields {
   writeLink(query) {
     this.query = new URLSearchParams(query).toString();
     const kept = new URLSearchParams(location.search), all = new URLSearchParams(query);
-    for (const key of ["hide", "socket", "grid"]) if (kept.has(key)) all.set(key, kept.get(key));
+    for (const key of this.kept) if (kept.has(key)) all.set(key, kept.get(key));
     history.replaceState(history.state, "", `${location.pathname}${String(all) ? `?${all}` : ""}${location.hash}`);
   }
 

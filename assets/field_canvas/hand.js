@@ -110,7 +110,7 @@ export class Hand {
     const found = {
       free: () => place,
       grid: () => { const step = niceStep(2 * scene.view[2]) / 4; return place.map((v) => Math.round(v / step) * step); },
-      circle: () => onCircle([0, 0], 1),
+      circle: () => onCircle([0, 0], this.app.sphere ?? 1),
       equilateral: () => nearest([[mx - ey * height, my + ex * height], [mx + ey * height, my - ex * height]]),
       isosceles: () => (side ? nearest([[mx - ey * along, my + ex * along], onCircle(first, side), onCircle(second, side)]) : place),
     }[scene.snap]();
@@ -134,7 +134,7 @@ export class Hand {
   look(place) {
     const { app } = this;
     this.wanted = true; // until unlook: an answer that comes later is no longer looked at
-    app.link.send({ id: app.seq, hover: place.map(round), scene: app.scene });
+    app.link.send({ id: app.seq, hover: place.map(round), scene: app.scene, ...app.extra() });
   }
 
   lookByKey(event) {

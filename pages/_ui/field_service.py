@@ -9,7 +9,7 @@ push_an and push_pn, cut (2, K) of raw and clamped.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -44,7 +44,11 @@ def answer(request: Request) -> bytes:
     request["scale"] and ["reference"] lock the scales of colour and arrows while the hand moves; "settle" says that it
     rests: then the link and what needs more time (area, margins) come along.
     """
-    scene = Scene.of(request.get("scene"))
+    return of_scene(Scene.of(request.get("scene")), request)
+
+
+def of_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None = None) -> bytes:
+    """`answer` for a valid scene, whatever it stands for; `more` is put into the header."""
     identity = request.get("id") if isinstance(request.get("id"), int) else 0
     if "hover" in request:
         return pack({"id": identity, "hover": readout.place(scene, numbers(request["hover"], (0.0, 0.0)))}, {})
@@ -55,7 +59,7 @@ def answer(request: Request) -> bytes:
     if settle:
         header["bring"] = None if header["hit"] else _nearest_active(scene, active_places)
         header |= {"query": scene.to_query(), "hyper": jsonable(scene.hyper)} | readout.about_the_pair(scene, request)
-    return pack(header, arrays)
+    return pack(header | dict(more or {}), arrays)
 
 
 def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict[str, Any], dict[str, Array], Array]:

@@ -24,6 +24,7 @@ LATER = (
     "compare_export",
     "compare_service",
     "exports",
+    "failure_service",
     "gap_or_gsp_service",
     "microscope_export",
     "microscope_service",

@@ -44,7 +44,7 @@ def by_the_metrics(found: Learned, case: Failure, points: np.ndarray) -> tuple[i
     """Ranks and AP@R of the query after the three rows are replaced, from the library's own search and scores."""
     x = found.embeddings.astype(np.float64)
     x[[case.query, case.right, case.wrong]] = points
-    rows = case.rows
+    rows = np.flatnonzero(found.is_gallery) if found.is_gallery.any() else np.delete(np.arange(len(x)), case.query)
     _, order = nearest(x[[case.query]], x[rows], len(rows))
     place = {int(row): 1 + i for i, row in enumerate(rows[order[0]])}
     scores = retrieval(
@@ -87,6 +87,22 @@ def test_steps_of_one_length_move_the_farthest_point_by_it(tmp_path):
     case = failure(learned(tmp_path, unit=False), on_sphere=False)
     for step in case.steps([losses.create("ranking"), losses.create("facenet")], 1.0, length=0.03):
         assert step.moved.max() == pytest.approx(0.03)
+
+
+def test_points_may_be_moved_in_their_plane_first(tmp_path):
+    found = learned(tmp_path)
+    case, loss = failure(found), losses.create("lifted")
+    at = case.triplet.points + np.array([[0, 0], [0.1, 0], [0.4, 0.3]])
+    start = case.moved_to(at)
+    assert case.moved_to(case.triplet.points) is case.triplet
+    points = at @ case.triplet.basis + case.triplet.height * case.triplet.normal
+    assert case.at(start) == pytest.approx(points)
+    (here,) = case.standings(case.at(start)[None])
+    assert (here.right, here.wrong) == by_the_metrics(found, case, points)[:2]
+    (step,) = case.steps([loss], 0.2, start=start)
+    lengths = np.linalg.norm(points, axis=1)
+    assert np.linalg.norm(step.ends, axis=1) == pytest.approx(lengths)
+    assert step.forces.raw == pytest.approx(float(loss.raw(*(torch.from_numpy(x) for x in points))))
 
 
 def test_ties_go_to_the_lower_row(tmp_path):

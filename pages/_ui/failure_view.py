@@ -1,0 +1,143 @@
+"""The three pictures of a failure with their distances, and the neighbours that may take their places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from urllib.parse import urlencode
+
+import streamlit as st
+
+KEY = "failure_click"
+
+# A black disc (white in the dark theme), P a blue disc, N a vermillion square, as in the plane below.
+STYLE = """<style>
+.failure { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 10px 34px; font-size: 12.5px;
+  line-height: 1.3; }
+.failure .three { display: flex; align-items: flex-start; gap: 8px; }
+.failure figure { margin: 0; width: 96px; }
+.failure figcaption { margin-top: 4px; overflow-wrap: anywhere; }
+.failure .frame { position: relative; display: block; box-sizing: border-box; width: 96px; height: 96px; padding: 2px;
+  border: 3px solid currentColor; border-radius: 8px; background: rgb(128 128 128 / .10); }
+.failure .positive .frame { border-color: #0072B2; }
+.failure .negative .frame { border-color: #D55E00; border-style: dashed; border-radius: 0; }
+.failure img { display: block; width: 100%; height: 100%; object-fit: contain; border-radius: 2px; }
+.failure .mark { position: absolute; left: -10px; top: -10px; width: 23px; height: 23px; border-radius: 50%;
+  color: #fff; font: bold 13px/23px sans-serif; text-align: center; background: #000; box-shadow: 0 0 0 1.5px #fff; }
+.failure .positive .mark { background: #0072B2; }
+.failure .negative .mark { background: #D55E00; border-radius: 2px; }
+.failure .name { display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden;
+  font-weight: 600; }
+.failure .number { opacity: .78; font-variant-numeric: tabular-nums; }
+.failure .between { width: 74px; padding-top: 34px; text-align: center; font-variant-numeric: tabular-nums; }
+.failure .between b { display: block; font-size: 15px; }
+.failure .others { display: grid; grid-template-columns: 1fr; gap: 6px; align-content: start; min-width: 0; }
+.failure .strip { display: flex; gap: 6px; align-items: flex-end; flex-wrap: wrap; }
+.failure .strip .title { flex: 0 0 100%; }
+.failure .strip a { box-sizing: border-box; display: block; width: 44px; height: 44px; padding: 1px;
+  border: 2px solid rgb(128 128 128 / .4); border-radius: 5px; }
+.failure .strip a:hover { border-color: #56B4E9; }
+.failure .strip a:focus-visible { outline: 3px solid #56B4E9; outline-offset: 1px; }
+.failure .strip a[aria-current] { border: 3px solid #0072B2; }
+.failure .strip.negative a { border-radius: 0; }
+.failure .strip.negative a[aria-current] { border: 3px dashed #D55E00; }
+.failure .strip .gap { align-self: center; opacity: .7; }
+@media (max-width: 820px) { .failure { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 520px) { .failure .three { gap: 3px; } .failure figure, .failure .frame { width: 84px; }
+  .failure .frame { height: 84px; } .failure .between { width: 46px; padding-top: 30px; font-size: 11px; } }
+</style>"""
+
+# A plain link would load the whole app again; this tells Python instead. With a modifier key it stays a link.
+_LISTENER = """
+const pick = Symbol.for("dml-failure");
+export default ({ parentElement, setTriggerValue }) => {
+  document.removeEventListener("click", document[pick]);
+  document[pick] = (event) => {
+    const link = event.target.closest?.(".failure a[data-role]");
+    if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    setTriggerValue("chosen", { role: link.dataset.role, index: Number(link.dataset.index) });
+  };
+  document.addEventListener("click", document[pick]);
+  return () => document.removeEventListener("click", document[pick]);
+};
+"""
+_clicks = st.components.v2.component("dml_failure_clicks", js=_LISTENER)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One of the three: index in the data set, name of its class, its rank for the query (None: the query itself)."""
+
+    index: int
+    name: str
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class Others:
+    """Neighbours that may take a place: `first` are the nearest ones, `last` the farthest; (index, rank in words)."""
+
+    role: str  # right | wrong
+    title: str
+    first: Sequence[tuple[int, str]]
+    last: Sequence[tuple[int, str]]
+
+
+def html(
+    three: Sequence[Sample],
+    distances: dict[str, float],
+    others: Sequence[Others],
+    picture: str,
+    link: Callable[[str, int], str],
+) -> str:
+    """Pictures of query, right and wrong with d(A,P), d(A,N) between, and strips of `others` as links."""
+    a, p, n = three
+    return (
+        f'{STYLE}<div class="failure"><div class="three">{_figure(p, "positive", "P", "right neighbour", picture)}'
+        f"{_between('d(A,P)', distances['ap'])}{_figure(a, 'anchor', 'A', 'query', picture)}"
+        f"{_between('d(A,N)', distances['an'])}{_figure(n, 'negative', 'N', 'wrong neighbour', picture)}</div>"
+        f'<div class="others">{"".join(_strip(x, p.index, n.index, picture, link) for x in others)}</div></div>'
+    )
+
+
+def clicked(on_click: Callable[[], None]) -> None:
+    """Listen for clicks on the strips; `on_click` reads {"role", "index"} of session_state[KEY]["chosen"]."""
+    _clicks(key=KEY, on_chosen_change=on_click, height=1)
+
+
+def _figure(sample: Sample, kind: str, letter: str, role: str, picture: str) -> str:
+    name = escape(sample.name)
+    place = f"rank {sample.rank:,}" if sample.rank else f"sample {sample.index}"
+    alt = escape(f"{role} {letter}: class {sample.name}, sample {sample.index}")
+    return (
+        f'<figure class="{kind}"><span class="frame"><img src="{escape(picture)}{sample.index}" alt="{alt}">'
+        f'<span class="mark" aria-hidden="true">{letter}</span></span><figcaption>{role}'
+        f'<bdi class="name" title="{name}">{name}</bdi><div class="number">{place}</div></figcaption></figure>'
+    )
+
+
+def _between(name: str, distance: float) -> str:
+    return f'<div class="between">{name}<b>{distance:.3f}</b></div>'
+
+
+def _strip(others: Others, right: int, wrong: int, picture: str, link: Callable[[str, int], str]) -> str:
+    current = right if others.role == "right" else wrong
+
+    def tile(index: int, words: str) -> str:
+        now = ' aria-current="true"' if index == current else ""
+        return (
+            f'<a data-role="{others.role}" data-index="{index}"{now} href="{escape(link(others.role, index))}" '
+            f'title="{escape(words)}"><img src="{escape(picture)}{index}" alt="{escape(words)}" loading="lazy"></a>'
+        )
+
+    parts = [tile(*x) for x in others.first]
+    parts += ['<span class="gap">…</span>', *(tile(*x) for x in others.last)] if others.last else []
+    kind = "positive" if others.role == "right" else "negative"
+    return f'<div class="strip {kind}"><span class="title">{escape(others.title)}</span>{"".join(parts)}</div>'
+
+
+def address(run: str, query: int, right: int, wrong: int) -> str:
+    """The link to a failure within the page."""
+    return f"?{urlencode({'run': run, 'query': query, 'right': right, 'wrong': wrong})}"

@@ -1,0 +1,179 @@
+"""Forces of a failure: a query, a right and a wrong neighbour in their plane, and what a step of each loss would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+from streamlit.delta_generator import DeltaGenerator
+
+from dmlcore.inspection.learned import Learned, Unreadable
+from dmlcore.inspection.one_step import Failure, failures, neighbours
+from dmlcore.runs import Run, RunStore
+from pages._ui import failure_canvas, failure_view, job, run_picker, thumbnails
+from pages._ui.learned import learned, naming, outdated
+from pages._ui.live import percent
+
+OF_TRIPLET = ("right", "wrong", "a", "p", "n", "view", "line", "cut")  # of the link, and senseless with another query
+STRIP = 9  # nearest neighbours to choose from
+
+
+def page() -> None:
+    st.title("Forces of a failure", anchor=False)
+    st.markdown(
+        "A query **A**, a right neighbour **P** and a wrong one **N** of a run, in the plane of their embeddings, "
+        "where the forces of every loss are exact; the table tells what one step would do to the ranks of this query."
+    )
+    bar = st.container(horizontal=True, vertical_alignment="bottom")
+    run = run_picker.pick(RunStore(), into=bar, width=430)
+    if run is None:
+        return
+    source = run.embeddings()
+    if source is None:
+        st.markdown("This run has not been evaluated yet: its failures appear once its test part is embedded.")
+        job.offer(run, "evaluate")
+        return
+    if outdated(run, source):
+        st.caption("The run was trained on since; below is its last evaluation.")
+        job.offer(run, "evaluate")
+    try:
+        found = learned(source)
+    except Unreadable as error:
+        st.error(str(error), icon=":material/broken_image:")
+        job.offer(run, "evaluate")
+        return
+    browse(run, found, naming(run), bar)
+
+
+def browse(run: Run, found: Learned, name: Callable[[int], str], bar: DeltaGenerator) -> None:
+    """One failure at a time; bar: the line that chooses it."""
+    order = failures(found)
+    if not len(order):
+        st.info("No query of this run has a match, so there is nothing to fail at.", icon=":material/info:")
+        return
+    failure_view.clicked(_follow_click)
+    query = _query(found, order)
+    rights, wrongs = (neighbours(found, query, right=right) for right in (True, False))
+    if not len(rights) or not len(wrongs):
+        st.info("This query has no match among the samples, or no sample of another class.", icon=":material/info:")
+        _walk(run, found, order, query, bar)
+        return
+    right = _chosen(found, "right", rights, int(rights[-1]))
+    wrong = _chosen(found, "wrong", wrongs, int(wrongs[0]))
+    case = Failure(found, query, right, wrong, on_sphere=run.spec.model.normalize)
+    samples = [int(found.indices[row]) for row in (query, right, wrong)]
+    _walk(run, found, order, query, bar)
+    st.html(_pictures(run, found, name, case, rights, wrongs))
+    of: dict[str, Any] = {"run": run.id} | dict(zip(("query", "right", "wrong"), samples, strict=True))
+    failure_canvas.show(of, case, run.spec, [f"{thumbnails.address(run)}{index}" for index in samples])
+
+
+def _query(found: Learned, order: NDArray[np.int64]) -> int:
+    """The row of the link's query, or the worst failure."""
+    wanted = st.query_params.get("query")
+    if wanted is None:
+        return int(order[0])
+    row = found.row(wanted)
+    if row is None or found.is_gallery[row]:
+        st.warning(
+            "The query of the link is no query of this run; here is its worst failure.", icon=":material/link_off:"
+        )
+        return int(order[0])
+    return row
+
+
+def _chosen(found: Learned, role: str, rows: NDArray[np.int64], default: int) -> int:
+    """The row of the link's neighbour if it fits, else the default."""
+    wanted = st.query_params.get(role)
+    row = None if wanted is None else found.row(wanted)
+    if row is not None and row in rows:
+        return row
+    if wanted is not None:
+        st.warning(
+            f"The {role} neighbour of the link does not fit this query; another one is shown.",
+            icon=":material/link_off:",
+        )
+    return default
+
+
+def _walk(run: Run, found: Learned, order: NDArray[np.int64], query: int, bar: DeltaGenerator) -> None:
+    """Previous and next failure and the other pages, in the bar; below it, where this one stands among them."""
+    at = np.flatnonzero(order == query)
+    place = int(at[0]) if len(at) else -1
+    for label, icon, to in (
+        ("Previous failure", ":material/arrow_back:", place - 1),
+        ("Next failure", ":material/arrow_forward:", place + 1),
+    ):
+        there = int(found.indices[order[to]]) if 0 <= to < len(order) else None
+        bar.button(label, icon=icon, disabled=there is None, on_click=_go, args=(there,), key=label)
+    index = str(int(found.indices[query]))
+    for page, label, icon, key in (
+        ("gallery.py", "In the gallery", ":material/grid_view:", "query"),
+        ("maps.py", "On the map", ":material/bubble_chart:", "point"),
+    ):
+        bar.page_link(page, label=label, icon=icon, query_params={"run": run.id, key: index})
+    what = "failure" if found.failures.any() else "query (none fails: every nearest neighbour is right)"
+    said = f"{what} {place + 1:,} of {len(order):,}, worst first" if len(at) else "no failure: its nearest is right"
+    st.markdown(f"Sample {index} · AP@R {percent(found.average_precision[query])} · {said}")
+
+
+def _pictures(
+    run: Run,
+    found: Learned,
+    name: Callable[[int], str],
+    case: Failure,
+    rights: NDArray[np.int64],
+    wrongs: NDArray[np.int64],
+) -> str:
+    ranks = {case.right: case.before.right, case.wrong: case.before.wrong}
+    three = [
+        failure_view.Sample(int(found.indices[row]), name(int(found.labels[row])), ranks.get(row))
+        for row in (case.query, case.right, case.wrong)
+    ]
+
+    def tiles(rows: NDArray[np.int64], words: str) -> list[tuple[int, str]]:
+        return [(int(found.indices[row]), f"{words}: class {name(int(found.labels[row]))}") for row in rows]
+
+    hardest = rights[max(STRIP, len(rights) - 3) :]
+    others = [
+        failure_view.Others(
+            "right",
+            "Other right neighbours: nearest … farthest",
+            tiles(rights[:STRIP], "right"),
+            tiles(hardest, "right, far"),
+        ),
+        failure_view.Others("wrong", "Other wrong neighbours: nearest", tiles(wrongs[:STRIP], "wrong"), []),
+    ]
+    distances = {edge: float(np.linalg.norm(case.points[0] - case.points[i])) for edge, i in (("ap", 1), ("an", 2))}
+    now = {"query": three[0].index, "right": three[1].index, "wrong": three[2].index}
+    return failure_view.html(
+        three,
+        distances,
+        others,
+        thumbnails.address(run),
+        lambda role, index: failure_view.address(run.id, **(now | {role: index})),
+    )
+
+
+def _go(index: int | None) -> None:
+    if index is not None:
+        _forget(OF_TRIPLET)
+        st.query_params["query"] = str(index)
+
+
+def _follow_click() -> None:
+    chosen = st.session_state[failure_view.KEY]["chosen"]
+    if isinstance(chosen, dict) and chosen.get("role") in ("right", "wrong"):
+        _forget(OF_TRIPLET[2:])
+        st.query_params[chosen["role"]] = str(chosen["index"])
+
+
+def _forget(names: tuple[str, ...]) -> None:
+    for name in names:
+        st.query_params.pop(name, None)
+
+
+page()
