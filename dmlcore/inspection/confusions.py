@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from dmlcore.metrics import ClassScores
 from dmlcore.metrics.neighbours import CHUNK, SPARE, Search
 
 Ints = NDArray[np.int64]
@@ -176,6 +177,18 @@ def ordered(shares: Floats) -> Ints:
     np.fill_diagonal(distances, 0.0)
     tree = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
     return np.asarray(leaves_list(tree), np.int64)
+
+
+def by_class(labels: ArrayLike, average_precision: ArrayLike, first_right: ArrayLike) -> ClassScores:
+    """MAP@R and R@1 of each class from the scores of its queries, (n,) each; NaN of average_precision: not scored."""
+    labels, average_precision = np.asarray(labels), np.asarray(average_precision, np.float64)
+    scored = ~np.isnan(average_precision)
+    classes, place, queries = np.unique(labels[scored], return_inverse=True, return_counts=True)
+    means = (
+        np.bincount(place, np.asarray(of)[scored], minlength=len(classes)) / queries
+        for of in (average_precision, first_right)
+    )
+    return ClassScores(classes, queries, *means)
 
 
 def _table(classes: int, i: NDArray[np.integer] | None = None, j: NDArray[np.integer] | None = None) -> csr_array:
