@@ -173,6 +173,11 @@ def work(task: str, run: str, runs: Runs = None, settings: str = "") -> None:
             from dmlcore.inspection import snapshots
 
             log.info("embedded %d snapshots", snapshots.embed_all(found))
+    elif task == "true-step":
+        with found.lock():
+            from dmlcore.inspection import true_step
+
+            log.info("stepped: %s", true_step.make(found, true_step.Question.from_json(settings)).name)
     else:
         raise Failure(f"no task {task!r}")
 

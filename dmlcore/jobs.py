@@ -22,7 +22,7 @@ from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 
 MOST_QUEUED = 32  # runs waiting or working in one store: each that waits is a process of some 60 MB
-Task = Literal["train", "evaluate", "project", "weigh", "snapshots", "project-over-training"]
+Task = Literal["train", "evaluate", "project", "weigh", "snapshots", "project-over-training", "true-step"]
 
 
 class JobError(RuntimeError):
@@ -129,6 +129,14 @@ def snapshots(run: Run) -> None:
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
     with _idle(run):
         start(run, "snapshots")
+
+
+def true_step(run: Run, question: str) -> None:
+    """Step the weights once on a triplet, by each loss of a question (`inspection.true_step`, as JSON); see `weigh`."""
+    if run.embeddings() is None:
+        raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
+    with _idle(run):
+        start(run, "true-step", "--settings", question)
 
 
 @contextmanager

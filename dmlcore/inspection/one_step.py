@@ -2,7 +2,8 @@
 
 The step is taken on the three embeddings themselves, x <- x - rate * gradient, all others staying: where the run puts
 embeddings on the sphere, by the tangential part of the gradient alone and then back to the length that x had. Ranks are
-recomputed over the whole gallery, exactly. A training step would move weights instead, hence every embedding.
+recomputed over the whole gallery, exactly. A training step would move weights instead, hence every embedding:
+see `true_step`.
 """
 
 from __future__ import annotations
@@ -52,6 +53,15 @@ class Embedded(Protocol):
     def labels(self) -> NDArray[np.int64]: ...
     @property
     def is_gallery(self) -> NDArray[np.bool_]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Embeddings without more: what a `Failure` needs of them."""
+
+    embeddings: NDArray[np.floating]  # (n, D)
+    labels: NDArray[np.int64]  # (n,)
+    is_gallery: NDArray[np.bool_]  # (n,)
 
 
 class Failure:
