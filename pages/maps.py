@@ -1,34 +1,43 @@
-"""Map: the test embeddings on a plane, by class."""
+"""Map: the test embeddings on a plane, to look at, colour, select from, and to play over training."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore.figures.maps import class_map
-from dmlcore.inspection.learned import Learned, Unreadable
-from dmlcore.runs import Run, RunStore
-from pages._ui import job, map_canvas, run_picker, thumbnails
-from pages._ui.learned import learned, naming, outdated, plane
+from dmlcore.inspection.learned import Unreadable
+from dmlcore.runs import Run, RunStore, scores
+from pages._ui import job, map_canvas, map_data, map_making, map_selection, run_picker, selection, takeaway
+from pages._ui.learned import outdated
 from pages._ui.live import percent
+from pages._ui.map_data import MapData
 
-CANVAS = "class_map"
-AT_ONCE = 4 << 20  # bytes of embeddings (some 7,000 of 128 dimensions) whose map is computed unasked
+TRUST = (
+    "1 where all neighbours on the map are neighbours in the embedding too; each that is not costs by how far down "
+    "the true list it is. Low: do not believe groups that you see."
+)
+KEPT = (
+    "Of the 15 nearest neighbours in the embedding, the share that is still among the 15 nearest on the map. The rest "
+    "was torn apart to fit a plane: judge single neighbours in the gallery, never here."
+)
+MEANING = {
+    "tsne": "t-SNE keeps neighbours together; how large, how dense and how far apart groups are means nothing.",
+    "umap": "UMAP keeps neighbours together; how far apart groups lie and how dense they are means little.",
+    "pca": "PCA shows the two directions of largest spread; whatever differs in the others lies on top of each other.",
+}
 
 
 def page() -> None:
     st.title("Map of the embeddings", anchor=False)
     st.markdown(
-        "Each mark is a test sample, coloured by its class; samples that the network finds similar lie together. "
-        "Point at one to see it, click it to see its nearest neighbours, click classes to make them stand out."
+        "Each mark is a test sample; samples that the network finds similar lie together. Point at one to see it, "
+        "click it for its neighbours and where it fails, draw around some to select them."
     )
-    boxes = st.container(horizontal=True)
+    boxes = st.container(horizontal=True, vertical_alignment="bottom")
     run = run_picker.pick(RunStore(), into=boxes, width=470)
     if run is None:
         return
-    source, file = run.embeddings(), run.projection()
+    source = run.embeddings()
     if source is None:
         st.markdown("This run has not been evaluated yet: its map needs the embeddings of the test part.")
         job.offer(run, "evaluate")
@@ -36,73 +45,74 @@ def page() -> None:
     if outdated(run, source):
         st.caption("The run was trained on since its last evaluation.")
         job.offer(run, "evaluate")
-    elif file is None:
-        st.markdown(
-            "These embeddings have no map yet: t-SNE takes seconds for hundreds of samples, minutes for "
-            "tens of thousands."
-        )
-        job.offer(run, "project", at_once=source.stat().st_size < AT_ONCE)
-    if file is None:
+    settings = map_making.choose(run, boxes)
+    if settings is None:
+        map_making.missing(run, source)
         return
+    busy = map_making.progress(run)
+    training = map_making.over_training(run, settings, boxes)
     try:
-        found = learned(source)
-    except Unreadable as error:
-        st.error(str(error), icon=":material/broken_image:")
-        job.offer(run, "evaluate")
-        return
-    try:
-        draw(run, found, file, boxes)
+        data = (map_data.over_training if training else map_data.of_map)(run, settings)
+        if data is not None:
+            quality(data, boxes)
+            canvas(data, settings.method)
     except (Unreadable, ValueError) as error:
         st.error(str(error), icon=":material/broken_image:")
-        job.offer(run, "project")
+        map_making.form(run)
+        return
+    if not busy:
+        with st.expander("Another map of these embeddings", icon=":material/tune:"):
+            map_making.form(run)
+        with st.expander("The map over training", icon=":material/animation:"):
+            map_making.offer_training(run, settings)
 
 
-def draw(run: Run, found: Learned, file: Path, boxes: DeltaGenerator) -> None:
-    """Filter (beside the run), canvas and caption."""
-    name = naming(run)
-    points, perplexity = plane(file)
-    figure = class_map(points, found.labels, found.indices, name)
-    present = [c["label"] for c in figure["classes"]]
-    highlight = boxes.multiselect(
-        "Classes that stand out",
-        present,
-        format_func=name,
-        key=_classes(run),
-        placeholder="all; type to search a class",
-        help="Only these classes keep their colour; the legend does the same by a click",
-        width="stretch",
+def quality(data: MapData, boxes: DeltaGenerator) -> None:
+    """How far the map may be believed."""
+    found = data.quality
+    if found is None:
+        return
+    sampled = f" Measured on {found.sampled:,} of the points." if found.sampled < found.points else ""
+    boxes.metric("Trustworthiness", f"{found.trustworthiness:.3f}", help=TRUST + sampled, width=140)
+    boxes.metric("Kept neighbours", percent(found.kept_neighbours), help=KEPT + sampled, width=140)
+
+
+@st.fragment
+def canvas(data: MapData, method: str) -> None:
+    """The map, what is selected on it and what it is; a lasso runs only this again."""
+    run = data.run
+    chosen = selection.chosen(run)
+    marks = []
+    for name in ("point", "query"):
+        wanted = st.query_params.get(name, "")
+        row = data.row(wanted)
+        if row is not None:
+            marks.append(int(data.sheet.indices[row]))
+        elif wanted:
+            st.warning("The point of the link is not in the test part of this run.", icon=":material/link_off:")
+    map_canvas.show(data, marks=marks, chosen=chosen)
+    map_selection.show(data, chosen)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(caption(run, data, method), width="stretch")
+        takeaway.offer(run, chosen)
+
+
+def caption(run: Run, data: MapData, method: str) -> str:
+    """What the map shows, and what it does not."""
+    row = scores(run.metrics()[0]).get("trained", {})
+    score = row.get("map_at_r") if row.get("weights") == data.source.stem else None
+    of = f"{len(data.sheet.indices):,} test embeddings of {len(data.sheet.labels):,} classes"
+    tested = f" Test MAP@R {percent(score)}, measured on the embeddings themselves, not on this plane." if score else ""
+    frames = (
+        f"{data.words} Colours by neighbours are those of the evaluated weights at every step."
+        if data.steps
+        else f"{data.words} of {of}.{tested}"
     )
-    wanted = st.query_params.get("point", "")
-    row = found.row(wanted)
-    if wanted and row is None:
-        st.warning("The point of the link is not in the test part of this run.", icon=":material/link_off:")
-    clicked = map_canvas.show(
-        figure,
-        key=CANVAS,
-        pictures=thumbnails.address(run),
-        highlight=highlight,
-        mark=None if row is None else int(found.indices[row]),
-        on_toggle=lambda: _toggle(_classes(run)),
+    return (
+        f"{frames} {MEANING[method]} A name stands at the most central sample of its class. Zoom with + and −, or Ctrl "
+        "and the wheel (the wheel alone once the map was clicked); drag to move; arrow keys go from point to point, "
+        "Enter opens one, Space selects it, L draws a lasso, M moves."
     )
-    if clicked is not None:
-        st.switch_page("gallery.py", query_params={"run": run.id, "query": str(clicked)})
-    st.caption(
-        f"t-SNE (perplexity {perplexity:g}, seed {run.spec.seed}) of {len(found.labels):,} test "
-        f"embeddings of {len(present):,} classes. Test MAP@R {percent(found.map_at_r)}, measured on the embeddings "
-        "themselves, not on this plane. t-SNE keeps neighbours together; how far apart groups lie, how large and how "
-        "dense they are means nothing. A name stands at the most central sample of its class. Zoom with + and −, or "
-        "Ctrl and the wheel; drag to move; arrow keys go from point to point."
-    )
-
-
-def _classes(run: Run) -> str:
-    return f"classes of {run.id}"
-
-
-def _toggle(key: str) -> None:
-    label, chosen = st.session_state[CANVAS]["toggle"], st.session_state.get(key, [])
-    if label is not None:
-        st.session_state[key] = [c for c in chosen if c != label] if label in chosen else [*chosen, label]
 
 
 page()

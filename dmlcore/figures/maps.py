@@ -1,10 +1,10 @@
-"""A map of embeddings: points of a projection by class, as what the canvas of the map page draws."""
+"""A map of embeddings: points of a projection by class as a screen shows them, and the lasso on it."""
 
 from __future__ import annotations
 
-import base64
 import colorsys
-from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 
 # Okabe and Ito's colours, those too pale for white paper darkened to a contrast of 3, then a grey.
 FEW = ("#0072B2", "#D55E00", "#009E73", "#C45C95", "#2F97D3", "#B87F00", "#8C6BB1", "#7F7F7F")
+MOST_COLOURS = 256  # beyond them nobody tells two apart: they come again
 LIGHTNESS = (0.28, 0.13, 0.20)  # relative luminance: contrast 3 and more on white and on #12161C
 MARGIN = 0.03  # of the square, free at each side
+STEPS = 65535  # of either axis of the square
 _TURN = 0.381966  # the golden angle as a share of the hue circle: classes next to each other differ most
 
 
 def palette(classes: int) -> list[str]:
-    """A colour "#rrggbb" for each class: Okabe-Ito for few, otherwise hues of three brightnesses."""
+    """A colour "#rrggbb" for each class: Okabe-Ito for few, otherwise 256 hues of three brightnesses, over and over."""
     if classes <= len(FEW):
         return list(FEW[:classes])
-    return [_colour(number * _TURN % 1.0, LIGHTNESS[number % len(LIGHTNESS)]) for number in range(classes)]
+    return [_hue(number % MOST_COLOURS) for number in range(classes)]
 
 
 def luminance(colour: str) -> float:
@@ -31,39 +33,68 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def class_map(
-    points: NDArray[np.floating[Any]],
-    labels: NDArray[np.int64],
-    indices: NDArray[np.int64],
-    name: Callable[[int], str],
-) -> dict[str, Any]:
-    """Plain data of a map: points (n, 2), labels (n,), indices (n,) of samples -> counts, classes and packed points.
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """Points as a screen shows them: on a square of 65536 x 65536 places, y upwards, row by row of the embeddings.
 
-    "points" is base64 of little-endian uint16 (n, 3): x and y as shares of the square in 1/65535, y upwards, and the
-    place in "classes"; "indices" of int32 (n,). Each class has label, name, colour, count and the place x, y of its
-    most central point, where its name is written. Raises ValueError if the shapes disagree or a point is not finite.
+    Frames are the same points at other times; they share the square, so that nothing jumps between them.
     """
-    if points.shape != (len(labels), 2) or indices.shape != labels.shape or len(labels) == 0:
-        raise ValueError(
-            f"points {points.shape}, labels {labels.shape} and indices {indices.shape} do not fit together"
-        )
-    if not np.isfinite(points).all():
-        raise ValueError("points must be finite, but hold NaN or Inf")
-    present, place = np.unique(labels, return_inverse=True)
-    square = in_square(points)
-    centres = [_most_central(square[place == number]) for number in range(len(present))]
-    packed = np.column_stack([np.rint(square * 65535), place]).astype("<u2")
-    return {
-        "count": len(labels),
-        "points": base64.b64encode(packed.tobytes()).decode(),
-        "indices": base64.b64encode(indices.astype("<i4").tobytes()).decode(),
-        "classes": [
-            {"label": int(label), "name": name(int(label)), "colour": colour, "count": int(count), "x": x, "y": y}
-            for label, colour, count, (x, y) in zip(
-                present, palette(len(present)), np.bincount(place), centres, strict=True
+
+    frames: NDArray[np.uint16]  # (S, n, 2)
+    indices: NDArray[np.int64]  # (n,) of the samples in the data set
+    labels: NDArray[np.int64]  # (C,) of the classes that are there, ascending
+    group: NDArray[np.int64]  # (n,) place of the point's class in `labels`
+    counts: NDArray[np.int64]  # (C,)
+
+    @classmethod
+    def of(cls, points: NDArray[np.floating[Any]], labels: NDArray[np.int64], indices: NDArray[np.int64]) -> Sheet:
+        """points (n, 2), or (S, n, 2) for S frames; labels (n,), indices (n,).
+
+        Raises ValueError if the shapes disagree or a point is not finite.
+        """
+        frames = points if points.ndim == 3 else points[None]
+        if frames.shape[1:] != (len(labels), 2) or indices.shape != labels.shape or 0 in frames.shape:
+            raise ValueError(
+                f"points {points.shape}, labels {labels.shape} and indices {indices.shape} do not fit together"
             )
-        ],
-    }
+        if not np.isfinite(frames).all():
+            raise ValueError("points must be finite, but hold NaN or Inf")
+        present, group, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        square = in_square(frames.reshape(-1, 2)).reshape(frames.shape)
+        return cls(np.rint(square * STEPS).astype("<u2"), indices.astype(np.int64), present, group, counts)
+
+    @cached_property
+    def central(self) -> NDArray[np.int64]:
+        """(C,) the row of each class, in the last frame, that lies nearest to the class's median."""
+        points = self.frames[-1].astype(float)
+        starts = np.cumsum(self.counts) - self.counts
+        low, high = starts + (self.counts - 1) // 2, starts + self.counts // 2
+        sorted_axes = [axis[np.lexsort((axis, self.group))] for axis in points.T]
+        median = np.stack([(axis[low] + axis[high]) / 2 for axis in sorted_axes], axis=1)
+        distance = np.linalg.norm(points - median[self.group], axis=1)
+        rows: NDArray[np.int64] = np.lexsort((distance, self.group))[starts]
+        return rows
+
+    def enclosed(self, polygon: NDArray[np.integer[Any]], frame: int = -1) -> NDArray[np.int64]:
+        """Rows, ascending, of the points inside a polygon (m, 2) of places in 0..65535 that closes itself.
+
+        Inside is where the boundary winds around at least once, so that a lasso that crosses itself loses nothing; all
+        in whole numbers, as the browser does it. Raises ValueError for fewer than 3 corners.
+        """
+        corners = np.asarray(polygon, np.int64)
+        if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3:
+            raise ValueError(f"a lasso has three or more corners (m, 2), got shape {corners.shape}")
+        order = np.argsort(self.frames[frame][:, 1], kind="stable")
+        x, y = self.frames[frame][order].astype(np.int64).T
+        winding = np.zeros(len(x), np.int64)
+        for (x0, y0), (x1, y1) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+            if y0 == y1:
+                continue
+            among = slice(*np.searchsorted(y, sorted((y0, y1))))  # the points beside this edge: min <= y < max
+            left = (x1 - x0) * (y[among] - y0) - (x[among] - x0) * (y1 - y0)
+            winding[among] += (left > 0) if y1 > y0 else -(left < 0).astype(np.int64)
+        found: NDArray[np.int64] = np.sort(order[winding != 0])
+        return found
 
 
 def in_square(points: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
@@ -74,11 +105,9 @@ def in_square(points: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     return shares
 
 
-def _most_central(points: NDArray[np.float64]) -> tuple[float, float]:
-    """The point nearest to the median of a class: unlike the median itself, it lies among its points."""
-    nearest = np.linalg.norm(points - np.median(points, axis=0), axis=1).argmin()
-    x, y = points[nearest].round(4)
-    return float(x), float(y)
+@cache
+def _hue(number: int) -> str:
+    return _colour(number * _TURN % 1.0, LIGHTNESS[number % len(LIGHTNESS)])
 
 
 def _colour(hue: float, target: float) -> str:

@@ -1,34 +1,127 @@
-"""The canvas of the map page: points by class, a picture under the pointer, clicks that come back to Python."""
+"""The canvas of the map page: shows a map that the browser fetches, hears lassos and what the link should say."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets" / "class_map"
+from dmlcore.inspection import selections
+from dmlcore.inspection.selections import Selection
+from pages._ui import assets, selection, thumbnails, untrusted
+from pages._ui.map_data import MapData
 
-_canvas = st.components.v2.component(
-    "dml_class_map", js=(ASSETS / "class_map.js").read_text(), css=(ASSETS / "class_map.css").read_text()
-)
+KEY = "map"
+ORIGIN = "lasso on the map"
+COLOURINGS = ("class", "right", "purity", "density")
+MOST_CLASSES = 50  # that a link names
+MOST_CORNERS = 64
+PAGES = {"gallery": "Neighbours in the gallery", "failure": "Forces of its failure"}
+_canvas = assets.component("map")
+_HERE = Path(__file__).resolve().parents[1]
 
 
-def show(
-    figure: dict[str, Any],
-    *,
-    key: str,
-    pictures: str,
-    highlight: list[int],
-    mark: int | None,
-    on_toggle: Callable[[], None],
-) -> int | None:
-    """Draw dmlcore.figures.maps.class_map; return the sample whose point was clicked just now.
+def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None) -> None:
+    """Draw a map; `marks` are samples to ring, `chosen` is drawn as selected. Follows a click to another page."""
+    seq = st.session_state.get(_seq(data), 0)
+    found = _canvas(
+        key=KEY,
+        data={
+            "points": data.address,
+            "pictures": thumbnails.address(data.run),
+            "run": data.run.id,
+            "title": data.words,
+            "steps": list(data.steps),
+            "marks": list(marks),
+            "selection": {"id": chosen.id} if chosen else None,
+            "seq": seq,
+            "look": look(),
+            "links": [
+                {"page": page, "label": label, "parameters": {"run": data.run.id}}
+                for page, label in PAGES.items()
+                if (_HERE / f"{page}.py").is_file()
+            ],
+        },
+        on_lasso_change=lambda: _choose(data),
+        on_look_change=_follow_look,
+        on_open_change=lambda: None,
+    )
+    opened = found.get("open")
+    if isinstance(opened, dict) and opened.get("page") in PAGES and isinstance(opened.get("index"), int):
+        st.switch_page(f"{opened['page']}.py", query_params={"run": data.run.id, "query": str(opened["index"])})
 
-    pictures + index is the address of a picture; the classes `highlight` stand out, none means all; `mark` is a sample
-    to ring. on_toggle is called when a class is clicked, whose label then is st.session_state[key]["toggle"].
-    """
-    data = figure | {"pictures": pictures, "highlight": highlight, "mark": mark}
-    clicked = _canvas(key=key, data=data, on_toggle_change=on_toggle, on_open_change=lambda: None).get("open")
-    return clicked if isinstance(clicked, int) else None
+
+def look() -> dict[str, Any]:
+    """What the link says of the colours: ?colour= and ?classes=, which may name anything."""
+    wanted = st.query_params.get("classes", "")[:1000].split(",")
+    return {
+        "colour": untrusted.one_of(st.query_params.get("colour"), COLOURINGS, COLOURINGS[0]),
+        "classes": [int(c) for c in wanted[:MOST_CLASSES] if c.isascii() and c.isdigit() and len(c) < 10],
+    }
+
+
+def polygon(text: Any) -> np.ndarray:
+    """Corners (m, 2) of a lasso from the browser, base64 of little-endian uint16; raises ValueError."""
+    try:
+        places = np.frombuffer(base64.b64decode(text[: 8 * MOST_CORNERS], validate=True), "<u2")
+    except (TypeError, ValueError) as error:  # ValueError: half a number, or no base64
+        raise ValueError(f"no lasso: {error}") from None
+    if len(places) % 2 or not 6 <= len(places) <= 2 * MOST_CORNERS:
+        raise ValueError(f"a lasso has 3 to {MOST_CORNERS} corners, got {len(places)} coordinates")
+    return places.reshape(-1, 2)
+
+
+def rows(data: MapData, asked: dict[str, Any], before: Selection | None) -> np.ndarray:
+    """Samples (indices in the data set) that a message of the canvas selects; raises ValueError for a senseless one."""
+    indices = data.sheet.indices
+    kept = before.indices if before else indices[:0]
+    if "toggle" in asked:
+        one = asked["toggle"]
+        if not isinstance(one, int) or one not in indices:
+            raise ValueError("no point of this map")
+        return np.setxor1d(kept, [one])
+    frame = asked.get("frame", 0)
+    if not isinstance(frame, int) or not 0 <= frame < len(data.sheet.frames):
+        raise ValueError("no frame of this map")
+    found = indices[data.sheet.enclosed(polygon(asked.get("polygon")), frame)]
+    return np.union1d(kept, found) if asked.get("add") else found
+
+
+def _choose(data: MapData) -> None:
+    asked = st.session_state[KEY].get("lasso")
+    if not isinstance(asked, dict):
+        return
+    st.session_state[_seq(data)] = asked.get("seq") if isinstance(asked.get("seq"), int) else 0
+    try:
+        found = rows(data, asked, selections.load(data.run, st.query_params.get(selection.PARAMETER, "")))
+    except ValueError as error:
+        st.toast(str(error), icon=":material/error:")
+        return
+    if len(found):
+        selection.choose(data.run, found, ORIGIN)
+    else:
+        selection.forget()
+
+
+def _follow_look() -> None:
+    given = st.session_state[KEY].get("look")
+    if not isinstance(given, dict):
+        return
+    colour = untrusted.one_of(given.get("colour"), COLOURINGS, COLOURINGS[0])
+    classes = [c for c in given.get("classes", []) if isinstance(c, int) and c >= 0][:MOST_CLASSES]
+    for name, value, default in (
+        ("colour", colour, COLOURINGS[0]),
+        ("classes", ",".join(map(str, classes)), ""),
+    ):
+        if value == default:
+            st.query_params.pop(name, None)
+        else:
+            st.query_params[name] = value
+
+
+def _seq(data: MapData) -> str:
+    return f"lassos heard of {data.run.id}"

@@ -1,13 +1,12 @@
-"""Maps of embeddings: points packed without loss that a screen could show, colours that can be told from the paper."""
+"""Maps of embeddings: points without loss that a screen could show, colours that can be told from the paper, a lasso."""
 
 from __future__ import annotations
 
-import base64
-
 import numpy as np
 import pytest
+from matplotlib.path import Path
 
-from dmlcore.figures.maps import class_map, in_square, luminance, palette
+from dmlcore.figures.maps import Sheet, in_square, luminance, palette
 
 LIGHT, DARK = 1.0, luminance("#12161C")
 
@@ -25,6 +24,12 @@ def test_every_colour_stands_out_from_both_papers_and_the_others(classes):
         assert contrast(luminance(colour), DARK) >= 3
 
 
+def test_thousands_of_classes_share_colours():
+    colours = palette(11_316)
+    assert len(set(colours)) == 256
+    assert colours[256:512] == colours[:256]
+
+
 @pytest.mark.parametrize(
     ("colour", "expected"), [("#000000", 0), ("#FFFFFF", 1), ("#FF0000", 0.2126), ("#808080", 0.2159)]
 )
@@ -32,31 +37,31 @@ def test_luminance_is_that_of_wcag(colour, expected):
     assert luminance(colour) == pytest.approx(expected, abs=1e-4)
 
 
-def test_packed_points_are_the_points():
+def test_a_sheet_holds_the_points():
     random = np.random.default_rng(0)
     points = random.normal(size=(500, 2)) * [30, 5] + [7, -90]
     labels, indices = random.choice([4, 17, 90], 500), random.permutation(10_000)[:500]
-    figure = class_map(points, labels, indices, lambda label: f"c{label}")
-    packed = np.frombuffer(base64.b64decode(figure["points"]), "<u2").reshape(-1, 3)
-    assert (np.frombuffer(base64.b64decode(figure["indices"]), "<i4") == indices).all()
-    classes = figure["classes"]
-    assert [c["name"] for c in classes] == ["c4", "c17", "c90"]
-    assert [classes[place]["label"] for place in packed[:, 2]] == labels.tolist()
-    assert [c["count"] for c in classes] == [int((labels == c["label"]).sum()) for c in classes]
-    # one scale for both axes: packed = a * points + b
-    a = (packed[1, 0] - packed[0, 0]) / (points[1, 0] - points[0, 0])
-    assert np.ptp(packed[:, :2] - a * points, axis=0) == pytest.approx([0, 0], abs=200)
-    fit = np.polyfit(points[:, 1], packed[:, 1], 1)[0] / np.polyfit(points[:, 0], packed[:, 0], 1)[0]
-    assert fit == pytest.approx(1, rel=1e-3)
+    sheet = Sheet.of(points, labels, indices)
+    assert (sheet.indices == indices).all()
+    assert sheet.labels.tolist() == [4, 17, 90]
+    assert (sheet.labels[sheet.group] == labels).all()
+    assert sheet.counts.tolist() == [int((labels == c).sum()) for c in sheet.labels]
+    assert sheet.frames.dtype == np.uint16
+    # one scale for both axes: shown = a * points + b
+    a = np.ptp(sheet.frames[0][:, 0].astype(float)) / np.ptp(points[:, 0])
+    assert np.ptp(sheet.frames[0] - a * points, axis=0) == pytest.approx([0, 0], abs=2)  # each place is rounded
 
 
-def test_a_name_stands_on_a_point_of_its_class():
-    ring = np.linspace(0, 2 * np.pi, 40, endpoint=False)
-    points = np.column_stack([np.cos(ring), np.sin(ring)])  # whose median is the empty middle
-    figure = class_map(points, np.zeros(40, int), np.arange(40), str)
-    square = in_square(points)
-    at = np.array([figure["classes"][0]["x"], figure["classes"][0]["y"]])
-    assert np.linalg.norm(square - at, axis=1).min() < 1e-4
+def test_a_name_stands_on_the_most_central_point_of_its_class():
+    random = np.random.default_rng(1)
+    points, labels = random.normal(size=(301, 2)), random.integers(0, 7, 301)
+    sheet = Sheet.of(points, labels, np.arange(301))
+    for label, row in zip(sheet.labels, sheet.central, strict=True):
+        of = np.flatnonzero(labels == label)
+        shown = sheet.frames[0][of].astype(float)
+        away = np.linalg.norm(shown - np.median(shown, axis=0), axis=1)
+        assert row in of
+        assert away[of == row] == away.min()
 
 
 @pytest.mark.parametrize("points", [np.zeros((5, 2)), np.array([[3.0, 4.0]]), np.eye(2) * 1e30])
@@ -72,8 +77,47 @@ def test_collapsed_few_or_huge_points_stay_inside(points):
         (np.zeros((3, 2)), np.zeros(4, int)),
         (np.full((3, 2), np.nan), np.zeros(3, int)),
         (np.zeros((0, 2)), np.zeros(0, int)),
+        (np.zeros((2, 3, 2)), np.zeros(2, int)),
     ],
 )
 def test_what_does_not_fit_is_refused(points, labels):
     with pytest.raises(ValueError, match="points"):
-        class_map(points, labels, np.arange(len(labels)), str)
+        Sheet.of(points, labels, np.arange(len(labels)))
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Sheet:
+    random = np.random.default_rng(3)
+    return Sheet.of(random.normal(size=(2, 20_000, 2)), random.integers(0, 5, 20_000), np.arange(20_000) * 2)
+
+
+@pytest.mark.parametrize("corners", [3, 5, 64])
+@pytest.mark.parametrize("frame", [0, 1])
+def test_a_lasso_finds_what_matplotlib_finds(crowd, corners, frame):
+    turn = np.linspace(0, 2 * np.pi, corners, endpoint=False)
+    reach = np.random.default_rng(corners).uniform(4_000, 30_000, (corners, 1))  # a star around the middle
+    polygon = np.rint(32_768 + reach * np.column_stack([np.cos(turn), np.sin(turn)])).astype(int)
+    points = crowd.frames[frame].astype(float)
+    near = np.zeros(len(points), bool)  # on the very boundary matplotlib rounds
+    for one, other in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
+        along = np.clip((points - one) @ (other - one) / ((other - one) ** 2).sum(), 0, 1)
+        near |= np.linalg.norm(points - one - along[:, None] * (other - one), axis=1) < 0.6
+    expected = Path(polygon).contains_points(points)
+    found = np.zeros(len(points), bool)
+    found[crowd.enclosed(polygon, frame)] = True
+    assert found.sum() > 100
+    assert (found == expected)[~near].all()
+
+
+def test_the_overlap_of_a_lasso_that_crosses_itself_is_inside(crowd):
+    twice = np.array([[20_000, 20_000], [50_000, 20_000], [50_000, 50_000], [20_000, 50_000]] * 2)
+    once = crowd.enclosed(twice[:4])
+    assert len(once)
+    assert (crowd.enclosed(twice) == once).all()
+    assert (crowd.enclosed(twice[::-1]) == crowd.enclosed(twice[:4][::-1])).all()
+
+
+@pytest.mark.parametrize("polygon", [np.zeros((2, 2), int), np.zeros((5, 3), int), np.zeros(6, int)])
+def test_what_encloses_nothing_is_no_lasso(crowd, polygon):
+    with pytest.raises(ValueError, match="lasso"):
+        crowd.enclosed(polygon)

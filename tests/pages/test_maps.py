@@ -1,7 +1,8 @@
-"""The map page: the canvas gets the points of the run, and what is missing is made by a job."""
+"""The map page: the canvas is told where its points are, lassos become selections, what is missing is made by a job."""
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore.runs import scores
+from dmlcore.inspection import maps, selections
+from dmlcore.runs import Run, scores
+from pages._ui import map_canvas, map_data
 from tests.pages.test_gallery import BAD, opened
 
 
@@ -17,44 +20,47 @@ def canvas(app: AppTest) -> dict:
     return json.loads(app.get("bidi_component")[0].proto.json)
 
 
+def shown(run: Run) -> map_data.MapData:
+    found = map_data.of_map(run, maps.made(run)[0])
+    assert found is not None
+    return found
+
+
 def test_the_map_shows_the_points_of_the_run(run):
     app = opened("maps.py")
     assert not app.exception
-    shown = canvas(app)
-    assert shown["count"] == len(np.load(run.projection())["points"])
-    assert [c["name"] for c in shown["classes"]] == list("0123456789")
-    assert shown["pictures"].endswith(f"/api/thumb/{run.id}/")
-    caption = app.caption[-1].value
+    told, found = canvas(app), maps.read(run.projection())
+    assert told["points"] == shown(run).address
+    assert told["pictures"].endswith(f"/api/thumb/{run.id}/")
+    assert [link["page"] for link in told["links"]] == ["gallery", "failure"]
+    assert len(json.dumps(told)) < 2000, "the points travel by HTTP"
     row = scores(run.metrics()[0])["trained"]
-    for part in (
-        "t-SNE",
-        "perplexity 30",
-        "seed 0",
-        f"{shown['count']:,} test",
-        f"MAP@R {100 * row['map_at_r']:.1f} %",
-    ):
-        assert part in caption
-    assert "means nothing" in caption
+    parts = ("t-SNE, perplexity 30", "seed 0", "896 test", "10 classes", f"MAP@R {100 * row['map_at_r']:.1f} %")
+    assert any(all(part in caption.value for part in (*parts, "means nothing")) for caption in app.caption)
+    metrics = {metric.label: metric.value for metric in app.metric}
+    assert metrics["Trustworthiness"] == f"{found.quality.trustworthiness:.3f}"
+    assert metrics["Kept neighbours"] == f"{100 * found.quality.kept_neighbours:.1f} %"
 
 
-def test_classes_stand_out(run):
-    app = opened("maps.py")
-    app.multiselect[0].set_value([3, 8]).run()
-    assert canvas(app)["highlight"] == [3, 8]
+def test_the_link_says_what_stands_out_and_how_it_is_coloured(run):
+    look = canvas(opened("maps.py", colour="purity", classes="3,8"))["look"]
+    assert look == {"colour": "purity", "classes": [3, 8]}
 
 
-def test_the_point_of_a_link_is_marked(run):
-    index = int(np.load(run.embeddings())["indices"][5])
-    assert canvas(opened("maps.py", run=run.id, point=str(index)))["mark"] == index
-    assert canvas(opened("maps.py"))["mark"] is None
+def test_the_points_of_a_link_are_marked(run):
+    first, second = (int(index) for index in np.load(run.embeddings())["indices"][[5, 9]])
+    assert canvas(opened("maps.py", run=run.id, point=str(first), query=str(second)))["marks"] == [first, second]
+    assert canvas(opened("maps.py"))["marks"] == []
 
 
 @pytest.mark.parametrize("bad", [bad for bad in BAD if bad])
 def test_a_senseless_link_gets_a_plain_message(run, bad):
-    app = opened("maps.py", run=bad, point=bad)
+    app = opened("maps.py", run=bad, point=bad, map=bad, colour=bad, classes=f"{bad},-1", selection=bad, training=bad)
     assert not app.exception
-    assert len(app.warning) == 2
-    assert canvas(app)["mark"] is None
+    assert len(app.warning) == 3  # run, point, selection
+    told = canvas(app)
+    assert (told["marks"], told["look"]["colour"], told["selection"]) == ([], "class", None)
+    assert all(number >= 0 for number in told["look"]["classes"]), "a class that is not there stands out from nothing"
 
 
 def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
@@ -64,7 +70,72 @@ def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
     assert "no runs yet" in app.info[0].value
 
 
-def finished(run, app: AppTest) -> AppTest:
+def test_the_selection_of_the_link_is_drawn_and_counted_by_class(run):
+    indices = shown(run).sheet.indices[::7]
+    kept = selections.save(run, indices, "a test")
+    app = opened("maps.py", run=run.id, selection=kept.id)
+    assert not app.exception
+    assert canvas(app)["selection"] == {"id": kept.id}
+    table = app.dataframe[0].value
+    assert table["selected"].sum() == len(indices)
+    assert (np.diff(table["selected"]) <= 0).all()
+    labels = np.load(run.embeddings())["labels"]
+    assert dict(zip(table["class"], table["of"], strict=True)) == {str(c): int((labels == c).sum()) for c in range(10)}
+
+
+# ---- what the canvas sends
+
+
+def lasso(corners: object) -> str:
+    return base64.b64encode(np.asarray(corners, "<u2").tobytes()).decode()
+
+
+def test_a_lasso_selects_what_lies_inside_and_another_adds(run):
+    found = shown(run)
+    x, y = found.sheet.frames[0].T.astype(int)
+    left, right = [[0, 0], [30_000, 0], [30_000, 65_535], [0, 65_535]], [[40_000, 0], [65_535, 0], [65_535, 65_535]]
+    first = map_canvas.rows(found, {"polygon": lasso(left), "frame": 0}, None)
+    assert (first == np.sort(found.sheet.indices[(x < 30_000) & (y < 65_535)])).all()
+    assert len(first)
+    before = selections.Selection("x", first, "")
+    both = map_canvas.rows(found, {"polygon": lasso(right), "frame": 0, "add": True}, before)
+    alone = map_canvas.rows(found, {"polygon": lasso(right), "frame": 0}, before)
+    assert (both == np.union1d(first, alone)).all()
+    assert len(both) > len(first)
+
+
+def test_a_point_is_added_and_taken_out_again(run):
+    found = shown(run)
+    one = int(found.sheet.indices[3])
+    before = selections.Selection("x", map_canvas.rows(found, {"toggle": one}, None), "")
+    assert before.indices.tolist() == [one]
+    assert map_canvas.rows(found, {"toggle": one}, before).tolist() == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {},
+        {"polygon": None},
+        {"polygon": "%%%"},
+        {"polygon": 5},
+        {"polygon": "AAAA"},
+        {"polygon": lasso(np.zeros((65, 2)))},
+        {"polygon": lasso(np.zeros((4, 2))), "frame": 7},
+        {"polygon": lasso(np.zeros((4, 2))), "frame": "0"},
+        {"toggle": -4},
+        {"toggle": "1"},
+    ],
+)
+def test_a_senseless_message_is_refused(run, message):
+    with pytest.raises(ValueError, match=r"lasso|frame|point"):
+        map_canvas.rows(shown(run), message, None)
+
+
+# ---- what is missing
+
+
+def finished(run: Run, app: AppTest) -> AppTest:
     """The page once the job that it has started is done."""
     assert not app.exception
     deadline = time.monotonic() + 180
@@ -76,10 +147,12 @@ def finished(run, app: AppTest) -> AppTest:
 
 def test_a_small_map_that_is_missing_is_made_unasked(run):
     run.projection().unlink()
-    assert canvas(finished(run, opened("maps.py")))["count"] == 896
+    app = opened("maps.py")
+    assert not app.get("bidi_component")
+    assert canvas(finished(run, app))["points"] == shown(run).address
 
 
-def test_a_large_map_is_made_on_request(run):
+def test_a_large_map_is_made_on_request_with_the_chosen_settings(run):
     run.projection().unlink()
     with np.load(run.embeddings()) as arrays:
         wide = {k: np.repeat(v, 20, axis=1) if k == "embeddings" else v for k, v in arrays.items()}
@@ -87,8 +160,21 @@ def test_a_large_map_is_made_on_request(run):
     app = opened("maps.py")
     assert not run.alive()
     assert run.projection() is None
+    app.button_group(key="map method").set_value("pca").run()
     app.button(key="project").click().run()
-    assert canvas(finished(run, app))["count"] == 896
+    assert canvas(finished(run, app))["points"] == shown(run).address
+    assert maps.made(run) == [maps.Settings("pca")]
+
+
+def test_of_several_maps_the_link_names_one(run):
+    maps.make(run, maps.Settings("pca"))
+    first, second = maps.made(run)
+    assert first.method == "pca"
+    assert canvas(opened("maps.py"))["title"] == "PCA"
+    app = opened("maps.py", run=run.id, map=second.name)
+    assert canvas(app)["title"].startswith("t-SNE")
+    app.selectbox(key=f"map of {run.id}").set_value(first.name).run()
+    assert canvas(app)["title"] == "PCA"
 
 
 def test_newer_embeddings_need_a_newer_map(run):
@@ -105,10 +191,12 @@ def test_newer_embeddings_need_a_newer_map(run):
     assert run.projection().name.startswith("0" * 64)
 
 
-@pytest.mark.parametrize("points", [np.zeros((3, 2)), np.full((896, 2), np.nan)])
-def test_a_map_that_does_not_fit_is_refused(run, points):
-    np.savez(run.projection(), points=points, perplexity=30.0)
+def test_a_map_that_does_not_fit_is_refused(run):
+    path = run.projection()
+    with np.load(path) as arrays:
+        kept = dict(arrays)
+    np.savez(path, **kept | {"points": np.zeros((3, 2), np.float32)})
     app = opened("maps.py")
     assert not app.exception
-    assert app.error
+    assert "do not fit" in app.error[0].value
     assert app.button(key="project")
