@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from dmlcore import data, losses
 from dmlcore.figures.maps import in_square, palette
-from dmlcore.inspection import pictures
+from dmlcore.inspection import maps, pictures
 from dmlcore.inspection.export import Table
-from dmlcore.inspection.learned import arrays
 from dmlcore.runs import Run, scores
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets" / "report"
@@ -40,13 +39,13 @@ class Plane:
 
 
 def plane_of(run: Run) -> Plane | None:
-    """The map of the newest embeddings, or None without one; raises Unreadable."""
+    """The newest map of the newest embeddings, or None without one; raises Unreadable."""
     path = run.projection()
     if path is None:
         return None
-    points, perplexity = arrays(path, "points", "perplexity", remedy="Compute the map again")
-    how = "PCA" if np.isnan(perplexity) else f"t-SNE, perplexity {float(perplexity):.4g}"
-    return Plane(points, f"{how}.")
+    found = maps.read(path)
+    measured = f" {found.quality.words}." if found.quality else ""
+    return Plane(found.points, f"{found.words}.{measured}")
 
 
 def html(found: Table, plane: Plane | None = None, remarks: Sequence[str] = ()) -> str:

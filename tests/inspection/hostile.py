@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from dmlcore.data import Dataset
-from dmlcore.inspection import export, learned
+from dmlcore.inspection import export, learned, maps
+from dmlcore.map_settings import Settings
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 
@@ -53,6 +54,10 @@ def make(root: Path, *, gallery: bool = False) -> tuple[Run, Dataset, export.Tab
     more = {"is_gallery": np.arange(36) % 3 == 0} if gallery else {}
     source = run.path / "embeddings" / f"{'ab' * 32}.npz"
     np.savez(source, embeddings=embeddings, labels=labels, indices=indices, **more)
-    for kind in ("tsne", "0123456789abcdef.map"):
-        np.savez(source.with_suffix(f".{kind}.npz"), points=embeddings[:, :2], perplexity=5.0)
+    maps.keep(
+        maps.path_of(source, Settings(method="pca")),
+        {"settings": Settings(method="pca").to_json(), "quality": None},
+        points=embeddings[:, :2],
+        perplexity=np.array(np.nan),
+    )
     return run, data, export.table(run, source, learned.read(source), data)

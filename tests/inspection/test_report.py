@@ -114,7 +114,8 @@ def test_the_gallery_shows_the_worst_failures_first(made, text):
     row = shown[0] - 36
     marks = re.findall(r"<figure class='(right|wrong)'>", first)
     assert marks == ["right" if right else "wrong" for right in learned.right[row, : report.NEIGHBOURS]]
-    assert [f"{d:.3f}" for d in learned.distances[row, : report.NEIGHBOURS]] == re.findall(r"<small>(\d\.\d{3})<", first)
+    distances = [f"{d:.3f}" for d in learned.distances[row, : report.NEIGHBOURS]]
+    assert distances == re.findall(r"<small>(\d\.\d{3})<", first)
 
 
 def test_scores_of_other_weights_are_not_shown(made):

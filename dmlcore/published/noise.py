@@ -1,0 +1,84 @@
+"""How far scores of the tables differ by chance, where the sources show it, and which rows are best within that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from dmlcore.published import collection, tables
+from dmlcore.published.collection import Entry, Table
+
+KARAMAN = {"R@1": 0.9, "MAP@R": 0.2}  # per cent; tables.NOISE in numbers
+WHY = (
+    "The evidence: the one setting that Tables 4.10 and 4.11 both hold differs by up to 0.38 R@1 and 0.16 MAP@R; pairs "
+    "of settings that are equal up to a factor without the clamp (ranking and (0, 0) with ρ = 1/2, FaceNet and "
+    "(1, -1) with ρ = 1/2, angular at 0.79 and (1, -1) with ρ = 1) differ by up to 0.86 R@1 and 0.22 MAP@R."
+)
+
+
+def band(table: Table) -> Mapping[str, float]:
+    """Differences in per cent, by column, up to which two rows of a table are the same within run-to-run spread.
+
+    Empty where the source gives no ground for any: then a lead may or may not be chance.
+    """
+    return KARAMAN if table.source == "K" and table.number != "4.1" else {}
+
+
+def words(table: Table) -> str:
+    """What is known of the noise of a table, in plain words."""
+    if table.source == "K" and table.number == "4.1":
+        return "The source repeats none of these runs, so how far chance moves them is not known."
+    if table.source == "K":
+        return tables.NOISE
+    if any(row.spread for row in table.rows):
+        return "± is the standard deviation that the source prints: rows whose intervals meet are equal within it."
+    if table.source == "P" and table.scores:
+        low, high = spreads("P-12", "R@1")
+        return (
+            "The source repeats none of these runs. Its only measure of spread is Table 12: over ten folds, test R@1 "
+            f"has a standard deviation of {low:.2f} to {high:.2f}."
+        )
+    if table.source == "G" and table.scores:
+        return (
+            "No spread is printed here. Table 5.1 of the same source, over 81 collections of four models, prints "
+            "standard deviations of {:.2f} to {:.2f} P@1 and of {:.2f} to {:.2f} MAP@R.".format(
+                *spreads("G-5.1", "P@1"), *spreads("G-5.1", "MAP@R")
+            )
+        )
+    return "The source states no spread: how far chance moves these numbers is not known." if table.scores else ""
+
+
+def spreads(key: str, column: str) -> tuple[float, float]:
+    """Least and largest standard deviation that a table prints in a column."""
+    found = collection.table(key)
+    assert found is not None, key
+    printed = [row.spread[column] for row in found.rows if row.spread and column in row.spread]
+    return min(printed), max(printed)
+
+
+def best(rows: Sequence[Entry], column: str, width: float = 0.0) -> list[bool]:
+    """Which rows are best in a column within the noise, among those of the same data, network and embedding size.
+
+    width: the band; where a row or the highest has a printed deviation, rows whose intervals of one deviation meet
+    are equal too. A group of one has no best.
+    """
+    groups: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+    for row in rows:
+        if (found := _value(row, column)) is not None:
+            groups.setdefault(row.alike, []).append(found)
+    marked = []
+    for row in rows:
+        found, group = _value(row, column), groups.get(row.alike, [])
+        if found is None or len(group) < 2:
+            marked.append(False)
+            continue
+        top, top_spread = max(group)
+        marked.append(top - found[0] <= max(width, top_spread + found[1]) + 1e-9)
+    return marked
+
+
+def _value(row: Entry, column: str) -> tuple[float, float] | None:
+    value = row.values.get(column)
+    if not isinstance(value, (int, float)) or math.isnan(value):
+        return None
+    return float(value), (row.spread or {}).get(column, 0.0)

@@ -1,0 +1,157 @@
+"""Losses against losses over many experiments: who is ahead by more than the noise, and the mean of the ranks."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dmlcore.published import noise
+from dmlcore.published.collection import Table, table
+
+Scores = Mapping[str, Mapping[str, float]]  # experiment -> competitor -> score in per cent
+
+
+@dataclass(frozen=True)
+class Competition:
+    """Tables whose rows compete: one experiment for each data set, network and embedding size."""
+
+    title: str
+    tables: tuple[str, ...]  # keys
+    column: str
+    words: str
+    spread: str = ""  # key of the table whose largest printed deviation in the column is the band, if there is one
+
+    @property
+    def band(self) -> float:
+        """Differences in per cent that the source gives ground to call chance; 0 where it gives none."""
+        return noise.spreads(self.spread, self.column)[1] if self.spread else 0.0
+
+
+COMPETITIONS: Mapping[str, Competition] = {
+    "psomas-cub": Competition(
+        "Psomas 2020: ten losses, 12 experiments on CUB",
+        ("P-6", "P-7", "P-8"),
+        "R@1",
+        "The source's own tournament (its Table 11): three networks times four embedding sizes.",
+        "P-12",
+    ),
+    "psomas-all": Competition(
+        "Psomas 2020: ten losses, all 28 experiments",
+        ("P-6", "P-7", "P-8", "P-9", "P-20", "P-21", "P-10"),
+        "R@1",
+        "CUB and Cars196 on three networks and SOP on one, four embedding sizes each: more than the source ranks.",
+        "P-12",
+    ),
+    "gurbuz-gsp": Competition(
+        "Gürbüz 2022: 15 methods, Table 5.1",
+        ("G-5.1",),
+        "MAP@R",
+        "Four data sets times two embedding sizes, with and without generalised sum pooling.",
+        "G-5.1",
+    ),
+    "gurbuz-ccp": Competition(
+        "Gürbüz 2022: 13 methods, Table 3.1", ("G-3.1",), "MAP@R", "Four data sets times two embedding sizes.", "G-5.1"
+    ),
+    "zabihzadeh": Competition(
+        "Zabihzadeh 2021: seven losses, Tables 3 to 5", ("Z-3", "Z-4", "Z-5"), "R@1", "Three data sets."
+    ),
+    "can": Competition(
+        "Can 2018: eight methods, Tables 3.4 to 3.6", ("C-3.4", "C-3.5", "C-3.6"), "R@1", "Three data sets."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A competitor: its rank in each experiment, where those within the band share theirs, and its duels."""
+
+    name: str
+    ranks: tuple[float, ...]
+    wins: int
+    ties: int
+    defeats: int
+
+    @property
+    def mean_rank(self) -> float:
+        """1 is best."""
+        return statistics.fmean(self.ranks)
+
+    @property
+    def deviation(self) -> float:
+        """Of the ranks, that of a sample."""
+        return statistics.stdev(self.ranks) if len(self.ranks) > 1 else 0.0
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """Standings, best first; duels[i][j] = (wins, ties, defeats) of standing i against standing j."""
+
+    experiments: tuple[str, ...]
+    standings: tuple[Standing, ...]
+    duels: tuple[tuple[tuple[int, int, int], ...], ...]
+
+
+def scores(of: Competition) -> dict[str, dict[str, float]]:
+    """The scores of a competition; competitors that some experiment lacks are left out of all."""
+    found: dict[str, dict[str, float]] = {}
+    for key in of.tables:
+        one = table(key)
+        assert one is not None, key
+        for row in one.rows:
+            value = row.score(of.column)
+            if value is not None:
+                found.setdefault(_experiment(row.alike), {})[row.method] = value
+    everywhere = set.intersection(*(set(each) for each in found.values()))
+    return {name: {k: v for k, v in each.items() if k in everywhere} for name, each in found.items()}
+
+
+def compete(found: Scores, band: float = 0.0) -> Tournament:
+    """Every competitor against every other in every experiment; differences up to `band` per cent are ties.
+
+    The rank in an experiment is 1 + those clearly better + half of those tied: without a band that is the usual rank,
+    where equal scores share the mean of their places. ValueError for a negative band or competitors that differ.
+    """
+    if not band >= 0:
+        raise ValueError(f"band must be 0 or more, got {band}")
+    experiments = tuple(found)
+    names = list(found[experiments[0]]) if experiments else []
+    if any(set(each) != set(names) for each in found.values()):
+        raise ValueError("every experiment must have the same competitors")
+    standings = [_standing(name, names, found, band) for name in names]
+    standings.sort(key=lambda s: (s.mean_rank, s.name))
+    order = [s.name for s in standings]
+    duels = tuple(tuple(_duel(a, b, found, band) for b in order) for a in order)
+    return Tournament(experiments, tuple(standings), duels)
+
+
+def _standing(name: str, names: Sequence[str], found: Scores, band: float) -> Standing:
+    duels = [_duel(name, other, found, band) for other in names if other != name]
+    ranks = []
+    for each in found.values():
+        ahead = [_sign(each[other] - each[name], band) for other in names if other != name]
+        ranks.append(1 + ahead.count(1) + ahead.count(0) / 2)
+    wins, ties, defeats = (sum(duel[i] for duel in duels) for i in range(3))
+    return Standing(name, tuple(ranks), wins, ties, defeats)
+
+
+def _duel(one: str, other: str, found: Scores, band: float) -> tuple[int, int, int]:
+    if one == other:
+        return 0, 0, 0
+    signs = [_sign(each[one] - each[other], band) for each in found.values()]
+    return signs.count(1), signs.count(0), signs.count(-1)
+
+
+def _sign(difference: float, band: float) -> int:
+    return 0 if abs(difference) <= band + 1e-9 else 1 if difference > 0 else -1
+
+
+def _experiment(alike: tuple[str, str, str]) -> str:
+    return ", ".join(filter(None, alike))
+
+
+def printed_ranks() -> dict[str, float]:
+    """The average ranks of Table 11 of Psomas 2020, as printed."""
+    found: Table | None = table("P-11")
+    assert found is not None
+    return {row.method: float(row.values["Average Ranking"] or 0) for row in found.rows}
