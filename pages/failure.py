@@ -13,7 +13,8 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore.inspection.learned import Learned, Unreadable
 from dmlcore.inspection.one_step import Failure, failures, neighbours
 from dmlcore.runs import Run, RunStore
-from pages._ui import failure_canvas, failure_view, job, run_picker, thumbnails
+from pages._ui import failure_canvas, failure_true, failure_view, job, run_picker, thumbnails
+from pages._ui.failure_scene import home
 from pages._ui.learned import learned, naming, outdated
 from pages._ui.live import percent
 
@@ -69,6 +70,7 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], bar: DeltaGener
     st.html(_pictures(run, found, name, case, rights, wrongs))
     of: dict[str, Any] = {"run": run.id} | dict(zip(("query", "right", "wrong"), samples, strict=True))
     failure_canvas.show(of, case, run.spec, [f"{thumbnails.address(run)}{index}" for index in samples])
+    failure_true.show(run, of, home(case.triplet, run.spec))
 
 
 def _query(found: Learned, order: NDArray[np.int64]) -> int:

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
 from dmlcore.geometry import forces
-from dmlcore.inspection import learned
+from dmlcore.inspection import learned, true_step
 from dmlcore.inspection.one_step import Failure, failures, neighbours
 from dmlcore.spec import RunSpec
 from pages._ui import failure_service, failure_view
@@ -165,6 +165,23 @@ def test_where_no_socket_opens_the_page_answers_itself(run):
     app.session_state["failure"] = {"ask": {"id": 5, "scene": given["scene"], "of": given["of"], "n": 41}}
     app.run()
     assert handed(app)["answer"]["id"] == 5
+
+
+def test_the_true_step_is_shown_where_it_was_taken(run):
+    of = worst(run)["of"]
+    samples = of["query"], of["right"], of["wrong"]
+    path = true_step.make(run, true_step.Question(*samples, {"ranking": {"m": 0.5}, "facenet_mined": {}}))
+    found, app = true_step.read(path), opened()
+    (table,) = app.dataframe
+    ranking, clamped = table.value.to_dict("records")
+    before, after = found["before"], found["after"]["ranking"]
+    assert (ranking["loss"], ranking["settings"]) == ("Ranking", "m = 0.5")
+    assert ranking["right"] == f"{before['right']:,} → {after['right']:,}"
+    assert ranking["map"] == f"{100 * before['map_at_r']:.2f} → {100 * after['map_at_r']:.2f}"
+    assert clamped["wrong"] == "1"
+    assert "no force" in clamped["settings"]
+    app.button(key="Next failure").click().run()
+    assert not app.dataframe
 
 
 def test_a_strange_question_gets_words(run):
