@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from urllib.parse import urlencode
+from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from dmlcore.inspection.learned import Learned, Unreadable
-from dmlcore.inspection.queries import ORDERS, select
 from dmlcore.runs import Run, RunStore
-from pages._ui import grid, job, run_picker, thumbnails
+from pages._ui import (
+    gallery_pairs,
+    gallery_queries,
+    gallery_runs,
+    gallery_upload,
+    gallery_weights,
+    grid,
+    job,
+    run_picker,
+    selection,
+    takeaway,
+)
+from pages._ui.gallery_rows import Shown
 from pages._ui.learned import learned, naming, outdated
 from pages._ui.live import percent
 
-ROWS = 8  # queries on a page
 CLICK = "gallery_click"
+QUERIES, PAIRS, SUSPECTS, OWN = (
+    "Queries",
+    "Near-duplicates across classes",
+    "Suspicious labels",
+    "A picture of your own",
+)
 
 
 def page() -> None:
@@ -26,7 +42,8 @@ def page() -> None:
         "Each row is a test sample, the query, and the test samples whose embeddings lie nearest to it: "
         ":green[**✓**] of the same class, :orange[**✗**] of another. Click a picture to make it the query."
     )
-    run = run_picker.pick(RunStore())
+    boxes = st.container(horizontal=True)
+    run = run_picker.pick(RunStore(), into=boxes, width=520)
     if run is None:
         return
     source = run.embeddings()
@@ -43,114 +60,98 @@ def page() -> None:
         st.error(str(error), icon=":material/broken_image:")
         job.offer(run, "evaluate")
         return
-    browse(run, found, naming(run))
+    with boxes:
+        others = gallery_runs.choose(run)
+    browse(run, found, naming(run), others)
 
 
 @st.fragment
-def browse(run: Run, found: Learned, name: Callable[[int], str]) -> None:
-    """The summary, then one query in full or the filtered list."""
+def browse(run: Run, found: Learned, name: Callable[[int], str], others: Sequence[str] = ()) -> None:
+    """The summary, then one of the views; clicks and keys. others: ids of the runs beside it."""
     failures = int(found.failures.sum())
     st.markdown(
         f"**R@1 {percent(found.recall_at_1)}** · **MAP@R {percent(found.map_at_r)}** · {len(found.labels):,} test "
         f"samples of {len(np.unique(found.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)"
     )
-    grid.clicked(CLICK, _follow_click)
-    query = st.query_params.get("query")
-    if query is not None:
-        row = found.row(query)
+    selected = selection.chosen(run)
+    if selected is not None:
+        selection.bar(run, selected, here="gallery.py")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        view = st.segmented_control(
+            "View",
+            [QUERIES, PAIRS, SUSPECTS, OWN],
+            default=QUERIES,
+            required=True,
+            key="view",
+            bind="query-params",
+            label_visibility="collapsed",
+            on_change=gallery_queries.forget_query,
+        )
+        takeaway.offer(run, selected)
+        listener = st.container(width="content")
+    shown = Shown(run, found, name, gallery_weights.overlay(run))
+    keys, first = ["forces", "map"], -1
+    row = _asked(found)
+    if view == PAIRS and row is None:
+        first = gallery_pairs.near_duplicates(shown, selected)
+        keys.append("pages")
+    elif view == SUSPECTS and row is None:
+        first = gallery_pairs.suspects(shown, selected)
+        keys.append("pages")
+    elif view == OWN and row is None:
+        first = gallery_upload.show(shown)
+    else:
+        both = gallery_runs.together(shown, others) if others else None
+        runs = [shown] if both is None else both[0]
+        if both is not None:
+            gallery_runs.summary(*both)
         if row is not None:
-            one(run, found, name, row)
-            return
+            gallery_queries.one(runs, row)
+            keys.append("back")
+            first = int(found.indices[row])
+        else:
+            first = gallery_queries.many(runs, None if both is None else both[1], selected)
+            keys.append("pages")
+    with listener:
+        asked = grid.listen(
+            CLICK, keys=keys, first=first, on_query_change=_click, on_turn_change=_turn, on_back_change=_back
+        )
+    _follow(run, asked)
+
+
+def _asked(found: Learned) -> int | None:
+    """The row of ?query=; says so where there is none."""
+    query = st.query_params.get("query")
+    row = None if query is None else found.row(query)
+    if query is not None and row is None:
         st.warning(
             "The query of the link is not in the test part of this run; here are all.", icon=":material/link_off:"
         )
-    many(run, found, name)
+    return row
 
 
-def one(run: Run, found: Learned, name: Callable[[int], str], row: int) -> None:
-    """A single query with as many neighbours as are kept."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("All queries", key="all_queries", icon=":material/arrow_back:", on_click=_forget_query)
-        index = int(found.indices[row])
-        st.page_link(
-            "maps.py",
-            label="On the map",
-            icon=":material/bubble_chart:",
-            query_params={"run": run.id, "point": str(index)},
-        )
-        right = np.flatnonzero(found.right[row])
-        first = f"first right neighbour at place {right[0] + 1}" if len(right) else "no right neighbour among these"
-        st.markdown(f"Sample {index} · AP@R {percent(found.average_precision[row])} · {first}")
-    _show(run, found, name, [row], found.neighbours.shape[1])
+def _follow(run: Run, asked: dict[str, Any]) -> None:
+    """To another page, as a key or a link asked."""
+    if isinstance(asked["map"], int):
+        st.switch_page("maps.py", query_params={"run": run.id, "point": str(asked["map"])})
+    if isinstance(asked["forces"], str):
+        given = dict(parse_qsl(asked["forces"][:200]))
+        kept = {key: value for key, value in given.items() if key in ("run", "query", "right", "wrong")}
+        st.switch_page("failure.py", query_params=kept)
 
 
-def many(run: Run, found: Learned, name: Callable[[int], str]) -> None:
-    """The filters, the rows that pass them, one page at a time."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        classes = [None, *np.unique(found.labels).tolist()]
-        chosen = st.selectbox(
-            "Class of the query",
-            classes,
-            format_func=lambda c: "all classes" if c is None else name(c),
-            key="class",
-            help="Only queries of this class; neighbours come from all classes",
-            width=240,
-        )
-        order = st.selectbox(
-            "Order",
-            list(ORDERS),
-            key="order",
-            width=160,
-            bind="query-params",
-            help="Worst: lowest average precision AP@R, the share of right neighbours weighted by rank",
-        )
-        k = st.slider(
-            "Neighbours k", 3, 12, 8, key="k", bind="query-params", width=220, help="Nearest neighbours shown per query"
-        )
-        failures = st.toggle(
-            "Only failures",
-            key="failures",
-            bind="query-params",
-            help="Only queries whose nearest neighbour is of another class",
-        )
-    rows = select(found, order, label=chosen, failures=failures)
-    if not len(rows):
-        st.info("No query passes these filters" + (": no failures here." if failures else "."), icon=":material/check:")
-        return
-    pages = -(-len(rows) // ROWS)
-    with st.container(horizontal=True, vertical_alignment="center", key="pages"):
-        number = st.pagination(pages, key=f"page {chosen} {order} {failures}")  # other filters begin on page 1
-        st.caption(f"{len(rows):,} queries, page {number} of {pages:,}. Under each neighbour: Euclidean distance.")
-    _show(run, found, name, rows[(number - 1) * ROWS : number * ROWS], min(k, found.neighbours.shape[1]))
-
-
-def _show(
-    run: Run, found: Learned, name: Callable[[int], str], rows: Sequence[int] | NDArray[np.int64], k: int
-) -> None:
-    def class_of(row: int) -> str:
-        return name(int(found.labels[row]))
-
-    tiles: list[grid.Row] = [
-        (
-            grid.Tile(int(found.indices[row]), class_of(row), (f"AP@R {percent(found.average_precision[row])}",)),
-            [
-                grid.Neighbour(int(found.indices[other]), class_of(other), (f"{distance:.3f}",), bool(right))
-                for other, distance, right in zip(
-                    found.neighbours[row, :k], found.distances[row, :k], found.right[row, :k], strict=True
-                )
-            ],
-        )
-        for row in rows
-    ]
-    st.html(grid.html(tiles, thumbnails.address(run), lambda index: f"?{urlencode({'run': run.id, 'query': index})}"))
-
-
-def _follow_click() -> None:
+def _click() -> None:
     st.query_params["query"] = str(st.session_state[CLICK]["query"])
 
 
-def _forget_query() -> None:
-    st.query_params.pop("query", None)
+def _turn() -> None:
+    step = st.session_state[CLICK]["turn"]
+    if step in (1, -1):
+        gallery_queries.turn(step)
+
+
+def _back() -> None:
+    gallery_queries.forget_query()
 
 
 page()

@@ -61,7 +61,7 @@ def test_each_row_is_a_query_with_its_nearest_neighbours(run):
     arrays = np.load(run.embeddings())
     digits = data.load("digits")
     rows = figures(app)
-    assert len(rows) == 8
+    assert len(rows) == 10
     for row, (query, *found) in enumerate(rows):
         order, distance = plain_neighbours(run, row)
         assert query[:2] == ("query", arrays["indices"][row])
@@ -112,7 +112,7 @@ def test_a_query_of_the_link_is_shown_alone_with_more_neighbours(run):
     assert row[0][1] == index
     assert len(row) == 25
     app.button(key="all_queries").click().run()
-    assert len(figures(app)) == 8
+    assert len(figures(app)) == 10
     assert "query" not in app.query_params
 
 
@@ -145,7 +145,7 @@ def test_a_senseless_link_gets_a_plain_message(run, bad):
     assert not app.exception
     assert len(app.warning) == 2
     assert "<script>" not in "".join(x.value for x in app.warning)
-    assert len(figures(app)) == 8
+    assert len(figures(app)) == 10
 
 
 def test_a_training_index_is_no_query(run):
@@ -164,7 +164,7 @@ def test_a_run_without_embeddings_is_evaluated_by_a_job(run):
         assert time.monotonic() < deadline, run.log_tail()
         time.sleep(0.2)
     app.run()
-    assert len(figures(app)) == 8
+    assert len(figures(app)) == 10
 
 
 def test_a_job_that_fails_shows_the_log(run):
@@ -215,7 +215,7 @@ def test_embeddings_are_outdated_once_training_went_on(run):
     assert outdated(run, source)
     app = opened(run=run.id)
     assert app.button(key="evaluate")
-    assert len(figures(app)) == 8
+    assert len(figures(app)) == 10
 
 
 def test_names_are_shown_literally(run):

@@ -1,0 +1,121 @@
+// Clicks and keys on the tiles of st.html, told to Python: a plain link would load the whole app again.
+
+import { el } from "../shared/dom.js";
+
+const TILES = ".neighbours a.frame";
+const TYPING = "input, textarea, select, [contenteditable], [role=listbox], [role=slider], [role=radio], dialog";
+
+// Always there, then those that only some pages answer.
+const KEYS = [
+  [["←", "→", "↑", "↓"], "from picture to picture"],
+  [["Enter"], "make it the query"],
+];
+const MORE = {
+  forces: [["f"], "forces of the failure: the query and this picture"],
+  map: [["m"], "show it on the map"],
+  pages: [["n", "p"], "next and previous page"],
+  back: [["Esc"], "back to all queries"],
+};
+
+class Gallery {
+  constructor(root) {
+    this.dialog = el("dialog", { "aria-label": "Keys" });
+    this.button = el("button", { class: "keys", title: "Keys (?)", onclick: () => this.dialog.showModal() }, "Keys ", el("kbd", {}, "?"));
+    root.append(el("style", {}, STYLE), this.button, this.dialog);
+    this.heard = { click: (event) => this.click(event), keydown: (event) => this.press(event) };
+    for (const [kind, heard] of Object.entries(this.heard)) document.addEventListener(kind, heard);
+  }
+
+  end() {
+    for (const [kind, heard] of Object.entries(this.heard)) document.removeEventListener(kind, heard);
+  }
+
+  show({ data, setTriggerValue }) {
+    this.data = data;
+    this.tell = setTriggerValue;
+    const rows = [...KEYS, ...Object.entries(MORE).filter(([name]) => data.keys.includes(name)).map(([, row]) => row), [["?"], "these keys"]];
+    this.dialog.replaceChildren(
+      el("h3", {}, "Keys"),
+      ...rows.map(([keys, words]) => el("div", {}, el("span", {}, ...keys.map((key) => el("kbd", {}, key))), words)),
+      el("button", { onclick: () => this.dialog.close() }, "Close"));
+    if (this.refocus && data.first !== this.seen) this.focusFirst(40);
+    this.seen = data.first;
+  }
+
+  // The tiles of an answer arrive a moment after the data.
+  focusFirst(patience) {
+    const first = document.querySelector(TILES);
+    if (first && Number(first.dataset.index) === this.data.first) { this.refocus = false; first.focus(); }
+    else if (patience) setTimeout(() => this.focusFirst(patience - 1), 50);
+  }
+
+  click(event) {
+    if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const forces = event.target.closest?.(".neighbours a.forces");
+    const link = forces ?? event.target.closest?.(`${TILES}[data-index]`);
+    if (!link || (forces && !this.data.keys.includes("forces"))) return;
+    event.preventDefault();
+    if (forces) return this.tell("forces", forces.dataset.forces);
+    this.refocus = event.detail === 0; // by the keyboard
+    this.tell("query", Number(link.dataset.index));
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const at = event.composedPath()[0];
+    if (!(at instanceof Element) || at.closest(TYPING)) return;
+    const tile = at.closest(TILES), has = (name) => this.data.keys.includes(name);
+    const done = () => event.preventDefault();
+    if (event.key === "?") { done(); this.dialog.showModal(); }
+    else if (event.key.startsWith("Arrow") && (tile || (event.key === "ArrowRight" && at === document.body))) { done(); this.move(tile, event.key); }
+    else if (event.key === "f" && has("forces") && tile?.dataset.forces) { done(); this.tell("forces", tile.dataset.forces); }
+    else if (event.key === "m" && has("map") && tile?.dataset.index) { done(); this.tell("map", Number(tile.dataset.index)); }
+    else if ((event.key === "n" || event.key === "p") && has("pages")) { done(); this.refocus = Boolean(tile); this.tell("turn", event.key === "n" ? 1 : -1); }
+    else if (event.key === "Escape" && has("back") && (tile || at === document.body)) { done(); this.refocus = Boolean(tile); this.tell("back", true); }
+  }
+
+  move(tile, key) {
+    const tiles = [...document.querySelectorAll(TILES)];
+    if (!tile) return tiles[0]?.focus();
+    if (key === "ArrowLeft" || key === "ArrowRight") return tiles[tiles.indexOf(tile) + (key === "ArrowRight" ? 1 : -1)]?.focus();
+    const middle = (node) => { const b = node.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2, b.height]; };
+    const [x, y, height] = middle(tile), way = key === "ArrowDown" ? 1 : -1;
+    let best = null, least = Infinity;
+    for (const other of tiles) {
+      const [u, v] = middle(other), down = way * (v - y);
+      if (down < height / 2) continue;
+      const far = down + 2 * Math.abs(u - x);
+      if (far < least) [best, least] = [other, far];
+    }
+    best?.focus();
+  }
+}
+
+const STYLE = `
+:host, div { font: 14px/1.4 var(--st-font, sans-serif); color: var(--st-text-color); }
+button { font: inherit; font-size: 13px; color: var(--st-text-color); background: none; cursor: pointer;
+  border: 1px solid rgb(128 128 128 / .35); border-radius: 8px; padding: 3px 10px; }
+button:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }
+kbd { font: 600 12px/18px monospace; display: inline-block; min-width: 18px; text-align: center; padding: 0 4px; margin-right: 4px;
+  border: 1px solid rgb(128 128 128 / .5); border-bottom-width: 2px; border-radius: 4px; }
+.keys kbd { margin: 0; }
+dialog { color: var(--st-text-color); background: var(--st-background-color); border: 1px solid rgb(128 128 128 / .4);
+  border-radius: 12px; padding: 18px 22px; max-width: min(92vw, 420px); }
+dialog::backdrop { background: rgb(0 0 0 / .4); }
+dialog h3 { margin: 0 0 10px; font-size: 17px; }
+dialog div { display: grid; grid-template-columns: 116px 1fr; padding: 4px 0; }
+dialog button { margin-top: 12px; }
+`;
+
+const galleries = new WeakMap();
+
+export function render(component) {
+  const root = component.parentElement;
+  if (!galleries.has(root)) galleries.set(root, new Gallery(root));
+  galleries.get(root).show(component);
+}
+
+export function unmount(root) {
+  galleries.get(root)?.end();
+  galleries.delete(root);
+}

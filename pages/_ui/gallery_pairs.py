@@ -1,0 +1,113 @@
+"""Where labels may be wrong: near-duplicates across classes, and samples whose neighbours agree on another class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.data import DataError
+from dmlcore.inspection import duplicates
+from dmlcore.inspection.duplicates import Pairs
+from dmlcore.inspection.selections import Selection
+from pages._ui import gallery_queries, gallery_rows, grid, thumbnails
+from pages._ui.gallery_rows import Shown
+from pages._ui.learned import learned
+
+EACH = 12  # pairs on a page
+SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+ASKED = 8  # neighbours that vote on a label
+
+
+def near_duplicates(shown: Shown, selected: Selection | None) -> int:
+    """Pairs of different classes, nearest first; the index of the first, or -1."""
+    quantile = st.select_slider(
+        "Closer than this share of all nearest neighbours",
+        SHARES,
+        0.01,
+        key="closer",
+        bind="query-params",
+        format_func=lambda q: f"{100 * q:g} %",
+        width=420,
+        help="The cut-off is this quantile of the distances from all samples to their nearest neighbours",
+    )
+    source = shown.run.embeddings()
+    assert source is not None
+    pairs = _pairs(source, quantile)
+    keep = np.ones(len(pairs.first), bool)
+    if selected is not None:
+        keep = np.isin(shown.found.indices[pairs.first], selected.indices)
+        keep |= np.isin(shown.found.indices[pairs.second], selected.indices)
+    first, second, distances = pairs.first[keep], pairs.second[keep], pairs.distances[keep]
+    st.caption(
+        f"{len(first):,} pairs of different classes within distance {pairs.cutoff:.4f}, nearest first: the same thing "
+        "twice, a wrong label, or classes that this network cannot tell apart."
+        + ("" if pairs.complete else f" Of {shown.found.neighbours.shape[1]} neighbours each: there may be more.")
+    )
+    if not len(first):
+        st.info(
+            "No two samples of different classes lie so close together. Allow a larger share.", icon=":material/check:"
+        )
+        return -1
+    number = gallery_queries.page_of(
+        f"pairs {shown.run.id} {quantile} {selected and selected.id}", len(first), EACH, "pairs"
+    )
+    part = slice((number - 1) * EACH, number * EACH)
+    same = _same_inputs(shown)
+
+    def tile(row: int) -> grid.Tile:
+        index = int(shown.found.indices[row])
+        return grid.Tile(index, shown.class_of(row), (f"sample {index}",), over=shown.over(index))
+
+    tiles = []
+    for one, other, distance in zip(first[part], second[part], distances[part], strict=True):
+        left, right = tile(int(one)), tile(int(other))
+        words = f"distance {distance:.4f}" + (" · identical inputs" if same(left.index, right.index) else "")
+        tiles.append((words, left, right))
+    st.html(grid.pairs(tiles, thumbnails.address(shown.run), gallery_rows.link(shown.run)))
+    both_sides = np.unique(np.concatenate([first, second]))
+    gallery_rows.select_button(shown, both_sides, "samples", "gallery: near-duplicates across classes")
+    return tiles[0][1].index
+
+
+def suspects(shown: Shown, selected: Selection | None) -> int:
+    """Samples whose neighbours agree on another class, with those neighbours; the index of the first, or -1."""
+    found = duplicates.suspects(shown.found, ASKED)
+    keep = ~shown.found.is_gallery[found.rows]
+    if selected is not None:
+        keep &= np.isin(shown.found.indices[found.rows], selected.indices)
+    rows, label, votes = found.rows[keep], found.label[keep], found.votes[keep]
+    st.caption(
+        f"{len(rows):,} samples without a neighbour of their own class among the {found.asked} nearest, of which at "
+        "least three in four are of one other class. A wrong label looks like this, but so do two classes that this "
+        "network confuses: look at the pictures before you relabel."
+    )
+    if not len(rows):
+        st.info("No sample stands among those of one other class.", icon=":material/check:")
+        return -1
+    each = gallery_queries.ROWS
+    number = gallery_queries.page_of(f"suspects {shown.run.id} {selected and selected.id}", len(rows), each, "samples")
+    part = slice((number - 1) * each, number * each)
+    said = {
+        int(row): f"{vote} of {found.asked}: {shown.name(int(other))}"
+        for row, other, vote in zip(rows[part], label[part], votes[part], strict=True)
+    }
+    gallery_rows.one_run(shown, rows[part], found.asked, lambda row: said[int(row)])
+    gallery_rows.select_button(shown, rows, "samples", "gallery: neighbours agree on another class")
+    return int(shown.found.indices[rows[part][0]])
+
+
+def _same_inputs(shown: Shown) -> Callable[[int, int], bool]:
+    """Whether two samples are the same to the network, number by number."""
+    try:
+        inputs = thumbnails.dataset(shown.run.spec).inputs
+    except DataError:  # said above already
+        return lambda first, second: False
+    return lambda first, second: bool(np.array_equal(inputs[first], inputs[second]))
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _pairs(source: Path, quantile: float) -> Pairs:
+    return duplicates.across_classes(learned(source), quantile)

@@ -1,0 +1,189 @@
+"""The queries of the gallery: filters and orders, a page at a time, or one query in full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from dmlcore.inspection.comparison import Comparison
+from dmlcore.inspection.learned import Learned
+from dmlcore.inspection.queries import ORDERS, Order, select
+from dmlcore.inspection.selections import Selection
+from pages._ui import gallery_rows, gallery_runs
+from pages._ui.gallery_rows import Shown
+from pages._ui.live import percent
+
+ROWS = 10  # queries on a page; five where each has a line for every run
+ALL = -1  # no class
+PAGE, PAGES = "gallery page", "gallery pages"  # key of the pagination that is shown now, and how many pages it has
+
+
+def one(shown: Sequence[Shown], row: int) -> None:
+    """A single query with as many neighbours as are kept."""
+    first, found = shown[0], shown[0].found
+    index = int(found.indices[row])
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("All queries", key="all_queries", icon=":material/arrow_back:", on_click=forget_query)
+        st.page_link(
+            "maps.py",
+            label="On the map",
+            icon=":material/bubble_chart:",
+            query_params={"run": first.run.id, "point": str(index)},
+        )
+        if found.positives.nearest[row] >= 0 and not found.is_gallery[row]:
+            st.page_link(
+                "failure.py",
+                label="Forces of this failure" if found.failures[row] else "Forces on this query",
+                icon=":material/query_stats:",
+                query_params={"run": first.run.id, "query": str(index)},
+            )
+        st.markdown(f"Sample {index} · AP@R {percent(found.average_precision[row])} · {_first_right(found, row)}")
+    if len(shown) > 1:
+        rows = [each.found.row(str(index)) for each in shown]
+        gallery_rows.several_runs(shown, np.array(rows)[:, None], found.neighbours.shape[1])
+    else:
+        gallery_rows.one_run(first, [row], found.neighbours.shape[1], lambda _: "")
+
+
+def many(shown: Sequence[Shown], both: Comparison | None, selected: Selection | None) -> int:
+    """The filters and the queries that pass them, a page at a time; the index of the first, or -1."""
+    found, run = shown[0].found, shown[0].run
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        label = _class_box(shown[0])
+        order: Order = st.selectbox(
+            "Order",
+            list(ORDERS),
+            key="order",
+            width=190,
+            bind="query-params",
+            help="\n\n".join(f"**{name}**: {words}" for name, words in ORDERS.items()),
+        )
+        k = st.slider(
+            "Neighbours k", 3, 12, 8, key="k", bind="query-params", width=200, help="Nearest neighbours shown per query"
+        )
+        failures = st.toggle(
+            "Only failures",
+            key="failures",
+            bind="query-params",
+            help="Only queries whose nearest neighbour is of another class",
+        )
+    indices = None if selected is None else selected.indices
+    rows = select(found, order, label=label, failures=failures, indices=indices)
+    contest = gallery_runs.EVERY
+    if both is not None:
+        contests = gallery_runs.contests(len(shown))
+        contest = st.pills(
+            "Show",
+            list(contests),
+            default=contest,
+            required=True,
+            key=f"contest of {len(shown)}",
+            label_visibility="collapsed",
+        )
+        columns = _columns(both, contests[contest], rows)
+        rows = both.rows[0, columns]
+    if not len(rows):
+        said = " that is selected" if selected is not None else ": no failures here" if failures else ""
+        st.info(f"No query passes these filters{said}.", icon=":material/check:")
+        return -1
+    asked = f"{run.id} {label} {order} {failures} {contest} {selected.id if selected else ''}"
+    each = ROWS if both is None else ROWS // 2
+    number = page_of(asked, len(rows), each)
+    part = slice((number - 1) * each, number * each)
+    if both is None:
+        gallery_rows.one_run(shown[0], rows[part], min(k, found.neighbours.shape[1]), _words(found, order))
+    else:
+        gallery_rows.several_runs(shown, both.rows[:, columns[part]], min(k, found.neighbours.shape[1]))
+    _hand_on(shown[0], rows, selected, f"gallery: {order}" + (f", {contest}" if both else ""))
+    return int(found.indices[rows[part][0]])
+
+
+def turn(step: int) -> None:
+    """Another page, by a key."""
+    key = str(st.session_state.get(PAGE))
+    if key in st.session_state:
+        last = st.session_state.get(PAGES, 1)
+        st.session_state[key] = min(max(st.session_state[key] + step, 1), last)
+
+
+def forget_query() -> None:
+    """Back to all queries."""
+    st.query_params.pop("query", None)
+
+
+def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
+    """Which page is shown, from 1; whatever is `asked` otherwise begins on page 1."""
+    pages = -(-count // each)
+    with st.container(horizontal=True, vertical_alignment="center", key="pages"):
+        number: int = st.pagination(pages, key=f"page {asked}")
+        under = "" if what == "pairs" else " Under each neighbour: Euclidean distance."
+        st.caption(f"{count:,} {what}, page {number:,} of {pages:,}.{under}")
+    st.session_state[PAGE], st.session_state[PAGES] = f"page {asked}", pages
+    return number
+
+
+def _class_box(shown: Shown) -> int | None:
+    """All classes, or the one of ?class=, a number."""
+    classes = np.unique(shown.found.labels).tolist()
+    wanted = st.query_params.get("class", "")
+    label = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else None
+    st.session_state["class"] = label if label in classes else ALL  # the link is the truth, the box follows
+    chosen: int = st.selectbox(
+        "Class of the query",
+        [ALL, *classes],
+        format_func=lambda c: "all classes" if c == ALL else shown.name(c),
+        key="class",
+        help="Only queries of this class; neighbours come from all classes",
+        width=220,
+        on_change=_write_class,
+    )
+    return None if chosen == ALL else chosen
+
+
+def _write_class() -> None:
+    label = st.session_state["class"]
+    if label == ALL:
+        st.query_params.pop("class", None)
+    else:
+        st.query_params["class"] = str(label)
+
+
+def _columns(both: Comparison, pair: tuple[int, int] | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions in the comparison, in the order of the filter, or by how much one beats the other."""
+    if pair is not None:
+        return gallery_runs.contested(both, pair, rows)
+    place = np.full(len(both.learned[0].labels), -1)
+    place[both.rows[0]] = np.arange(both.rows.shape[1])
+    found = place[rows]
+    return found[found >= 0]
+
+
+def _words(found: Learned, order: Order) -> Callable[[int], str]:
+    """What a query is sorted by, where that is not AP@R."""
+    p = found.positives
+    if order == "late matches first":
+        return lambda row: f"first right: place {p.rank[row]:,}" if p.rank[row] else "alone in its class"
+    if order == "far matches first":
+        return lambda row: f"nearest right: {p.nearest_distance[row]:.3f}"
+    if order == "far positives first":
+        return lambda row: f"farthest right: {p.farthest_distance[row]:.3f}"
+    if order == "failures first":
+        return lambda row: f"nearest right: {p.nearest_distance[row]:.3f}" if found.failures[row] else ""
+    return lambda _: ""
+
+
+def _first_right(found: Learned, row: int) -> str:
+    rank = int(found.positives.rank[row])
+    if not rank:
+        return "no other sample of its class"
+    return f"first right neighbour at place {rank:,}, distance {found.positives.nearest_distance[row]:.3f}"
+
+
+def _hand_on(shown: Shown, rows: NDArray[np.int64], selected: Selection | None, origin: str) -> None:
+    """The queries that pass the filters become the selection, which map and tables then show."""
+    if len(rows) == len(shown.found.labels) or (selected is not None and len(rows) == len(selected.indices)):
+        return
+    gallery_rows.select_button(shown, rows, "queries", origin)

@@ -1,0 +1,144 @@
+"""A picture of one's own as the query: decoded with care, embedded on the CPU, searched exactly."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+from PIL import Image
+
+from dmlcore.checkpoint import CheckpointError
+from dmlcore.data import DataError, Dataset
+from dmlcore.inspection import own_pictures
+from dmlcore.inspection.index import Index
+from dmlcore.inspection.learned import Unreadable
+from dmlcore.runs import Run, RunError
+from pages._ui import gallery_rows, grid, thumbnails
+from pages._ui.gallery_rows import Shown
+
+MEGABYTES = 20
+SHOWN = 16  # neighbours
+
+
+def show(shown: Shown) -> int:
+    """The upload, what the network sees of it, its neighbours; the index of the first, or -1."""
+    try:
+        data = thumbnails.dataset(shown.run.spec)
+    except DataError:  # said above already
+        st.info("Without the data set no network can be built, so no picture can be a query.", icon=":material/info:")
+        return -1
+    if not own_pictures.takes_pictures(data):
+        st.info(
+            "The samples of this data set are no pictures, so none can be a query. Any run on pictures takes one; for "
+            "vectors there is Index.search of dmlcore.",
+            icon=":material/info:",
+        )
+        return -1
+    source = shown.run.embeddings()
+    assert source is not None
+    given = st.file_uploader(
+        "A picture of your own, JPEG or PNG",
+        type=["jpg", "jpeg", "png"],
+        key="own_picture",
+        max_upload_size=MEGABYTES,
+        help="Embedded on the server and forgotten; a phone's rotation is undone, the middle is cut out",
+    )
+    try:
+        with st.spinner("Loading the network …", show_time=True):
+            index = _index(source)
+            index.network()  # while the visitor looks for a picture
+        if given is None:
+            _example(data)
+            return -1
+        return _search(shown, index, data, given.getvalue(), given.name)
+    except DataError as error:
+        st.error("This file cannot be a query:", icon=":material/broken_image:")
+        st.text(str(error))
+    except (RunError, CheckpointError, Unreadable) as error:
+        st.error("The network of this run cannot be used:", icon=":material/broken_image:")
+        st.text(str(error))
+    return -1
+
+
+def _example(data: Dataset) -> None:
+    side = data.inputs.shape[-1] if len(data.inputs.shape) == 4 else own_pictures.GREY[data.name][0]
+    st.caption(
+        f"Whatever it shows, the network answers with the test samples that it finds most similar. It sees {side} × "
+        f"{side} pixels. From Python: Index.of_run(run).search('picture.jpg', k=8); on the command line: python -m "
+        "dmlcore neighbours RUN picture.jpg"
+    )
+
+
+def _search(shown: Shown, index: Index, data: Dataset, content: bytes, name: str) -> int:
+    file = io.BytesIO(content)
+    file.name = name
+    invert = False
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if data.name in (*own_pictures.GREY, "digits_pictures"):
+            invert = st.toggle(
+                "Dark ink on paper",
+                own_pictures.dark_on_light(file),
+                key=f"invert {hash(content)}",
+                help="The digits of this data set are light on black",
+            )
+        classes = np.unique(shown.found.labels[index.searched]).tolist()
+        label = st.selectbox(
+            "Its class, if you know",
+            [None, *classes],
+            format_func=lambda c: "unknown" if c is None else shown.name(c),
+            key="own_class",
+            width=240,
+            help="Then right and wrong neighbours are marked",
+        )
+    inputs = own_pictures.as_inputs([file], data, invert=invert)
+    distances, rows = index.search(index.embed(inputs), min(SHOWN, len(index.searched)))
+    found = shown.found
+    usual = float(np.median(found.distances[:, 0]))
+    labels = found.labels[rows[0]]
+    common = np.bincount(labels).argmax()
+    query = grid.Tile(
+        -1,
+        "your picture" if label is None else shown.name(label),
+        ("as the network sees it",),
+        src=_address(inputs, data),
+    )
+    neighbours = [
+        grid.Neighbour(
+            int(found.indices[row]),
+            shown.class_of(row),
+            (f"{distance:.3f}",),
+            over=shown.over(int(found.indices[row])),
+            right=None if label is None else bool(found.labels[row] == label),
+        )
+        for distance, row in zip(distances[0], rows[0], strict=True)
+    ]
+    st.html(grid.html([(query, neighbours)], thumbnails.address(shown.run), gallery_rows.link(shown.run)))
+    st.text(
+        f"{int((labels == common).sum())} of these {len(labels)} are of class {shown.name(int(common))}. "
+        f"The nearest lies at distance {distances[0, 0]:.3f}; from a test sample to its nearest neighbour it is "
+        f"{usual:.3f} in the median. This network was trained for nothing else than its data set, so something far "
+        "from it still has a nearest neighbour."
+    )
+    return int(found.indices[rows[0, 0]])
+
+
+def _address(inputs: NDArray[np.generic], data: Dataset) -> str:
+    """What the network sees, as a data: address."""
+    one = inputs[0]
+    if one.ndim == 3:
+        pixels = np.ascontiguousarray(one.transpose(1, 2, 0))
+    else:
+        side = own_pictures.GREY[data.name][0]
+        pixels = np.rint(one.reshape(side, side, 1).repeat(3, axis=2) * 255).astype(np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(thumbnails.enlarged(pixels)).save(file, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _index(source: Path) -> Index:
+    return Index.of_run(Run(source.parents[1]))
