@@ -95,10 +95,17 @@ def assert_ranks_are_those_of_dmlcore(page, run: Run) -> dict[str, list[str]]:
     return found
 
 
-def test_it_opens_with_the_worst_failure_and_the_sliders_move_the_ranks(page, server, failing):
-    opened(page, server, failing)
-    found = learned.read(failing.embeddings())
-    assert link(page)["query"] == str(found.indices[failures(found)[0]])
+def test_from_a_red_neighbour_of_the_gallery_to_its_forces_and_the_sliders_move_the_ranks(page, server, failing):
+    page.goto(f"{server.url}/gallery?run={failing.id}&failures=true")
+    red = page.locator(".neighbours .wrong a.frame").first
+    red.wait_for()
+    index = quiet(lambda: red.get_attribute("data-index"))
+    query = page.locator(".neighbours .query a.frame").first.get_attribute("data-index")
+    red.focus()
+    page.keyboard.press("f")
+    page.wait_for_url(re.compile(f"failure.*wrong={index}"))
+    page.wait_for_selector("canvas.plane[data-seq]")
+    assert link(page)["query"] == query
     before = assert_ranks_are_those_of_dmlcore(page, failing)
 
     slider = page.get_by_role("slider", name="step size", exact=True)
