@@ -34,6 +34,7 @@ st.navigation(
             st.Page("gallery.py", title="Gallery", icon=":material/grid_view:"),
             st.Page("failure.py", title="Forces of a failure", icon=":material/query_stats:"),
             st.Page("maps.py", title="Map", icon=":material/bubble_chart:"),
+            st.Page("confusions.py", title="Confusions", icon=":material/grid_on:"),
             st.Page("published.py", title="Published", icon=":material/menu_book:"),
         ],
     },
