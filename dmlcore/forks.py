@@ -32,18 +32,29 @@ def make(
     leave_out: Sequence[int] = (),
     relabel: Mapping[int, int] | None = None,
 ) -> RunSpec:
-    """The spec of a fork of `parent` at `step`.
+    """The spec of a fork of `parent` at `step`; changes: key=value as of `RunSpec.with_overrides`, the rest as `of`."""
+    return of(parent, step, parent.spec.with_overrides(changes), leave_out=leave_out, relabel=relabel)
 
-    changes: key=value as of `RunSpec.with_overrides`; schedule.steps counts from the parent's first step. leave_out:
-    classes; relabel: sample -> class, both beside what the parent has already changed. Raises SpecError for a step
-    without a checkpoint, for what a fork cannot change, and if no step would be left to make.
+
+def of(
+    parent: Run,
+    step: int,
+    spec: RunSpec,
+    *,
+    leave_out: Sequence[int] = (),
+    relabel: Mapping[int, int] | None = None,
+) -> RunSpec:
+    """The spec of a fork of `parent` at `step` that goes on as `spec` says.
+
+    schedule.steps counts from the parent's first step. leave_out: classes; relabel: sample -> class, both beside what
+    the parent has already changed. Raises SpecError for a step without a checkpoint, for what a fork cannot change, and
+    if no step would be left to make.
     """
     there = steps(parent)
     if step not in there:
         shown = ", ".join(map(str, there)) or "none yet"
         raise SpecError(f"fork.step: {parent.id} has no checkpoint of step {step}; there are: {shown}")
     before = parent.spec
-    spec = before.with_overrides(changes)
     pairs = dict(before.fork.relabel) | dict(relabel or {})
     fork = ForkSpec(
         run=parent.id,

@@ -33,7 +33,20 @@ from pages._ui.spec_values import (
     values_of,
 )
 
-__all__ = ["FIRST", "WORDS", "command", "cuda", "fill", "link", "linked", "overrides", "presets", "sidebar", "spec_of"]
+__all__ = [
+    "FIRST",
+    "WORDS",
+    "command",
+    "cuda",
+    "fill",
+    "link",
+    "linked",
+    "loss_fields",
+    "overrides",
+    "presets",
+    "sidebar",
+    "spec_of",
+]
 
 QUICK, PUBLISHED = "Example", "Protocol"
 STARTS = {AT_RANDOM: "random numbers", IMAGENET: "ImageNet weights", A_RUN: "a run of yours", A_FILE: "a file"}
@@ -55,7 +68,7 @@ def sidebar(form: Form) -> None:
             args=(form,),
         )
     info = _data(form)
-    _loss(form)
+    loss_fields(form)
     _network(form, info.kind)
     spec_training.training(form)
 
@@ -114,7 +127,8 @@ def _crops(form: Form) -> None:
         form.range("data.crop_ratio", "Aspect ratio", keys()["data.crop_ratio"], 0.25, 4.0)
 
 
-def _loss(form: Form) -> None:
+def loss_fields(form: Form) -> None:
+    """Loss, its sliders, miner and memory."""
     st.subheader("Loss", anchor=False)
     loss = form.choice(
         "loss.name",

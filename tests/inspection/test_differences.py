@@ -1,3 +1,4 @@
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +71,7 @@ def test_other_samples_are_refused(tmp_path: Path) -> None:
 def test_turnover_counts_every_flip(tmp_path: Path) -> None:
     views = [made(tmp_path / f"{seed}.npz", *clusters(seed, noise=1.0)) for seed in range(4)]
     found = turnover(views)
-    pairs = [difference(a, b) for a, b in zip(views, views[1:], strict=False)]
+    pairs = [difference(a, b) for a, b in pairwise(views)]
     assert found.gained.tolist() == [int(pair.gained.sum()) for pair in pairs]
     assert found.lost.tolist() == [int(pair.lost.sum()) for pair in pairs]
     assert found.right.tolist() == pytest.approx([view.recall_at_1 for view in views])
@@ -100,8 +101,8 @@ def test_one_confused_view_among_many_is_not_enough(tmp_path: Path) -> None:
     views = [made(tmp_path / f"{n}.npz", moved if n == 0 else points, labels) for n in range(3)]
     assert doubted(views).indices.tolist() == []
     assert doubted(views, at_least=0.3).indices.tolist() == [103]
-    for wrong in ({"at_least": 0.0}, {"share": 0.0}, {"neighbours": 0}):
-        with pytest.raises(ValueError):
+    for wrong, named in (({"at_least": 0.0}, "at_least"), ({"share": 0.0}, "share"), ({"neighbours": 0}, "asked")):
+        with pytest.raises(ValueError, match=named):
             doubted(views, **wrong)
     with pytest.raises(ValueError, match="views"):
         doubted([])

@@ -1,0 +1,156 @@
+"""The two sides of a difference: a run with weights, and the same or another run with weights, kept in the link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from dmlcore import forks
+from dmlcore.data import DataError
+from dmlcore.inspection.comparison import Incomparable, refuse_other_samples
+from dmlcore.inspection.learned import Learned
+from dmlcore.inspection.snapshots import Snapshot, snapshots
+from dmlcore.runs import Run, RunError, RunStore
+from pages._ui import live, run_picker, thumbnails
+
+BEST = "best"
+OTHER, FIRST, SECOND = "other", "before", "after"  # names in the link, beside "run"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side: a run, "best" or a step, and the file of its embeddings."""
+
+    run: Run
+    weights: str
+    path: Path
+
+    @property
+    def step(self) -> int | None:
+        """The step of a snapshot; None for the best weights."""
+        return None if self.weights == BEST else int(self.weights)
+
+    @property
+    def words(self) -> str:
+        """Which weights, in words."""
+        return "best weights" if self.step is None else f"step {self.step:,}"
+
+
+def pick(store: RunStore) -> tuple[Run, Side | None, Side | None] | None:
+    """Boxes for both sides that follow and write the link; a side is None where its run has nothing embedded.
+
+    None, and a way out, where there is no run at all.
+    """
+    with st.container(border=True):
+        top = st.container(horizontal=True, vertical_alignment="bottom")
+        run = run_picker.pick(store, into=top, width=520)
+        if run is None:
+            return None
+        bottom = st.container(horizontal=True, vertical_alignment="bottom")
+        other = _other(store, run, bottom)
+        mine, theirs = _defaults(run, other)
+        first = _weights(run, FIRST, mine, top)
+        second = _weights(other, SECOND, theirs, bottom)
+    return run, first, second
+
+
+def same_samples(first: Side, second: Side, a: Learned) -> None:
+    """Raise Incomparable if the samples of both data sets are known to differ; a data set that is gone is not asked."""
+    one, two = first.run.spec, second.run.spec
+    if one.data == two.data and one.seed == two.seed:
+        return
+    try:
+        refuse_other_samples(thumbnails.dataset(one), thumbnails.dataset(two), a.indices)
+    except DataError:
+        if one.data.name != two.data.name:
+            raise Incomparable(f"the data sets differ: {one.data.name} and {two.data.name}") from None
+        st.caption("A data set cannot be read, so that only numbers and classes of the samples were compared.")
+
+
+def embedded(run: Run) -> list[Snapshot]:
+    """The snapshots of a run that have embeddings, by step."""
+    return [snapshot for snapshot in snapshots(run) if snapshot.embeddings is not None]
+
+
+def _options(run: Run) -> dict[str, Path]:
+    """What may be compared of a run: name in the link -> file."""
+    found = {str(snapshot.step): snapshot.embeddings for snapshot in embedded(run) if snapshot.embeddings}
+    best = run.embeddings()
+    return ({BEST: best} if best else {}) | found
+
+
+def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -> Run:
+    """The run of the second side."""
+    runs = {run.id: run} | {other.id: other for other in store.list() if other.spec.data.name == run.spec.data.name}
+    wanted = st.query_params.get(OTHER)
+    key = f"differences-other-{run.id}"
+    st.session_state[key] = wanted if wanted in runs else _partner(run, runs)
+
+    def write() -> None:
+        st.query_params[OTHER] = st.session_state[key]
+        st.query_params.pop(SECOND, None)
+
+    into.selectbox(
+        "Compared with",
+        list(runs),
+        key=key,
+        format_func=lambda name: "the same run, another step" if name == run.id else live.label(runs[name]),
+        on_change=write,
+        width=520,
+    )
+    return runs[st.session_state[key]]
+
+
+def _partner(run: Run, runs: dict[str, Run]) -> str:
+    """The run itself where it has snapshots, else its parent, else the newest one that was divided alike."""
+    if len(snapshots(run)) > 1:
+        return run.id
+    if (parent := forks.parent_of(run)) is not None:
+        return parent.id
+    alike = (other.id for other in runs.values() if other.id != run.id and _alike(run, other) and other.embeddings())
+    return next(alike, run.id)
+
+
+def _alike(run: Run, other: Run) -> bool:
+    try:
+        return run.spec.data == other.spec.data and run.spec.seed == other.spec.seed
+    except RunError:
+        return False
+
+
+def _defaults(run: Run, other: Run) -> tuple[str, str]:
+    """Early and late of one run, the best weights of two."""
+    steps = [str(snapshot.step) for snapshot in embedded(run)]
+    if run.id == other.id and len(steps) > 1:
+        return steps[1] if len(steps) > 2 else steps[0], steps[-1]
+    return BEST, BEST
+
+
+def _weights(run: Run, name: str, default: str, into: st.delta_generator.DeltaGenerator) -> Side | None:
+    options = _options(run)
+    if not options:
+        return None
+    wanted = st.query_params.get(name)
+    key = f"differences-{name}-{run.id}"
+    chosen = wanted if wanted in options else default if default in options else next(iter(options))
+    st.session_state[key] = chosen
+
+    def write() -> None:
+        st.query_params[name] = st.session_state[key]
+
+    into.selectbox(
+        f"Weights of {'A' if name == FIRST else 'B'}",
+        list(options),
+        key=key,
+        format_func=lambda value: _best_words(run) if value == BEST else f"step {int(value):,}",
+        on_change=write,
+        width=220,
+    )
+    return Side(run, chosen, options[chosen])
+
+
+def _best_words(run: Run) -> str:
+    tested = live.reader().history(run).scores.get("trained")
+    return f"best: step {tested['step']:,}" if tested else "best"

@@ -1,0 +1,117 @@
+"""The form of a fork starts exactly what it shows, and says what it cannot do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dmlcore import jobs
+from dmlcore.runs import Run, RunStore
+from tests.e2e.harness import ROOT
+from tests.pages.conftest import make_run
+
+
+def opened(**query: str) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
+    app.switch_page("fork.py")
+    for key, value in query.items():
+        app.query_params[key] = value
+    return app.run()
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("kept")
+    make_run(root, "schedule.keep_every=4", "model.hidden=[16]", "loss.m=0.5", "name=Parent")
+    return root
+
+
+@pytest.fixture
+def run(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    root = tmp_path / "runs"
+    shutil.copytree(kept, root)
+    monkeypatch.setenv("DML_RUNS", str(root))
+    started: list[str] = []
+    monkeypatch.setattr(jobs, "start", lambda run, task: started.append(f"{task} {run.id}"))  # no process
+    return RunStore(root).list()[0]
+
+
+def texts(app: AppTest) -> str:
+    return "\n".join(element.value for kind in (app.markdown, app.text, app.code, app.caption) for element in kind)
+
+
+def test_nothing_changed_is_said_and_the_clock_of_the_parent_goes_on(run: Run) -> None:
+    app = opened(run=run.id)
+    assert not app.exception
+    assert "will repeat its parent bit for bit" in texts(app)
+    assert app.select_slider(key=f"fork-step-{run.id}").value == 4
+    app.button(key="fork-start").click().run()
+    assert not app.exception
+    made = next(other for other in RunStore().list() if other.id != run.id)
+    assert made.spec.differences(run.spec) == [
+        f"fork.run: {run.id!r} | ''",
+        "fork.step: 4 | 0",
+        "name: 'Parent from 4' | 'Parent'",
+    ]
+    assert made.spec.schedule.steps == 8
+    assert (made.path / "origin.ckpt").samefile(run.path / "kept" / "00000004.ckpt")
+
+
+def test_another_loss_rate_and_training_part_reach_the_fork(run: Run) -> None:
+    app = opened(run=run.id, step="0")
+    app.selectbox(key="fork-loss-name").set_value("contrastive").run()
+    app.number_input(key="fork-optimiser-learning-rate").set_value(0.01).run()
+    app.multiselect(key=f"fork-leave-{run.id}").set_value([3, 9]).run()
+    app.number_input(key=f"fork-more-{run.id}-0").set_value(30).run()
+    assert not app.exception
+    assert "loss.name: 'ranking' | 'contrastive'" in texts(app)
+    command = next(code.value for code in app.code if code.value.startswith("python -m dmlcore fork"))
+    for word in (
+        f"fork {run.id} --step 0",
+        "--leave-out 3 --leave-out 9",
+        "loss.name=contrastive",
+        "schedule.steps=30",
+    ):
+        assert word in command
+    app.button(key="fork-start").click().run()
+    spec = next(other for other in RunStore().list() if other.id != run.id).spec
+    assert (spec.loss.name, spec.optimiser.learning_rate, spec.schedule.steps) == ("contrastive", 0.01, 30)
+    assert (spec.fork.step, spec.fork.leave_out) == (0, (3, 9))
+
+
+def test_too_few_classes_are_refused_before_the_start(run: Run) -> None:
+    app = opened(run=run.id)
+    app.multiselect(key=f"fork-leave-{run.id}").set_value([1, 2, 3]).run()
+    assert not app.exception
+    assert "batches hold 8 classes, but 7 are left" in texts(app)
+    assert not [button for button in app.button if button.key == "fork-start"]
+
+
+def test_a_fork_tells_what_was_carried_over(run: Run) -> None:
+    made = RunStore().create(run.spec.with_overrides([f"fork.run={run.id}", "fork.step=4", "loss.m=0.1"]))
+    row = {
+        "kind": "fork",
+        "step": 4,
+        "run": run.id,
+        "changed": ["loss.parameters.m"],
+        "carried": ["network"],
+        "anew": [],
+    }
+    (made.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    app = opened(run=run.id)
+    assert not app.exception
+    assert f"From step 4 of {run.id}. Changed: loss.parameters.m. Carried over: network. Begun anew: nothing." in texts(
+        app
+    )
+    assert not opened(run=made.id).exception  # it has no checkpoint of its own yet
+
+
+def test_without_runs_it_leads_to_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DML_RUNS", str(tmp_path / "none"))
+    app = opened()
+    assert not app.exception
+    assert app.get("page_link")[0].proto.page == "train"
