@@ -1,0 +1,84 @@
+"""Charts of confusions: what the numbers are, that names stay data, and that Vega-Lite accepts the specification."""
+
+import json
+
+import altair as alt
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dmlcore.figures import confusions, portraits
+
+HOSTILE = '<img src=x onerror=alert(1)>"]; alert(2); names["$x$ \u202edrow ![](http://evil.test/a.png)'
+
+
+def valid(chart):
+    """The specification, accepted by the schema of Vega-Lite."""
+    spec, columns = chart
+    assert len({len(column) for column in columns.values()}) == 1
+    alt.Chart.from_dict(spec | {"data": {"values": [{"a": 1}]}}, validate=True)
+    return spec, columns
+
+
+def test_the_matrix_holds_what_is_not_zero_and_frames_the_chosen_cell():
+    shares = np.array([[0.5, 0.5, 0], [0, 1, 0], [0.1, 0, 0.9]])
+    spec, columns = valid(confusions.matrix(shares, np.array([7, 3, 9]), ["a", "b", "c"], (3, 9)))
+    cells = {(i, j): s for i, j, s in zip(columns["i"], columns["j"], columns["share"], strict=True)}
+    assert cells == {(7, 7): 0.5, (7, 3): 0.5, (3, 3): 1, (9, 7): 0.1, (9, 9): 0.9, (3, 9): 0}
+    assert [(i, j) for i, j, m in zip(columns["i"], columns["j"], columns["marked"], strict=True) if m] == [(3, 9)]
+    assert spec["encoding"]["opacity"]["scale"]["domain"] == [0, 0.5], "the scale is of what is wrong"
+    assert spec["encoding"]["x"]["scale"]["domain"] == [7, 3, 9], "in the order given"
+
+
+def test_a_hostile_name_is_data_and_no_part_of_an_expression():
+    spec, columns = confusions.matrix(np.eye(2), np.array([0, 1]), [HOSTILE, "b"], None)
+    (names,) = [p for p in spec["params"] if p["name"] == "names"]
+    assert names["value"]["0"] == HOSTILE == columns["query"][0]
+    rest = json.dumps(spec | {"params": []})
+    assert "alert" not in rest
+    assert "evil" not in rest
+    assert {"title", "image"}.isdisjoint(columns), "fields that a tooltip shows as a heading or a picture"
+
+
+def test_the_ranking_keeps_every_class_or_even_ranks():
+    _, columns = valid(confusions.ranking(["a", "b"], np.array([0.1, 0.4]), np.array([0.2, 1.0]), np.array([3, 4])))
+    assert columns["score"].tolist() == [0.1, 0.4, 0.2, 1.0]
+    many = np.linspace(0, 1, 11_316)
+    _, columns = confusions.ranking([str(n) for n in range(11_316)], many, many, np.ones(11_316, int))
+    assert len(columns["rank"]) == 2 * confusions.MOST_POINTS
+    assert columns["rank"][[0, -1]].tolist() == [1, 11_316]
+
+
+def test_occurrences_are_binned_without_loss_and_chance_is_binomial():
+    counts = np.random.default_rng(0).integers(9, size=173)
+    chance = confusions.by_chance(50, 40, 5, 172)
+    assert chance[:41] == pytest.approx(50 * binom.pmf(np.arange(41), 40, 5 / 49))
+    assert not chance[41:].any()
+    _, columns = valid(confusions.occurrences(counts, chance, 12.0))
+    assert columns["samples"].sum() == counts.sum()
+    assert len(columns["samples"]) <= confusions.MOST_BARS
+    assert (columns["from"][1:] == columns["to"][:-1]).all()
+    assert columns["N_k"][0] == "0 to 3"
+
+
+def test_histograms_are_shares_of_each_run():
+    edges = np.array([0.0, 0.5, 1.0])
+    runs = [portraits.Histograms(name, edges, np.array([3, 1]), np.array([0, 5])) for name in ("a", "b")]
+    spec, columns = valid(portraits.distances(runs, [(0.2, 0.4)], 0.3))
+    assert columns["share"].tolist() == [0.75, 0.25, 0, 1] * 2
+    assert columns["number"].tolist() == [0] * 4 + [1] * 4
+    assert spec["layer"][0]["data"]["values"] == [{"a": 0.2, "b": 0.4}]
+    assert spec["layer"][-1]["data"]["values"] == [{"a": 0.3}]
+
+
+def test_a_portrait_counts_each_triplet_once():
+    random = np.random.default_rng(0)
+    d_ap, d_an = random.random((2, 500)) * 1.5
+    lines = [np.array([[0.0, 0.2], [1.0, 1.2]])], []
+    spec, columns = valid(portraits.portrait(d_ap, d_an, 1.5, lines))
+    assert columns["triplets"].sum() == 500
+    cell = (columns["ap"] <= d_ap[0]) & (d_ap[0] < columns["ap_to"])
+    cell &= (columns["an"] <= d_an[0]) & (d_an[0] < columns["an_to"])
+    assert cell.sum() == 1
+    assert len(spec["layer"]) == 3
+    assert len(portraits.portrait(d_ap, d_an, 1.5)[0]["layer"]) == 2
