@@ -148,7 +148,7 @@ def project(
     run: RunId,
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}")] = "tsne",
     perplexity: Annotated[float, typer.Option(help="t-SNE: about how many neighbours a point has, above 1")] = 30.0,
-    iterations: Annotated[int, typer.Option(help="t-SNE, UMAP: 100 to 5000")] = 500,
+    iterations: Annotated[int, typer.Option(help="t-SNE, UMAP: 100 to 5000")] = 400,
     neighbours: Annotated[int, typer.Option(help="UMAP: 2 to 1000")] = 15,
     min_dist: Annotated[float, typer.Option(help="UMAP: least distance of points on the map, 0 to 1")] = 0.1,
     seed: Annotated[int | None, typer.Option(help="[default: that of the run]")] = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 Method = Literal["tsne", "umap", "pca"]
@@ -30,7 +30,7 @@ class Settings:
 
     method: Method = "tsne"
     perplexity: float = 30.0
-    iterations: int = 500
+    iterations: int = 400
     neighbours: int = 15
     min_dist: float = 0.1
     seed: int = 0
@@ -68,11 +68,11 @@ class Settings:
     @property
     def name(self) -> str:
         """16 hexadecimal digits that two settings share if and only if they make the same map."""
-        return hashlib.sha256(json.dumps(self.used, sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
 
     @property
     def words(self) -> str:
-        """For example "t-SNE, perplexity 30, 500 iterations, seed 0"."""
+        """For example "t-SNE, perplexity 30, 400 iterations, seed 0"."""
         each = {
             "perplexity": f"perplexity {self.perplexity:g}",
             "iterations": f"{self.iterations} iterations",
@@ -87,8 +87,8 @@ class Settings:
         return self.used == other.used
 
     def to_json(self) -> str:
-        """One line, the inverse of `from_json`."""
-        return json.dumps(asdict(self), sort_keys=True)
+        """One line with what is used; `from_json` gives the other settings their defaults."""
+        return json.dumps(self.used, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Settings:

@@ -49,7 +49,7 @@ class Map:
 
     @property
     def words(self) -> str:
-        """For example "t-SNE, perplexity 30, 500 iterations, seed 0", with the perplexity that was used."""
+        """For example "t-SNE, perplexity 30, 400 iterations, seed 0", with the perplexity that was used."""
         words = self.settings.words
         if self.perplexity is None:
             return words

@@ -14,10 +14,11 @@ from dmlcore.projection.linear import Plane, Points, pair, principal, standardis
 
 FEWEST = 5  # points that a t-SNE map needs
 SHORTEST = 100  # iterations
-EARLY = 1 / 4  # share of the iterations that pull neighbours together first
-EXAGGERATION = 12.0
+MOMENTUM = 0.8
+EXAGGERATION = 12.0  # of the attraction, for the first HEAD of the iterations; for the last TAIL of them it is 1
+HEAD, TAIL, STAIRS = 0.15, 0.4, 10  # between them it falls by the same factor STAIRS times
 TREE = 1000  # points from which the grid (FFT) is faster than the tree (Barnes-Hut)
-REPORTS = 25  # iterations from one report of the progress to the next
+REPORTS = 20  # iterations from one report of the progress to the next
 START = 1e-4  # spread of the start: forces between all points are then nearly linear (Kobak and Berens, 2019)
 PLACING = 250  # iterations that move a new point
 
@@ -33,17 +34,20 @@ def tsne(
     embeddings: Any,
     *,
     perplexity: float = 30,
-    iterations: int = 500,
+    iterations: int = 400,
     seed: int = 0,
     start: Any = None,
     progress: Progress | None = None,
 ) -> Plane:
     """Return a t-SNE map, (N, D) -> (N, 2) float32, a function of its arguments only.
 
-    `perplexity` (above 1) is lowered to (N - 1) / 3 for few points; `iterations` is at least 100, a quarter of them
-    with early exaggeration; `seed` 0..2^32 - 1. `start` (N, 2): a map to go on from, without exaggeration, in place of
-    PCA. The map does not depend on the offset or the scale of the embeddings. Raises ValueError naming the argument,
-    also for fewer than 5 points and for embeddings that are all equal.
+    `perplexity` (above 1) is lowered to (N - 1) / 3 for few points; `iterations` is at least 100; `seed` 0..2^32 - 1.
+    `start` (N, 2): a map to go on from, without exaggeration, in place of PCA. The map does not depend on the offset or
+    the scale of the embeddings, nor on the number of threads. Raises ValueError naming the argument, also for fewer
+    than 5 points and for embeddings that are all equal.
+
+    The attraction is exaggerated 12 times at first, as is usual, and then less and less rather than not at all, which
+    keeps more neighbours in fewer iterations (`benchmarks/map.py`).
 
     Sources: van der Maaten and Hinton (2008); learning rate N / exaggeration: Belkina et al. (2019); interpolation on
     a grid: Linderman et al. (2019).
@@ -64,14 +68,23 @@ def tsne(
         n_jobs=threads(),
         random_state=seed,
     )
-    early = 0 if start is not None else round(iterations * EARLY)
-    if early:
-        told = _telling(progress, 0, iterations)
-        plane.optimize(early, exaggeration=EXAGGERATION, momentum=0.5, inplace=True, **told)
-    plane.optimize(
-        iterations - early, exaggeration=None, momentum=0.8, inplace=True, **_telling(progress, early, iterations)
-    )
+    done = 0
+    for length, exaggeration in schedule(iterations) if start is None else [(iterations, 1.0)]:
+        told = _telling(progress, done, iterations)
+        plane.optimize(length, exaggeration=exaggeration, momentum=MOMENTUM, inplace=True, **told)
+        done += length
+    if progress:
+        progress(1.0)
     return np.asarray(plane, dtype=np.float32)
+
+
+def schedule(iterations: int) -> list[tuple[int, float]]:
+    """How many iterations at which exaggeration, in order."""
+    head, tail = round(HEAD * iterations), round(TAIL * iterations)
+    ends = np.linspace(head, iterations - tail, STAIRS + 1).round().astype(int)
+    falling = EXAGGERATION ** (1 - np.arange(1, STAIRS + 1) / (STAIRS + 1))
+    between = zip(np.diff(ends).tolist(), falling.tolist(), strict=True)
+    return [(head, EXAGGERATION), *((length, value) for length, value in between if length), (tail, 1.0)]
 
 
 def place_tsne(embeddings: Any, plane: Any, new: Any, *, perplexity: float = 30) -> Plane:
@@ -163,4 +176,4 @@ def _telling(progress: Progress | None, before: int, iterations: int) -> dict[st
     def tell(iteration: int, _error: float, _plane: NDArray[np.float64]) -> None:
         progress((before + iteration) / iterations)
 
-    return {"use_callbacks": True, "callbacks": [tell], "callbacks_every_iters": REPORTS}
+    return {"callbacks": [tell], "callbacks_every_iters": REPORTS}

@@ -24,7 +24,7 @@ def umap(
     *,
     neighbours: int = 15,
     min_dist: float = 0.1,
-    iterations: int = 500,
+    iterations: int = 400,
     seed: int = 0,
     start: Any = None,
     progress: Progress | None = None,
@@ -32,8 +32,9 @@ def umap(
     """Return a UMAP map, (N, D) -> (N, 2) float32, a function of its arguments only.
 
     `neighbours` (2 or more, lowered to N - 1) includes the point itself, as in umap-learn; `min_dist` 0..1; `start`
-    (N, 2): a map to begin with in place of PCA. The map does not depend on the offset or the scale of the embeddings.
-    Raises ValueError naming the argument, also for fewer than 5 points and for embeddings that are all equal; Missing.
+    (N, 2): a map to begin with in place of PCA, which umap-learn stretches to a box of side 10. The map does not depend
+    on the offset or the scale of the embeddings. Raises ValueError naming the argument, also for fewer than 5 points
+    and for embeddings that are all equal; Missing.
 
     Source: McInnes, Healy and Melville (2018).
     """
