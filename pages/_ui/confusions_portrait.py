@@ -147,7 +147,7 @@ def _offer(view: View) -> None:
             "portrait can be followed from the first step to the last.",
             icon=":material/timeline:",
         )
-        st.page_link("train.py", label="Train", icon=":material/play_circle:", query_params={"from": view.run.id})
+        st.page_link("train.py", label="Train", icon=":material/play_circle:", query_params={"like": view.run.id})
     elif missing := sum(one.embeddings is None for one in kept):
         st.markdown(f"{missing} of {len(kept)} kept checkpoints are not embedded yet.")
         job.offer(view.run, "snapshots")
