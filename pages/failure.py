@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore.inspection.learned import Learned, Unreadable
 from dmlcore.inspection.one_step import Failure, failures, neighbours
 from dmlcore.runs import Run, RunStore
-from pages._ui import failure_canvas, failure_true, failure_view, job, run_picker, thumbnails
+from pages._ui import failure_canvas, failure_true, failure_view, job, run_picker, selection, thumbnails
 from pages._ui.failure_scene import home
 from pages._ui.learned import learned, naming, outdated
 from pages._ui.live import percent
@@ -55,6 +55,14 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], bar: DeltaGener
     if not len(order):
         st.info("No query of this run has a match, so there is nothing to fail at.", icon=":material/info:")
         return
+    chosen = selection.chosen(run)
+    if chosen is not None:
+        selection.bar(run, chosen, here="failure.py")
+        within = order[np.isin(found.indices[order], chosen.indices)]
+        if len(within):
+            order = within
+        else:
+            st.caption("No failure is among the selected samples; here are all.")
     failure_view.clicked(_follow_click)
     query = _query(found, order)
     rights, wrongs = (neighbours(found, query, right=right) for right in (True, False))

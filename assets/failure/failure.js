@@ -15,7 +15,7 @@ const WAYS = { rate: ["same rate η", "every loss moves each point by η times i
 
 class Failure extends Fields {
   get route() { return "api/failure"; }
-  get kept() { return ["hide", "socket"]; }
+  get kept() { return ["hide", "socket", "selection"]; }
   get sphere() { return this.data.circle; }
   extra() { return { of: this.data.of, rate: this.rate, by: this.by }; }
   defaults(loss) { return loss === this.data.home.loss ? { ...this.data.home.hyper } : super.defaults(loss); }

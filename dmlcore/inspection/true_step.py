@@ -70,21 +70,22 @@ def read(path: Path | None) -> dict[str, Any] | None:
         found = json.loads(path.read_bytes()) if path else None
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and {"before", "after", "asked"} <= found.keys() else None
+    return found if isinstance(found, dict) and {"rule", "before", "after"} <= found.keys() else None
 
 
 def make(run: Run, question: Question) -> Path:
     """Take the step of each loss of a question, one after another, and write what came of it; return the file.
 
-    {"rule", "asked", "before", "after"}: before and after[loss] hold right, wrong (ranks), ap and map_at_r; after[loss]
-    also active and hyper. The file grows loss by loss. Raises RunError, DataError, CheckpointError, and ValueError for
-    a triplet that does not fit.
+    {"rule", "before", "after"}: before and after[loss] hold right, wrong (ranks), ap and map_at_r; after[loss] also
+    active and hyper. The file grows loss by loss, and keeps those of earlier questions. Raises RunError, DataError,
+    CheckpointError, and ValueError for a triplet that does not fit.
     """
     from dmlcore import evaluation, losses
     from dmlcore.inspection.one_step import Embeddings, Failure
     from dmlcore.workbench import to_device
 
-    bench, source = _bench(run)
+    bench, path = _bench(run), path_of(run, question.query, question.right, question.wrong)
+    assert path is not None  # _bench found the evaluation
     rows, searched = evaluation.rows_of(bench.data, "test")
     labels, place = bench.data.labels[rows], {int(index): row for row, index in enumerate(rows)}
     samples = question.query, question.right, question.wrong
@@ -104,13 +105,9 @@ def make(run: Run, question: Question) -> Path:
     o = bench.spec.optimiser
     found: dict[str, Any] = {
         "rule": f"{o.name} at rate {o.learning_rate:g}",
-        "weights": source.stem,
-        "asked": list(question.losses),
         "before": standing(),
-        "after": {},
+        "after": (read(path) or {"after": {}})["after"],
     }
-    path = path_of(run, *samples)
-    assert path is not None
     for name, hyper in question.losses.items():
         loss = losses.create(name, **hyper)
         active = _step(bench, loss, inputs)
@@ -124,8 +121,8 @@ def make(run: Run, question: Question) -> Path:
     return path
 
 
-def _bench(run: Run) -> tuple[Workbench, Path]:
-    """The workbench with the weights of the newest evaluation, in evaluation mode, and the file of that."""
+def _bench(run: Run) -> Workbench:
+    """The workbench with the weights of the newest evaluation, in evaluation mode."""
     from dmlcore import checkpoint
     from dmlcore.workbench import build, load_data, prepare_device
 
@@ -139,7 +136,7 @@ def _bench(run: Run) -> tuple[Workbench, Path]:
     if hashlib.sha256(checkpoint.pack(bench.embedder.state_dict(), {})).hexdigest() != source.stem:
         raise RunError(f"{run.id} was trained on since its last evaluation; evaluate it again")
     bench.embedder.eval()
-    return bench, source
+    return bench
 
 
 def _step(bench: Workbench, loss: TripletLoss, inputs: Any) -> bool:

@@ -21,18 +21,23 @@ def show(run: Run, of: dict[str, Any], home: Home) -> None:
     st.subheader("The true step", anchor=False)
     st.markdown(
         "A network cannot move three embeddings alone: its weights move, and with them every embedding. This takes one "
-        "step of the run's own optimiser on this triplet, by each loss with the sliders above, from the weights of the "
-        "last evaluation, and embeds the whole test part again. The run itself is left as it is."
+        "step of the run's own optimiser on this triplet, with the sliders above, from the weights of the last "
+        "evaluation, and embeds the whole test part again, once for each loss. The run itself is left as it is."
     )
     busy = _working(run, of)
-    st.button(
-        "Take the true step with every loss",
-        key="true_step",
-        icon=":material/model_training:",
-        disabled=busy,
-        on_click=_begin,
-        args=(run, of, home),
-    )
+    with st.container(horizontal=True):
+        for key, label, whole in (
+            ("true_step", "Take the true step with this loss", False),
+            ("true_steps", "With every loss", True),
+        ):
+            st.button(
+                label,
+                key=key,
+                icon=":material/model_training:",
+                disabled=busy,
+                on_click=_begin,
+                args=(run, of, home, whole),
+            )
     _follow(run, of, busy)
 
 
@@ -65,7 +70,7 @@ def _result(run: Run, of: dict[str, Any]) -> None:
         return
     before = found["before"]
     st.dataframe(
-        [_row(name, found["after"][name], before) for name in found["asked"] if name in found["after"]],
+        [_row(name, found["after"][name], before) for name in losses.names() if name in found["after"]],
         column_config={
             "loss": st.column_config.TextColumn("Loss", width="medium"),
             "settings": st.column_config.TextColumn("With", width="medium"),
@@ -110,10 +115,11 @@ def _percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.2f}"
 
 
-def _begin(run: Run, of: dict[str, Any], home: Home) -> None:
-    """Start the job with the sliders of the link, which the plane keeps up to date."""
+def _begin(run: Run, of: dict[str, Any], home: Home, whole: bool) -> None:
+    """Start the job with the sliders of the link, which the plane keeps up to date: the drawn loss first or alone."""
     scene = RealScene.of_link(home, st.query_params.to_dict())
-    asked = {loss.formula.name: dict(loss.hyper) for loss in losses_to_compare(scene)}
+    compared = {loss.formula.name: dict(loss.hyper) for loss in losses_to_compare(scene)}
+    asked = {scene.loss: compared[scene.loss]} | (compared if whole else {})
     try:
         jobs.true_step(run, Question(of["query"], of["right"], of["wrong"], asked).to_json())
     except (jobs.JobError, RunError, OSError) as error:

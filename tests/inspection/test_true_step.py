@@ -44,7 +44,9 @@ def test_a_step_is_that_of_the_optimiser_and_all_is_embedded_again(run):
     path = true_step.make(run, Question(*samples, chosen))
     assert path == true_step.path_of(run, *samples)
     assert files(run) == before
+    assert true_step.make(run, Question(*samples, {"npairs": {}})) == path  # joins what is known
     found = true_step.read(path)
+    assert list(found["after"]) == [*chosen, "npairs"]
 
     # The same by hand: Adam's first step on each loss, from the weights of the checkpoint.
     data = load_data(run.spec)

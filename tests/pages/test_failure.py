@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
 from dmlcore.geometry import forces
-from dmlcore.inspection import learned, true_step
+from dmlcore.inspection import learned, selections, true_step
 from dmlcore.inspection.one_step import Failure, failures, neighbours
 from dmlcore.spec import RunSpec
 from pages._ui import failure_service, failure_view
@@ -89,6 +89,16 @@ def test_the_next_failure_and_back(run):
     app.button(key="Previous failure").click().run()
     assert handed(app)["of"]["query"] == first
     assert app.button(key="Previous failure").disabled
+
+
+def test_a_selection_leads_through_its_failures_alone(run):
+    found = learned.read(run.embeddings())
+    chosen = found.indices[failures(found)[[3, 5]]]
+    app = opened(selection=selections.save(run, chosen, "lasso on the map").id)
+    assert handed(app)["of"]["query"] == chosen[0]
+    app.button(key="Next failure").click().run()
+    assert handed(app)["of"]["query"] == chosen[1]
+    assert app.button(key="Next failure").disabled
 
 
 def test_a_link_names_the_three_the_loss_and_the_step(run):
