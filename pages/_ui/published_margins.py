@@ -14,7 +14,7 @@ from dmlcore.published import collection, noise, tables
 from dmlcore.published.reference import hyper_text
 from dmlcore.published.sweeps import AXIS_TITLES, Series, Sweep, sweeps
 from pages._ui import published_ours
-from pages._ui.published_tables import as_csv, linked
+from pages._ui.published_common import as_csv, linked
 
 SHIFT = "m - ρ/2"
 PARAMETER = "sweep"  # of the link

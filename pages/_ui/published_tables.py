@@ -1,38 +1,32 @@
-"""The tables of the published page: search over all rows, and one table with what to know of it and our runs."""
+"""The tables of the published page: search over all rows, and which of their tables is shown in full."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
 
-import pandas as pd
 import streamlit as st
 
-from dmlcore import protocols, studies
-from dmlcore.published import noise
 from dmlcore.published.collection import SHORT, Entry, Table, collection, loss_title, search
-from pages._ui import published_ours
-from pages._ui.published_ours import Ours
+from pages._ui import published_table
+from pages._ui.published_common import as_csv, linked
 
 ALL = ""  # of a filter
 EVERYWHERE = ("R@1", "MAP@R", "NMI")  # columns of the search over all tables
-MARK = "●"
+FILTERS = ("q", "source", "data", "loss", "protocol")
 PARAMETER = "table"  # of the link
 
 
 def show() -> None:
     """Filters, the rows that pass them, and one of their tables in full."""
     found = _filtered()
-    asked = any(st.session_state.get(f"published_{name}") for name in ("q", "source", "data", "loss", "protocol"))
+    asked = any(st.session_state.get(f"published_{name}") for name in FILTERS)
     if not found:
         st.info("No row passes. Search for a loss, a data set, a network or a setting: contrastive, CUB, m=0.1.")
         return
     if asked:
         _matches(found)
     keys = list(dict.fromkeys(table.key for table, _ in found))
-    one(_chosen(keys), {id(row) for _, row in found})
+    published_table.show(_chosen(keys), {id(row) for _, row in found})
 
 
 def _filtered() -> list[tuple[Table, Entry]]:
@@ -58,7 +52,7 @@ def _filtered() -> list[tuple[Table, Entry]]:
     return search(text or "", source=source, dataset=dataset, protocol=protocol, loss=loss)
 
 
-def _box(label: str, name: str, options: Sequence[str], words: Any, width: int) -> str:
+def _box(label: str, name: str, options: Sequence[str], words: Callable[[str], str], width: int) -> str:
     chosen = st.selectbox(
         label,
         [ALL, *options],
@@ -105,257 +99,5 @@ def _matches(found: Sequence[tuple[Table, Entry]]) -> None:
 
 def _chosen(keys: Sequence[str]) -> Table:
     tables = {table.key: table for table in collection()}
-    found = linked("Table", keys, PARAMETER, lambda key: f"{tables[key].title}: {tables[key].caption}")
+    found = linked("Table", keys, PARAMETER, lambda key: f"{tables[key].title}: {tables[key].caption}", known=tables)
     return tables[found]
-
-
-def linked(
-    label: str,
-    keys: Sequence[str],
-    parameter: str,
-    words: Callable[[str], str],
-    width: int | Literal["stretch"] = "stretch",
-) -> str:
-    """A box whose choice is in the link by its key, not by the words shown; the first where the link names no other."""
-    wanted = st.query_params.get(parameter)
-    st.session_state[f"box {parameter}"] = wanted if wanted in keys else keys[0]  # the link is the truth
-    chosen = st.selectbox(
-        label,
-        keys,
-        format_func=words,
-        key=f"box {parameter}",
-        on_change=_follow,
-        args=(parameter,),
-        width=width,
-    )
-    return str(chosen)
-
-
-def _follow(parameter: str) -> None:
-    st.query_params[parameter] = st.session_state[f"box {parameter}"]
-
-
-def one(table: Table, passed: set[int]) -> None:
-    """A table in full; passed: ids of the rows that pass the filters, the others are not shown."""
-    st.subheader(f"{table.title}", anchor=False)
-    st.text(f"{table.caption[:1].upper()}{table.caption[1:]}.")
-    st.caption(
-        f"{table.citation}. "
-        + (
-            f"Scores of the {'training' if table.part == 'train' else table.part} part, per cent."
-            if table.scores
-            else "No scores."
-        )
-    )
-    rows = [row for row in table.rows if id(row) in passed]
-    if len(rows) < len(table.rows):
-        st.caption(f"{len(rows)} of {len(table.rows)} rows pass the filters.")
-    marks = _marks(table)
-    _frame(table, rows, marks)
-    _legend(table)
-    _beside(table)
-    _notes(table)
-    st.download_button(
-        "This table and ours, CSV",
-        lambda: as_csv([*_records(table, rows), *_own_records(table, published_ours.beside(table))]),
-        file_name=f"{table.key}.csv",
-        mime="text/csv",
-        icon=":material/csv:",
-        key=f"csv {table.key}",
-        on_click="ignore",
-    )
-
-
-def _marks(table: Table) -> dict[str, set[int]]:
-    """Ids of the rows that are best within the noise, by column."""
-    band = noise.band(table)
-    return {
-        column: {
-            id(row)
-            for row, best in zip(table.rows, noise.best(table.rows, column, band.get(column, 0.0)), strict=True)
-            if best
-        }
-        for column in table.scores
-    }
-
-
-def _records(table: Table, rows: Sequence[Entry]) -> list[dict[str, Any]]:
-    found = []
-    for row in rows:
-        record: dict[str, Any] = {"method": row.method}
-        record |= {"setting": row.setting, "data": row.dataset, "network": row.network, "size": row.size}
-        for column, value in row.values.items():
-            record[column] = value
-            if row.spread:
-                record[f"± {column}"] = row.spread.get(column)
-        found.append(record)
-    return found
-
-
-def _own_records(table: Table, ours: Sequence[Ours]) -> list[dict[str, Any]]:
-    found = []
-    for one in ours:
-        record: dict[str, Any] = {"method": published_ours.method(one), "setting": published_ours.setting(one)}
-        record |= {"data": published_ours.DATASETS.get(one.spec.data.name, one.spec.data.name)}
-        record |= {"network": one.spec.model.name, "size": f"{one.spec.model.embedding_dim}D", "ours": one.what}
-        for column, (mean, deviation) in one.scores.items():
-            record |= {column: round(mean, 4), f"± {column}": None if deviation is None else round(deviation, 4)}
-        record["deviates in"] = "; ".join(one.deviations)
-        record["runs"] = " ".join(one.runs)
-        found.append(record)
-    return found
-
-
-def _frame(table: Table, rows: Sequence[Entry], marks: dict[str, set[int]]) -> None:
-    """The printed rows, sortable; what is best within the noise is bold and has a dot."""
-    frame = pd.DataFrame(_records(table, rows))
-    frame = frame.drop(columns=[name for name in ("setting", "data", "network", "size") if not frame[name].any()])
-    constant = [name for name in ("data", "network", "size") if name in frame and frame[name].nunique() == 1]
-    frame = frame.drop(columns=constant)
-    styler = frame.style
-    for column in frame.columns:
-        if pd.api.types.is_numeric_dtype(frame[column]):
-            digits = "{:.2f}" if column in table.scores or column.startswith("±") else "{:g}"
-            styler = styler.format(digits, subset=[column], na_rep="–")
-        if column in marks:
-            best = [i for i, row in enumerate(rows) if id(row) in marks[column]]
-            if best:
-                cells = pd.IndexSlice[best, [column]]
-                styler = styler.format("{:.2f} " + MARK, subset=cells).set_properties(
-                    subset=cells, **{"font-weight": "bold"}
-                )
-    st.dataframe(
-        styler,
-        hide_index=True,
-        key=f"printed {table.key}",
-        height="content" if len(rows) <= 20 else 560,
-        alt=f"{table.title}: {table.caption}",
-        column_config={
-            column: st.column_config.NumberColumn("±", help=column) for column in frame.columns if column[0] == "±"
-        },
-    )
-
-
-def _legend(table: Table) -> None:
-    if not table.scores:
-        return
-    band = noise.band(table)
-    printed = any(row.spread for row in table.rows)
-    within = (
-        " or ".join(f"within {width:g} {column} of the highest" for column, width in band.items())
-        if band
-        else "those whose intervals of one deviation meet that of the highest"
-        if printed
-        else "the highest alone, as nothing is known of the noise"
-    )
-    of = (
-        " among rows of the same data, network and embedding size" if len({row.alike for row in table.rows}) > 1 else ""
-    )
-    more = " In the other columns only the highest is marked." if band else ""
-    st.caption(f"**{MARK} bold**: {within}{of}.{more}")
-    st.markdown(f":material/blur_on: **Noise.** {noise.words(table)}", help=noise.WHY if band else None)
-
-
-def _beside(table: Table) -> None:
-    st.markdown("##### Ours")
-    if not table.protocol:
-        st.caption("This table is of no protocol: it holds settings or counts, or sums up others.")
-        return
-    protocol = protocols.read(table.protocol)
-    st.caption(f"Protocol `{table.protocol}`: {protocol.sentence} The weights are chosen by {protocol.selection}.")
-    ours = published_ours.beside(table)
-    if not ours:
-        st.markdown("Nothing was run under this protocol on these data yet. The command that does:")
-        st.code(f"python -m dmlcore protocol {table.protocol} --data {protocol.data}", language="bash")
-        st.page_link("train.py", label="Or choose the protocol on the Train page", icon=":material/play_circle:")
-        return
-    frame = pd.DataFrame(
-        [
-            {
-                "method": published_ours.method(one),
-                "setting": published_ours.setting(one),
-                "ours": one.what,
-                **{
-                    key: value
-                    for column, (mean, deviation) in one.scores.items()
-                    for key, value in ((column, mean), (f"± {column}", deviation))
-                },
-                "network": f"{one.spec.model.name}, {one.spec.model.embedding_dim}D",
-                "deviates in": len(one.deviations),
-            }
-            for one in ours
-        ]
-    )
-    frame = frame.drop(columns=[c for c in frame.columns if c[0] == "±" and frame[c].isna().all()])
-    config: dict[str, Any] = {
-        column: st.column_config.NumberColumn("±" if column[0] == "±" else column, format="%.2f", help=column)
-        for column in frame.columns
-        if column[0] == "±" or column in table.scores
-    }
-    config["deviates in"] = st.column_config.NumberColumn("deviates in", format="%d settings")
-    if not any(one.deviations for one in ours):
-        frame = frame.drop(columns=["deviates in"])
-    st.dataframe(frame, hide_index=True, key=f"ours {table.key}", column_config=config, placeholder="–")
-    _differ(table, ours)
-
-
-def _differ(table: Table, ours: Sequence[Ours]) -> None:
-    """In what ours deviates, in words; never left to be guessed."""
-    if study := published_ours.STUDIES.get(table.key):
-        _seeds(table, ours)
-        about = studies.read(study)
-        with st.expander(f"What differs from the source in the study {study}", icon=":material/difference:"):
-            st.markdown("\n".join(f"- {remark}" for remark in about.remarks))
-            st.page_link("studies.py", label=about.title, icon=":material/leaderboard:", query_params={"study": study})
-    deviating = {one.deviations for one in ours if one.deviations}
-    if deviating:
-        st.warning(
-            "These runs leave the protocol, so their level does not compare with the printed one.",
-            icon=":material/difference:",
-        )
-        with st.expander("In what they deviate", expanded=False):
-            for one in ours:
-                if one.deviations in deviating:
-                    deviating.discard(one.deviations)
-                    st.text(f"{published_ours.method(one)}, {one.what}")
-                    st.text("\n".join(f"• {line}" for line in one.deviations))
-
-
-def _seeds(table: Table, ours: Sequence[Ours]) -> None:
-    """How far chance moves our own scores, against how far the printed rows are apart."""
-    column = "MAP@R"
-    spreads = [one.scores[column][1] for one in ours if column in one.scores]
-    known = [spread for spread in spreads if spread is not None]
-    trained = [value for row in table.rows if row.loss and (value := row.score(column)) is not None]
-    if known and trained:
-        st.caption(
-            f"Over its seeds, each of which draws classes and network anew, {column} of ours deviates by "
-            f"{min(known):.1f} to {max(known):.1f}; the printed {column} of the trained rows reaches from "
-            f"{min(trained):.2f} to {max(trained):.2f}."
-        )
-
-
-def _notes(table: Table) -> None:
-    errata = table.errata()
-    if not table.notes and not errata:
-        return
-    st.markdown("##### Notes and errata")
-    for note in table.notes:
-        st.text(f"• {note}")
-    for erratum in errata:
-        st.page_link(
-            "truth.py",
-            label=f"Erratum {erratum.number}: {erratum.title}",
-            icon=":material/fact_check:",
-            query_params={"erratum": str(erratum.number)},
-        )
-
-
-def as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """Rows as CSV; a column that a row lacks is empty."""
-    file = io.StringIO()
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    out = csv.DictWriter(file, columns, restval="")
-    out.writeheader()
-    out.writerows({key: "" if value is None else value for key, value in row.items()} for row in rows)
-    return file.getvalue()

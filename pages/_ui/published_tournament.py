@@ -7,7 +7,7 @@ import streamlit as st
 
 from dmlcore.figures import published as figures
 from dmlcore.published.tournament import COMPETITIONS, Competition, Tournament, compete, printed_ranks, scores
-from pages._ui.published_tables import as_csv, linked
+from pages._ui.published_common import as_csv, linked
 
 PARAMETER = "competition"  # of the link
 

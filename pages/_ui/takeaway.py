@@ -14,17 +14,20 @@ from dmlcore import protocols
 from dmlcore.data import DataError
 from dmlcore.inspection import export, report
 from dmlcore.inspection.export import ExportError, Table
-from dmlcore.inspection.learned import Unreadable
+from dmlcore.inspection.learned import Unreadable, read
 from dmlcore.inspection.selections import Selection
 from dmlcore.runs import Run
 from dmlcore.spec import SpecError
 from pages._ui import thumbnails
-from pages._ui.learned import learned
 
 ALL, CHOSEN = "all test samples", "the selection"
 READ = """import numpy as np, pandas as pd
+from dmlcore.inspection.index import Index
+from dmlcore.runs import RunStore
+
 found = np.load("embeddings.npz")  # embeddings, labels, indices, class_names, keys
-frame = pd.read_parquet("embeddings.parquet")"""
+frame = pd.read_parquet("embeddings.parquet")
+distances, rows = Index.of_run(RunStore().open("{run}")).search(found["embeddings"][:5], k=8)"""
 
 
 def offer(run: Run, selection: Selection | None = None) -> None:
@@ -48,7 +51,7 @@ def offer(run: Run, selection: Selection | None = None) -> None:
         st.caption("From the command line, and read in Python:")
         more = f" --selection {chosen.id}" if chosen else ""
         st.code(f"python -m dmlcore export {shlex.quote(run.id)} --to report.html{more}", language="bash")
-        st.code(READ, language="python")
+        st.code(READ.format(run=run.id), language="python")
 
 
 def _downloads(run: Run, source: Path, chosen: Selection | None) -> None:
@@ -122,7 +125,7 @@ def _table(run: Run, source: Path, chosen: Selection | None) -> Table:
         data = thumbnails.dataset(run.spec)
     except DataError:  # then without names and pictures
         data = None
-    return export.table(run, source, learned(source), data, None if chosen is None else chosen.indices)
+    return export.table(run, source, read(source), data, None if chosen is None else chosen.indices)
 
 
 def _plane(run: Run) -> report.Plane | None:

@@ -1,0 +1,54 @@
+"""What the halves of the published page share: boxes whose choice is in the link, rows as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Literal
+
+import streamlit as st
+
+
+def linked(
+    label: str,
+    keys: Sequence[str],
+    parameter: str,
+    words: Callable[[str], str],
+    width: int | Literal["stretch"] = "stretch",
+    known: Collection[str] | None = None,
+) -> str:
+    """A box whose choice is in the link by its key, not by the words shown; the first where the link names no other.
+
+    known: keys that exist, more than those shown now; a link that names none of them is told so.
+    """
+    wanted = st.query_params.get(parameter)
+    if wanted is not None and wanted not in (known or keys):
+        st.warning(
+            f"What the link names as {parameter} is not known; another one is shown.", icon=":material/link_off:"
+        )
+    st.session_state[f"box {parameter}"] = wanted if wanted in keys else keys[0]  # the link is the truth
+    chosen = st.selectbox(
+        label,
+        keys,
+        format_func=words,
+        key=f"box {parameter}",
+        on_change=_follow,
+        args=(parameter,),
+        width=width,
+    )
+    return str(chosen)
+
+
+def _follow(parameter: str) -> None:
+    st.query_params[parameter] = st.session_state[f"box {parameter}"]
+
+
+def as_csv(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows as CSV; a column that a row lacks is empty."""
+    file = io.StringIO()
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    out = csv.DictWriter(file, columns, restval="")
+    out.writeheader()
+    out.writerows({key: "" if value is None else value for key, value in row.items()} for row in rows)
+    return file.getvalue()
