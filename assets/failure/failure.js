@@ -51,10 +51,11 @@ class Failure extends Fields {
       el("section", {}, el("h3", {}, "One step of each loss"), this.now, this.stepBox, this.steps.table,
         el("p", { class: "caption" }, "Ranks among ", (this.searched = el("span")), " samples, recomputed in full after the three embeddings alone have moved: x ← x − η · gradient, ",
           "on the sphere along it. A training step moves weights, and so every embedding; this is the pressure it is under. A loss in bold is the one drawn; click another to draw it.")),
-      el("section", {}, el("h4", {}, "Each force in its parts"), this.parts));
+      el("section", {}, el("h4", {}, "Each force in its parts"), this.parts),
+      el("section", {}, el("h4", {}, "Why this picture is exact"), this.exact));
     this.explain.side.classList.add("below-all");
     this.explain.side.before(this.ranks);
-    this.explain.side.append(el("section", {}, el("h4", {}, "Why this picture is exact"), this.exact));
+    this.explain.side.prepend(el("div", {}, this.explain.head, this.explain.values));
     stage.classList.add("with-ranks");
     this.stepSlider();
     this.dressed();

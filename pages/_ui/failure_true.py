@@ -21,8 +21,9 @@ def show(run: Run, of: dict[str, Any], home: Home) -> None:
     st.subheader("The true step", anchor=False)
     st.markdown(
         "A network cannot move three embeddings alone: its weights move, and with them every embedding. This takes one "
-        "step of the run's own optimiser on this triplet, with the sliders above, from the weights of the last "
-        "evaluation, and embeds the whole test part again, once for each loss. The run itself is left as it is."
+        "step of the run's own optimiser on this triplet as it is in the data, with the sliders above, from the "
+        "weights of the last evaluation, and embeds the whole test part again, once for each loss. The run itself is "
+        "left as it is."
     )
     busy = _working(run, of)
     with st.container(horizontal=True):
