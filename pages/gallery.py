@@ -30,9 +30,9 @@ from pages._ui.live import percent
 CLICK = "gallery_click"
 QUERIES, PAIRS, SUSPECTS, OWN = (
     "Queries",
-    "Near-duplicates across classes",
+    "Near-duplicates",
     "Suspicious labels",
-    "A picture of your own",
+    "Own picture",
 )
 
 
@@ -106,7 +106,7 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], others: Sequenc
         if both is not None:
             gallery_runs.summary(*both)
         if row is not None:
-            gallery_queries.one(runs, row)
+            gallery_queries.one(runs, row, "All queries" if view == QUERIES else "Back")
             keys.append("back")
             first = int(found.indices[row])
         else:

@@ -74,21 +74,33 @@ def near_duplicates(shown: Shown, selected: Selection | None) -> int:
 
 def suspects(shown: Shown, selected: Selection | None) -> int:
     """Samples whose neighbours agree on another class, with those neighbours; the index of the first, or -1."""
-    found = duplicates.suspects(shown.found, ASKED)
+    least = st.slider(
+        f"Neighbours that agree, of {ASKED}",
+        ASKED // 2,
+        ASKED,
+        6,
+        key="agree",
+        bind="query-params",
+        width=300,
+        help="So many of the nearest at least are of one class, and none is of the sample's own",
+    )
+    found = duplicates.suspects(shown.found, ASKED, least / ASKED)
     keep = ~shown.found.is_gallery[found.rows]
     if selected is not None:
         keep &= np.isin(shown.found.indices[found.rows], selected.indices)
     rows, label, votes = found.rows[keep], found.label[keep], found.votes[keep]
     st.caption(
         f"{len(rows):,} samples without a neighbour of their own class among the {found.asked} nearest, of which at "
-        "least three in four are of one other class. A wrong label looks like this, but so do two classes that this "
+        f"least {least} are of one other class. A wrong label looks like this, but so do two classes that this "
         "network confuses: look at the pictures before you relabel."
     )
     if not len(rows):
-        st.info("No sample stands among those of one other class.", icon=":material/check:")
+        st.info("No sample stands among so many of one other class. Let fewer agree.", icon=":material/check:")
         return -1
     each = gallery_queries.ROWS
-    number = gallery_queries.page_of(f"suspects {shown.run.id} {selected and selected.id}", len(rows), each, "samples")
+    number = gallery_queries.page_of(
+        f"suspects {shown.run.id} {least} {selected and selected.id}", len(rows), each, "samples"
+    )
     part = slice((number - 1) * each, number * each)
     said = {
         int(row): f"{vote} of {found.asked}: {shown.name(int(other))}"

@@ -21,12 +21,12 @@ ALL = -1  # no class
 PAGE, PAGES = "gallery page", "gallery pages"  # key of the pagination that is shown now, and how many pages it has
 
 
-def one(shown: Sequence[Shown], row: int) -> None:
-    """A single query with as many neighbours as are kept."""
+def one(shown: Sequence[Shown], row: int, back: str = "All queries") -> None:
+    """A single query with as many neighbours as are kept. back: what the button says that leaves it."""
     first, found = shown[0], shown[0].found
     index = int(found.indices[row])
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("All queries", key="all_queries", icon=":material/arrow_back:", on_click=forget_query)
+        st.button(back, key="all_queries", icon=":material/arrow_back:", on_click=forget_query)
         st.page_link(
             "maps.py",
             label="On the map",

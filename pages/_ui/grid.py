@@ -15,7 +15,7 @@ STYLE = """<style>
 .neighbours .row { display: flex; gap: 18px; padding: 14px 0 10px; border-top: 1px solid rgb(128 128 128 / .28); }
 .neighbours .row:first-of-type { border-top: 0; }
 .neighbours .found { display: grid; gap: 10px; flex: 1; /* eight in a row where they fit */
-  grid-template-columns: repeat(auto-fill, minmax(clamp(76px, calc((100% - 70px) / 8), 118px), 1fr)); }
+  grid-template-columns: repeat(auto-fill, minmax(clamp(62px, calc((100% - 70px) / 8), 118px), 1fr)); }
 .neighbours figure { margin: 0; position: relative; max-width: 124px; }
 .neighbours figure.query { width: 128px; max-width: none; flex: none; }
 .neighbours .frame { display: block; position: relative; box-sizing: border-box; width: 100%; aspect-ratio: 1;
