@@ -187,6 +187,8 @@ def _buttons(run: Run, status: str) -> None:
     if run.embeddings():
         st.page_link("gallery.py", label="Gallery", icon=":material/grid_view:", query_params=link)
         st.page_link("maps.py", label="Map", icon=":material/bubble_chart:", query_params=link)
+    if (run.path / "last.ckpt").exists():
+        st.page_link("fork.py", label="Fork", icon=":material/fork_right:", query_params=link)
     st.page_link("train.py", label="Train another like it", icon=":material/tune:", query_params={"like": run.id})
     if status not in ("queued", "running"):
         with st.popover("Delete", icon=":material/delete:", key=f"delete-{run.id}"):

@@ -11,6 +11,7 @@ import streamlit as st
 from dmlcore import data, jobs, linter, losses, pooling, turns
 from dmlcore.data import DataError
 from dmlcore.runs import RunError, RunStore
+from dmlcore.sections import ForkSpec
 from dmlcore.spec import RunSpec, SpecError
 from pages._ui import preflight, protocol_form, spec_form
 from pages._ui.forms import Form
@@ -50,6 +51,8 @@ def main() -> None:
         for line in str(error).splitlines():
             _problem(line)
         return
+    if spec.fork.run:
+        _goes_on(form, spec)
     if form.values["begin"] == spec_form.PUBLISHED:
         protocol_form.panel(form)
     found = _read(spec)
@@ -102,6 +105,18 @@ def _problem(text: str) -> None:
         st.text(text)
 
 
+def _goes_on(form: Form, spec: RunSpec) -> None:
+    """Say that the spec is one of a fork, and how to make it a training from the beginning."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge("A fork", icon=":material/fork_right:", color="blue")
+        st.text(f"Goes on from step {spec.fork.step:,} of {spec.fork.run}.")
+        st.button(
+            "Train from the beginning instead",
+            key="unfork",
+            on_click=lambda: form.fill({f"fork.{key}": value for key, value in ForkSpec().model_dump().items()}),
+        )
+
+
 def _start(spec: RunSpec, *, ready: bool) -> None:
     """The button; a double click finds its token used and leads to the same run."""
     submits = preflight.submits()
@@ -114,7 +129,7 @@ def _start(spec: RunSpec, *, ready: bool) -> None:
     if pressed and ready:
         try:
             run_id = submits.launch(token, spec, RunStore())
-        except (jobs.JobError, DataError, OSError) as error:
+        except (jobs.JobError, DataError, SpecError, OSError) as error:
             _problem(str(error))
             return
         st.switch_page("runs.py", query_params={"run": run_id})

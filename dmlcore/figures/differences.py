@@ -41,7 +41,7 @@ def scatter(
     }
     layer, columns = _points(before, after, right, samples) if len(before) <= MOST_POINTS else _cells(before, after)
     layer["encoding"] = axes | layer["encoding"]
-    return {"layer": [diagonal, layer], "height": 330, "autosize": {"type": "fit", "contains": "padding"}}, columns
+    return {"layer": [diagonal, layer], "height": 350, "autosize": {"type": "fit", "contains": "padding"}}, columns
 
 
 def _points(
@@ -52,7 +52,7 @@ def _points(
     columns: Columns = {"x": before, "y": after, "sample": samples, "kind": np.array(KINDS, dtype=object)[kind]}
     shown = {"domain": list(KINDS), "range": [QUIET, RIGHT, WRONG, QUIET]}
     shapes = {"domain": list(KINDS), "range": ["circle", "triangle-up", "square", "cross"]}
-    legend = {"title": None, "orient": "bottom", "columns": 4, "symbolOpacity": 1, "offset": 4, "columnPadding": 12}
+    legend = {"title": None, "orient": "bottom", "columns": 2, "symbolOpacity": 1, "offset": 4, "columnPadding": 12}
     layer: Spec = {
         "params": [{"name": PICKED, "select": {"type": "point", "fields": ["sample"]}}],
         "mark": {"type": "point", "filled": True, "size": 46, "strokeWidth": 1.2, "cursor": "pointer"},

@@ -105,7 +105,8 @@ def _training_part(run: Run, data: Dataset) -> tuple[list[int], dict[int, int]]:
     """Classes to leave out, samples to relabel."""
     part = data.parts["train"]
     classes, counts = np.unique(data.labels[part], return_counts=True)
-    words = {int(c): f"{c} · {data.class_names[c]}" for c in classes}
+    names = {int(c): data.class_names[c] for c in classes}
+    words = {c: name if name == str(c) else f"{c} · {name}" for c, name in names.items()}
     number = {text: c for c, text in words.items()}
     leave_out = st.multiselect(
         "Leave out of the training part",

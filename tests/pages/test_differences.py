@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,9 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore.inspection import differences, learned, selections, snapshots
 from dmlcore.runs import Run, RunStore
+from pages._ui import differences_list
+from pages._ui.differences_list import Shown
+from pages._ui.differences_sides import Side
 from tests.e2e.harness import ROOT
 from tests.pages.conftest import make_run
 
@@ -126,3 +129,24 @@ def test_without_snapshots_and_without_others_it_says_what_to_do(runs: Path) -> 
     assert not app.exception
     assert "A and B are the same" in " ".join(element.value for element in app.markdown)
     assert [link.proto.page for link in app.get("page_link")] == ["train"]
+
+
+def test_hostile_names_stay_text(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    hostile = '<img src="//evil/x" onerror=alert(1)>![x](//evil/y)\u202e$\\frac{1}{2}$'
+    found = of(run, 0, 8)
+    paths = {snapshot.step: snapshot.embeddings for snapshot in snapshots.snapshots(run)}
+    sides = (Side(run, "0", paths[0]), Side(run, "8", paths[8]))
+    shown: list[str] = []
+    monkeypatch.setattr(differences_list.st, "html", shown.append)
+    differences_list.blocks(Shown(sides, found, lambda label: hostile), found.queries("better")[:1], 4)
+    differences_list.labels(
+        Shown(sides, found, lambda label: hostile),
+        differences.Doubted(found.indices[:1], np.array([3]), np.array([2]), np.array([1.0]), 2),
+        found.comparison.learned[1],
+    )
+    assert len(shown) == 2
+    for text in shown:
+        assert hostile not in text
+        assert '<img src="//evil' not in text
+        assert f"<bdi>{escape(hostile)}</bdi>" in text
+        assert set(re.findall(r'<img src="([^"]*)"', text)) <= {f"/api/thumb/{run.id}/{i}" for i in range(2000)}

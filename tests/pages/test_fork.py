@@ -115,3 +115,17 @@ def test_without_runs_it_leads_to_training(tmp_path: Path, monkeypatch: pytest.M
     app = opened()
     assert not app.exception
     assert app.get("page_link")[0].proto.page == "train"
+
+
+def test_the_train_page_tells_a_fork_and_can_begin_anew(run: Run) -> None:
+    made = RunStore().create(run.spec.with_overrides([f"fork.run={run.id}", "fork.step=4", "fork.leave_out=[3]"]))
+    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
+    app.switch_page("train.py")
+    app.query_params["like"] = made.id
+    app.run()
+    assert not app.exception
+    assert f"Goes on from step 4 of {run.id}." in texts(app)
+    app.button(key="unfork").click().run()
+    assert not app.exception
+    assert "Goes on from step" not in texts(app)
+    assert '[fork]\nrun = ""' in texts(app)
