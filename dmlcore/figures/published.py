@@ -169,7 +169,7 @@ def duels(names: Sequence[str], found: Sequence[Sequence[tuple[int, int, int]]])
             "mark": {"type": "text", "fontSize": 12},
             "encoding": {
                 "text": {"field": "text"},
-                "color": {"condition": {"test": "abs(datum.share) > 0.72", "value": "#FFFFFF"}, "value": "#0F1620"},
+                "color": {"condition": {"test": "datum.share > 0.9", "value": "#FFFFFF"}, "value": "#0F1620"},
                 "tooltip": tooltip,
             },
         },

@@ -124,18 +124,16 @@ def _legend(table: Table) -> None:
         return
     band = noise.band(table)
     printed = any(row.spread for row in table.rows)
-    within = (
-        " or ".join(f"within {width:g} {column} of the highest" for column, width in band.items())
-        if band
-        else "those whose intervals of one deviation meet that of the highest"
-        if printed
-        else "the highest alone, as nothing is known of the noise"
-    )
-    of = (
-        " among rows of the same data, network and embedding size" if len({row.alike for row in table.rows}) > 1 else ""
-    )
-    more = " In the other columns only the highest is marked." if band else ""
-    st.caption(f"**{MARK} bold**: {within}{of}.{more}")
+    same = len({row.alike for row in table.rows}) > 1
+    of = " among rows of the same data, network and embedding size" if same else ""
+    if band:
+        each = " or ".join(f"within {width:g} {column} of the highest" for column, width in band.items())
+        within = f"{each}{of}; in the other columns, of which no noise level is known, the highest alone."
+    elif printed:
+        within = f"mean plus one deviation reaches the highest minus one of its own{of}."
+    else:
+        within = f"the highest{of}, alone, as this table comes with no noise level."
+    st.caption(f"**{MARK} bold**: {within}")
     st.markdown(f":material/blur_on: **Noise.** {noise.words(table)}", help=noise.WHY if band else None)
 
 
@@ -149,7 +147,9 @@ def _beside(table: Table) -> None:
     ours = published_ours.beside(table)
     if not ours:
         st.markdown("Nothing was run under this protocol on these data yet. The command that does:")
-        st.code(f"python -m dmlcore protocol {table.protocol} --data {protocol.data}", language="bash")
+        names = {title: name for name, title in published_ours.DATASETS.items()}
+        data = next((names[title] for title in table.datasets if title in names), protocol.data)
+        st.code(f"python -m dmlcore protocol {table.protocol} --data {data}", language="bash")
         st.page_link("train.py", label="Or choose the protocol on the Train page", icon=":material/play_circle:")
         return
     frame = pd.DataFrame(

@@ -25,9 +25,11 @@ READ = """import numpy as np, pandas as pd
 from dmlcore.inspection.index import Index
 from dmlcore.runs import RunStore
 
-found = np.load("embeddings.npz")  # embeddings, labels, indices, class_names, keys
+# embeddings, labels, indices, class_names, keys
+found = np.load("embeddings.npz")
 frame = pd.read_parquet("embeddings.parquet")
-distances, rows = Index.of_run(RunStore().open("{run}")).search(found["embeddings"][:5], k=8)"""
+index = Index.of_run(RunStore().open("{run}"))
+distances, rows = index.search(found["embeddings"][:5], k=8)"""
 
 
 def offer(run: Run, selection: Selection | None = None) -> None:
