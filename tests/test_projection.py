@@ -29,13 +29,20 @@ def test_tsne_keeps_classes_together_and_is_a_function_of_its_arguments():
     assert done[-1] == 1
 
 
-def test_a_tsne_of_many_points_does_not_depend_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr(projection.stochastic, "TREE", 50)  # from there by interpolation on a grid
+def test_a_tsne_does_not_depend_on_the_number_of_threads(monkeypatch):
     planes = []
     for threads in ("1", "2"):
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
         planes.append(tsne(BLOBS, iterations=100))
     np.testing.assert_array_equal(*planes)
+
+
+def test_many_points_are_mapped_on_a_grid(monkeypatch):
+    by_tree = tsne(BLOBS, iterations=200)
+    monkeypatch.setattr(projection.stochastic, "TREE", 50)
+    on_grid = tsne(BLOBS, iterations=200)
+    assert purity(on_grid) > 0.95
+    assert not np.array_equal(on_grid, by_tree)
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(2.0**-40, 0.0), (1e30, 0.0), (1.0, 1e6)])

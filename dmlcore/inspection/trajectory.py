@@ -167,6 +167,7 @@ def _chained(
     points = np.zeros((count, len(embeddings[0]), 2), np.float32)
     following = Settings(**{**settings.used, "iterations": max(FEWEST_ITERATIONS, settings.iterations // 2)})
     after: NDArray[np.float32] | None = None
+    spread = 0.0
     for number, frame in enumerate(reversed(range(count))):
         if collapsed[frame]:
             continue
@@ -176,17 +177,20 @@ def _chained(
                 report(0.97 * (number + done) / count, f"frame {number + 1} of {count}, {words}")
 
         plane = maps.draw(embeddings[frame], settings if after is None else following, start=after, report=tell)
-        points[frame] = plane - plane.mean(axis=0) if after is None else turned(plane, after)
-        after = points[frame]
+        after = plane - plane.mean(axis=0) if after is None else turned(plane, after)
+        spread = spread or float(after.std())
+        # Each frame has been optimised longer than the one after it, which makes a map larger and means nothing.
+        points[frame] = after * (spread / after.std())
     if after is None:
         raise ValueError("the embeddings of every step are all equal (collapsed): there is nothing to spread out")
     how = (
         f"{TITLES[settings.method]}: the last step is mapped from PCA in {settings.iterations} iterations; going "
-        f"back, each step starts from the map of the one after it, is optimised {following.iterations} more without "
-        "early exaggeration, then turned, mirrored and shifted, not scaled, onto it (orthogonal Procrustes)."
+        f"back, each step starts from the map of the one after it, is optimised {following.iterations} iterations more"
+        f"{' without exaggeration' if settings.method == 'tsne' else ''}, then turned, mirrored and shifted onto it "
+        "(orthogonal Procrustes). All steps are drawn at one spread, as the size of such a map means nothing."
     )
     gone = sum(collapsed)
-    return points, how + (f" {gone} steps have all embeddings equal (collapsed): one place." if gone else "")
+    return points, how + (f" Collapsed to one place: {gone} of {count} steps." if gone else "")
 
 
 def turned(plane: NDArray[np.float32], onto: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -17,7 +17,8 @@ SHORTEST = 100  # iterations
 MOMENTUM = 0.8
 EXAGGERATION = 12.0  # of the attraction, for the first HEAD of the iterations; for the last TAIL of them it is 1
 HEAD, TAIL, STAIRS = 0.15, 0.4, 10  # between them it falls by the same factor STAIRS times
-TREE = 1000  # points from which the grid (FFT) is faster than the tree (Barnes-Hut)
+TREE = 10_000  # points from which a grid (FFT, mostly one thread) is faster than a tree (Barnes-Hut, all threads)
+THETA = 0.7  # of the tree: larger is faster and less exact
 REPORTS = 20  # iterations from one report of the progress to the next
 START = 1e-4  # spread of the start: forces between all points are then nearly linear (Kobak and Berens, 2019)
 PLACING = 250  # iterations that move a new point
@@ -49,8 +50,8 @@ def tsne(
     The attraction is exaggerated 12 times at first, as is usual, and then less and less rather than not at all, which
     keeps more neighbours in fewer iterations (`benchmarks/map.py`).
 
-    Sources: van der Maaten and Hinton (2008); learning rate N / exaggeration: Belkina et al. (2019); interpolation on
-    a grid: Linderman et al. (2019).
+    Sources: van der Maaten and Hinton (2008); learning rate N / exaggeration: Belkina et al. (2019); forces by a tree:
+    van der Maaten (2014), on a grid: Linderman et al. (2019).
     """
     points = spreadable(embeddings, "t-SNE")
     if not 1 < perplexity < np.inf:
@@ -65,6 +66,7 @@ def tsne(
         _beginning(points, start, seed),
         _affinities(points, fitting_perplexity(len(points), perplexity)),
         negative_gradient_method="bh" if len(points) < TREE else "fft",
+        theta=THETA,
         n_jobs=threads(),
         random_state=seed,
     )
