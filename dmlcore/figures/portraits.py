@@ -28,7 +28,9 @@ class Histograms:
 def distances(
     of: Sequence[Histograms], windows: Sequence[tuple[float, float]] = (), mean: float | None = None
 ) -> tuple[Spec, Columns]:
-    """Shares of positives and of negatives by distance; of a second run as dashed steps over the bars of the first.
+    """Density of positives and of negatives over distance; of a second run as dashed steps over the bars of the first.
+
+    Each has area 1, so that runs with bins of different widths can be compared.
 
     windows: intervals of the distance, shaded; mean: where a line stands, of the positives they were drawn for.
     """
@@ -41,6 +43,7 @@ def distances(
         "from": np.concatenate([edges[:-1] for _, edges, _, _ in parts]),
         "to": np.concatenate([edges[1:] for _, edges, _, _ in parts]),
         "share": np.concatenate([shares for _, _, shares, _ in parts]),
+        "density": np.concatenate([shares / np.diff(edges) for _, edges, shares, _ in parts]),
         "pairs": np.concatenate([np.full(len(shares), kind, object) for _, _, shares, kind in parts]),
         "run": np.concatenate([np.full(len(shares), of[n].run, object) for n, _, shares, _ in parts]),
         "number": np.concatenate([np.full(len(shares), n) for n, _, shares, _ in parts]),
@@ -53,7 +56,13 @@ def distances(
         "legend": {"title": None, "orient": "top"},
     }
     x = {"field": "from", "type": "quantitative", "title": "Euclidean distance", "scale": {"domain": [0, end]}}
-    y = {"field": "share", "type": "quantitative", "stack": None, "axis": {"format": ".1~%"}, "title": "share of pairs"}
+    y = {
+        "field": "density",
+        "type": "quantitative",
+        "stack": None,
+        "axis": {"tickCount": 5},
+        "title": "density of pairs",
+    }
     tooltip = [
         {"field": "pairs", "type": "nominal"},
         {"field": "from", "type": "quantitative", "format": ".3~f"},
@@ -149,7 +158,7 @@ def portrait(
                 "opacity": {
                     "field": "triplets",
                     "type": "quantitative",
-                    "scale": {"type": "log", "domain": [1, max(2, int(n.max(initial=1)))], "range": [0.15, 1]},
+                    "scale": {"type": "log", "domain": [1, max(2, int(n.max(initial=1)))], "range": [0.3, 1]},
                     "legend": None
                     if small
                     else {

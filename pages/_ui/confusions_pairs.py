@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import numpy as np
 import streamlit as st
@@ -18,6 +19,7 @@ from pages._ui.live import literal, percent
 MOST_SHOWN = 200  # classes of the whole matrix; of more, those of the worst pairs
 WORST = 60  # as many of them
 LISTED = 100  # pairs
+COUNTS_DEFAULT = 3  # the fourth count: 8 neighbours where so many are kept
 PAIR = "pair"  # of the link: label of the query's class - label of the neighbour's
 _PAIR = re.compile(r"(\d{1,9})-(\d{1,9})")
 Ints = NDArray[np.int64]
@@ -46,9 +48,6 @@ def show(view: View) -> None:
         _list(view, found, best, chosen)
     if chosen is not None:
         _examples(view, found, chosen, k)
-
-
-COUNTS_DEFAULT = 3  # the fourth count: 8 neighbours where so many are kept
 
 
 def _around(view: View, found: Confusions) -> int | None:
@@ -96,7 +95,7 @@ def _matrix(view: View, found: Confusions, around: int | None, chosen: tuple[int
         columns,
         spec,
         width="stretch",
-        key="matrix",
+        key=_key("matrix"),
         on_select=_follow_cell,
         selection_mode=CELL,
         alt=f"Matrix of {len(labels)} classes: of which class the neighbours of the queries of each class are",
@@ -112,10 +111,22 @@ def _matrix(view: View, found: Confusions, around: int | None, chosen: tuple[int
     )
 
 
+def _key(of: Literal["matrix", "worst-pairs"]) -> str:
+    """A key that changes once the pair was chosen elsewhere: what was chosen here before can be chosen again."""
+    return f"{of}-{st.session_state.get(f'{of}-mounted', 0)}"
+
+
+def _choose(query: int, other: int, *, by: str) -> None:
+    st.query_params[PAIR] = f"{query}-{other}"
+    for of in ("matrix", "worst-pairs"):
+        if of != by:
+            st.session_state[f"{of}-mounted"] = st.session_state.get(f"{of}-mounted", 0) + 1
+
+
 def _follow_cell() -> None:
-    cells = st.session_state["matrix"]["selection"].get(CELL) or []
+    cells = st.session_state[_key("matrix")]["selection"].get(CELL) or []
     if cells and {"i", "j"} <= set(cells[0]):
-        st.query_params[PAIR] = f"{int(cells[0]['i'])}-{int(cells[0]['j'])}"
+        _choose(int(cells[0]["i"]), int(cells[0]["j"]), by="matrix")
 
 
 def _list(view: View, found: Confusions, best: Pairs, chosen: tuple[int, int] | None) -> None:
@@ -131,7 +142,7 @@ def _list(view: View, found: Confusions, best: Pairs, chosen: tuple[int, int] | 
             "→": best.there.round(3),
             "←": best.back.round(3),
         },
-        key="worst-pairs",
+        key=_key("worst-pairs"),
         hide_index=True,
         height=420,
         on_select=lambda: _follow_row(found, best),
@@ -156,10 +167,9 @@ def _list(view: View, found: Confusions, best: Pairs, chosen: tuple[int, int] | 
 
 
 def _follow_row(found: Confusions, best: Pairs) -> None:
-    rows = st.session_state["worst-pairs"]["selection"]["rows"]
+    rows = st.session_state[_key("worst-pairs")]["selection"]["rows"]
     if rows and rows[0] < len(best.first):
-        query, neighbour = _directed(found, best, rows[0])
-        st.query_params[PAIR] = f"{query}-{neighbour}"
+        _choose(*_directed(found, best, rows[0]), by="worst-pairs")
 
 
 def _examples(view: View, found: Confusions, chosen: tuple[int, int], k: str) -> None:
@@ -170,13 +180,13 @@ def _examples(view: View, found: Confusions, chosen: tuple[int, int], k: str) ->
     assert second is not None
     share = float(found.matrix([first, second])[0, 1]) if first != second else float(found.matrix([first])[0, 0])
     with st.container(horizontal=True, vertical_alignment="center"):
-        live_title(view.name(query), view.name(other))
+        _title(view.name(query), view.name(other))
         if first != second:
             st.button(
                 "The other way",
                 key="swap",
                 icon=":material/swap_horiz:",
-                on_click=lambda: st.query_params.update({PAIR: f"{other}-{query}"}),
+                on_click=lambda: _choose(other, query, by="button"),
             )
     counted = len(view.found.neighbours[0]) if k == R else int(k)
     hits = view.found.labels[view.found.neighbours[:, :counted]] == other
@@ -211,6 +221,6 @@ def _wrong(view: View, row: int, other: int, hits: NDArray[np.bool_]) -> int | N
     return int(view.found.neighbours[row, places[0]]) if len(places) else None
 
 
-def live_title(query: str, other: str) -> None:
+def _title(query: str, other: str) -> None:
     """The pair, literally."""
     literal(f"Queries of “{query}”" + (f" with neighbours of “{other}”" if other != query else ""), "h4")

@@ -52,7 +52,7 @@ def show(view: View) -> None:
     reach = _reach([tested, *kept.values()], kind)
     with left:
         _draw(found, kind, loss, reach, key="portrait", height=520)
-        st.caption(_caption(found, kind, loss))
+        st.caption(_caption(found, kind, loss, reach))
     st.subheader("Over the training", anchor=False)
     _offer(view)
     if kept:
@@ -118,23 +118,25 @@ def _shares(found: Portrait, loss: TripletLoss) -> None:
     )
 
 
-def _caption(found: Portrait, kind: Kind, loss: TripletLoss) -> str:
+def _caption(found: Portrait, kind: Kind, loss: TripletLoss, reach: float) -> str:
     sampled = (
         ""
         if kind == "random" or found.anchors == found.queries
         else f" Sampled: {found.anchors:,} anchors of {found.queries:,}."
     )
-    asked = depends_on(loss)
+    words, asked = WORDS[kind][1], depends_on(loss)
     assumed = [
         *(["d(p, n) = d(a, n)"] if "pn" in asked else []),
         *(["unit vectors"] if asked & {"a", "p", "n"} else []),
     ]
     drawn = f", drawn for {' and '.join(assumed)}" if assumed else ""
     clamp = "; dashed: where it is clamped, raw = m2" if math.isfinite(loss.m2) else ""
+    begins = f"Orange: where the loss begins, raw = 0{clamp}{drawn}."
+    if loss.reduction == "mean_raw" or not any(map(len, clamp_lines(loss, reach))):
+        begins = "No boundary of the loss passes through this view."
     return (
-        f"{WORDS[kind][1].capitalize()}: {len(found.triplets(kind)):,} of the test part. Below the dotted diagonal the "
-        f"negative is nearer than the positive. Orange: where the loss begins, raw = 0{clamp}{drawn}. The shares are "
-        f"counted triplet by triplet.{sampled}"
+        f"{words[0].upper()}{words[1:]}: {len(found.triplets(kind)):,} of the test part. Below the dotted diagonal the "
+        f"negative is nearer than the positive. {begins} The shares are counted triplet by triplet.{sampled}"
     )
 
 
@@ -143,8 +145,8 @@ def _offer(view: View) -> None:
     kept = snapshots(view.run)
     if not kept:
         st.info(
-            "This run kept no checkpoints on its way. Train with schedule.keep_every (Train page, Schedule), and its "
-            "portrait can be followed from the first step to the last.",
+            "This run kept no checkpoints on its way. Train with “Keep a checkpoint every” (schedule.keep_every), and "
+            "its portrait can be followed from the first step to the last.",
             icon=":material/timeline:",
         )
         st.page_link("train.py", label="Train", icon=":material/play_circle:", query_params={"like": view.run.id})

@@ -11,6 +11,8 @@ from pages._ui.confusions_data import View
 from pages._ui.forms import Form
 from pages._ui.live import loss_title
 
+OTHERWISE = "ranking"  # where the run has no loss of single triplets
+
 
 def choose(view: View) -> TripletLoss:
     """A box with the triplet losses, first that of the run, and sliders; what is trained stays as it is."""
@@ -19,7 +21,7 @@ def choose(view: View) -> TripletLoss:
     name = form.choice(
         "loss",
         "Loss whose region is drawn",
-        ([own.formula.name] if own else []) + [name for name in losses.names() if not own or name != own.formula.name],
+        list(dict.fromkeys([own.formula.name if own else OTHERWISE, *losses.names()])),
         words=lambda name: f"{loss_title(name)}{' (of this run)' if own and name == own.formula.name else ''}",
         help="Where a triplet has a gradient. Move its sliders to see what another margin or clamp would take up",
     )

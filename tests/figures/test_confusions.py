@@ -66,6 +66,7 @@ def test_histograms_are_shares_of_each_run():
     runs = [portraits.Histograms(name, edges, np.array([3, 1]), np.array([0, 5])) for name in ("a", "b")]
     spec, columns = valid(portraits.distances(runs, [(0.2, 0.4)], 0.3))
     assert columns["share"].tolist() == [0.75, 0.25, 0, 1] * 2
+    assert columns["density"].tolist() == [1.5, 0.5, 0, 2] * 2, "area 1"
     assert columns["number"].tolist() == [0] * 4 + [1] * 4
     assert spec["layer"][0]["data"]["values"] == [{"a": 0.2, "b": 0.4}]
     assert spec["layer"][-1]["data"]["values"] == [{"a": 0.3}]
