@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
@@ -11,13 +10,13 @@ import streamlit as st
 from dmlcore.data import DataError
 from dmlcore.inspection import duplicates
 from dmlcore.inspection.duplicates import Pairs
+from dmlcore.inspection.learned import Learned
 from dmlcore.inspection.selections import Selection
 from pages._ui import gallery_queries, gallery_rows, grid, thumbnails
 from pages._ui.gallery_rows import Shown
-from pages._ui.learned import learned
 
 EACH = 12  # pairs on a page
-SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 ASKED = 8  # neighbours that vote on a label
 
 
@@ -33,24 +32,28 @@ def near_duplicates(shown: Shown, selected: Selection | None) -> int:
         width=420,
         help="The cut-off is this quantile of the distances from all samples to their nearest neighbours",
     )
-    source = shown.run.embeddings()
-    assert source is not None
-    pairs = _pairs(source, quantile)
+    pairs = _pairs(shown.run.id, shown.tag, quantile, shown.found)
+    within = len(pairs.first)
+    if not within:  # then the nearest that there are
+        pairs = _pairs(shown.run.id, shown.tag, 1.0, shown.found)
     keep = np.ones(len(pairs.first), bool)
     if selected is not None:
         keep = np.isin(shown.found.indices[pairs.first], selected.indices)
         keep |= np.isin(shown.found.indices[pairs.second], selected.indices)
     first, second, distances = pairs.first[keep], pairs.second[keep], pairs.distances[keep]
+    if not len(first):
+        st.info("No two samples of different classes lie close together.", icon=":material/check:")
+        return -1
+    cutoff = _pairs(shown.run.id, shown.tag, quantile, shown.found).cutoff
     st.caption(
-        f"{len(first):,} pairs of different classes within distance {pairs.cutoff:.4f}, nearest first: the same thing "
-        "twice, a wrong label, or classes that this network cannot tell apart."
+        (
+            f"{len(first):,} pairs of different classes within distance {cutoff:.4f}, nearest first: "
+            if within
+            else f"No pair of different classes lies within distance {cutoff:.4f}; the nearest ones there are: "
+        )
+        + "the same thing twice, a wrong label, or classes that this network cannot tell apart."
         + ("" if pairs.complete else f" Of {shown.found.neighbours.shape[1]} neighbours each: there may be more.")
     )
-    if not len(first):
-        st.info(
-            "No two samples of different classes lie so close together. Allow a larger share.", icon=":material/check:"
-        )
-        return -1
     number = gallery_queries.page_of(
         f"pairs {shown.run.id} {quantile} {selected and selected.id}", len(first), EACH, "pairs"
     )
@@ -121,5 +124,5 @@ def _same_inputs(shown: Shown) -> Callable[[int, int], bool]:
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _pairs(source: Path, quantile: float) -> Pairs:
-    return duplicates.across_classes(learned(source), quantile)
+def _pairs(run: str, tag: str, quantile: float, _found: Learned) -> Pairs:
+    return duplicates.across_classes(_found, quantile)

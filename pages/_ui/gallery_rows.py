@@ -28,6 +28,12 @@ class Shown:
     name: Callable[[int], str]
     over: Callable[[int], str] = lambda index: ""
 
+    @property
+    def tag(self) -> str:
+        """What changes with the embeddings, for the caches of the pages."""
+        path = self.run.embeddings()
+        return f"{path.name} {path.stat().st_mtime_ns}" if path else ""
+
     def class_of(self, row: int) -> str:
         """The name of the class of a row."""
         return self.name(int(self.found.labels[row]))

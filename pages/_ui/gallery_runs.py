@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
@@ -75,7 +74,8 @@ def together(shown: Shown, others: Sequence[str]) -> tuple[list[Shown], Comparis
         runs.append(Shown(other, found, shown.name, over))
     if len(runs) == 1:
         return None
-    return runs, _compare(tuple(path for each in runs if (path := each.run.embeddings())))
+    key = tuple((each.run.id, each.tag) for each in runs)
+    return runs, _compare(key, tuple(each.found for each in runs))
 
 
 def same_samples(first: Run, second: Run, found: Learned) -> None:
@@ -115,8 +115,8 @@ def contested(both: Comparison, pair: tuple[int, int], allowed: NDArray[np.int64
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _compare(paths: tuple[Path, ...]) -> Comparison:
-    return compare([learned(path) for path in paths])
+def _compare(key: tuple[tuple[str, str], ...], _learned: tuple[Learned, ...]) -> Comparison:
+    return compare(_learned)
 
 
 def _may(run: Run, other: Run) -> bool:

@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from dmlcore.data import DataError
-from dmlcore.inspection.learned import Learned, arrays, read
+from dmlcore.inspection.learned import Learned, read
 from dmlcore.runs import Run
 from pages._ui import thumbnails
 
 
-@st.cache_resource(max_entries=6, show_spinner="Finding the nearest neighbours …")
 def learned(path: Path) -> Learned:
-    """Neighbours of an embeddings file, whose name is the digest of the weights; raises Unreadable."""
+    """Neighbours and scores of an embeddings file; raises Unreadable."""
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError:  # reading it says what is wrong
+        changed = 0
+    return _learned(path, changed)
+
+
+@st.cache_resource(max_entries=6, show_spinner="Finding the nearest neighbours …")
+def _learned(path: Path, changed: int) -> Learned:
     return read(path)
-
-
-@st.cache_resource(max_entries=6, show_spinner=False)
-def plane(path: Path) -> tuple[NDArray[np.float32], float]:
-    """The map (n, 2) of a projection file, and the perplexity it was made with; raises Unreadable."""
-    points, perplexity = arrays(path, "points", "perplexity", remedy="Compute the map again")
-    return points, float(perplexity)
 
 
 def outdated(run: Run, source: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import time
@@ -9,13 +10,15 @@ from html import unescape
 
 import numpy as np
 import pytest
+from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import data
+from dmlcore import data, weight_maps
+from dmlcore.inspection import selections
 from dmlcore.inspection.queries import select
 from dmlcore.runs import RunStore, scores
 from dmlcore.spec import RunSpec
-from pages._ui import grid
+from pages._ui import gallery_weights, grid
 from pages._ui.learned import learned, outdated
 from tests.e2e.harness import ROOT
 from tests.pages.conftest import make_run
@@ -258,3 +261,127 @@ def test_the_session_keeps_its_run_when_the_page_changes(runs):
     app.query_params.clear()
     app.run()
     assert app.selectbox(key="picked_run").value == older.id
+
+
+def beside(runs):
+    """A second run on the same samples, which finds other neighbours."""
+    return make_run(runs, "model.embedding_dim=2")
+
+
+def test_runs_side_by_side_show_the_same_queries(run, runs):
+    other = beside(runs)
+    app = opened(run=run.id, **{"with": other.id}, order="by index")
+    assert not app.exception
+    body = next(x.body for x in app.get("html") if 'class="neighbours"' in x.body)
+    rows = body.split('<div class="row">')[1:]
+    assert len(rows) == 5
+    indices = np.load(run.embeddings())["indices"]
+    for row, text in enumerate(rows):
+        found = [int(i) for i in re.findall(r'data-index="(\d+)"', text)]
+        assert found[0] == indices[row]
+        for line, each in enumerate((run, other)):
+            order, _ = plain_neighbours(each, row)
+            assert found[1 + 8 * line : 9 + 8 * line] == indices[order[:8]].tolist()
+    assert any("exact McNemar" in x.value for x in app.caption)
+
+
+def test_runs_on_other_samples_are_refused_with_the_reason(run, runs):
+    other = make_run(runs, "seed=1")
+    app = opened(run=run.id, **{"with": other.id})
+    assert not app.exception
+    assert any("left out" in x.value for x in app.warning)
+    assert any("parts of the data set differ" in x.value for x in app.get("text"))
+    assert len(figures(app)) == 10
+
+
+def test_near_duplicates_are_the_nearest_pairs_of_different_classes(run):
+    app = opened(run=run.id, view="Near-duplicates", closer="1 %")
+    assert not app.exception
+    body = next(x.body for x in app.get("html") if 'class="neighbours"' in x.body)
+    pairs = [tuple(map(int, re.findall(r'data-index="(\d+)"', part))) for part in body.split('class="pair"')[1:]]
+    found = learned(run.embeddings())
+    x, labels = found.embeddings.astype(float), found.labels
+    distance = np.linalg.norm(x[:, None] - x, axis=2)
+    distance[labels[:, None] == labels] = np.inf
+    nearest = np.unravel_index(distance.argmin(), distance.shape)
+    assert set(pairs[0]) == set(found.indices[list(nearest)].tolist())
+    assert all(digit[a] != digit[b] for digit in [data.load("digits").labels] for a, b in pairs)
+
+
+def test_suspicious_labels_show_what_the_neighbours_agree_on(run):
+    with np.load(run.embeddings()) as file:
+        arrays = dict(file)
+    found = learned(run.embeddings())
+    sure = int(np.flatnonzero(found.right[:, :8].all(axis=1))[0])
+    arrays["labels"][sure] = wrong = (arrays["labels"][sure] + 1) % 10
+    np.savez(run.embeddings(), **arrays)
+    app = opened(run=run.id, view="Suspicious labels", agree="8")
+    assert not app.exception
+    query, *neighbours = next(row for row in figures(app) if row[0][1] == arrays["indices"][sure])
+    assert f"8 of 8: {found.labels[sure]}" in query[3]
+    assert f"class {wrong}" in query[2]
+    assert len(neighbours) == 8
+
+
+def test_a_selection_filters_and_the_filtered_become_one(run):
+    chosen = selections.save(run, np.load(run.embeddings())["indices"][10:14], "by <b>hand</b>")
+    app = opened(run=run.id, selection=chosen.id, order="by index")
+    assert [row[0][1] for row in figures(app)] == chosen.indices.tolist()
+    assert any(x.value == "by <b>hand</b>" for x in app.get("text"))
+    app = opened(run=run.id, failures="true")
+    app.button(key="select_shown").click().run()
+    (name,) = np.ravel(app.query_params["selection"])
+    kept = selections.load(run, name)
+    found = learned(run.embeddings())
+    assert kept.indices.tolist() == np.sort(found.indices[found.failures]).tolist()
+
+
+def test_the_weights_of_a_pooling_lie_where_the_network_looks(runs, tmp_path):
+    folder = tmp_path / "data"
+    random = np.random.default_rng(0)
+    for c in "abcd":
+        (folder / c).mkdir(parents=True)
+        for i in range(4):
+            pixels = random.integers(0, 255, (40, 80, 3), np.uint8)
+            Image.fromarray(pixels).save(folder / c / f"{i}.png")
+    of = ["data.name=folder", f"data.root={folder}", "data.image_size=32", "data.validation=none", "schedule.steps=1"]
+    run = make_run(runs, *of, "model.name=resnet20", "pooling.name=crow", "batch.classes=2", "batch.samples=2")
+    app = opened(run=run.id, weights="true")
+    assert not app.exception
+    assert any("have not been computed" in x.value for x in app.markdown)
+    path = weight_maps.write(run)
+    found = weight_maps.read(path)
+    app = opened(run=run.id, weights="true")
+    assert not app.exception
+    assert found.weights.shape[1:] == (8, 8)
+    body = next(x.body for x in app.get("html") if 'class="neighbours"' in x.body)
+    address = re.search(r'class="over" src="/api/weights/([^/]+)/([^/]+)/(\d+)"', body)
+    assert address[1] == run.id
+    alpha = np.asarray(Image.open(io.BytesIO(gallery_weights.picture(run, int(address[3])))))[..., 1]
+    assert alpha.shape == (128, 128)
+    assert not alpha[:32].any(), "beside the wide picture lies nothing"
+    assert (alpha[33:95, :35] == round(gallery_weights.OUTSIDE * 255)).all(), "cut off before the network"
+    middles = 35 + ((np.arange(8) + 0.5) * 57 / 8).astype(int)
+    weights = found.weights[found.indices.tolist().index(int(address[3]))]
+    light = 1 - alpha[np.ix_(middles, middles)] / (255 * gallery_weights.DARKEST)
+    full = np.quantile(found.weights, gallery_weights.QUANTILE)
+    np.testing.assert_allclose(light, np.minimum(1, weights / full), atol=0.01)
+
+
+def test_a_run_whose_pooling_weighs_nothing_has_no_toggle(run):
+    assert not any(toggle.key == "weights" for toggle in opened(run=run.id).toggle)
+
+
+def test_a_run_on_vectors_takes_no_pictures(runs):
+    run = make_run(runs, "data.name=toy", "batch.classes=4")
+    app = opened(run=run.id, view="Own picture")
+    assert not app.exception
+    assert any("no pictures" in x.value for x in app.info)
+
+
+def test_other_weights_than_the_embeddings_are_named(run):
+    source = run.embeddings()
+    source.rename(source.with_stem("0" * 64))
+    app = opened(run=run.id, view="Own picture")
+    assert not app.exception
+    assert any("other weights" in x.value for x in app.get("text"))
