@@ -25,7 +25,7 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets" / "report"
 WORST, BEST, NEIGHBOURS = 24, 8, 8  # queries of each kind, neighbours of each query
 TILE = 88  # pixels of a picture in the gallery
 THUMBNAIL = 48  # of one on the map
-MOST_THUMBNAILS = 3072  # some 1.5 kB each
+MOST_THUMBNAILS = 6144  # some 1 kB each
 SHEET = 16  # pictures along a side of a sheet
 MOST_CLASSES = 300  # rows of the table of classes
 
@@ -44,8 +44,8 @@ def plane_of(run: Run) -> Plane | None:
     if path is None:
         return None
     found = maps.read(path)
-    measured = f" {found.quality.words}." if found.quality else ""
-    return Plane(found.points, f"{found.words}.{measured}")
+    measured = f": {found.quality.words}" if found.quality else ""
+    return Plane(found.points, f"{found.words}{measured}.")
 
 
 def html(found: Table, plane: Plane | None = None, remarks: Sequence[str] = ()) -> str:
