@@ -34,7 +34,7 @@ def page() -> None:
         "click it for its neighbours and where it fails, draw around some to select them."
     )
     boxes = st.container(horizontal=True, vertical_alignment="bottom")
-    run = run_picker.pick(RunStore(), into=boxes, width=470)
+    run = run_picker.pick(RunStore(), into=boxes, width=430)
     if run is None:
         return
     source = run.embeddings()
@@ -73,8 +73,8 @@ def quality(data: MapData, boxes: DeltaGenerator) -> None:
     if found is None:
         return
     sampled = f" Measured on {found.sampled:,} of the points." if found.sampled < found.points else ""
-    boxes.metric("Trustworthiness", f"{found.trustworthiness:.3f}", help=TRUST + sampled, width=140)
-    boxes.metric("Kept neighbours", percent(found.kept_neighbours), help=KEPT + sampled, width=140)
+    boxes.metric("Trustworthiness", f"{found.trustworthiness:.3f}", help=TRUST + sampled, width=136)
+    boxes.metric("Kept neighbours", percent(found.kept_neighbours), help=KEPT + sampled, width=136)
 
 
 @st.fragment

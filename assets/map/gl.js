@@ -104,7 +104,7 @@ export class Painter {
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.order.buffer);
   }
 
-  paint(cloud, { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink }) {
+  paint(cloud, { keys, states, colours, shaped, middle, scale, radius, faint, behind, paper, ink }) {
     const { gl, at, canvas } = this;
     if (gl.isContextLost()) return;
     gl.viewport(0, 0, canvas.width, canvas.height);
@@ -128,7 +128,7 @@ export class Painter {
     gl.uniform1i(at.shaped, shaped);
     gl.uniform3fv(at.paper, paper);
     gl.uniform3fv(at.ink, ink);
-    for (const layer of [0, 1]) {
+    for (const layer of behind ? [0, 1] : [1]) {
       gl.uniform1i(at.layer, layer);
       gl.uniform1f(at.veil, layer ? 1 : faint);
       gl.drawElements(gl.POINTS, cloud.count, gl.UNSIGNED_INT, 0);

@@ -6,7 +6,7 @@ import { RIGHT, WRONG } from "./over.js";
 
 const MOST_LISTED = 200, SHAPES = ["circle", "square", "triangle", "diamond"];
 const NONE = "#8A929C";
-export const LOWEST = 0.38; // of the ramp: paler points would not be seen on the paper
+export const LOWEST = 0.52; // of the ramp: paler points would not be seen on the paper
 
 // How points may be coloured. `array` is what Python sends for it, one byte a point, 255 where it means nothing.
 export const COLOURINGS = {

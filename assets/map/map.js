@@ -17,6 +17,7 @@ const DWELL = 125, FAINT = 0.14; // milliseconds before a picture is fetched; ho
 const SHAPED = { class: 1, right: 2 };
 const here = (name) => new URL(name, import.meta.url).href;
 const maps = new WeakMap();
+class Refused extends Error {}
 
 export function render({ data, parentElement, setStateValue, setTriggerValue }) {
   let map = maps.get(parentElement);
@@ -113,7 +114,7 @@ class Map_ {
     if (fresh) {
       this.address = data.points;
       this.cloud = null;
-      const [arrived] = await Promise.all([this.fetched("points.bin"), this.dressed]);
+      const [arrived] = await Promise.all([this.tried("points.bin"), this.dressed]);
       if (this.address !== data.points || !arrived) return;
       this.learn(arrived);
     }
@@ -125,13 +126,22 @@ class Map_ {
     this.draw();
   }
 
-  // A file of this map, or null (and why) where Python has none.
+  // A file of this map; an error whose message is for the visitor where there is none.
   async fetched(name) {
-    const address = this.address, answer = await fetch(`${address}${name}`);
-    if (answer.ok) return decode(await answer.arrayBuffer());
-    const reason = answer.status === 409 ? await answer.text() : "The map could not be loaded; load the page again.";
-    if (name === "points.bin") this.say(reason);
-    throw Object.assign(new Error(reason), { shown: true });
+    const answer = await fetch(`${this.address}${name}`).catch(() => null);
+    if (answer?.ok) return decode(await answer.arrayBuffer());
+    throw new Refused(answer?.status === 409 ? await answer.text() : "Part of the map could not be loaded. Is the server running? Load the page again.");
+  }
+
+  // The same, with null for none: then it is said on the map.
+  async tried(name) {
+    try {
+      return await this.fetched(name);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      this.say(error.message);
+      return null;
+    }
   }
 
   learn(arrived) {
@@ -141,7 +151,7 @@ class Map_ {
     this.labels = new Set(this.cloud.classes.map((c) => c.label));
     this.look.classes = this.look.classes.filter((label) => this.labels.has(label));
     const { xy } = arrived, last = this.data.steps.length - 1;
-    this.player.hear(this.data.steps, xy, (k) => (k === last ? Promise.resolve(xy) : this.fetched(`frame-${k}.bin`).then((frame) => frame.xy)));
+    this.player.hear(this.data.steps, xy, (k) => (k === last ? Promise.resolve(xy) : this.tried(`frame-${k}.bin`).then((frame) => frame?.xy ?? xy)));
     this.camera.whole();
     this.resize();
     this.recolour();
@@ -165,7 +175,7 @@ class Map_ {
         const { values, ...facts } = await this.fetched(`${array}.bin`);
         this.facts[colour] = { ...facts, values };
       } catch (error) {
-        if (!error.shown) throw error;
+        if (!(error instanceof Refused)) throw error;
         this.failed[colour] = error.message;
         return this.legend.show();
       } finally {
@@ -193,7 +203,9 @@ class Map_ {
 
   stand() {
     const { cloud, mask } = this, some = this.selection !== null, stands = cloud.classes.map((c) => this.stands(c.label));
-    this.states = Uint8Array.from(mask, (chosen, i) => (stands[cloud.group[i]] && (!some || chosen) ? 1 : 0) | (chosen << 1));
+    this.states = new Uint8Array(cloud.count);
+    for (let i = 0; i < cloud.count; i++) this.states[i] = (stands[cloud.group[i]] && (!some || mask[i]) ? 1 : 0) | (mask[i] << 1);
+    this.behind = this.states.some((state) => !(state & 1));
     this.draw();
   }
 
@@ -219,28 +231,30 @@ class Map_ {
     const frame = this.player.settle(), polygon = this.line?.length > 2 ? corners(this.line) : [];
     this.line = null;
     if (polygon.length < 6) return this.draw();
-    const mask = this.cloud.enclosed(polygon), united = add && this.selection ? mask.map((bit, i) => bit | this.mask[i]) : mask;
-    this.choose(united, { polygon: packed(polygon), frame, add });
+    this.ask({ polygon: packed(polygon), frame, add });
+    const mask = this.cloud.enclosed(polygon);
+    this.choose(add && this.selection ? mask.map((bit, i) => bit | this.mask[i]) : mask);
   }
 
   toggle(row) {
     if (row < 0) return;
     const mask = this.selection ? this.mask.slice() : new Uint8Array(this.cloud.count);
     mask[row] ^= 1;
-    this.choose(mask, { toggle: this.cloud.indices[row] });
+    this.ask({ toggle: this.cloud.indices[row] });
+    this.choose(mask);
   }
 
+  ask(message) { this.tell("lasso", { ...message, seq: ++this.seq }); }
+
   // What the browser has found is drawn at once; Python finds the same and keeps it.
-  choose(mask, message) {
+  choose(mask) {
     const count = mask.reduce((sum, bit) => sum + bit, 0);
-    this.seq += 1;
     if (count) {
       this.mask = mask;
       this.selection = "pending";
     } else { this.mask.fill(0); this.selection = null; }
     this.counted(count);
     this.stand();
-    this.tell("lasso", { ...message, seq: this.seq });
   }
 
   counted(count) {
@@ -250,10 +264,11 @@ class Map_ {
 
   async selected(selection) {
     const id = selection?.id ?? null;
-    if (id === this.selection || (selection?.seq ?? this.seq) < this.seq) return;
+    if (id === this.selection || (this.selection === "pending" && this.data.seq < this.seq)) return;
     this.selection = id;
-    this.mask = id ? unpacked((await this.fetched(`selection-${id}.bin`)).bits, this.cloud.count) : new Uint8Array(this.cloud.count);
+    const found = id ? await this.tried(`selection-${id}.bin`) : null;
     if (this.selection !== id) return;
+    this.mask = found ? unpacked(found.bits, this.cloud.count) : new Uint8Array(this.cloud.count);
     this.counted(this.mask.reduce((sum, bit) => sum + bit, 0));
     this.canvas.dataset.selection = id ?? "";
     this.stand();
@@ -330,13 +345,11 @@ class Map_ {
     this.announce(row);
     if (keyboard) this.card.root.querySelector("a")?.focus({ preventScroll: true });
     this.draw();
-    try {
-      const { neighbours } = await this.fetched(`near-${row}.bin`);
-      if (this.card.pinned !== row || this.address !== address) return;
-      this.near = { row, neighbours };
-      this.card.tell(neighbours);
-      this.draw();
-    } catch (error) { if (!error.shown) throw error; }
+    const found = await this.tried(`near-${row}.bin`);
+    if (!found || this.card.pinned !== row || this.address !== address) return;
+    this.near = { row, neighbours: found.neighbours };
+    this.card.tell(found.neighbours);
+    this.draw();
   }
 
   close_card() { this.card.hide(); this.near = null; this.draw(); }
@@ -351,7 +364,7 @@ class Map_ {
     const { camera, cloud, sharpness } = this;
     this.painter.paint(cloud, {
       keys: this.keys, states: this.states, colours: this.table, shaped: SHAPED[this.look.colour] ?? 0, ...camera.clip(),
-      radius: this.radius() * sharpness, faint: FAINT, paper: rgb(this.paper), ink: rgb(this.ink),
+      radius: this.radius() * sharpness, behind: this.behind, faint: FAINT, paper: rgb(this.paper), ink: rgb(this.ink),
     });
     const ctx = this.canvas.getContext("2d");
     ctx.setTransform(sharpness, 0, 0, sharpness, 0, 0);

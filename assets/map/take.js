@@ -18,7 +18,8 @@ export function picture(map) {
   for (const layer of [map.points, map.canvas]) ctx.drawImage(layer, 0, 0, camera.width, camera.height);
   ctx.font = `12.5px ${map.font}`;
   ctx.fillStyle = map.ink;
-  ctx.fillText(`${data.title} · ${data.run}`, 10, height - 10);
+  const step = data.steps.length > 1 ? ` · ${map.player.text.textContent}` : "";
+  ctx.fillText(`${data.title}${step} · ${data.run}`, 10, height - 10);
   legend(ctx, map, camera.width + 14, camera.height);
   return canvas;
 }

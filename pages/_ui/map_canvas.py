@@ -34,7 +34,7 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None) -> No
             "points": data.address,
             "pictures": thumbnails.address(data.run),
             "run": data.run.id,
-            "title": data.words,
+            "title": data.title,
             "steps": list(data.steps),
             "marks": list(marks),
             "selection": {"id": chosen.id} if chosen else None,

@@ -51,6 +51,7 @@ class MapData:
     sheet: Sheet
     points: NDArray[np.float32]  # (n, 2) of the last frame, in the units of the map
     steps: tuple[int, ...]
+    title: str
     words: str  # how it was made
     quality: maps.Quality | None
 
@@ -275,7 +276,9 @@ def _of_map(folder: Path, source: Path, path: Path, tag: str) -> MapData:
     found = maps.read(path)
     labels, indices = arrays(source, "labels", "indices", remedy="Evaluate the run again")
     sheet = Sheet.of(found.points, labels, indices)
-    return MapData(Run(folder), source, found.settings.name, tag, sheet, found.points, (), found.words, found.quality)
+    return MapData(
+        Run(folder), source, found.settings.name, tag, sheet, found.points, (), found.words, found.words, found.quality
+    )
 
 
 @lru_cache(maxsize=4)
@@ -285,5 +288,14 @@ def _over_training(folder: Path, source: Path, path: Path, name: str, tag: str) 
     sheet = Sheet.of(found.points, labels, indices)
     steps = tuple(int(step) for step in found.steps)
     return MapData(
-        Run(folder), source, f"{name}-{TRAINING}", tag, sheet, found.points[-1], steps, found.how, found.quality[-1]
+        Run(folder),
+        source,
+        f"{name}-{TRAINING}",
+        tag,
+        sheet,
+        found.points[-1],
+        steps,
+        f"{found.settings.words}, over training",
+        found.how,
+        found.quality[-1],
     )

@@ -104,21 +104,30 @@ def form(run: Run) -> None:
     )
     st.caption(f"{_HELP[method]}.")
     with st.form("map settings", border=False):
-        values = asdict(Settings(method=method, seed=run.spec.seed))
+        usual = Settings(method=method, seed=run.spec.seed)
+        values = asdict(usual)
         with st.container(horizontal=True, vertical_alignment="bottom"):
             if method == "tsne":
                 values["perplexity"] = st.slider(
-                    "Perplexity", *NEIGHBOURHOODS, 30, width=220, help="About how many neighbours each point keeps near"
+                    "Perplexity",
+                    *NEIGHBOURHOODS,
+                    int(usual.perplexity),
+                    width=220,
+                    help="About how many neighbours each point keeps near",
                 )
             if method == "umap":
                 values["neighbours"] = st.slider(
-                    "Neighbours", *NEIGHBOURHOODS, 15, width=220, help="How many neighbours each point is tied to"
+                    "Neighbours",
+                    *NEIGHBOURHOODS,
+                    usual.neighbours,
+                    width=220,
+                    help="How many neighbours each point is tied to",
                 )
                 values["min_dist"] = st.slider(
-                    "Least distance", 0.0, 1.0, 0.1, width=180, help="How close points may lie on the map"
+                    "Least distance", 0.0, 1.0, usual.min_dist, width=180, help="How close points may lie on the map"
                 )
             if method != "pca":
-                values["iterations"] = st.slider("Iterations", 250, 2000, 500, step=50, width=220)
+                values["iterations"] = st.slider("Iterations", 100, 2000, usual.iterations, step=50, width=220)
                 values["seed"] = st.number_input("Seed", 0, 2**32 - 1, run.spec.seed, width=130)
             if st.form_submit_button("Compute", type="primary", icon=":material/play_arrow:", key="project"):
                 _begin(run, Settings(**values))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from dmlcore.inspection import maps, selections, trajectory
@@ -149,6 +150,14 @@ def test_colours_and_classes_stand_out_and_the_link_says_so(page, server, shown)
     becomes(lambda: int(canvas.get_attribute("data-pictures")), lambda count: 0 < count <= 150)
     page.get_by_label("pictures").uncheck()
     becomes(lambda: canvas.get_attribute("data-pictures"), "0")
+    page.get_by_role("button", name="whole map").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="PNG").click()
+    picture = np.asarray(Image.open(download.value.path()).convert("RGB"))
+    box = canvas.bounding_box()
+    assert picture.shape[0] == pytest.approx(2 * (box["height"] + 30), abs=3)
+    green, vermillion = ((picture == colour).all(axis=-1).sum() for colour in ((0, 158, 115), (213, 94, 0)))
+    assert min(green, vermillion) > 20, "points as they are shown"
 
 
 def test_the_map_plays_over_training(page, server, shown):
