@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from urllib.parse import urlencode
 
@@ -87,18 +88,19 @@ def blocks(shown: Shown, positions: Sequence[int] | NDArray[np.int64], k: int = 
     found = []
     for position in positions:
         index = int(shown.found.indices[position])
-        rows = []
-        for number, (side, learned) in enumerate(zip("AB", shown.learned, strict=True)):
+        lines = []
+        for number, (mark, learned) in enumerate(zip("AB", shown.learned, strict=True)):
             row = int(shown.found.comparison.rows[number, position])
-            line = f"{side} · {shown.sides[number].words}", f"AP@R {percent(precision[number, position])}"
-            rows.append(_row(learned, row, k, shown.name, line))
+            tile, near = _row(learned, row, k, shown.name, ())
+            told = shown.sides[number].words, f"AP@R {percent(precision[number, position])}"
+            lines.append(grid.Line(mark, shown.sides[number].run.id, told, near))
         words = f"AP@R {percent(precision[0, position])} → {percent(precision[1, position])}"
         head = [
             f"<span>sample {index:,}</span><bdi>{escape(shown.name(int(_labels(shown, [position])[0])))}</bdi>",
             f'<span class="change">{words} ({100 * change[position]:+.1f})</span>',
             f"<span>{round(stay[position] * k)} of {k} neighbours stay</span>",
         ]
-        found.append(_block(head, rows, run, index))
+        found.append(_block(head, run, index, partial(grid.compared, [(tile, lines)])))
     st.html(STYLE + "".join(found))
 
 
@@ -135,7 +137,7 @@ def labels(shown: Shown, found: Doubted, pictures_of: Learned) -> None:
             f'<span class="change">neighbours say <bdi>{escape(other)}</bdi></span>',
             f"<span>in {found.views[at]} of {found.asked} embeddings, {percent(found.votes[at])} of the votes</span>",
         ]
-        cells.append(_block(head, [row], run, index))
+        cells.append(_block(head, run, index, partial(grid.html, [row])))
     st.html(STYLE + "".join(cells))
 
 
@@ -173,7 +175,7 @@ def _row(found: Learned, row: int, k: int, name: Callable[[int], str], lines: tu
     return tile, near
 
 
-def _block(head: Sequence[str], rows: Sequence[grid.Row], run: Run, index: int) -> str:
+def _block(head: Sequence[str], run: Run, index: int, pictures: Callable[[str, Callable[[int], str]], str]) -> str:
     def link(sample: int) -> str:
         return f"gallery?{urlencode({'run': run.id, 'query': sample})}"
 
@@ -181,5 +183,5 @@ def _block(head: Sequence[str], rows: Sequence[grid.Row], run: Run, index: int) 
     links = f'<a href="{escape(link(index))}">gallery</a><a href="{escape(forces)}">forces</a>'
     return (
         f'<section class="difference"><div class="head">{"".join(head)}<span class="links">{links}</span></div>'
-        f"{grid.html(rows, thumbnails.address(run), link)}</section>"
+        f"{pictures(thumbnails.address(run), link)}</section>"
     )

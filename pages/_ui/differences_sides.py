@@ -45,7 +45,7 @@ def pick(store: RunStore) -> tuple[Run, Side | None, Side | None] | None:
     """
     with st.container(border=True):
         top = st.container(horizontal=True, vertical_alignment="bottom")
-        run = run_picker.pick(store, into=top, width=520)
+        run = run_picker.pick(store, into=top, width=480)
         if run is None:
             return None
         bottom = st.container(horizontal=True, vertical_alignment="bottom")
@@ -98,7 +98,7 @@ def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -
         key=key,
         format_func=lambda name: "the same run, another step" if name == run.id else live.label(runs[name]),
         on_change=write,
-        width=520,
+        width=480,
     )
     return runs[st.session_state[key]]
 
@@ -146,7 +146,7 @@ def _weights(run: Run, name: str, default: str, into: st.delta_generator.DeltaGe
         key=key,
         format_func=lambda value: _best_words(run) if value == BEST else f"step {int(value):,}",
         on_change=write,
-        width=220,
+        width=200,
     )
     return Side(run, chosen, options[chosen])
 
