@@ -8,9 +8,9 @@ from html import escape
 
 import numpy as np
 import streamlit as st
-from PIL import Image
 
 from dmlcore import data
+from dmlcore.inspection.pictures import fitted
 from pages._ui import thumbnails
 
 
@@ -24,7 +24,7 @@ def examples() -> str:
         tile = int(found.facts["foreground"][index])
         name = escape(found.class_names[found.labels[index]].replace("_", " "))
         file = io.BytesIO()
-        Image.fromarray(thumbnails.enlarged(found.picture(index))).save(file, "PNG")
+        fitted(found.picture(index), thumbnails.SIDE).save(file, "PNG")
         address = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
         cells.append(
             f'<figure style="margin:0;width:104px"><div style="position:relative;width:104px;height:104px"><img '

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
-from PIL import Image
 
 from dmlcore.checkpoint import CheckpointError
 from dmlcore.data import DataError, Dataset
 from dmlcore.inspection import own_pictures
 from dmlcore.inspection.index import Index
 from dmlcore.inspection.learned import Unreadable
+from dmlcore.inspection.pictures import fitted
 from dmlcore.runs import Run, RunError
 from pages._ui import gallery_rows, grid, thumbnails
 from pages._ui.gallery_rows import Shown
@@ -135,7 +135,7 @@ def _address(inputs: NDArray[np.generic], data: Dataset) -> str:
         side = own_pictures.GREY[data.name][0]
         pixels = np.rint(one.reshape(side, side, 1).repeat(3, axis=2) * 255).astype(np.uint8)
     file = io.BytesIO()
-    Image.fromarray(thumbnails.enlarged(pixels)).save(file, "PNG")
+    fitted(pixels, thumbnails.SIDE).save(file, "PNG")
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 

@@ -6,25 +6,23 @@ import hashlib
 import io
 import re
 import threading
+from collections.abc import Callable
 from functools import lru_cache
 
 import anyio.to_thread
-import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
-from PIL import Image
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from dmlcore.data import DataError, Dataset
+from dmlcore.inspection.pictures import Picture, drawer, fitted
 from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import RunSpec
 from dmlcore.workbench import load_data
 
 SIDE = 128  # pixels, longest side
 _INDEX = re.compile(r"[0-9]{1,9}")
-_PAPER, _INK = np.array([[226, 231, 237], [58, 74, 94]], np.uint8)  # of the glyphs: readable on light and dark pages
 _loading = threading.Lock()  # a page asks for dozens of pictures at once: one thread reads the data set
 
 
@@ -44,22 +42,6 @@ def thumbnail(spec: RunSpec, index: int) -> tuple[bytes, str]:
     if not 0 <= index < len(dataset(spec).labels):
         raise IndexError(index)
     return _encoded(_key(spec), index)
-
-
-def enlarged(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A tiny picture (h, w, 3) by a whole factor, every pixel a sharp square, up to SIDE."""
-    factor = max(1, SIDE // max(picture.shape[:2]))
-    return picture.repeat(factor, axis=0).repeat(factor, axis=1)
-
-
-def bars(values: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """The glyph of a vector (F,) of values in 0..1: one bar each, as a picture (SIDE, SIDE, 3)."""
-    column = np.arange(SIDE) * len(values) / SIDE
-    height = np.rint(values[column.astype(int)] * (SIDE - 8)) + 4  # the smallest value is still a sliver
-    gap = abs(column % 1 - 0.5) > 0.42 if len(values) <= SIDE // 8 else np.zeros(SIDE, bool)
-    filled = (np.arange(SIDE, 0, -1)[:, None] <= height) & ~gap
-    picture: NDArray[np.uint8] = np.where(filled[..., None], _INK, _PAPER)
-    return picture
 
 
 async def respond(request: Request) -> Response:
@@ -96,24 +78,15 @@ def _dataset(key: str) -> Dataset:
 
 
 @lru_cache(maxsize=3)
-def _span(key: str) -> tuple[float, float]:
-    """Smallest and largest input value of a data set of vectors."""
-    inputs = _dataset(key).inputs[:]
-    return float(inputs.min()), float(inputs.max())
+def _drawer(key: str) -> Callable[[int], Picture]:
+    return drawer(_dataset(key))
 
 
 @lru_cache(maxsize=4096)  # about 5 kB each
 def _encoded(key: str, index: int) -> tuple[bytes, str]:
-    data = dataset(RunSpec.from_json(key))
-    if data.picture is None:
-        low, high = _span(key)
-        picture = bars((np.asarray(data.inputs[index], np.float64) - low) / ((high - low) or 1.0))
-    else:
-        picture = data.picture(index)
-    photograph = max(picture.shape[:2]) > SIDE
-    image = Image.fromarray(enlarged(picture))
-    if photograph:
-        image.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)
+    dataset(RunSpec.from_json(key))  # read by one thread only
+    picture = _drawer(key)(index)
+    photograph, image = max(picture.shape[:2]) > SIDE, fitted(picture, SIDE)
     file = io.BytesIO()
     image.save(file, "JPEG", quality=88) if photograph else image.save(file, "PNG")
     return file.getvalue(), "image/jpeg" if photograph else "image/png"
