@@ -1,4 +1,5 @@
 // The points on a WebGL2 canvas: one draw call for those in the background, one for those that stand out.
+const TINY = 2; // pixels of radius below which no shape is told from a circle
 const VERTEX = `#version 300 es
 precision highp float;
 layout(location = 0) in vec2 start;
@@ -8,14 +9,12 @@ layout(location = 3) in float state;
 uniform sampler2D palette;
 uniform vec2 middle, scale;
 uniform float share, size;
-uniform int layer, shaped;
+uniform int shaped;
 flat out vec4 colour;
 flat out int kind, chosen;
 void main() {
-  int bits = int(state + .5);
-  bool front = (bits & 1) == 1;
-  chosen = bits >> 1 & 1;
-  gl_Position = front == (layer == 1) ? vec4((mix(start, end, share) - middle) * scale, 0, 1) : vec4(2, 2, 2, 1);
+  chosen = int(state + .5) >> 1;
+  gl_Position = vec4((mix(start, end, share) - middle) * scale, 0, 1);
   gl_PointSize = size;
   colour = texelFetch(palette, ivec2(int(key + .5) & 255, 0), 0);
   kind = shaped == 0 ? 0 : shaped == 1 ? int(key + .5) & 3 : int(key + .5) == 0 ? 4 : 0;
@@ -29,12 +28,13 @@ uniform float size, radius, veil, rim;
 uniform vec3 paper, ink;
 out vec4 paint;
 float away(vec2 p) {
+  if (kind == 0) return length(p) - 1.;
   vec2 a = abs(p);
   if (kind == 1) return max(a.x, a.y) - .88;
   if (kind == 2) return max(p.y - .75, (a.x * 1.75 - p.y - 1.2) / 2.02);
   if (kind == 3) return (a.x + a.y - 1.25) * .71;
-  if (kind == 4) { vec2 d = abs(vec2(p.x + p.y, p.x - p.y)) * .71; return max(min(d.x, d.y) - .34, max(d.x, d.y) - 1.2); }
-  return length(p) - 1.;
+  vec2 d = abs(vec2(p.x + p.y, p.x - p.y)) * .71;
+  return max(min(d.x, d.y) - .34, max(d.x, d.y) - 1.2);
 }
 void main() {
   float d = away((gl_PointCoord - .5) * size / radius) * radius;
@@ -64,7 +64,7 @@ export class Painter {
     gl.linkProgram(program);
     if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost()) throw new Error(gl.getProgramInfoLog(program));
     gl.useProgram(program);
-    this.at = Object.fromEntries(["palette", "middle", "scale", "share", "size", "layer", "shaped", "radius", "veil", "rim", "paper", "ink"].map((name) => [name, gl.getUniformLocation(program, name)]));
+    this.at = Object.fromEntries(["palette", "middle", "scale", "share", "size", "shaped", "radius", "veil", "rim", "paper", "ink"].map((name) => [name, gl.getUniformLocation(program, name)]));
     this.buffers = new Map();
     this.order = null;
     this.texture = gl.createTexture();
@@ -85,26 +85,36 @@ export class Painter {
     gl.vertexAttribPointer(place, size, type, normalised, 0, 0);
   }
 
-  // One shuffled order of drawing: by row, the last class would lie on top of all others.
-  shuffled(count) {
+  // The order of drawing: first the points that stand back, then the others, and in either part a fixed shuffle: by row,
+  // the last class would lie on top of all others. Tells where the second part begins.
+  ordered(states) {
     const { gl } = this;
-    if (this.order?.count !== count) {
-      const order = Uint32Array.from({ length: count }, (_, i) => i);
-      let seed = 1;
-      for (let i = count - 1; i > 0; i--) {
-        seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
-        const j = Math.floor((seed / 2 ** 32) * (i + 1)), kept = order[i];
-        order[i] = order[j];
-        order[j] = kept;
-      }
-      this.order = { count, buffer: gl.createBuffer() };
+    if (this.order?.states !== states) {
+      const count = states.length, rows = new Uint32Array(count), shuffle = this.shuffled(count);
+      let back = 0, front = count;
+      for (const i of shuffle) if (states[i] & 1) rows[--front] = i; else rows[back++] = i;
+      this.order = { states, front, buffer: this.order?.buffer ?? gl.createBuffer() };
       gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.order.buffer);
-      gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, order, gl.STATIC_DRAW);
+      gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, rows, gl.STATIC_DRAW);
     }
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.order.buffer);
+    return this.order.front;
   }
 
-  paint(cloud, { keys, states, colours, shaped, middle, scale, radius, faint, behind, paper, ink }) {
+  shuffled(count) {
+    if (this.shuffle?.length === count) return this.shuffle;
+    const order = Uint32Array.from({ length: count }, (_, i) => i);
+    let seed = 1;
+    for (let i = count - 1; i > 0; i--) {
+      seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+      const j = Math.floor((seed / 2 ** 32) * (i + 1)), kept = order[i];
+      order[i] = order[j];
+      order[j] = kept;
+    }
+    return (this.shuffle = order);
+  }
+
+  paint(cloud, { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink }) {
     const { gl, at, canvas } = this;
     if (gl.isContextLost()) return;
     gl.viewport(0, 0, canvas.width, canvas.height);
@@ -118,20 +128,19 @@ export class Painter {
     this.attribute(1, cloud.to, 2, gl.UNSIGNED_SHORT, true);
     this.attribute(2, keys, 1, keys instanceof Uint16Array ? gl.UNSIGNED_SHORT : gl.UNSIGNED_BYTE, false);
     this.attribute(3, states, 1, gl.UNSIGNED_BYTE, false);
-    this.shuffled(cloud.count);
+    const front = this.ordered(states), plain = radius < TINY;
     gl.uniform2fv(at.middle, middle);
     gl.uniform2fv(at.scale, scale);
     gl.uniform1f(at.share, cloud.share);
     gl.uniform1f(at.radius, radius);
-    gl.uniform1f(at.size, Math.ceil(2.6 * radius + 2));
+    gl.uniform1f(at.size, Math.ceil((plain ? 2 : 2.6) * radius + 1));
     gl.uniform1f(at.rim, radius > 3 ? 0.8 : 0);
-    gl.uniform1i(at.shaped, shaped);
+    gl.uniform1i(at.shaped, plain ? 0 : shaped);
     gl.uniform3fv(at.paper, paper);
     gl.uniform3fv(at.ink, ink);
-    for (const layer of behind ? [0, 1] : [1]) {
-      gl.uniform1i(at.layer, layer);
-      gl.uniform1f(at.veil, layer ? 1 : faint);
-      gl.drawElements(gl.POINTS, cloud.count, gl.UNSIGNED_INT, 0);
+    for (const [veil, first, past] of [[faint, 0, front], [1, front, cloud.count]]) {
+      gl.uniform1f(at.veil, veil);
+      if (past > first) gl.drawElements(gl.POINTS, past - first, gl.UNSIGNED_INT, 4 * first);
     }
   }
 

@@ -205,7 +205,6 @@ class Map_ {
     const { cloud, mask } = this, some = this.selection !== null, stands = cloud.classes.map((c) => this.stands(c.label));
     this.states = new Uint8Array(cloud.count);
     for (let i = 0; i < cloud.count; i++) this.states[i] = (stands[cloud.group[i]] && (!some || mask[i]) ? 1 : 0) | (mask[i] << 1);
-    this.behind = this.states.some((state) => !(state & 1));
     this.draw();
   }
 
@@ -254,7 +253,7 @@ class Map_ {
       this.selection = "pending";
     } else { this.mask.fill(0); this.selection = null; }
     this.counted(count);
-    this.stand();
+    requestAnimationFrame(() => this.stand()); // the number need not wait for 60,000 points to be drawn
   }
 
   counted(count) {
@@ -364,7 +363,7 @@ class Map_ {
     const { camera, cloud, sharpness } = this;
     this.painter.paint(cloud, {
       keys: this.keys, states: this.states, colours: this.table, shaped: SHAPED[this.look.colour] ?? 0, ...camera.clip(),
-      radius: this.radius() * sharpness, behind: this.behind, faint: FAINT, paper: rgb(this.paper), ink: rgb(this.ink),
+      radius: this.radius() * sharpness, faint: FAINT, paper: rgb(this.paper), ink: rgb(this.ink),
     });
     const ctx = this.canvas.getContext("2d");
     ctx.setTransform(sharpness, 0, 0, sharpness, 0, 0);
