@@ -14,7 +14,7 @@ from pages._ui.confusions_data import View
 from pages._ui.live import percent
 
 ROWS = 4  # queries at a time
-SHOWN = 10  # neighbours of each
+SHOWN = 8  # neighbours of each
 Ints = NDArray[np.int64]
 
 
