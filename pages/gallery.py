@@ -12,6 +12,7 @@ import streamlit as st
 from dmlcore.inspection.learned import Learned, Unreadable
 from dmlcore.runs import Run, RunStore
 from pages._ui import (
+    gallery_class,
     gallery_pairs,
     gallery_queries,
     gallery_runs,
@@ -60,14 +61,16 @@ def page() -> None:
         st.error(str(error), icon=":material/broken_image:")
         job.offer(run, "evaluate")
         return
+    name = naming(run)
     with boxes:
+        label = gallery_class.choose(found, name)
         others = gallery_runs.choose(run)
-    browse(run, found, naming(run), others)
+    browse(run, found, name, label, others)
 
 
 @st.fragment
-def browse(run: Run, found: Learned, name: Callable[[int], str], others: Sequence[str] = ()) -> None:
-    """The summary, then one of the views; clicks and keys. others: ids of the runs beside it."""
+def browse(run: Run, found: Learned, name: Callable[[int], str], label: int | None, others: Sequence[str]) -> None:
+    """The summary, then one of the views; clicks and keys. label: the class it is about; others: ids of runs."""
     failures = int(found.failures.sum())
     st.markdown(
         f"**R@1 {percent(found.recall_at_1)}** · **MAP@R {percent(found.map_at_r)}** · {len(found.labels):,} test "
@@ -93,10 +96,10 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], others: Sequenc
     keys, first = ["forces", "map"], -1
     row = _asked(found)
     if view == PAIRS and row is None:
-        first = gallery_pairs.near_duplicates(shown, selected)
+        first = gallery_pairs.near_duplicates(shown, selected, label)
         keys.append("pages")
     elif view == SUSPECTS and row is None:
-        first = gallery_pairs.suspects(shown, selected)
+        first = gallery_pairs.suspects(shown, selected, label)
         keys.append("pages")
     elif view == OWN and row is None:
         first = gallery_upload.show(shown)
@@ -110,7 +113,7 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], others: Sequenc
             keys.append("back")
             first = int(found.indices[row])
         else:
-            first = gallery_queries.many(runs, None if both is None else both[1], selected)
+            first = gallery_queries.many(runs, None if both is None else both[1], selected, label)
             keys.append("pages")
     with listener:
         asked = grid.listen(

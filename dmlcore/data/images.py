@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ WORKERS = min(8, os.cpu_count() or 1)
 
 def thumbnail(path: Path, longest: int = 256) -> Picture:
     """Decode `path` to (h, w, 3), uncropped, neither side over `longest` pixels."""
-    image = _decode(path)
+    image = _decode(path, longest=longest)
     image.thumbnail((longest, longest), Image.Resampling.BICUBIC)
     return np.array(image)
 
@@ -45,11 +46,11 @@ def shortened(image: Image.Image, short: int) -> Picture:
     return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box))  # Pillow's averages where it reduces
 
 
-def _decode(path: Path | BinaryIO, at_least: int | None = None) -> Image.Image:
+def _decode(path: Path | BinaryIO, at_least: int | None = None, longest: int | None = None) -> Image.Image:
     """Return the whole picture as upright RGB; raise DataError naming `path`, or the `name` of an open file.
 
-    at_least: a JPEG may be read at 1/2, 1/4 or 1/8 of its size, several times faster, if no side gets shorter than
-    this.
+    at_least, longest: a JPEG may be read at 1/2, 1/4 or 1/8 of its size, several times faster, if no side, or the
+    longer one, gets shorter than this.
     """
     source, path = path, path if isinstance(path, Path) else Path(str(getattr(path, "name", "given")))
     try:
@@ -58,6 +59,9 @@ def _decode(path: Path | BinaryIO, at_least: int | None = None) -> Image.Image:
                 raise Image.DecompressionBombError(f"{image.width} x {image.height} pixels, over {MAX_PIXELS:,}")
             if at_least:
                 image.draft(None, (at_least, at_least))
+            if longest and longest < max(image.size):
+                width, height = (side * longest / max(image.size) for side in image.size)
+                image.draft(None, (math.ceil(width), math.ceil(height)))
             return upright(image)
     except FileNotFoundError as error:
         raise DataError(f"picture {path} is missing; complete the data set") from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import filecmp
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import streamlit as st
@@ -20,7 +22,7 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 ASKED = 8  # neighbours that vote on a label
 
 
-def near_duplicates(shown: Shown, selected: Selection | None) -> int:
+def near_duplicates(shown: Shown, selected: Selection | None, label: int | None) -> int:
     """Pairs of different classes, nearest first; the index of the first, or -1."""
     quantile = st.select_slider(
         "Closer than this share of all nearest neighbours",
@@ -40,6 +42,8 @@ def near_duplicates(shown: Shown, selected: Selection | None) -> int:
     if selected is not None:
         keep = np.isin(shown.found.indices[pairs.first], selected.indices)
         keep |= np.isin(shown.found.indices[pairs.second], selected.indices)
+    if label is not None:
+        keep &= (shown.found.labels[pairs.first] == label) | (shown.found.labels[pairs.second] == label)
     first, second, distances = pairs.first[keep], pairs.second[keep], pairs.distances[keep]
     if not len(first):
         st.info("No two samples of different classes lie close together.", icon=":material/check:")
@@ -55,7 +59,7 @@ def near_duplicates(shown: Shown, selected: Selection | None) -> int:
         + ("" if pairs.complete else f" Of {shown.found.neighbours.shape[1]} neighbours each: there may be more.")
     )
     number = gallery_queries.page_of(
-        f"pairs {shown.run.id} {quantile} {selected and selected.id}", len(first), EACH, "pairs"
+        f"pairs {shown.run.id} {quantile} {label} {selected and selected.id}", len(first), EACH, "pairs"
     )
     part = slice((number - 1) * EACH, number * EACH)
     same = _same_inputs(shown)
@@ -67,7 +71,7 @@ def near_duplicates(shown: Shown, selected: Selection | None) -> int:
     tiles = []
     for one, other, distance in zip(first[part], second[part], distances[part], strict=True):
         left, right = tile(int(one)), tile(int(other))
-        words = f"distance {distance:.4f}" + (" · identical inputs" if same(left.index, right.index) else "")
+        words = f"distance {distance:.4f}" + (" · the same picture twice" if same(left.index, right.index) else "")
         tiles.append((words, left, right))
     st.html(grid.pairs(tiles, thumbnails.address(shown.run), gallery_rows.link(shown.run)))
     both_sides = np.unique(np.concatenate([first, second]))
@@ -75,7 +79,7 @@ def near_duplicates(shown: Shown, selected: Selection | None) -> int:
     return tiles[0][1].index
 
 
-def suspects(shown: Shown, selected: Selection | None) -> int:
+def suspects(shown: Shown, selected: Selection | None, label: int | None) -> int:
     """Samples whose neighbours agree on another class, with those neighbours; the index of the first, or -1."""
     least = st.slider(
         f"Neighbours that agree, of {ASKED}",
@@ -91,7 +95,9 @@ def suspects(shown: Shown, selected: Selection | None) -> int:
     keep = ~shown.found.is_gallery[found.rows]
     if selected is not None:
         keep &= np.isin(shown.found.indices[found.rows], selected.indices)
-    rows, label, votes = found.rows[keep], found.label[keep], found.votes[keep]
+    if label is not None:
+        keep &= shown.found.labels[found.rows] == label
+    rows, agreed, votes = found.rows[keep], found.label[keep], found.votes[keep]
     st.caption(
         f"{len(rows):,} samples without a neighbour of their own class among the {found.asked} nearest, of which at "
         f"least {least} are of one other class. A wrong label looks like this, but so do two classes that this "
@@ -102,12 +108,12 @@ def suspects(shown: Shown, selected: Selection | None) -> int:
         return -1
     each = gallery_queries.ROWS
     number = gallery_queries.page_of(
-        f"suspects {shown.run.id} {least} {selected and selected.id}", len(rows), each, "samples"
+        f"suspects {shown.run.id} {least} {label} {selected and selected.id}", len(rows), each, "samples"
     )
     part = slice((number - 1) * each, number * each)
     said = {
         int(row): f"{vote} of {found.asked}: {shown.name(int(other))}"
-        for row, other, vote in zip(rows[part], label[part], votes[part], strict=True)
+        for row, other, vote in zip(rows[part], agreed[part], votes[part], strict=True)
     }
     gallery_rows.one_run(shown, rows[part], found.asked, lambda row: said[int(row)])
     gallery_rows.select_button(shown, rows, "samples", "gallery: neighbours agree on another class")
@@ -115,12 +121,22 @@ def suspects(shown: Shown, selected: Selection | None) -> int:
 
 
 def _same_inputs(shown: Shown) -> Callable[[int, int], bool]:
-    """Whether two samples are the same to the network, number by number."""
+    """Whether two samples are the same: their files byte by byte, or what goes into the network."""
     try:
-        inputs = thumbnails.dataset(shown.run.spec).inputs
+        data = thumbnails.dataset(shown.run.spec)
     except DataError:  # said above already
         return lambda first, second: False
-    return lambda first, second: bool(np.array_equal(inputs[first], inputs[second]))
+    files, inputs = data.files, data.inputs
+    if files is None:
+        return lambda first, second: bool(np.array_equal(inputs[first], inputs[second]))
+    return lambda first, second: _equal(Path(files[first]), Path(files[second]))  # inputs would decode all pictures
+
+
+def _equal(first: Path, second: Path) -> bool:
+    try:
+        return filecmp.cmp(first, second, shallow=False)
+    except OSError:
+        return False
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

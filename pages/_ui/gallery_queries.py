@@ -17,7 +17,6 @@ from pages._ui.gallery_rows import Shown
 from pages._ui.live import percent
 
 ROWS = 10  # queries on a page; five where each has a line for every run
-ALL = -1  # no class
 PAGE, PAGES = "gallery page", "gallery pages"  # key of the pagination that is shown now, and how many pages it has
 
 
@@ -48,11 +47,10 @@ def one(shown: Sequence[Shown], row: int, back: str = "All queries") -> None:
         gallery_rows.one_run(first, [row], found.neighbours.shape[1], lambda _: "")
 
 
-def many(shown: Sequence[Shown], both: Comparison | None, selected: Selection | None) -> int:
+def many(shown: Sequence[Shown], both: Comparison | None, selected: Selection | None, label: int | None) -> int:
     """The filters and the queries that pass them, a page at a time; the index of the first, or -1."""
     found, run = shown[0].found, shown[0].run
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        label = _class_box(shown[0])
         order: Order = st.selectbox(
             "Order",
             list(ORDERS),
@@ -123,32 +121,6 @@ def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
         st.caption(f"{count:,} {what}, page {number:,} of {pages:,}.{under}")
     st.session_state[PAGE], st.session_state[PAGES] = f"page {asked}", pages
     return number
-
-
-def _class_box(shown: Shown) -> int | None:
-    """All classes, or the one of ?class=, a number."""
-    classes = np.unique(shown.found.labels).tolist()
-    wanted = st.query_params.get("class", "")
-    label = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else None
-    st.session_state["class"] = label if label in classes else ALL  # the link is the truth, the box follows
-    chosen: int = st.selectbox(
-        "Class of the query",
-        [ALL, *classes],
-        format_func=lambda c: "all classes" if c == ALL else shown.name(c),
-        key="class",
-        help="Only queries of this class; neighbours come from all classes",
-        width=220,
-        on_change=_write_class,
-    )
-    return None if chosen == ALL else chosen
-
-
-def _write_class() -> None:
-    label = st.session_state["class"]
-    if label == ALL:
-        st.query_params.pop("class", None)
-    else:
-        st.query_params["class"] = str(label)
 
 
 def _columns(both: Comparison, pair: tuple[int, int] | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
