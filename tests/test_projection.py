@@ -38,9 +38,9 @@ def test_a_tsne_does_not_depend_on_the_number_of_threads(monkeypatch):
 
 
 def test_many_points_are_mapped_on_a_grid(monkeypatch):
-    by_tree = tsne(BLOBS, iterations=200)
+    by_tree = tsne(BLOBS, iterations=100)
     monkeypatch.setattr(projection.stochastic, "TREE", 50)
-    on_grid = tsne(BLOBS, iterations=200)
+    on_grid = tsne(BLOBS, iterations=100)
     assert purity(on_grid) > 0.95
     assert not np.array_equal(on_grid, by_tree)
 

@@ -45,6 +45,7 @@ def bar(run: Run, selection: Selection, *, here: str) -> None:
         for page, label, icon in (
             ("maps.py", "Map", ":material/bubble_chart:"),
             ("gallery.py", "Gallery", ":material/grid_view:"),
+            ("failure.py", "Forces of its failures", ":material/query_stats:"),
         ):
             if page != here:
                 parameters = {"run": run.id, PARAMETER: selection.id}
