@@ -9,10 +9,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 run: $(VENV)/.run
 	$(BIN)/streamlit run app.py
 
-# Three processes of one thread each, as browser tests mostly wait; more threads wait for each other (0.3 s became 45). In the order of
+# Four processes of one thread each, as browser tests mostly wait; more threads wait for each other (0.3 s became 45). In the order of
 # the folders: sorted by number of tests, the long journeys of a browser would come last and keep one process waiting.
 test: $(VENV)/.dev chromium
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

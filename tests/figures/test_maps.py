@@ -1,4 +1,4 @@
-"""Maps of embeddings: points without loss that a screen could show, colours that can be told from the paper, a lasso."""
+"""Maps of embeddings: points without loss that a screen shows, colours that can be told from the paper, a lasso."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_a_folder_that_cannot_be_written_to_is_read_all_the_same(tmp_path, monke
 def test_damaged_embeddings_are_named(tmp_path):
     path = tmp_path / "a.npz"
     path.write_bytes(b"PK\x03\x04 cut")
-    with pytest.raises(learned.Unreadable, match="a.npz cannot be read"):
+    with pytest.raises(learned.Unreadable, match=r"a\.npz cannot be read"):
         learned.read(path)
     np.savez(path, embeddings=np.full((3, 2), np.nan), labels=[0, 0, 1], indices=[0, 1, 2])
     with pytest.raises(learned.Unreadable, match="finite"):
