@@ -23,6 +23,7 @@ from pages._ui import (
     run_picker,
     selection,
     takeaway,
+    thumbnails,
 )
 from pages._ui.gallery_rows import Shown
 from pages._ui.learned import learned, naming, outdated
@@ -93,7 +94,7 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], label: int | No
         takeaway.offer(run, selected)
         listener = st.container(width="content")
     shown = Shown(run, found, name, gallery_weights.overlay(run))
-    keys, first = ["forces", "map"], -1
+    keys, first, ahead = ["forces", "map"], -1, list[int]()
     row = _asked(found)
     if view == PAIRS and row is None:
         first = gallery_pairs.near_duplicates(shown, selected, label)
@@ -113,11 +114,17 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], label: int | No
             keys.append("back")
             first = int(found.indices[row])
         else:
-            first = gallery_queries.many(runs, None if both is None else both[1], selected, label)
+            first, ahead = gallery_queries.many(runs, None if both is None else both[1], selected, label)
             keys.append("pages")
     with listener:
         asked = grid.listen(
-            CLICK, keys=keys, first=first, on_query_change=_click, on_turn_change=_turn, on_back_change=_back
+            CLICK,
+            keys=keys,
+            first=first,
+            ahead=(thumbnails.address(run), ahead),
+            on_query_change=_click,
+            on_turn_change=_turn,
+            on_back_change=_back,
         )
     _follow(run, asked)
 

@@ -2,6 +2,7 @@
 
 import { el } from "../shared/dom.js";
 
+const AHEAD = 300; // ms between two looks whether all pictures are there
 const TILES = ".neighbours a.frame";
 const TYPING = "input, textarea, select, [contenteditable], [role=listbox], [role=slider], [role=radio], dialog";
 
@@ -27,6 +28,7 @@ class Gallery {
   }
 
   end() {
+    clearTimeout(this.looking);
     for (const [kind, heard] of Object.entries(this.heard)) document.removeEventListener(kind, heard);
   }
 
@@ -40,6 +42,19 @@ class Gallery {
       el("button", { onclick: () => this.dialog.close() }, "Close"));
     if (this.refocus && data.first !== this.seen) this.focusFirst(40);
     this.seen = data.first;
+    clearTimeout(this.looking);
+    if (data.ahead.length) this.looking = setTimeout(() => this.fetchAhead(data), AHEAD);
+  }
+
+  // The pictures of the next page wait in the browser's cache, once those of this one are there.
+  fetchAhead(data) {
+    const shown = [...document.querySelectorAll(`${TILES} img`)];
+    if (data !== this.data) return;
+    if (document.hidden || !shown.every((picture) => picture.complete || picture.loading === "lazy" && picture.getBoundingClientRect().top > innerHeight)) {
+      this.looking = setTimeout(() => this.fetchAhead(data), AHEAD);
+      return;
+    }
+    for (const index of data.ahead) Object.assign(new Image(), { fetchPriority: "low", src: data.pictures + index });
   }
 
   // The tiles of an answer arrive a moment after the data.

@@ -47,8 +47,13 @@ def one(shown: Sequence[Shown], row: int, back: str = "All queries") -> None:
         gallery_rows.one_run(first, [row], found.neighbours.shape[1], lambda _: "")
 
 
-def many(shown: Sequence[Shown], both: Comparison | None, selected: Selection | None, label: int | None) -> int:
-    """The filters and the queries that pass them, a page at a time; the index of the first, or -1."""
+def many(
+    shown: Sequence[Shown], both: Comparison | None, selected: Selection | None, label: int | None
+) -> tuple[int, list[int]]:
+    """The filters and the queries that pass them, a page at a time.
+
+    Returns the index of the first, or -1, and the indices of all pictures of the page that may come next.
+    """
     found, run = shown[0].found, shown[0].run
     with st.container(horizontal=True, vertical_alignment="bottom"):
         order: Order = st.selectbox(
@@ -86,17 +91,20 @@ def many(shown: Sequence[Shown], both: Comparison | None, selected: Selection | 
     if not len(rows):
         said = " that is selected" if selected is not None else ": no failures here" if failures else ""
         st.info(f"No query passes these filters{said}.", icon=":material/check:")
-        return -1
+        return -1, []
     asked = f"{run.id} {label} {order} {failures} {contest} {selected.id if selected else ''}"
     each = ROWS if both is None else ROWS // 2
     number = page_of(asked, len(rows), each)
-    part = slice((number - 1) * each, number * each)
+    part, then = slice((number - 1) * each, number * each), slice(number * each, (number + 1) * each)
+    k = min(k, found.neighbours.shape[1])
     if both is None:
-        gallery_rows.one_run(shown[0], rows[part], min(k, found.neighbours.shape[1]), _words(found, order))
+        gallery_rows.one_run(shown[0], rows[part], k, _words(found, order))
+        ahead = gallery_rows.pictures(shown, rows[None, then], k)
     else:
-        gallery_rows.several_runs(shown, both.rows[:, columns[part]], min(k, found.neighbours.shape[1]))
+        gallery_rows.several_runs(shown, both.rows[:, columns[part]], k)
+        ahead = gallery_rows.pictures(shown, both.rows[:, columns[then]], k)
     _hand_on(shown[0], rows, selected, f"gallery: {order}" + (f", {contest}" if both else ""))
-    return int(found.indices[rows[part][0]])
+    return int(found.indices[rows[part][0]]), ahead
 
 
 def turn(step: int) -> None:

@@ -108,6 +108,13 @@ def several_runs(shown: Sequence[Shown], rows: NDArray[np.int64], k: int) -> Non
     st.html(grid.compared(tiles, thumbnails.address(shown[0].run), link(shown[0].run)))
 
 
+def pictures(shown: Sequence[Shown], rows: NDArray[np.int64], k: int) -> list[int]:
+    """The indices of all pictures of these rows (runs, n) and of their k nearest."""
+    found = [each.found.indices[each.found.neighbours[part, :k]] for each, part in zip(shown, rows, strict=True)]
+    both: list[int] = np.unique(np.concatenate([shown[0].found.indices[rows[0]], *map(np.ravel, found)])).tolist()
+    return both
+
+
 def select_button(shown: Shown, rows: NDArray[np.int64], what: str, origin: str) -> None:
     """A button that makes these rows the selection, which map and tables then show."""
     st.button(

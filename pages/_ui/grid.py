@@ -121,16 +121,28 @@ def pairs(rows: Sequence[tuple[str, Tile, Tile]], picture: str, link: Link) -> s
     return f'{STYLE}<div class="neighbours"><div class="pairs">{body}</div></div>'
 
 
-def listen(key: str, *, keys: Sequence[str] = (), first: int = -1, **callbacks: Callable[[], None]) -> dict[str, Any]:
+def listen(
+    key: str,
+    *,
+    keys: Sequence[str] = (),
+    first: int = -1,
+    ahead: tuple[str, Sequence[int]] = ("", ()),
+    **callbacks: Callable[[], None],
+) -> dict[str, Any]:
     """Listen for clicks and keys on the tiles of this page, and tell which keys there are.
 
     keys: of "forces", "map", "pages", "back". first: index of the first tile, which gets the focus back after a key.
+    ahead: address and indices of pictures that may be shown next, fetched once those of this page are there.
     callbacks: on_query_change, on_forces_change, ...; each may read session_state[key]["query"] and so on. Returns what
     was asked just now.
     """
     wanted = dict.fromkeys(("query", "forces", "map", "turn", "back"))
     quiet = {f"on_{name}_change": lambda: None for name in wanted}
-    found = _listener(key=key, data={"keys": list(keys), "first": first}, **(quiet | callbacks))
+    found = _listener(
+        key=key,
+        data={"keys": list(keys), "first": first, "pictures": ahead[0], "ahead": list(ahead[1])},
+        **(quiet | callbacks),
+    )
     return wanted | found
 
 
