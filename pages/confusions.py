@@ -15,11 +15,11 @@ from pages._ui import (
     confusions_hubs,
     confusions_pairs,
     confusions_portrait,
-    job,
     run_picker,
 )
 from pages._ui.confusions_data import View
-from pages._ui.learned import learned, naming, outdated
+from pages._ui.evaluated import evaluated
+from pages._ui.learned import naming
 from pages._ui.live import percent
 
 VIEWS: dict[str, Callable[[View], None]] = {
@@ -47,20 +47,10 @@ def page() -> None:
     run = run_picker.pick(RunStore())
     if run is None:
         return
-    source = run.embeddings()
-    if source is None:
-        st.markdown("This run has not been evaluated yet: its confusions appear once its test part is embedded.")
-        job.offer(run, "evaluate")
+    known = evaluated(run, "confusions")
+    if known is None:
         return
-    if outdated(run, source):
-        st.caption("The run was trained on since; below is its last evaluation.")
-        job.offer(run, "evaluate")
-    try:
-        found = learned(source)
-    except Unreadable as error:
-        st.error(str(error), icon=":material/broken_image:")
-        job.offer(run, "evaluate")
-        return
+    source, found = known
     browse(View(run, source, found, naming(run)))
 
 

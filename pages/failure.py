@@ -10,12 +10,13 @@ import streamlit as st
 from numpy.typing import NDArray
 from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore.inspection.learned import Learned, Unreadable
+from dmlcore.inspection.learned import Learned
 from dmlcore.inspection.one_step import Failure, failures, neighbours
 from dmlcore.runs import Run, RunStore
-from pages._ui import failure_canvas, failure_true, failure_view, job, run_picker, selection, thumbnails
+from pages._ui import failure_canvas, failure_true, failure_view, run_picker, selection, thumbnails
+from pages._ui.evaluated import evaluated
 from pages._ui.failure_scene import home
-from pages._ui.learned import learned, naming, outdated
+from pages._ui.learned import naming
 from pages._ui.live import percent
 
 OF_TRIPLET = ("right", "wrong", "a", "p", "n", "view", "line", "cut")  # of the link, and senseless with another query
@@ -32,20 +33,10 @@ def page() -> None:
     run = run_picker.pick(RunStore(), into=bar, width=430)
     if run is None:
         return
-    source = run.embeddings()
-    if source is None:
-        st.markdown("This run has not been evaluated yet: its failures appear once its test part is embedded.")
-        job.offer(run, "evaluate")
+    known = evaluated(run, "failures")
+    if known is None:
         return
-    if outdated(run, source):
-        st.caption("The run was trained on since; below is its last evaluation.")
-        job.offer(run, "evaluate")
-    try:
-        found = learned(source)
-    except Unreadable as error:
-        st.error(str(error), icon=":material/broken_image:")
-        job.offer(run, "evaluate")
-        return
+    _, found = known
     browse(run, found, naming(run), bar)
 
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import streamlit as st
 
-from dmlcore.inspection.learned import Learned, Unreadable
+from dmlcore.inspection.learned import Learned
 from dmlcore.runs import Run, RunStore
 from pages._ui import (
     gallery_class,
@@ -19,14 +19,14 @@ from pages._ui import (
     gallery_upload,
     gallery_weights,
     grid,
-    job,
     run_picker,
     selection,
     takeaway,
     thumbnails,
 )
+from pages._ui.evaluated import evaluated
 from pages._ui.gallery_rows import Shown
-from pages._ui.learned import learned, naming, outdated
+from pages._ui.learned import naming
 from pages._ui.live import percent
 
 CLICK = "gallery_click"
@@ -48,20 +48,10 @@ def page() -> None:
     run = run_picker.pick(RunStore(), into=boxes, width=520)
     if run is None:
         return
-    source = run.embeddings()
-    if source is None:
-        st.markdown("This run has not been evaluated yet: its neighbours appear once its test part is embedded.")
-        job.offer(run, "evaluate")
+    known = evaluated(run, "neighbours")
+    if known is None:
         return
-    if outdated(run, source):
-        st.caption("The run was trained on since; below is its last evaluation.")
-        job.offer(run, "evaluate")
-    try:
-        found = learned(source)
-    except Unreadable as error:
-        st.error(str(error), icon=":material/broken_image:")
-        job.offer(run, "evaluate")
-        return
+    _, found = known
     name = naming(run)
     with boxes:
         label = gallery_class.choose(found, name)

@@ -1,0 +1,33 @@
+"""The last evaluation of a run, which the pages of Inspection read, or the way to one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from dmlcore.inspection.learned import Learned, Unreadable
+from dmlcore.runs import Run
+from pages._ui import job
+from pages._ui.learned import learned, outdated
+
+
+def evaluated(run: Run, what: str) -> tuple[Path, Learned] | None:
+    """The newest embeddings file and what was learned; None, and a button, where there is none that can be read.
+
+    what: of it is to be shown, for example "neighbours".
+    """
+    source = run.embeddings()
+    if source is None:
+        st.markdown(f"This run has not been evaluated yet: its {what} appear once its test part is embedded.")
+        job.offer(run, "evaluate")
+        return None
+    if outdated(run, source):
+        st.caption("The run was trained on since; below is its last evaluation.")
+        job.offer(run, "evaluate")
+    try:
+        return source, learned(source)
+    except Unreadable as error:
+        st.error(str(error), icon=":material/broken_image:")
+        job.offer(run, "evaluate")
+        return None
