@@ -90,7 +90,7 @@ def canvas(data: MapData, method: str) -> None:
             marks.append(int(data.sheet.indices[row]))
         elif wanted:
             st.warning("The point of the link is not in the test part of this run.", icon=":material/link_off:")
-    map_canvas.show(data, marks=marks, chosen=chosen)
+    map_canvas.show(data, marks=marks, chosen=chosen, own=map_canvas.own(data))
     map_selection.show(data, chosen)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(caption(run, data, method), width="stretch")

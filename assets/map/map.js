@@ -122,6 +122,7 @@ class Map_ {
     this.themed();
     const rows = this.data.marks.map((index) => this.cloud.row(index)).filter((row) => row >= 0);
     if (String(rows) !== String(this.marked)) { this.marked = rows; this.bring(rows[0]); }
+    this.canvas.dataset.own = this.data.own ?? "";
     await this.selected(this.data.selection);
     this.draw();
   }

@@ -30,8 +30,24 @@ export function paintOver(ctx, map) {
   if (map.near) lines(ctx, map);
   if (map.named) names(ctx, map);
   for (const row of map.marked) ring(ctx, camera.at(cloud, row), map.radius() + 7, SELECTED, paper);
+  if (map.data.own) own(ctx, map);
   if (map.hovered >= 0) ring(ctx, camera.at(cloud, map.hovered), map.radius() + 4, ink, paper);
   if (map.line) lasso(ctx, map);
+}
+
+// Where a picture of the visitor's own belongs.
+function own(ctx, map) {
+  const [x, y] = map.camera.pixels(...map.data.own);
+  ring(ctx, [x, y], 9, SELECTED, map.paper);
+  ring(ctx, [x, y], 2, SELECTED, map.paper);
+  ctx.font = "600 13px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  ctx.textBaseline = "alphabetic";
+  ctx.lineWidth = 4;
+  ctx.strokeStyle = map.paper;
+  ctx.strokeText("your picture", x, y - 15);
+  ctx.fillStyle = map.ink;
+  ctx.fillText("your picture", x, y - 15);
 }
 
 function ring(ctx, [x, y], r, colour, paper) {

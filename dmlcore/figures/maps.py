@@ -97,9 +97,13 @@ class Sheet:
         return found
 
 
-def in_square(points: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """Points (n, 2) shifted and scaled alike on both axes into the unit square, centred, with a margin."""
-    low, high = points.min(axis=0).astype(float), points.max(axis=0).astype(float)
+def in_square(points: NDArray[np.floating[Any]], of: NDArray[np.floating[Any]] | None = None) -> NDArray[np.float64]:
+    """Points (n, 2) shifted and scaled alike on both axes into the unit square, centred, with a margin.
+
+    of: the points (m, 2) that fill the square, where those are others; points outside of them may leave it.
+    """
+    filling = points if of is None else of
+    low, high = filling.min(axis=0).astype(float), filling.max(axis=0).astype(float)
     width = float((high - low).max()) or 1.0
     shares: NDArray[np.float64] = 0.5 + (points - (low + high) / 2) / width * (1 - 2 * MARGIN)
     return shares

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dmlcore.checkpoint import CheckpointError
 from dmlcore.data import DataError, Dataset
-from dmlcore.inspection import own_pictures
+from dmlcore.inspection import maps, own_pictures
 from dmlcore.inspection.index import Index
 from dmlcore.inspection.learned import Unreadable
 from dmlcore.inspection.pictures import fitted
@@ -95,7 +95,8 @@ def _search(shown: Shown, index: Index, data: Dataset, content: bytes, name: str
             help="Then right and wrong neighbours are marked",
         )
     inputs = own_pictures.as_inputs([file], data, invert=invert)
-    distances, rows = index.search(index.embed(inputs), min(SHOWN, len(index.searched)))
+    embedding = index.embed(inputs)
+    distances, rows = index.search(embedding, min(SHOWN, len(index.searched)))
     found = shown.found
     usual = float(np.median(found.distances[:, 0]))
     labels = found.labels[rows[0]]
@@ -123,7 +124,21 @@ def _search(shown: Shown, index: Index, data: Dataset, content: bytes, name: str
         f"{usual:.3f} in the median. This network was trained for nothing else than its data set, so something far "
         "from it still has a nearest neighbour."
     )
+    _offer_map(shown.run, embedding)
     return int(found.indices[rows[0, 0]])
+
+
+def _offer_map(run: Run, embedding: NDArray[np.float32]) -> None:
+    """Where the picture belongs on the newest map of the run."""
+    made = maps.made(run)
+    if not made or not st.button("Its place on the map", icon=":material/bubble_chart:"):
+        return
+    path = maps.find(run, made[0])
+    if path is None:  # deleted this very moment
+        return
+    with st.spinner("Finding its place …"):
+        x, y = maps.place(maps.read(path), embedding)[0].tolist()
+    st.switch_page("maps.py", query_params={"run": run.id, "map": made[0].name, "own": f"{x:.6g},{y:.6g}"})
 
 
 def _address(inputs: NDArray[np.generic], data: Dataset) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from dmlcore.figures.maps import in_square
 from dmlcore.inspection import selections
 from dmlcore.inspection.selections import Selection
 from pages._ui import assets, selection, thumbnails, untrusted
@@ -20,13 +21,17 @@ ORIGIN = "lasso on the map"
 COLOURINGS = ("class", "right", "purity", "density")
 MOST_CLASSES = 50  # that a link names
 MOST_CORNERS = 64
+MOST_AWAY = 100  # widths of the map
 PAGES = {"gallery": "Neighbours in the gallery", "failure": "Forces of its failure"}
 _canvas = assets.component("map")
 _HERE = Path(__file__).resolve().parents[1]
 
 
-def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None) -> None:
-    """Draw a map; `marks` are samples to ring, `chosen` is drawn as selected. Follows a click to another page."""
+def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: Sequence[float] | None = None) -> None:
+    """Draw a map; `marks` are samples to ring, `chosen` is drawn as selected. Follows a click to another page.
+
+    own: where a picture of the visitor belongs, as shares of the square.
+    """
     seq = st.session_state.get(_seq(data), 0)
     found = _canvas(
         key=KEY,
@@ -37,6 +42,7 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None) -> No
             "title": data.title,
             "steps": list(data.steps),
             "marks": list(marks),
+            "own": own,
             "selection": {"id": chosen.id} if chosen else None,
             "seq": seq,
             "look": look(),
@@ -53,6 +59,20 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None) -> No
     opened = found.get("open")
     if isinstance(opened, dict) and opened.get("page") in PAGES and isinstance(opened.get("index"), int):
         st.switch_page(f"{opened['page']}.py", query_params={"run": data.run.id, "query": str(opened["index"])})
+
+
+def own(data: MapData) -> list[float] | None:
+    """Where ?own=X,Y, in the units of the map, lies as shares of its square; None for anything but two numbers."""
+    if data.steps:  # the place belongs to the one map it was found on
+        return None
+    try:
+        place = np.array([float(number) for number in st.query_params.get("own", "")[:100].split(",")])
+    except ValueError:
+        return None
+    if place.shape != (2,) or not np.isfinite(place).all() or np.abs(place).max() > MOST_AWAY * np.ptp(data.points):
+        return None
+    x, y = in_square(place[None], data.points)[0].tolist()
+    return [x, y]
 
 
 def look() -> dict[str, Any]:

@@ -11,6 +11,8 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from dmlcore import data
+from dmlcore.figures.maps import in_square
+from dmlcore.inspection import maps, own_pictures
 from dmlcore.inspection.comparison import compare
 from dmlcore.inspection.index import Index
 from dmlcore.inspection.learned import read
@@ -110,6 +112,7 @@ def test_runs_side_by_side_show_where_one_beats_the_other(page, server, shown, o
 
 
 def test_a_picture_of_ones_own_finds_what_the_index_finds(page, server, shown):
+    made = maps.read(maps.make(shown, maps.Settings("pca")))
     page.goto(f"{server.url}/gallery?run={shown.id}&view=Own picture")
     upload = page.locator("input[type=file]")
     upload.wait_for(state="attached")
@@ -131,3 +134,14 @@ def test_a_picture_of_ones_own_finds_what_the_index_finds(page, server, shown):
     page.get_by_text("This file cannot be a query").wait_for()
     page.get_by_text("<b>x</b>.png", exact=False).last.wait_for()
     assert page.locator("b", has_text="x").count() == 0
+
+    upload.set_input_files({"name": "a.png", "mimeType": "image/png", "buffer": file.getvalue()})
+    page.get_by_role("button", name="Its place on the map").click()
+    page.wait_for_url(re.compile("maps.*own="))
+    drawn = page.locator("[data-own]")
+    inputs = own_pictures.as_inputs([on_paper], digits, invert=True)
+    place = in_square(maps.place(made, index.embed(inputs)), made.points)[0]
+    becomes(
+        lambda: [float(number) for number in (drawn.get_attribute("data-own") or "9,9").split(",")],
+        lambda shares: np.allclose(shares, place, atol=1e-4),
+    )

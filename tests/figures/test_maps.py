@@ -71,6 +71,12 @@ def test_collapsed_few_or_huge_points_stay_inside(points):
     assert ((square >= 0) & (square <= 1)).all()
 
 
+def test_new_points_lie_among_those_that_fill_the_square():
+    points = np.random.default_rng(0).normal(size=(20, 2)) * (3, 1)
+    np.testing.assert_allclose(in_square(points[:4], points), in_square(points)[:4])
+    assert in_square(points.max(axis=0)[None] + 9, points).max() > 1
+
+
 @pytest.mark.parametrize(
     ("points", "labels"),
     [
