@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from streamlit.testing.v1 import AppTest
 
 from dmlcore.inspection import maps
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 from dmlcore.train import train
+from tests.e2e.harness import ROOT
 
 SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=8"]
 
@@ -26,6 +28,15 @@ def make_run(root: Path, *overrides: str) -> Run:
     torch.use_deterministic_algorithms(exact)
     assert state.state == "done", state.message
     return run
+
+
+def page_opened(page: str, **query: str) -> AppTest:
+    """A page, for example "maps.py", with these parameters in its link, after its first run."""
+    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
+    app.switch_page(page)
+    for key, value in query.items():
+        app.query_params[key] = value
+    return app.run()
 
 
 @pytest.fixture(scope="session")

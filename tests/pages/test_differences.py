@@ -16,16 +16,11 @@ from dmlcore.runs import Run, RunStore
 from pages._ui import differences_list
 from pages._ui.differences_list import Shown
 from pages._ui.differences_sides import Side
-from tests.e2e.harness import ROOT
-from tests.pages.conftest import make_run
+from tests.pages.conftest import make_run, page_opened
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
-    app.switch_page("differences.py")
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.run()
+    return page_opened("differences.py", **query)
 
 
 @pytest.fixture(scope="module")

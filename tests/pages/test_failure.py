@@ -22,15 +22,11 @@ from pages._ui import failure_service, failure_view
 from pages._ui.failure_scene import RealScene, home, unit_of
 from pages._ui.scene import POINTS
 from pages._ui.wire import unpack
-from tests.e2e.harness import ROOT
+from tests.pages.conftest import page_opened
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
-    app.switch_page("failure.py")
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.run()
+    return page_opened("failure.py", **query)
 
 
 def handed(app: AppTest) -> dict[str, Any]:

@@ -12,15 +12,11 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import jobs
 from dmlcore.runs import Run, RunStore
 from tests.e2e.harness import ROOT
-from tests.pages.conftest import make_run
+from tests.pages.conftest import make_run, page_opened
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
-    app.switch_page("fork.py")
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.run()
+    return page_opened("fork.py", **query)
 
 
 @pytest.fixture(scope="module")

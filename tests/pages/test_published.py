@@ -14,6 +14,7 @@ from dmlcore.runs import MetricsWriter, RunStore
 from dmlcore.spec import RunSpec
 from pages._ui import published_common, published_ours
 from tests.e2e.harness import ROOT
+from tests.pages.conftest import page_opened
 
 
 @pytest.fixture(autouse=True)
@@ -23,11 +24,7 @@ def store(tmp_path, monkeypatch):
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180)
-    app.switch_page(str(ROOT / "pages" / "published.py"))
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.run()
+    return page_opened("published.py", **query)
 
 
 def finished(store: RunStore, spec: RunSpec, recall: float, precision: float) -> str:
