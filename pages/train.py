@@ -76,6 +76,7 @@ def _begin(form: Form) -> None:
     asked = st.query_params.to_dict()
     if "base" in asked and form.values.get("linked") != asked and (spec := spec_form.linked(asked)):
         spec_form.fill(form, spec)
+        form.fill({"preset": asked["base"]})
         form.values["linked"] = asked
         return
     like = st.query_params.get("like")

@@ -266,6 +266,12 @@ def test_a_senseless_link_opens_the_default(opened, bad):
     assert len(app.warning) == 1
 
 
+def test_a_link_to_an_example_names_it(opened):
+    app = opened(base="toy", set="schedule.steps=40")
+    assert shown_spec(app) == presets()["toy"].with_overrides(["schedule.steps=40"])
+    assert app.selectbox(key="train-preset").value == "toy"
+
+
 def test_a_link_to_a_run_takes_its_spec_even_beyond_the_sliders(opened, store):
     spec = presets()["toy"].with_overrides(["loss.name=facenet", "loss.m=40.0", "loss.m2=3.0", "seed=7", "name=mine"])
     app = opened(like=store.create(spec).id)
