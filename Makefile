@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check chromium clean
+.PHONY: run test check mutants chromium clean
 
 run: $(VENV)/.run
 	$(BIN)/streamlit run app.py
@@ -19,6 +19,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Every defence taken away once, and the test that notices; MUTANTS="--area training" for some of them.
+mutants: $(VENV)/.dev chromium
+	$(BIN)/python -m tests.faults.mutants -n 2 $(MUTANTS)
 
 # Debian ships venv as a package of its own; root can fetch it, others are told what is missing.
 $(BIN)/python:

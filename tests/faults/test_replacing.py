@@ -1,0 +1,98 @@
+"""Row 5 of the fault matrix: whatever interrupts `durable.replace`, the old file or the new one is there, whole."""
+
+import json
+import os
+import resource
+import signal
+
+import pytest
+
+from dmlcore import durable
+
+OLD, NEW = b"old " * 1000, b"new " * 1000
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "state.json"
+    path.write_bytes(OLD)
+    return path
+
+
+def in_a_child(act):
+    """The wait status of a forked child that does `act`; a limit of its own dies with it."""
+    pid = os.fork()
+    if not pid:
+        try:
+            act()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]
+
+
+def test_row_5_a_disk_full_half_way_leaves_the_old_file_and_nothing_beside_it(path):
+    def fill():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+        durable.replace(path, lambda file: file.write(NEW))
+
+    assert os.waitstatus_to_exitcode(in_a_child(fill)) == 1
+    assert path.read_bytes() == OLD
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_row_5_kill_9_half_way_leaves_the_old_file_and_the_next_writer_succeeds(path):
+    def die(file):
+        file.write(NEW[:1234])
+        file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert in_a_child(lambda: durable.replace(path, die)) == signal.SIGKILL
+    assert path.read_bytes() == OLD
+    durable.replace(path, lambda file: file.write(NEW))
+    assert path.read_bytes() == NEW
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_row_5_who_reads_meanwhile_sees_the_old_file_until_the_new_one_is_whole(path):
+    seen = []
+
+    def write(file):
+        for start in range(0, len(NEW), 500):
+            file.write(NEW[start : start + 500])
+            file.flush()
+            seen.append(path.read_bytes())
+
+    durable.replace(path, write)
+    assert set(seen) == {OLD}
+    assert path.read_bytes() == NEW
+
+
+def test_row_5_contents_are_on_the_disk_before_the_name_and_the_name_before_it_returns(path, monkeypatch):
+    events = []
+    fsync, replace = os.fsync, os.replace
+
+    def synced(descriptor):
+        target = os.readlink(f"/proc/self/fd/{descriptor}")
+        events.append(("directory" if os.path.isdir(target) else "contents", os.path.getsize(target) >= len(NEW)))
+        fsync(descriptor)
+
+    def renamed(source, target):
+        events.append(("name", True))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    durable.replace(path, lambda file: file.write(NEW))
+    assert [name for name, _ in events] == ["contents", "name", "directory"]
+    assert events[0] == ("contents", True)
+
+
+def test_what_is_not_json_leaves_the_old_file(path):
+    for value in (float("nan"), object()):
+        with pytest.raises((ValueError, TypeError)):
+            durable.replace_json(path, {"seconds": value})
+        assert path.read_bytes() == OLD
+    durable.replace_json(path, {"seconds": 1.5})
+    assert json.loads(path.read_bytes()) == {"seconds": 1.5}
