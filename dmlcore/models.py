@@ -230,7 +230,7 @@ class ClassifierHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """features (B, C, H, W) -> (B, embedding_dim)."""
-        embedded: Tensor = self._embed(self.pooling(features))
+        embedded: Tensor = self._embed(pooling.pool(self.pooling, features))
         return embedded
 
     def local(self, features: Tensor) -> Tensor | None:
@@ -259,7 +259,7 @@ class TokenNetwork(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The pooled token vectors."""
-        return _embed(self.pool(self.features(inputs)), self.on_sphere)
+        return _embed(pooling.pool(self.pool, self.features(inputs)), self.on_sphere)
 
     def features(self, inputs: Tensor) -> Tensor:
         """The token vectors of each bag as a feature map (B, D, L, 1)."""

@@ -1,6 +1,6 @@
 """From local features (B, C, H, W) to one vector, and from a backbone to embeddings: poolings by name."""
 
-from dmlcore.pooling.base import Pooling, PoolingInfo
+from dmlcore.pooling.base import Pooling, PoolingInfo, pool
 from dmlcore.pooling.catalogue import Head, create, describe, names
 from dmlcore.pooling.costs import lip, prototype_costs
 from dmlcore.pooling.generalized_sum import GeneralizedSumPooling
@@ -19,6 +19,7 @@ __all__ = [
     "lip",
     "mixed",
     "names",
+    "pool",
     "pooling_weights",
     "prototype_costs",
     "ridge",

@@ -97,6 +97,16 @@ def pooling(name: str, *, title: str, latex: str, source: str) -> Callable[[type
     return enter
 
 
+def pool(layer: nn.Module, features: Tensor) -> Tensor:
+    """layer(features) in float32 or float64, outside autocast: (B, C, H, W) -> (B, out_features).
+
+    Transports, prototype costs and powers lose in bfloat16 the digits that decide, and have no backward in it.
+    """
+    with torch.autocast(features.device.type, enabled=False):
+        pooled: Tensor = layer(features if features.dtype == torch.float64 else features.float())
+    return pooled
+
+
 def whole(name: str, value: object, least: int = 1) -> int:
     """`value` if it is an integer of at least `least`; else ValueError naming it."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:

@@ -25,7 +25,7 @@ from dmlcore.pooling import (  # noqa: F401  # they fill the catalogue
     tsmk,
     weldon,
 )
-from dmlcore.pooling.base import CATALOGUE, Pooling, PoolingInfo, he, whole
+from dmlcore.pooling.base import CATALOGUE, Pooling, PoolingInfo, he, pool, whole
 
 ORDER = (
     *("gap", "gmp", "gap_gmp", "gem", "gemax", "crow", "delf", "cbam", "gsop", "solar", "tsmk", "netvlad", "otp"),
@@ -80,7 +80,7 @@ class Head(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """features (B, C, H, W) -> (B, embedding_dim)."""
-        pooled: Tensor = self.pooling(features if self.projection is None else self.projection(features))
+        pooled = pool(self.pooling, features if self.projection is None else self.projection(features))
         return pooled if self.linear is None else self.linear(pooled)
 
     def local(self, features: Tensor) -> Tensor | None:
