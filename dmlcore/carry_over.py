@@ -92,9 +92,7 @@ def carry_over(bench: Workbench, parent: Origin, classes: int) -> Carried:
         (carried if name in kept else anew).append(shown)
     moments = _moments(bench, parent, old_loss, kept)
     (carried if moments else anew).append(f"moments of {spec.optimiser.name}")
-    checkpoint.restore_optimiser(bench.optimiser, moments)
-    if bench.fused and not saved.facts.get("fused", False):
-        optimisers.without_fused(bench.optimiser)
+    bench.restore_optimiser(moments, fused=saved.facts.get("fused", False))
     _table(bench, parent)
     facts = dict(saved.facts)
     if whole:

@@ -30,7 +30,9 @@ def create(spec: RunSpec, model: nn.Module, loss: nn.Module) -> torch.optim.Opti
     if o.name == "rmsprop":
         return torch.optim.RMSprop(groups, eps=o.epsilon)
     if o.name == "sgd":
-        return torch.optim.SGD(groups, momentum=o.momentum, fused=fused)
+        optimiser = torch.optim.SGD(groups, momentum=o.momentum, fused=fused)
+        start_momentum(optimiser)
+        return optimiser
     kind = torch.optim.Adam if o.name == "adam" else torch.optim.AdamW
     return kind(groups, eps=o.epsilon, fused=fused)
 
@@ -44,6 +46,19 @@ def without_fused(optimiser: torch.optim.Optimizer) -> None:
     """Use the plain kernels, which round differently: a run goes on with those it began with."""
     for group in optimiser.param_groups:
         group["fused"] = None
+
+
+def start_momentum(optimiser: torch.optim.Optimizer) -> None:
+    """Give each parameter of a fused SGD that has no momentum yet one of zeros, as its kernel refuses a mixture.
+
+    Some gradients come late: after a warm-up, or once a pooling has its prototypes. 0 times momentum plus the gradient
+    is what a first step takes, to the bit.
+    """
+    if isinstance(optimiser, torch.optim.SGD) and is_fused(optimiser) and optimiser.defaults["momentum"]:
+        for parameter in parameters(optimiser):
+            state = optimiser.state[parameter]
+            if state.get("momentum_buffer") is None:
+                state["momentum_buffer"] = torch.zeros_like(parameter)
 
 
 def decay(schedule: ScheduleSpec, step: int) -> float:

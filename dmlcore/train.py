@@ -25,7 +25,7 @@ from dmlcore.models import ModelError, TokenNetwork
 from dmlcore.objective import seed_of
 from dmlcore.runs import MetricsWriter, Run, RunError, RunState, scores
 from dmlcore.spec import RunSpec
-from dmlcore.workbench import Workbench, build, classes_of, device_name, load_data, prepare_device
+from dmlcore.workbench import Workbench, build, classes_of, device_model, device_name, load_data, prepare_device
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +75,9 @@ def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[
     before = saved or (forked.saved if forked else None)
     device = prepare_device(spec.device, _threads(before, run.spec))
     report(saved.facts["step"] if saved else 0, "reading the data", device=device_name(device))
+    moved = _moved(before, device) if before else ""
+    if moved:
+        log.warning(moved)
     data = dataset or load_data(spec)
     bench = build(spec, data, device, start=before is None)
     progress = _restore(bench, saved) if saved else Progress()
@@ -132,6 +135,7 @@ def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[
         after = _test(run, bench, progress, metrics)
         metrics.sync()
         message = f"test MAP@R {_percent(scores(run.metrics()[0])['untrained']['map_at_r'])} → {_percent(after)}"
+        message += f"; it {moved}" if moved else ""
         log.info("done: %s", message)
         return report(progress.step, message, state="done")
 
@@ -237,7 +241,8 @@ def _test(run: Run, bench: Workbench, progress: Progress, metrics: Ledger) -> fl
 
 def _save(run: Run, bench: Workbench, progress: Progress, metrics: Ledger) -> None:
     facts = asdict(progress) | {"metrics_offset": metrics.sync(), "threads": torch.get_num_threads()}
-    facts |= {"torch": str(torch.__version__), "spec": run.spec.to_json(), "fused": bench.fused}
+    facts |= {"torch": str(torch.__version__), "device": device_model(bench.device)}
+    facts |= {"spec": run.spec.to_json(), "fused": bench.fused}
     checkpoint.save(run.path, bench.tensors(), facts)
     if _stays(run.spec, progress.step):
         checkpoint.keep(run.path, progress.step, run.path / checkpoint.LAST)
@@ -257,17 +262,25 @@ def _load(run: Run) -> Checkpoint | None:
         return None
     if changes := "; ".join(RunSpec.from_json(saved.facts["spec"]).differences(run.spec)):
         raise TrainingError(f"spec.json was edited under its checkpoint (trained | now): {changes}. Undo it")
-    if saved.facts["torch"] != str(torch.__version__):
-        log.warning("checkpoint of torch %s, this is %s: not bit-exact", saved.facts["torch"], torch.__version__)
     return saved
 
 
+def _moved(saved: Checkpoint, device: torch.device) -> str:
+    """What differs from where the checkpoint was made and rounds differently, as a sentence; "" if nothing does."""
+    now = {"torch": str(torch.__version__), "device": device_model(device)}
+    changes = [
+        f"{name} {saved.facts[name]} before, {value} now"
+        for name, value in now.items()
+        if saved.facts.get(name, value) != value  # checkpoints of earlier releases do not name the device
+    ]
+    return f"went on, but not bit for bit as it would have: {', '.join(changes)}" if changes else ""
+
+
 def _restore(bench: Workbench, saved: Checkpoint) -> Progress:
-    bench.restore(saved.tensors)
+    # A run that began before there were fused kernels says nothing about them.
+    bench.restore(saved.tensors, fused=saved.facts.get("fused", False))
     progress = Progress(**{field.name: saved.facts[field.name] for field in fields(Progress)})
     bench.lowered = progress.halvings
-    if bench.fused and not saved.facts.get("fused", False):  # began before there were fused kernels
-        optimisers.without_fused(bench.optimiser)
     return progress
 
 

@@ -147,14 +147,22 @@ class Workbench:
             table={} if table is None else {"embeddings": torch.from_numpy(table)},
         )
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Put back what `tensors` took."""
+    def restore(self, tensors: Mapping[str, Tensor], *, fused: bool = True) -> None:
+        """Put back what `tensors` took; fused: False if it was taken from an optimiser with plain kernels."""
         self.model.load_state_dict(checkpoint.part(tensors, "model"))
         self.loss.load_state_dict(checkpoint.part(tensors, "loss"))
-        checkpoint.restore_optimiser(self.optimiser, checkpoint.part(tensors, "optimiser"))
+        self.restore_optimiser(checkpoint.part(tensors, "optimiser"), fused=fused)
         self.best, self.best_loss = checkpoint.part(tensors, "best"), checkpoint.part(tensors, "best_loss")
         table = checkpoint.part(tensors, "table").get("embeddings")
         self.batches.table = None if table is None else table.numpy()
+
+    def restore_optimiser(self, moments: Mapping[str, Tensor], *, fused: bool) -> None:
+        """Put back the moments of an optimiser that was `fused` or not; one that was not goes on with plain kernels."""
+        checkpoint.restore_optimiser(self.optimiser, moments)
+        if self.fused and not fused:
+            optimisers.without_fused(self.optimiser)
+            self.watch.deferred = False  # plain kernels cannot skip an update
+        optimisers.start_momentum(self.optimiser)
 
     def _precision(self) -> AbstractContextManager[object]:
         if self.spec.compute.precision == "float32":
@@ -270,10 +278,15 @@ def prepare_device(name: str, threads: int) -> torch.device:
     return device
 
 
+def device_model(device: torch.device) -> str:
+    """What rounds the same: "CPU", or the name of the card."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+
+
 def device_name(device: torch.device) -> str:
     """The device as shown to the user."""
     if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
+        return device_model(device)
     threads = torch.get_num_threads()
     return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
 

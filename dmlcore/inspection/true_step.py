@@ -131,7 +131,7 @@ def _bench(run: Run) -> Workbench:
         raise RunError(f"{run.id} has no checkpoint or no embeddings; evaluate it first")
     device = prepare_device(run.spec.device, int(saved.facts["threads"]))
     bench = build(run.spec, load_data(run.spec), device, start=False)
-    bench.restore(saved.tensors)
+    bench.restore(saved.tensors, fused=saved.facts.get("fused", False))
     bench.use_best()
     if hashlib.sha256(checkpoint.pack(bench.embedder.state_dict(), {})).hexdigest() != source.stem:
         raise RunError(f"{run.id} was trained on since its last evaluation; evaluate it again")
