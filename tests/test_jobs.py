@@ -22,7 +22,7 @@ from dmlcore import jobs
 from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec
 print(jobs.launch(RunSpec.from_json(sys.argv[1]), RunStore(sys.argv[2])), flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
+os.killpg(0, signal.SIGKILL)  # with all that its session holds, as a closed terminal or a service manager would
 """
 SHORT = RunSpec().with_overrides(["schedule.steps=40", "schedule.validate_every=20", "schedule.checkpoint_every=10"])
 ENDLESS = SHORT.with_overrides(["schedule.steps=1000000"])
@@ -40,7 +40,7 @@ def until(condition: Callable[[], object], run: Run, seconds: float = 180.0) -> 
         time.sleep(0.02)
 
 
-def test_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: RunStore, tmp_path: Path) -> None:
+def test_row_29_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: RunStore, tmp_path: Path) -> None:
     launcher = subprocess.run(
         [sys.executable, "-c", LAUNCHER, SHORT.to_json(), str(store.root)],
         cwd=tmp_path,  # not the repository
@@ -48,6 +48,7 @@ def test_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: RunStore
         capture_output=True,
         text=True,
         check=False,
+        start_new_session=True,
     )
     assert launcher.returncode == -signal.SIGKILL, launcher.stderr
     run = store.open(launcher.stdout.strip())
@@ -60,6 +61,7 @@ def test_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: RunStore
     assert (state.step, state.pid > 0, state.device.startswith(("CPU", "NVIDIA"))) == (40, True, True)
 
     # Projection of what it learned, then evaluation again, which finds the very same scores.
+    until(lambda: not run.alive(), run)
     jobs.project(run)
     until(run.projection, run)
     with np.load(run.projection(), allow_pickle=False) as plane, np.load(run.embeddings()) as learned:

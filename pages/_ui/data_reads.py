@@ -14,6 +14,7 @@ from PIL import Image
 
 from dmlcore import data
 from dmlcore.data import DataError, Folds, checks, report
+from dmlcore.data.dataset import Split, Validation
 from dmlcore.data.report import Found, Report
 
 SIDE = 96  # pixels, longest side of a picture on the page
@@ -101,8 +102,8 @@ def _divided(
     place: str,
     changed: int,
     seed: int,
-    split: Any,
-    validation: Any,
+    split: Split | None,
+    validation: Validation | None,
     folds: int,
     fold: int,
     order: Literal["contiguous", "random"],

@@ -121,3 +121,16 @@ def test_large_classes_are_evaluated_in_bounded_blocks():
     value = loss(x, labels)
     assert loss.counts.valid == 90 * 89 * 60 + 60 * 59 * 90
     assert value.item() == pytest.approx(total / loss.counts.valid, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", losses.names())
+@pytest.mark.parametrize("size", [10.0, 1e3, 1e6])
+def test_row_41_large_embeddings_overflow_nowhere_in_float32(name, size):
+    """exp(89) is infinite in float32, as inner products of embeddings of length 10 already reach."""
+    near = torch.randn(3, 20, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * size
+    loss = losses.create(name)
+    points = near.float().requires_grad_()
+    raw = loss.raw(*points)
+    raw.sum().backward()
+    assert torch.isfinite(points.grad).all()
+    torch.testing.assert_close(raw.double(), loss.raw(*points.double()), rtol=1e-3, atol=1e-3 * size)

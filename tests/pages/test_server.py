@@ -44,9 +44,22 @@ def test_the_server_listens_before_it_loads():
     assert found.stdout.strip().splitlines()[-1] == "[]"
 
 
-def test_the_first_field_loads_neither_scipy_nor_what_trains():
+@pytest.fixture(scope="module")
+def warmed():
+    """What a server holds once the first field can be answered: modules, objects frozen, objects still walked."""
     heavy = ("scipy", "sklearn", "faiss", "matplotlib", "torch._dynamo", "pydantic")
-    code = "import app, sys; from pages._ui.server import _warm_up; _warm_up()"
-    code += f"; print([m for m in {heavy} if m in sys.modules])"
+    code = "import app, gc, json, sys; from pages._ui.server import _warm_up; _warm_up(); print(json.dumps("
+    code += f"[[m for m in {heavy} if m in sys.modules], gc.get_freeze_count(), len(gc.get_objects())]))"
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert found.stdout.strip().splitlines()[-1] == "[]"
+    return json.loads(found.stdout.strip().splitlines()[-1])
+
+
+def test_the_first_field_loads_neither_scipy_nor_what_trains(warmed):
+    assert warmed[0] == []
+
+
+def test_row_27_the_collector_never_walks_what_is_loaded_at_the_start(warmed):
+    """The load itself is driven by benchmarks/sessions.py."""
+    _, frozen, walked = warmed
+    assert frozen > 100_000
+    assert walked < frozen / 50

@@ -1,0 +1,97 @@
+"""Rows 12, 29 and 36 of the fault matrix; row 27 is in tests/pages/test_server.py."""
+
+import ast
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dmlcore import jobs, speed
+from dmlcore.data.tasks import Task
+from dmlcore.runs import RunStore
+from dmlcore.spec import RunSpec
+from dmlcore.studies import Request, conductor
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+# Row 12
+
+
+def test_row_12_does_not_apply_as_no_worker_process_loads_data():
+    """Each batch is a function of (seed, step), made where it is used: there is no number of workers to change."""
+    for path in (ROOT / "dmlcore").rglob("*.py"):
+        names = {
+            getattr(node, "id", getattr(node, "attr", getattr(node, "arg", None)))
+            for node in ast.walk(ast.parse(path.read_text()))
+        }
+        assert not names & {"DataLoader", "num_workers"}, path
+
+
+# Row 29: what ends a server (a closed terminal, a service manager) ends its session; tests/test_jobs.py kills one.
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The processes that a test starts; they are killed at its end."""
+    found = []
+
+    class Popen(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            found.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    yield found
+    for process in found:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+STARTS = {
+    "training": lambda folder: jobs.launch(RunSpec(), RunStore(folder)),
+    "study": lambda folder: conductor.launch(Request(study="losses-digits"), RunStore(folder)),
+    "download or check": lambda folder: Task(folder / "task").start(("-c", "import time; time.sleep(60)")),
+    "speed of this machine": lambda folder: speed.measure_in_background(),
+}
+
+
+@pytest.mark.parametrize("kind", STARTS)
+def test_row_29_what_the_server_starts_has_a_session_of_its_own(kind, tmp_path, monkeypatch, started):
+    monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(speed._Background, "started", False)
+    STARTS[kind](tmp_path)
+    (process,) = started
+    assert os.getsid(process.pid) == process.pid
+
+
+# Row 36
+
+PLAIN = {"str", "int", "float", "bool", "bytes", "None", "Path", "tuple", "Literal"}
+OURS = {"Split", "Validation", "Folds", "Request"}  # literals, and frozen records of plain values
+
+
+def cached_functions():
+    for path in sorted([ROOT / "app.py", *(ROOT / "pages").rglob("*.py")]):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                decorators = " ".join(ast.unparse(decorator) for decorator in node.decorator_list)
+                if "cache_data" in decorators or "cache_resource" in decorators:
+                    yield pytest.param(node, id=f"{path.relative_to(ROOT)}:{node.name}")
+
+
+@pytest.mark.parametrize("function", list(cached_functions()))
+def test_row_36_keys_of_streamlits_cache_are_names_and_numbers_never_arrays(function):
+    """Streamlit hashes a sample of a large array only, so two may share an entry; what is passed as _name is no key."""
+    arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    for argument in arguments:
+        if not argument.arg.startswith("_"):
+            assert argument.annotation is not None, f"{argument.arg} has no type"
+            words = {
+                ast.unparse(node)
+                for node in ast.walk(argument.annotation)
+                if isinstance(node, (ast.Name, ast.Attribute))
+            }
+            assert words <= PLAIN | OURS, f"{argument.arg}: {ast.unparse(argument.annotation)}"
