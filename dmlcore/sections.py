@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import difflib
 import math
+import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+LONGEST_WORD = 64  # characters of a hyper-parameter that is a choice
+
+_brief = reprlib.Repr()
+_brief.maxlevel, _brief.maxstring, _brief.maxother, _brief.maxlong = 3, 60, 60, 40
+
+
+def brief(value: object) -> str:
+    """What was given, as a message quotes it: some 60 characters of it, however long or deep it is."""
+    try:
+        return _brief.repr(value)
+    except ValueError:  # Python prints no whole number of more than 4,300 digits
+        return "a number of thousands of digits"
 
 
 def _hyper_parameter(value: object) -> float | str:
@@ -15,10 +29,16 @@ def _hyper_parameter(value: object) -> float | str:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError("must be a number or a word")
     if isinstance(value, str):
+        if len(value) > LONGEST_WORD:
+            raise ValueError(f"must be a number or a word of at most {LONGEST_WORD} characters")
         return math.inf if value == "inf" else value
-    if math.isnan(value) or value == -math.inf:
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond 1e308
+        raise ValueError("must be a number or inf") from None
+    if math.isnan(number) or number == -math.inf:
         raise ValueError("must be a number or inf")
-    return float(value)
+    return number
 
 
 HyperParameter = Annotated[float | str, BeforeValidator(_hyper_parameter)]
@@ -36,7 +56,7 @@ class Section(BaseModel):
 
 def explained(error: Any, known_under: Callable[[Sequence[str]], Iterable[str]]) -> str:
     """One readable line for one pydantic error; known_under(path) tells the keys that exist below a path."""
-    path = [str(part) for part in error["loc"]]
+    path = [str(part)[:LONGEST_WORD] for part in error["loc"]]
     key = ".".join(path)
     if error["type"] == "extra_forbidden":
         known = list(known_under(path[:-1]))
@@ -47,7 +67,7 @@ def explained(error: Any, known_under: Callable[[Sequence[str]], Iterable[str]])
         return message
     if error["type"] == "missing":
         return f"{key}: is missing"
-    return f"{key}: {message[0].lower()}{message[1:]}, got {error['input']!r}"
+    return f"{key}: {message[0].lower()}{message[1:]}, got {brief(error['input'])}"
 
 
 class DataSpec(Section):

@@ -25,10 +25,18 @@ from dmlcore.sections import (
     PoolingSpec,
     ScheduleSpec,
     Section,
+    brief,
     explained,
 )
 
 __all__ = ["DataSpec", "ModelSpec", "PoolingSpec", "RunSpec", "SpecError", "flat", "keys"]
+
+
+LONGEST = 1_000_000  # characters of a spec as text, or of one override
+DEEPEST = 8  # lists and tables inside one another; a spec has four
+TOO_DEEP = f"lists and tables can be at most {DEEPEST} deep inside one another"
+MOST_OVERRIDES = 1000
+KEY = 80  # characters of a key that a message quotes
 
 
 class SpecError(ValueError):
@@ -79,6 +87,7 @@ class RunSpec(Section):
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> RunSpec:
         """Build a spec from nested plain data; raises SpecError naming every unknown or bad key."""
+        _refuse_excess(data)
         try:
             return cls.model_validate(dict(data))
         except ValidationError as error:
@@ -88,7 +97,7 @@ class RunSpec(Section):
     def from_toml(cls, text: str) -> RunSpec:
         """Read TOML text; raises SpecError."""
         try:
-            return cls.parse(tomllib.loads(text))
+            return cls.parse(_toml(text))
         except tomllib.TOMLDecodeError as error:
             raise SpecError(f"not TOML: {error}") from None
 
@@ -123,10 +132,12 @@ class RunSpec(Section):
         parameters of the old loss; the same for `pooling` and `miner`. Raises SpecError.
         """
         data = self.model_dump()
-        for assignment in assignments:
+        for count, assignment in enumerate(assignments, 1):
+            if count > MOST_OVERRIDES:
+                raise SpecError(f"more than {MOST_OVERRIDES:,} settings are changed; write them into a file")
             key, equals, text = assignment.partition("=")
             if not equals or not key.strip():
-                raise SpecError(f"{assignment}: expected key=value, for example schedule.steps=100")
+                raise SpecError(f"{assignment[:KEY]}: expected key=value, for example schedule.steps=100")
             _assign(data, key.strip(), _toml_value(key.strip(), text.strip()))
         return self.parse(data)
 
@@ -163,15 +174,45 @@ def _known_under(path: Sequence[str]) -> list[str]:
 _WITH_PARAMETERS: dict[str, type[Section]] = {"loss": LossSpec, "pooling": PoolingSpec, "miner": MinerSpec}
 
 
+def _toml(text: str) -> dict[str, Any]:
+    """Parse TOML; raises TOMLDecodeError, and SpecError for what is too long or too deep to be parsed."""
+    if len(text) > LONGEST:
+        raise SpecError(f"at most {LONGEST:,} characters can be read, got {len(text):,}")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise SpecError(f"{TOO_DEEP}, got {brief(text)}") from None
+    except ValueError:  # Python's own: a decimal number of more than 4,300 digits
+        raise SpecError(f"a number has too many digits: {brief(text)}") from None
+
+
 def _toml_value(key: str, text: str) -> Any:
     """Parse one TOML value; what is not TOML is taken as a bare word."""
     try:
-        parsed = tomllib.loads(f"value = {text}")
+        parsed = _toml(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
+    except SpecError as error:
+        raise SpecError(f"{key[:KEY]}: {error}") from None
     if parsed.keys() != {"value"}:
-        raise SpecError(f"{key}: expected one value, got {text!r}")
+        raise SpecError(f"{key[:KEY]}: expected one value, got {brief(text)}")
     return parsed["value"]
+
+
+def _refuse_excess(value: Any, key: str = "", depth: int = 0) -> None:
+    """Raise SpecError for data that is nested deeper, or a whole number that is larger, than any spec has."""
+    if depth > DEEPEST:
+        raise SpecError(f"{key}: {TOO_DEEP}")
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            _refuse_excess(inner, f"{key}.{name}"[:KEY] if key else str(name)[:KEY], depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            _refuse_excess(inner, key, depth + 1)
+    elif isinstance(value, int) and abs(value) >= 2**63:
+        raise SpecError(f"{key}: a whole number of more than 64 bits, got {brief(value)}")
 
 
 def _assign(data: dict[str, Any], key: str, value: Any) -> None:
@@ -184,7 +225,7 @@ def _assign(data: dict[str, Any], key: str, value: Any) -> None:
     for depth, parent in enumerate(parents):
         target = target.setdefault(parent, {})
         if not isinstance(target, dict):
-            raise SpecError(f"{key}: {'.'.join(parents[: depth + 1])} is a value, not a section")
+            raise SpecError(f"{key[:KEY]}: {'.'.join(parents[: depth + 1])[:KEY]} is a value, not a section")
     if last == "name" and section in _WITH_PARAMETERS and target.get("name") != value:
         target["parameters"] = {}
     target[last] = value

@@ -69,6 +69,19 @@ def test_infinity_survives() -> None:
         ('name="a\\u202eb"', "name: must be printable text on one line"),
         ("model.hidden=[0]", "model.hidden.0: "),
         ("data.split=half", "data.split: input should be 'classes', 'samples' or 'own'"),
+        pytest.param("ks=" + "[" * 100_000, "ks: lists and tables can be at most 8 deep", id="brackets"),
+        pytest.param("ks=" + "[1," * 3000, "ks: lists and tables can be at most 8 deep", id="open lists"),
+        pytest.param("ks=" + "[1," * 90 + "]" * 90, "ks: lists and tables can be at most 8 deep", id="closed lists"),
+        pytest.param("loss." + "a." * 3000 + "b=1", "loss.a.a.a.a.a.a.a.a: lists and tables can", id="dotted key"),
+        pytest.param("seed=" + "9" * 5000, "seed: a number has too many digits", id="digits"),
+        pytest.param(
+            "loss.m=0x" + "f" * 9000, "loss.parameters.m: a whole number of more than 64 bits", id="hex digits"
+        ),
+        pytest.param(
+            "loss.m=" + "9" * 400, "loss.parameters.m: a whole number of more than 64 bits", id="beyond floats"
+        ),
+        pytest.param("loss.m=" + "x" * 3000, "loss.parameters.m: must be a number or a word of at most 64", id="word"),
+        pytest.param("name=" + "x" * 1_000_001, "name: at most 1,000,000 characters", id="length"),
     ],
 )
 def test_mistakes_are_refused_by_name(assignment: str, message: str) -> None:
@@ -76,6 +89,18 @@ def test_mistakes_are_refused_by_name(assignment: str, message: str) -> None:
         changed(assignment)
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 250, "what was given is quoted in short"
+
+
+def test_more_changes_than_any_spec_has_keys_are_refused() -> None:
+    with pytest.raises(SpecError, match="more than 1,000 settings"):
+        changed(*["seed=1"] * 1001)
+
+
+@pytest.mark.parametrize("text", ["ks = " + "[" * 50_000, "seed = " + "9" * 5000, "a." * 9 + "b = 1", "#" * 1_000_001])
+def test_text_that_no_parser_can_hold_is_refused(text: str) -> None:
+    with pytest.raises(SpecError):
+        RunSpec.from_toml(text)
 
 
 def test_every_mistake_has_its_line() -> None:
