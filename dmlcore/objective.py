@@ -12,7 +12,7 @@ from dmlcore import losses, mining, pooling
 from dmlcore.failures import TrainingError
 from dmlcore.losses.memory import CrossBatchMemory
 from dmlcore.losses.table import Counts
-from dmlcore.spec import RunSpec
+from dmlcore.spec import RunSpec, SpecError
 
 Tuples = tuple[Tensor, ...]
 
@@ -91,6 +91,23 @@ def metric_loss(spec: RunSpec, classes: int) -> nn.Module:
             return losses.for_training(spec.loss.name, reduction=spec.loss.reduction, **sizes, **hyper)
         except (KeyError, TypeError, ValueError) as error:
             raise TrainingError(f"loss: {error.args[0]}") from None
+
+
+def refuse_unknown(spec: RunSpec) -> None:
+    """Raise SpecError for a loss, miner or pooling that no catalogue has, and for parameters that it does not take.
+
+    One line for each of the three. A spec itself takes any name and any word, so that runs of other versions can be
+    read; whatever is about to be shown in a form, searched or trained is asked here. Builds nothing.
+    """
+    mistakes = []
+    for section, describe in (("loss", losses.describe), ("miner", mining.describe), ("pooling", pooling.describe)):
+        chosen = getattr(spec, section)
+        try:
+            describe(chosen.name).resolve(chosen.parameters)
+        except (KeyError, TypeError, ValueError) as error:
+            mistakes.append(f"{section}: {error.args[0]}")
+    if mistakes:
+        raise SpecError("\n".join(mistakes))
 
 
 def refuse_unusable(spec: RunSpec) -> None:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dmlcore import augmentation, backbones, checkpoint, data, models, objective, optimisers, pooling, starts
+from dmlcore import augmentation, backbones, checkpoint, data, models, objective, optimisers, starts
 from dmlcore.batches import Batches, Indices, Table
 from dmlcore.data import Dataset
 from dmlcore.edits import edited
@@ -234,10 +234,9 @@ def to_device(dataset: Dataset, indices: NDArray[np.int64], device: torch.device
 
 
 def refuse_unusable(spec: RunSpec) -> None:
-    """Raise TrainingError for what cannot be made by its name, DataError for missing data, before a run exists."""
+    """Raise SpecError for what no catalogue has, TrainingError for what cannot be made, DataError for missing data."""
+    objective.refuse_unknown(spec)
     objective.refuse_unusable(spec)
-    if spec.pooling.name not in pooling.names():
-        raise TrainingError(f"pooling: unknown pooling {spec.pooling.name!r}; known: {', '.join(pooling.names())}")
     known = ["mlp", "tokens", *backbones.names()]
     if spec.model.name not in known and not spec.model.name.startswith("timm:"):
         raise TrainingError(f"model.name: unknown network {spec.model.name!r}; known: {', '.join(known)}, timm:NAME")

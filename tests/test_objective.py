@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dmlcore import mining, objective, workbench
+from dmlcore import losses, mining, objective, pooling, workbench
 from dmlcore.objective import Objective
-from dmlcore.spec import RunSpec
+from dmlcore.spec import RunSpec, SpecError
 from dmlcore.workbench import TrainingError
 
 EMBEDDINGS = torch.nn.functional.normalize(torch.randn(16, 4, generator=torch.Generator().manual_seed(0)))
@@ -54,7 +54,7 @@ def test_a_memory_joins_the_loss_of_pairs() -> None:
     ],
 )
 def test_what_cannot_be_made_is_refused_before_a_run_exists(overrides: list[str], message: str) -> None:
-    with pytest.raises(TrainingError, match=message):
+    with pytest.raises((TrainingError, SpecError), match=message):
         workbench.refuse_unusable(RunSpec().with_overrides(overrides))
 
 
@@ -88,3 +88,30 @@ def test_a_loss_that_embeds_is_part_of_what_is_scored_and_of_the_best_weights() 
     bench.use_best()
     assert torch.equal(bench.embedder(inputs), before)
     assert tensors["best_loss.metric.scale"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["loss.name=nonsense"], "loss: unknown loss 'nonsense'"),
+        (["loss.nonsense=1"], "loss: ranking has no hyper-parameter nonsense; it has: m, m2"),
+        (["loss.m=abc"], "loss: ranking: m must be a number, got 'abc'"),
+        (["loss.m2=0"], "loss: ranking: m2 must be greater than 0, got 0"),
+        (["miner.name=nonsense"], "miner: unknown miner 'nonsense'"),
+        (["miner.name=semi_hard", "miner.nonsense=1"], "miner: semi_hard has no parameter nonsense"),
+        (["pooling.name=gem", "pooling.p=abc"], "pooling: gem: p must be a number, got 'abc'"),
+        (["loss.m=abc", "pooling.name=nonsense"], "loss: ranking: m must be a number, got 'abc'\npooling: unknown"),
+    ],
+)
+def test_what_no_catalogue_has_is_refused_before_anything_is_built(changes, message):
+    with pytest.raises(SpecError) as refusal:
+        objective.refuse_unknown(RunSpec().with_overrides(changes))
+    assert str(refusal.value).startswith(message)
+
+
+def test_every_shipped_loss_miner_and_pooling_is_known():
+    for section, catalogue in (("loss", [*losses.names(), *losses.batch_names()]), ("miner", mining.names())):
+        for name in catalogue:
+            objective.refuse_unknown(RunSpec().with_overrides([f"{section}.name={name}"]))
+    for name in pooling.names():
+        objective.refuse_unknown(RunSpec().with_overrides([f"pooling.name={name}"]))

@@ -64,6 +64,8 @@ def test_ranges_choices_and_fixed_values_are_told_apart():
         (["schedule.steps=3"], "nothing is searched"),
         (["optimiser.learning_rat=1..2"], "did you mean learning_rate"),
         (["batch.classes=1..4"], "batch.classes"),
+        (["loss.m=0..1", "loss.nonsense=1"], "ranking has no hyper-parameter nonsense"),
+        (["loss.m=1,abc"], "m must be a number, got 'abc'"),
         (["loss.m=0..1", "data.validation=none"], "goes by the validation part"),
         (["loss.m=0..1", "schedule.monitor_part=test"], "goes by the validation part"),
         (["data.validation=none,classes"], "cannot be searched"),

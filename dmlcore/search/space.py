@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
+from dmlcore import objective
 from dmlcore.spec import RunSpec, SpecError, keys
 
 if TYPE_CHECKING:
@@ -66,8 +67,10 @@ class Search:
     seed: int = 0
 
     def spec(self, values: dict[str, Any]) -> RunSpec:
-        """The spec at a point; raises SpecError."""
-        return self.base.with_overrides(f"{key}={value}" for key, value in values.items())
+        """The spec at a point; raises SpecError, for parameters that its loss, miner or pooling does not take too."""
+        spec = self.base.with_overrides(f"{key}={value}" for key, value in values.items())
+        objective.refuse_unknown(spec)
+        return spec
 
 
 def parse(arguments: Iterable[str]) -> tuple[list[str], tuple[Dimension, ...]]:
