@@ -79,15 +79,21 @@ def addresses(run: Run) -> Callable[[int], str]:
         "weight on; a feature sees beyond its square. Black edges: cut off before the network."
     )
     base = thumbnails.address(run).replace("/api/thumb/", "/api/weights/")
-    tag = path.stem[:12] + f"-{path.stat().st_mtime_ns:x}"
+    tag = _tag(path)
     return lambda index: f"{base}{tag}/{index}" if index in maps.row else ""
 
 
-def picture(run: Run, index: int) -> bytes:
-    """The map of one sample as a PNG of the thumbnail's frame; raises RunError, DataError, KeyError."""
+def picture(run: Run, index: int, tag: str) -> bytes:
+    """The map of one sample as a PNG of the thumbnail's frame; raises RunError, DataError, KeyError.
+
+    tag: of the address. Browsers keep the picture under it for a year, so another one than that of the weights that
+    are there now is a KeyError.
+    """
     path = weight_maps.path_of(run)
     if path is None:
         raise RunError(f"{run.id} has no weight maps")
+    if tag != _tag(path):
+        raise KeyError(tag)
     maps = _maps(path, path.stat().st_mtime_ns)
     weights = maps.weights[maps.row[index]]
     content, _ = thumbnails.thumbnail(run.spec, index)
@@ -125,7 +131,7 @@ def _respond(request: Request) -> Response:
     if not (index.isascii() and index.isdigit() and len(index) < 10):
         return Response(status_code=404)
     try:
-        content = picture(RunStore().open(request.path_params["run"]), int(index))
+        content = picture(RunStore().open(request.path_params["run"]), int(index), request.path_params["tag"])
     except (RunError, DataError, OSError, KeyError, IndexError):
         return Response(status_code=404)
     headers = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
@@ -133,6 +139,11 @@ def _respond(request: Request) -> Response:
 
 
 ROUTES: list[BaseRoute] = [Route("/api/weights/{run}/{tag}/{index}", respond)]
+
+
+def _tag(path: Path) -> str:
+    """What the addresses of these weight maps carry: another one whenever they are computed anew."""
+    return f"{path.stem[:12]}-{path.stat().st_mtime_ns:x}"
 
 
 @lru_cache(maxsize=6)

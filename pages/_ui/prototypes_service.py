@@ -249,9 +249,14 @@ def _number(value: float | None) -> float | None:
 
 
 # ---- over HTTP
-def sheet(source: str) -> bytes:
-    """A PNG with every picture of a source, COLUMNS a row, as many rows for each class as the largest one needs."""
-    local, _ = features(source)
+def sheet(source: str, asked: str | None = None) -> bytes:
+    """A PNG with every picture of a source, COLUMNS a row, as many rows for each class as the largest one needs.
+
+    asked: the version in the address, under which browsers keep the picture; ValueError if there is another one now.
+    """
+    local, version = features(source)
+    if asked not in (None, version):
+        raise ValueError(f"not the version that is here: {asked}")
     side, room = local.pictures.shape[1], -(-(int(local.ranks.max()) + 1) // COLUMNS) * COLUMNS
     places = np.searchsorted(np.unique(local.labels), local.labels)
     cells = np.zeros(((int(places.max()) + 1) * room, side, side, 3), np.uint8)
@@ -273,12 +278,13 @@ def export(query: dict[str, str]) -> bytes:
 
 
 async def _sheet(request: Request) -> Response:
-    view = PrototypesView.of(dict(request.query_params))
+    view, asked = PrototypesView.of(dict(request.query_params)), request.query_params.get("v")
     try:
-        content = await anyio.to_thread.run_sync(sheet, view.source, limiter=TURNS)
+        content = await anyio.to_thread.run_sync(sheet, view.source, asked, limiter=TURNS)
     except (RuntimeError, ValueError, OSError):
         return Response(status_code=404)
-    return Response(content, media_type="image/png", headers={"Cache-Control": "public, max-age=31536000, immutable"})
+    lasting = "public, max-age=31536000, immutable" if asked else "no-cache"
+    return Response(content, media_type="image/png", headers={"Cache-Control": lasting})
 
 
 async def _export(request: Request) -> Response:

@@ -58,7 +58,8 @@ def _respond(request: Request) -> Response:
     except (RunError, DataError, IndexError):
         return Response(status_code=404)
     tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
-    headers = {"ETag": tag, "Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+    # A day, not for ever: the address does not change with the files of the data set.
+    headers = {"ETag": tag, "Cache-Control": "public, max-age=86400", "X-Content-Type-Options": "nosniff"}
     if tag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return Response(content, media_type=media, headers=headers)

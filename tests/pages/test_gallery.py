@@ -11,6 +11,8 @@ from html import unescape
 import numpy as np
 import pytest
 from PIL import Image
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import data, weight_maps
@@ -357,7 +359,17 @@ def test_the_weights_of_a_pooling_lie_where_the_network_looks(runs, tmp_path):
     body = next(x.body for x in app.get("html") if 'class="neighbours"' in x.body)
     address = re.search(r'class="over" src="/api/weights/([^/]+)/([^/]+)/(\d+)"', body)
     assert address[1] == run.id
-    alpha = np.asarray(Image.open(io.BytesIO(gallery_weights.picture(run, int(address[3])))))[..., 1]
+    client = TestClient(Starlette(routes=gallery_weights.ROUTES))
+    served = client.get(f"/api/weights/{run.id}/{address[2]}/{address[3]}")
+    assert "immutable" in served.headers["cache-control"]
+    for invented in (
+        "x",
+        address[2] + "0",
+        address[2].partition("-")[0],
+        "0" * 12,
+    ):  # kept for a year, if it were served
+        assert client.get(f"/api/weights/{run.id}/{invented}/{address[3]}").status_code == 404
+    alpha = np.asarray(Image.open(io.BytesIO(served.content)))[..., 1]
     assert alpha.shape == (128, 128)
     assert not alpha[:32].any(), "beside the wide picture lies nothing"
     assert (alpha[33:95, :35] == round(gallery_weights.OUTSIDE * 255)).all(), "cut off before the network"
