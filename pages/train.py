@@ -8,12 +8,12 @@ from html import escape
 
 import streamlit as st
 
-from dmlcore import data, jobs, linter, losses, pooling, turns
+from dmlcore import data, jobs, linter, losses, objective, pooling, turns
 from dmlcore.data import DataError
 from dmlcore.runs import RunError, RunStore
 from dmlcore.sections import ForkSpec
 from dmlcore.spec import RunSpec, SpecError
-from pages._ui import preflight, protocol_form, spec_form
+from pages._ui import preflight, protocol_form, spec_form, spec_links
 from pages._ui.forms import Form
 from pages._ui.live import duration
 from pages._ui.preflight import Summary
@@ -74,21 +74,66 @@ def main() -> None:
 def _begin(form: Form) -> None:
     """Start from the run that ?like= names, from the spec of ?base=&set=, else from the default."""
     asked = st.query_params.to_dict()
-    if "base" in asked and form.values.get("linked") != asked and (spec := spec_form.linked(asked)):
-        spec_form.fill(form, spec)
-        form.fill({"preset": asked["base"]})
-        form.values["linked"] = asked
+    if "base" in asked and form.values.get("linked") != asked and _follow(form, asked):
         return
+    _offer_folder(form)
     like = st.query_params.get("like")
     if like and form.values.get("like") != like:
         try:
-            spec_form.fill(form, RunStore().open(like).spec)
+            spec = RunStore().open(like).spec
+            objective.refuse_unknown(spec)
+            spec_form.fill(form, spec)
             form.values["like"] = like
             return
         except RunError:
             st.warning("The address names a run that is not here; these are the defaults.", icon=":material/link_off:")
+        except SpecError as error:
+            _not_followed("The run of the address has settings that this version does not know", error)
     if "base" not in form.values:
         spec_form.fill(form, spec_form.presets()[spec_form.FIRST])
+
+
+def _follow(form: Form, asked: dict[str, str]) -> bool:
+    """Fill the form with the spec of a link; False, and a sentence, where it cannot be used.
+
+    A folder that nobody here has chosen is left out until it is: a link makes the server read nothing.
+    """
+    try:
+        spec = spec_form.linked(asked)
+    except SpecError as error:
+        _not_followed("The address asks for settings that cannot be used", error)
+        return False
+    folder = spec_links.unread(spec)
+    if folder is not None:
+        spec = spec.model_copy(update={"data": spec.data.model_copy(update={"root": None})})
+    spec_form.fill(form, spec)
+    form.fill({"preset": asked["base"]})
+    form.values |= {"linked": asked, "folder": folder}
+    _offer_folder(form)
+    return True
+
+
+def _not_followed(why: str, error: SpecError) -> None:
+    """Say why an address is not followed; what it asks for stands below as it is."""
+    st.warning(f"{why}; the form is left as it was.", icon=":material/link_off:")
+    st.text(str(error))
+
+
+def _offer_folder(form: Form) -> None:
+    """The folder that the link names, to be read once the visitor says so."""
+    folder = form.values.get("folder")
+    if not folder or form.values.get("data.root"):
+        return
+
+    def read() -> None:
+        spec_links.choose_folder(folder)
+        form.fill({"data.root": folder})
+        form.values["folder"] = None
+
+    with st.container(border=True):
+        st.markdown("The address names a folder of this machine. **Nothing in it has been read.**")
+        st.text(folder)
+        st.button("Read this folder", key="read-folder", icon=":material/folder_open:", on_click=read)
 
 
 def _read(spec: RunSpec) -> Summary | None:

@@ -194,7 +194,14 @@ def _readable(info: Description) -> Iterator[None]:
 
 
 def _path(root: Path | str | None) -> Path | None:
-    return None if root is None else Path(root).expanduser()
+    if root is None:
+        return None
+    if "\0" in str(root):
+        raise DataError("the folder of the data cannot have a NUL character in its name")
+    try:
+        return Path(root).expanduser()
+    except RuntimeError:  # ~name of nobody
+        raise DataError(f"{str(root)[:200]}: nobody of that name has a home folder here; give the whole path") from None
 
 
 def _check_image_size(info: Description, image_size: int | None) -> None:

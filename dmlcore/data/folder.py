@@ -10,6 +10,7 @@ import numpy as np
 from dmlcore.data.dataset import DataError, Description, Samples
 from dmlcore.data.table import IMAGE_SIZE, SUFFIXES, Table, folders_in, samples
 
+MOST_FOLDERS = 50_000  # that are walked: the largest public sets have 22,000 classes, a system has more
 PARTS = ("train", "test", "val", "valid", "validation")  # folders of which a tree that is split on disk consists
 
 INFO = Description(
@@ -85,10 +86,16 @@ def _table(
 
 def _classes(folder: Path, trunk: Path) -> list[tuple[str, str]]:
     """Return (class, path relative to `folder`) of each picture below `trunk`, in the order of classes and paths."""
-    found = []
+    found, walked = [], 0
     for directory in folders_in(trunk):
         below = []
         for base, folders, files in os.walk(directory):
+            walked += 1
+            if walked > MOST_FOLDERS:
+                raise DataError(
+                    f"{trunk} has more than {MOST_FOLDERS:,} folders in it: give the folder that holds the class "
+                    "folders and nothing else"
+                )
             folders[:] = [name for name in folders if not name.startswith((".", "__MACOSX"))]
             below += [
                 (Path(base) / name).relative_to(folder).as_posix()

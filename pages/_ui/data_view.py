@@ -12,7 +12,7 @@ import streamlit as st
 from dmlcore import data
 from dmlcore.data import DataError, Dataset, downloads, report
 from dmlcore.data.report import Report
-from pages._ui import data_overview, data_reads, data_samples, data_tasks
+from pages._ui import data_overview, data_reads, data_samples, data_tasks, spec_links
 from pages._ui.data_links import command, link
 from pages._ui.data_reads import Cut, Where
 
@@ -235,6 +235,8 @@ def _save(at: Where, cut: Cut, made: Dataset, *, ready: bool) -> None:
     st.markdown("#### Use it")
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Train on it", key="train", type="primary", icon=":material/play_circle:", disabled=not ready):
+            if at.root:
+                spec_links.choose_folder(at.root)
             st.switch_page("train.py", query_params=link(at, cut))
         for form in ("json", "csv"):
             st.download_button(

@@ -107,6 +107,8 @@ class Form:
     def parameter(self, key: str, name: str, parameter: Parameter, default: float | str) -> float | str:
         """The slider of a hyper-parameter; with a switch for "open", that is infinity, where it may be."""
         self.values.setdefault(key, default)
+        if isinstance(parameter, Slider) and isinstance(self.values[key], str):  # of a run that another version wrote
+            self.fill({key: default})
         if isinstance(parameter, Choice):
             return self.choice(key, name.capitalize(), parameter.options, help=parameter.help)
         gloss = re.split(r"[:;,]", parameter.help)[0]

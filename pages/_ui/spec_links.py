@@ -9,12 +9,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import streamlit as st
 import tomli_w
 
+from dmlcore import objective
+from dmlcore.data import folders
 from dmlcore.spec import RunSpec, SpecError, keys
 
 SPECS = Path(__file__).resolve().parents[2] / "assets" / "specs"
 FIRST = "digits"
+LONGEST = 8000  # characters of ?set=
+_FOLDERS = "folders named by the visitor"  # of this session
 
 
 @cache
@@ -40,15 +45,37 @@ def link(spec: RunSpec) -> str:
     return urlencode({"base": name, "set": ";".join(changes)})
 
 
-def linked(query: Mapping[str, str]) -> RunSpec | None:
-    """The spec of a link, from a query never trusted; None if it names none that can be used."""
-    base = presets().get(query.get("base", ""))
+def linked(query: Mapping[str, str]) -> RunSpec:
+    """The spec of a link, from a query never trusted; raises SpecError saying what of it cannot be used."""
+    base, changes = presets().get(query.get("base", "")), query.get("set", "")
     if base is None:
+        raise SpecError(f"there is no example named {query.get('base', '')[:40]!r}")
+    if len(changes) > LONGEST:
+        raise SpecError(f"it changes too much: {len(changes):,} characters, at most {LONGEST:,} are read")
+    spec = base.with_overrides(change for change in changes.split(";") if change)
+    objective.refuse_unknown(spec)
+    return spec
+
+
+def unread(spec: RunSpec) -> str | None:
+    """The folder a spec of a link would have this server read although nobody here has chosen it; else None.
+
+    Chosen are the folders that are searched for data, with all in them, and those that the visitor has named himself.
+    """
+    root = spec.data.root
+    if root is None or root in st.session_state.get(_FOLDERS, ()):
         return None
     try:
-        return base.with_overrides(change for change in query.get("set", "")[:4000].split(";") if change)
-    except SpecError:
-        return None
+        place = Path(root).expanduser().resolve()
+        known = any(place.is_relative_to(folder.resolve()) for folder in folders.search_folders())
+    except (OSError, RuntimeError, ValueError):  # a loop of links, ~nobody, NUL
+        known = False
+    return None if known else root
+
+
+def choose_folder(root: str) -> None:
+    """Note that the visitor has named this folder: links of this session may have it read."""
+    st.session_state.setdefault(_FOLDERS, set()).add(root)
 
 
 def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:

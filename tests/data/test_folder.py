@@ -1,7 +1,7 @@
 import pytest
 
 import dmlcore.data
-from dmlcore.data import DataError
+from dmlcore.data import DataError, folder
 from dmlcore.data.folder import read_table
 from tests.data import layouts
 
@@ -65,3 +65,19 @@ def test_it_needs_a_root_that_is_a_folder(tmp_path):
     (tmp_path / "a.zip").touch()
     with pytest.raises(DataError, match=r"a.zip is a file; Folder of class folders needs a folder"):
         dmlcore.data.load("folder", root=tmp_path / "a.zip")
+
+
+def test_a_whole_system_is_no_data_set(tmp_path, monkeypatch):
+    layouts.class_folders(tmp_path)
+    (tmp_path / "ant" / "more").mkdir()
+    monkeypatch.setattr(folder, "MOST_FOLDERS", 9)
+    assert len(read_table(tmp_path).class_names) == 8
+    monkeypatch.setattr(folder, "MOST_FOLDERS", 8)
+    with pytest.raises(DataError, match="has more than 8 folders in it: give the folder that holds the class folders"):
+        read_table(tmp_path)
+
+
+@pytest.mark.parametrize("root", ["~nobody-of-this-name", "a\0b", "x" * 5000])
+def test_a_root_that_no_path_can_be_is_refused_in_words(root):
+    with pytest.raises(DataError):
+        dmlcore.data.load("folder", root=root)

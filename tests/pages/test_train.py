@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 import time
@@ -16,9 +17,11 @@ from dmlcore.params import Slider
 from dmlcore.protocols import Request
 from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec, keys
+from pages._ui import spec_links
 from pages._ui.forms import _log_stops
 from pages._ui.preflight import Submits
 from pages._ui.spec_form import command, overrides, presets
+from tests.data import layouts
 from tests.e2e.harness import ROOT
 
 TINY = ["data.name=toy", "schedule.steps=2", "batch.classes=4", "data.split=classes", "data.validation=none"]
@@ -373,3 +376,67 @@ def test_a_set_with_its_own_parts_offers_no_split_and_the_next_one_its_default(o
     app.selectbox(key="train-data-name").select("moons").run()
     assert (shown_spec(app).data.split, shown_spec(app).data.validation) == ("samples", "samples")
     assert app.selectbox(key="train-data-split").options == ["classes never seen", "new samples of known classes"]
+
+
+HOSTILE = [
+    "ks=" + "[" * 3000,
+    "ks=" + "[1," * 1000,
+    "loss.m=abc",
+    "loss.nonsense=1",
+    "loss.name=nonsense",
+    "pooling.name=gem;pooling.p=abc",
+    "miner.name=nonsense",
+    "seed=" + "9" * 5000,
+    "seed=1;" * 2000,
+    "a." * 2000 + "b=1",
+    "model.name=<b>x</b>",
+]
+
+
+@pytest.mark.parametrize("changes", HOSTILE, ids=lambda text: text[:24])
+def test_a_link_that_cannot_be_used_says_so_and_leaves_the_form(opened, changes):
+    app = opened(base="digits", set=changes)
+    assert not app.exception
+    assert app.warning[0].value == ("The address asks for settings that cannot be used; the form is left as it was.")
+    assert shown_spec(app) == presets()["digits"]
+    begun = time.process_time()
+    app.run()
+    assert time.process_time() - begun < 1
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The folders that the data sets are asked to look into."""
+    seen = []
+    for name in ("available", "load"):
+        real = getattr(data, name)
+        monkeypatch.setattr(
+            data, name, lambda *args, real=real, **kw: (seen.append(kw.get("root") or args[1:]), real(*args, **kw))[1]
+        )
+    return seen
+
+
+def test_a_folder_of_a_link_is_read_once_the_visitor_says_so(opened, reads, tmp_path):
+    folder = str(layouts.class_folders(tmp_path / "mine"))
+    app = opened(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
+    assert not app.exception
+    assert any(text.value == folder for text in app.text), "shown as it is"
+    assert not any(folder in str(seen) for seen in reads), "and not looked into"
+    app.button(key="read-folder").click().run()
+    assert not app.exception
+    assert app.text_input(key="train-data-root").value == folder
+    assert any(folder in str(seen) for seen in reads)
+    assert [m.value for m in app.metric if m.label == "train samples"] == ["16"]
+    assert not any(button.key == "read-folder" for button in app.button)
+
+
+def test_a_folder_among_those_searched_for_data_is_read_at_once(opened, monkeypatch, tmp_path):
+    monkeypatch.setenv("DML_DATA", str(tmp_path))
+    folder = str(layouts.class_folders(tmp_path / "mine"))
+    app = opened(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
+    assert [m.value for m in app.metric if m.label == "train samples"] == ["16"]
+    outside = str(layouts.class_folders(tmp_path.with_name(tmp_path.name + "-outside")))
+    known = RunSpec().with_overrides([f"data.root={json.dumps(folder)}"])
+    assert spec_links.unread(known) is None
+    for other in (outside, f"{folder}/../../{tmp_path.name}-outside", "/", "~", "~nobody", "a\0b"):
+        assert spec_links.unread(known.model_copy(update={"data": known.data.model_copy(update={"root": other})}))
