@@ -120,7 +120,7 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
     """A run with a checkpoint of an untrained network and these embeddings under its digest; its id."""
     import torch
 
-    from dmlcore import checkpoint
+    from dmlcore import checkpoint, rows
     from dmlcore.runs import RunStore
     from dmlcore.spec import RunSpec
     from dmlcore.workbench import build, load_data
@@ -137,9 +137,9 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
     np.savez(
         run.path / "embeddings" / f"{digest}.npz", embeddings=embeddings, labels=data.labels[indices], indices=indices
     )
-    (run.path / "metrics.jsonl").write_text(
-        json.dumps({"kind": "scores", "of": "trained", "step": 0, "weights": digest}) + "\n"
-    )
+    unscored = {"map_at_r": None, "recall_at": {}, "queries": len(indices)}
+    row = {"kind": "scores", "of": "trained", "step": 0, "weights": digest} | unscored
+    (run.path / "metrics.jsonl").write_bytes(rows.to_line(row))
     with run.lock():
         run.begin()
         run.update(state="done")

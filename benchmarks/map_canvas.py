@@ -75,6 +75,7 @@ if count:
 
 def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
     """A store with one evaluated run and its map; its id, the points (n, 2) and the classes (n,)."""
+    from dmlcore import rows
     from dmlcore.inspection import maps
     from dmlcore.runs import RunStore
     from dmlcore.spec import RunSpec
@@ -97,7 +98,8 @@ def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
     np.savez(source, embeddings=embeddings, labels=load_data(run.spec).labels[indices], indices=indices)
     # The page asks the last row which weights were tested; the score itself is not measured here.
     row = {"kind": "scores", "of": "trained", "step": 0, "weights": source.stem}
-    (run.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    row |= {"map_at_r": None, "recall_at": {}, "queries": POINTS}
+    (run.path / "metrics.jsonl").write_bytes(rows.to_line(row))
     settings = maps.Settings()
     facts = {"settings": settings.to_json(), "quality": None}
     maps.keep(maps.path_of(source, settings), facts, points=points, perplexity=np.array(30.0))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore import durable, evaluation
+from dmlcore import durable, evaluation, rows
 from dmlcore.data import Dataset
 from dmlcore.data.folders import cache_folder
-from dmlcore.runs import Row
+from dmlcore.rows import Row
 
 VERSION = 1  # of what a row of scores holds
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def inputs_row(data: Dataset, part: str, ks: tuple[int, ...]) -> Row:
 
 def _read(path: Path) -> Row | None:
     try:
-        row = json.loads(path.read_text())
-    except (OSError, ValueError):
+        row = rows.checked(json.loads(durable.contents(path, rows.LONGEST_LINE)))
+    except (OSError, ValueError, RecursionError):
         return None
-    return row if isinstance(row, dict) and row.get("of") == "inputs" else None
+    return row if row and row.get("of") == "inputs" else None

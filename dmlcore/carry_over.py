@@ -7,7 +7,6 @@ the optimiser has the same ones. With nothing changed all is carried over, and t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dmlcore import checkpoint, objective, optimisers
+from dmlcore import checkpoint, objective, optimisers, origins
 from dmlcore.checkpoint import Checkpoint
 from dmlcore.failures import TrainingError
-from dmlcore.origins import CHECKPOINT, ROWS
-from dmlcore.runs import Row, Run
-from dmlcore.spec import RunSpec, flat
+from dmlcore.origins import CHECKPOINT
+from dmlcore.rows import Row
+from dmlcore.runs import Run
+from dmlcore.spec import RunSpec, SpecError, flat
 from dmlcore.workbench import Workbench
 
 # What a fork cannot change: the network, whose weights it takes over, and what is tested.
@@ -74,7 +74,10 @@ def origin(run: Run) -> Origin | None:
     parent = RunSpec.from_json(saved.facts["spec"])
     if keys := refused(parent, run.spec):
         raise TrainingError(f"fork: {', '.join(keys)} cannot be changed, as the weights of {run.spec.fork.run} go on")
-    return Origin(saved, parent, json.loads((run.path / ROWS).read_text()))
+    try:
+        return Origin(saved, parent, origins.rows_of(run.path))
+    except SpecError as error:
+        raise TrainingError(str(error)) from None
 
 
 def carry_over(bench: Workbench, parent: Origin, classes: int) -> Carried:

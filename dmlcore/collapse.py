@@ -11,7 +11,8 @@ from itertools import pairwise
 from math import isfinite, sqrt
 from statistics import fmean, median, pstdev
 
-from dmlcore.runs import Row, series
+from dmlcore.rows import Row
+from dmlcore.runs import series
 from dmlcore.spec import RunSpec
 
 LASTING = 3  # measurements or validations in a row that a condition has to hold

@@ -8,10 +8,11 @@ import fcntl
 import json
 import os
 import signal
+import stat
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,6 +38,38 @@ def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
         beside.unlink(missing_ok=True)
         raise
     sync_directory(path.parent)
+
+
+def regular(path: Path, most: int) -> IO[bytes]:
+    """A regular file of at most `most` bytes, open for reading; raises OSError for anything else.
+
+    What only looks like a file of ours (a pipe, a device) would block its reader, or never end.
+    """
+    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: SIM115 - the caller's
+    status = os.fstat(file.fileno())
+    if stat.S_ISREG(status.st_mode) and status.st_size <= most:
+        return file
+    file.close()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "no regular file", str(path))
+    raise OSError(errno.EFBIG, f"{status.st_size:,} bytes, where {most:,} are the most that make sense", str(path))
+
+
+def contents(path: Path, most: int) -> bytes:
+    """The bytes of a regular file of at most `most` bytes; raises OSError for anything else."""
+    with regular(path, most) as file:
+        return file.read()
+
+
+def newest_first(paths: Iterable[Path]) -> list[Path]:
+    """The regular files among `paths` by the time they were written; those that vanish meanwhile are left out."""
+    found = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            if stat.S_ISREG(status.st_mode):
+                found.append((status.st_mtime_ns, path))
+    return [path for _, path in sorted(found, reverse=True)]
 
 
 def replace_json(path: Path, value: Any) -> None:
@@ -113,7 +146,7 @@ def holder(path: Path) -> int:
         if held_here(path):
             return os.getpid()
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return 0
         try:

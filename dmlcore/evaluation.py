@@ -21,7 +21,8 @@ from dmlcore.data import Dataset
 from dmlcore.data.tokens import counts
 from dmlcore.metrics import ClusteringScores, RetrievalScores, clustering, per_class, retrieval
 from dmlcore.metrics.clustering import affordable
-from dmlcore.runs import Row, Run
+from dmlcore.rows import Row
+from dmlcore.runs import Run
 from dmlcore.workbench import to_device
 
 MOST = {"cpu": 256, "cuda": 1024}  # samples embedded at once,

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from dmlcore import durable
-from dmlcore.runs import Row, Run
+from dmlcore.rows import Row
+from dmlcore.runs import Run
 
 FOLDER = "events"  # in the run directory, unless another one is asked for
 HISTOGRAMS = ("positive", "negative")

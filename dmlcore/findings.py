@@ -15,7 +15,7 @@ from dmlcore.data import Dataset
 from dmlcore.data.tokens import SHARED_TOKENS
 from dmlcore.metrics import retrieval
 from dmlcore.models import MLP, PictureNetwork, TokenNetwork
-from dmlcore.runs import Row
+from dmlcore.rows import Row
 from dmlcore.workbench import to_device
 
 CHUNK = 256  # samples at once

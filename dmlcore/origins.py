@@ -11,13 +11,15 @@ import json
 import os
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from dmlcore import durable
+from dmlcore import durable, rows
+from dmlcore.rows import Row
 from dmlcore.sections import ForkSpec
 from dmlcore.spec import SpecError
 
 CHECKPOINT, ROWS = "origin.ckpt", "origin.json"
+LONGEST = 2**24  # bytes of the rows
 _PREFIX = 65  # bytes of digest and newline before the payload, as `dmlcore.checkpoint` writes them
 
 
@@ -73,15 +75,22 @@ def _write(contents: bytes, file: IO[bytes]) -> None:
     file.write(contents)
 
 
-def _rows(metrics: Path, step: int) -> list[dict[str, Any]]:
+def rows_of(folder: Path) -> list[Row]:
+    """The rows that `take` has put into a run directory; raises SpecError if they cannot be read."""
+    try:
+        found = json.loads(durable.contents(folder / ROWS, LONGEST))
+        return [row for each in found if (row := rows.checked(each))]
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise SpecError(f"fork.run: {ROWS} cannot be read: {error}. Make the fork again") from None
+
+
+def _rows(metrics: Path, step: int) -> list[Row]:
     """What the parent measured before its first step, and at this one, of things that a fork does not change."""
     found = []
     for line in metrics.read_bytes().splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
+        if not (row := rows.from_line(line)):
             continue
-        before = row.get("kind") == "scores" and row.get("of") in ("inputs", "untrained")
-        if before or (str(row.get("kind")).startswith("validation") and row.get("step") == step):
+        before = row["kind"] == "scores" and row["of"] in ("inputs", "untrained")
+        if before or (row["kind"].startswith("validation") and row["step"] == step):
             found.append(row)
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import secrets
@@ -12,17 +11,19 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from dmlcore import durable, origins
+from dmlcore import durable, origins, rows
+from dmlcore.rows import Row
 from dmlcore.spec import RunSpec, SpecError
 
-RUN_ID = re.compile(r"[a-z0-9-]{1,64}")
+RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no hyphen first: a command would take it for an option
+LONGEST = 2**20  # bytes of spec.json and of state.json
+LONGEST_METRICS = 2**30  # bytes; a million steps are a tenth of it
 START_GRACE = 20.0  # seconds a queued run may take until its worker holds the lock
 State = Literal["queued", "running", "done", "failed", "cancelled"]
-Row = dict[str, Any]
 
 # What a holder of the lock may write next. A return to "queued" is a resume: whoever was running is gone.
 _NEXT: dict[State, frozenset[State]] = {
@@ -38,21 +39,31 @@ class RunError(RuntimeError):
     """A run that is unknown, unreadable or in a state that forbids the request; the message says which."""
 
 
+def _shortened(text: object) -> object:
+    """A text as it may be shown; what a training says when it fails can be of any length."""
+    return text if not isinstance(text, str) or len(text) <= 4000 else f"{text[:3999]}…"
+
+
+Count = Annotated[int, Field(ge=0, le=rows.MOST_COUNT)]
+Seconds = Annotated[float, Field(ge=0, le=2**33, allow_inf_nan=False)]  # as a date: until 2242, as tables can show
+Text = Annotated[str, BeforeValidator(_shortened)]
+
+
 class RunState(BaseModel):
     """The contents of state.json; unknown keys of later releases are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     state: State = "queued"
-    step: int = 0  # finished optimiser steps
-    steps: int = 0  # planned optimiser steps
-    seconds: float = 0.0  # spent training, accumulated over resumes
-    message: str = ""
-    device: str = ""
-    pid: int = 0  # last worker, and when that process started (clock ticks since boot)
-    started: int | None = None
-    created: float = 0.0  # wall clock, for showing and sorting only
-    queued: float = 0.0  # time.monotonic(), which all processes share until the next boot
+    step: Count = 0  # finished optimiser steps
+    steps: Count = 0  # planned optimiser steps
+    seconds: Seconds = 0.0  # spent training, accumulated over resumes
+    message: Text = ""
+    device: Text = ""
+    pid: Annotated[int, Field(ge=0, lt=2**31)] = 0  # last worker, and
+    started: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # when that process did (clock ticks since boot)
+    created: Seconds = 0.0  # wall clock, for showing and sorting only
+    queued: Annotated[float, Field(ge=-(2**33), le=2**33)] = 0.0  # time.monotonic(), which all share until a boot
 
 
 class Run:
@@ -69,25 +80,34 @@ class Run:
     def spec(self) -> RunSpec:
         """The spec, which never changes; raises RunError if spec.json is damaged or of an unknown release."""
         try:
-            return RunSpec.from_json((self.path / "spec.json").read_text())
+            return RunSpec.from_json(durable.contents(self.path / "spec.json", LONGEST).decode())
         except (OSError, UnicodeDecodeError, SpecError) as error:
             raise RunError(f"{self.id}: spec.json cannot be read: {error}") from None
 
     def state(self) -> RunState:
         """The last recorded state; raises RunError if state.json is damaged."""
         try:
-            return RunState.model_validate_json((self.path / "state.json").read_bytes())
+            return RunState.model_validate_json(durable.contents(self.path / "state.json", LONGEST))
         except (OSError, ValidationError) as error:
             raise RunError(f"{self.id}: state.json cannot be read: {error}") from None
 
     def alive(self) -> bool:
         """Whether some process holds the lock of this run: the only sign of life that cannot be stale."""
-        return durable.holder(self.path / "lock") != 0
+        try:
+            return durable.holder(self.path / "lock") != 0
+        except OSError:  # no file that anybody could hold
+            return False
 
     def status(self) -> str:
-        """State as shown: queued, running, done, failed, cancelled, or lost (it should be running and nobody is)."""
+        """State as shown: queued, running, done, failed, cancelled, or lost (it should be running and nobody is).
+
+        Never raises: of a run that was deleted or damaged since it was listed it is "unreadable".
+        """
         alive = self.alive()  # before the state: a worker records its end before it drops the lock
-        state = self.state()
+        try:
+            state = self.state()
+        except RunError:
+            return "unreadable"
         if alive or state.state not in ("queued", "running"):
             return state.state
         waiting = time.monotonic() - state.queued
@@ -96,11 +116,12 @@ class Run:
     def metrics(self, since: int = 0) -> tuple[list[Row], int]:
         """Complete rows of metrics.jsonl from byte `since` on, and the offset to ask for next.
 
-        A torn last line waits; a damaged one costs only itself. After a resume the file may be shorter or cut
-        elsewhere: then all rows come again, so key what you keep by (kind, step).
+        A torn last line waits; a damaged one costs only itself; `rows` says what each that is left holds. After a
+        resume the file may be shorter or cut elsewhere: then all rows come again, so key what you keep by (kind, step).
+        Raises RunError for what cannot be such a file.
         """
         try:
-            with open(self.path / "metrics.jsonl", "rb") as file:
+            with durable.regular(self.path / "metrics.jsonl", LONGEST_METRICS) as file:
                 if since:
                     file.seek(since - 1)
                     if file.read(1) != b"\n":
@@ -109,17 +130,19 @@ class Run:
                 text = file.read()
         except FileNotFoundError:
             return [], 0
+        except OSError as error:
+            raise RunError(f"{self.id}: metrics.jsonl cannot be read: {error}") from None
         whole = text[: text.rfind(b"\n") + 1]
-        return [row for line in whole.splitlines() if (row := _row(line))], since + len(whole)
+        return [row for line in whole.splitlines() if (row := rows.from_line(line))], since + len(whole)
 
     def log_tail(self, lines: int = 20) -> list[str]:
         """The last lines of log.txt."""
         try:
-            with open(self.path / "log.txt", "rb") as file:
+            with durable.regular(self.path / "log.txt", 2**63) as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - 65536))
-                return file.read().decode(errors="replace").splitlines()[-lines:]
-        except FileNotFoundError:
+                return file.read(65536).decode(errors="replace").splitlines()[-lines:]
+        except OSError:
             return []
 
     def embeddings(self) -> Path | None:
@@ -133,8 +156,8 @@ class Run:
         return self._newest(lambda name: name.startswith(of) and name.endswith(".map.npz"))
 
     def _newest(self, wanted: Callable[[str], bool]) -> Path | None:
-        found = [p for p in (self.path / "embeddings").glob("*.npz") if wanted(p.name) and not p.name.startswith(".")]
-        return max(found, key=lambda p: p.stat().st_mtime_ns, default=None)
+        names = [p for p in (self.path / "embeddings").glob("*.npz") if wanted(p.name) and not p.name.startswith(".")]
+        return next(iter(durable.newest_first(names)), None)
 
     def request_cancel(self) -> None:
         """Ask the worker to stop after the current step."""
@@ -200,7 +223,7 @@ class MetricsWriter:
 
     def append(self, row: Row) -> None:
         """Write one row; raises OSError (disk full) with the file as it was."""
-        line = json.dumps(row, allow_nan=False).encode() + b"\n"
+        line = rows.to_line(row)
         if self._file.write(line) != len(line):
             self._file.truncate(self.offset)
             self._file.seek(self.offset)
@@ -276,23 +299,15 @@ class RunStore:
         return [(run, reason) for _, run, reason in found]
 
 
-def _row(line: bytes) -> Row | None:
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return None
-    return row if isinstance(row, dict) else None
-
-
-def series(rows: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:
-    """(steps, values) of `field` in the rows of `kind`, sorted by step; the last row of a step counts."""
-    by_step = {row["step"]: row[field] for row in rows if row.get("kind") == kind and row.get(field) is not None}
+def series(found: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:
+    """(steps, values) of `field` in those rows that are of `kind`, sorted by step; the last row of a step counts."""
+    by_step = {row["step"]: row[field] for row in found if row.get("kind") == kind and row.get(field) is not None}
     return sorted(by_step), [by_step[step] for step in sorted(by_step)]
 
 
-def scores(rows: Iterable[Row]) -> dict[str, Row]:
+def scores(found: Iterable[Row]) -> dict[str, Row]:
     """The last test scores of each representation: "inputs" (raw), "untrained", "trained"."""
-    return {row["of"]: row for row in rows if row.get("kind") == "scores"}
+    return {row["of"]: row for row in found if row.get("kind") == "scores"}
 
 
 def _new_id(spec: RunSpec) -> str:

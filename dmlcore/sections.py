@@ -242,7 +242,9 @@ Relabelled = Annotated[tuple[Annotated[int, Field(ge=0)], Class], Field(strict=F
 
 
 class ForkSpec(Section):
-    run: str = Field("", pattern=r"^[a-z0-9-]{0,64}$", description="Run that this one goes on from; empty: none")
+    run: str = Field(
+        "", pattern=r"^([a-z0-9][a-z0-9-]{0,63})?$", description="Run that this one goes on from; empty: none"
+    )
     step: int = Field(
         0, ge=0, description="Step of that run, of which a checkpoint was kept; the clock goes on from it"
     )

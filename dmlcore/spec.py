@@ -110,7 +110,7 @@ class RunSpec(Section):
         """Read JSON text; raises SpecError."""
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SpecError(f"not JSON: {error}") from None
         if not isinstance(data, dict):
             raise SpecError(f"not a spec: expected a JSON object, got {type(data).__name__}")

@@ -24,7 +24,7 @@ from dmlcore.spec import RunSpec
 Device = Literal["cpu", "cuda"]
 DEVICES: tuple[Device, ...] = ("cpu", "cuda")
 LOOK = 0.2  # seconds between two looks of whoever waits
-TICKET = re.compile(r"[0-9.]{20}-(?P<run>[a-z0-9-]{1,64})")
+TICKET = re.compile(r"[0-9.]{20}-(?P<run>[a-z0-9][a-z0-9-]{0,63})")
 
 
 @dataclass(frozen=True)

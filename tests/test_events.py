@@ -13,7 +13,15 @@ from dmlcore.runs import RunError, RunStore
 from dmlcore.spec import RunSpec
 
 ROWS = [
-    {"kind": "scores", "of": "untrained", "step": 0, "map_at_r": 0.25, "recall_at": {"1": 0.5, "8": 0.75}, "nmi": None},
+    {
+        "kind": "scores",
+        "of": "untrained",
+        "step": 0,
+        "map_at_r": 0.25,
+        "recall_at": {"1": 0.5, "8": 0.75},
+        "nmi": None,
+        "queries": 45,
+    },
     {"kind": "step", "step": 1, "loss": 0.5, "active": 1.0},
     {
         "kind": "measure",
@@ -24,7 +32,7 @@ ROWS = [
         "negative_histogram": [0, 0, 0, 0],
     },
     {"kind": "validation", "step": 2, "map_at_r": 0.375, "part": "test"},
-    {"kind": "scores", "of": "trained", "step": 2, "map_at_r": 0.625, "weights": "ab"},
+    {"kind": "scores", "of": "trained", "step": 2, "map_at_r": 0.625, "recall_at": {}, "queries": 45, "weights": "ab"},
 ]
 
 
@@ -75,11 +83,13 @@ def test_every_number_is_a_scalar_under_its_kind(run):
         ("scores/untrained/map_at_r", 0): 0.25,
         ("scores/untrained/recall_at/1", 0): 0.5,
         ("scores/untrained/recall_at/8", 0): 0.75,
+        ("scores/untrained/queries", 0): 45,
         ("step/loss", 1): 0.5,
         ("step/active", 1): 1.0,
         ("measure/violating", 1): 0.125,
         ("validation/map_at_r", 2): 0.375,
         ("scores/trained/map_at_r", 2): 0.625,
+        ("scores/trained/queries", 2): 45,
     }
 
 
@@ -115,7 +125,7 @@ def test_new_rows_are_appended_to_the_open_file_even_after_a_cut(run):
     append(run, [{"kind": "step", "step": 3, "loss": 0.125}])
     found = scalars(read(events.write(run)))
     assert found["step/loss", 3] == 0.125
-    assert len(found) == 9
+    assert len(found) == 11
     assert path.stat().st_ino == inode
 
 

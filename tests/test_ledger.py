@@ -31,6 +31,7 @@ def test_rows_that_wait_are_the_same_rows(tmp_path: Path) -> None:
     later = written(tmp_path, wait=False)
     assert later == written(tmp_path, wait=True)
     rows = [json.loads(line) for line in later.splitlines()]
+    assert [len(row.pop("crc")) for row in rows] == [8, 8, 8]
     assert rows[0] == {"kind": "step", "step": 1, "loss": torch.tensor(0.1).item(), "active": 0.25}
     assert rows[1] == {"kind": "step", "step": 2, "loss": torch.tensor(0.7).item()}  # 0 / 0 is left out
     assert rows[2] == ROWS[2]

@@ -97,7 +97,8 @@ def test_runs_tell_on_how_many_queries_they_were_tested(tmp_path):
     runs = [store.create(PICTURES), store.create(PICTURES)]
     for run, queries in zip(runs, (5924, 450), strict=True):
         with MetricsWriter(run, 0) as rows:
-            rows.append({"kind": "scores", "of": "trained", "queries": queries})
+            tested = {"kind": "scores", "step": 1, "of": "trained", "map_at_r": 0.5, "recall_at": {}}
+            rows.append(tested | {"queries": queries})
     (only,) = linter.lint(runs)
     assert only.sentence == "Other test samples (5,924 and 450 queries): the data were not the same."
     assert linter.as_text([only]) == f"incomparable: {only.sentence}"

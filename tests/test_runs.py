@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import subprocess
 import sys
@@ -9,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dmlcore import durable
+from dmlcore.rows import Row
 from dmlcore.runs import RUN_ID, MetricsWriter, Run, RunError, RunStore, scores, series
-from dmlcore.spec import RunSpec
+from dmlcore.spec import RunSpec, SpecError
 
 HOLDER = """
 import sys, time
@@ -20,6 +22,10 @@ with Run(Path(sys.argv[1])).lock():
     print("holding", flush=True)
     time.sleep(60)
 """
+
+
+def step(number: int) -> Row:
+    return {"kind": "step", "step": number, "loss": 0.5}
 
 
 @pytest.fixture
@@ -160,12 +166,12 @@ def test_an_offset_that_no_longer_fits_starts_over(run: Run, since: int) -> None
 
 def test_the_writer_cuts_to_the_offset_of_the_checkpoint(run: Run) -> None:
     with MetricsWriter(run, 0) as metrics:
-        metrics.append({"step": 1})
+        metrics.append(step(1))
         offset = metrics.sync()
-        metrics.append({"step": 2})
+        metrics.append(step(2))
     with MetricsWriter(run, offset) as metrics:
-        metrics.append({"step": 3})
-    assert run.metrics()[0] == [{"step": 1}, {"step": 3}]
+        metrics.append(step(3))
+    assert run.metrics()[0] == [step(1), step(3)]
     with pytest.raises(RunError, match="it was cut"):
         MetricsWriter(run, 10_000)
 
@@ -190,7 +196,9 @@ def test_log_tail_reads_the_end_of_anything(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", ["spec.json", "state.json"])
-@pytest.mark.parametrize("contents", [b"", b"{", b"[]", b'{"seed": -1, "state": 5}', b"\xff"])
+@pytest.mark.parametrize(
+    "contents", [b"", b"{", b"[]", b'{"seed": -1, "state": 5}', b"\xff", b'{"name":' + b"[" * 200_000]
+)
 def test_damaged_runs_are_named_and_do_not_hide_the_others(
     store: RunStore, run: Run, name: str, contents: bytes
 ) -> None:
@@ -201,6 +209,64 @@ def test_damaged_runs_are_named_and_do_not_hide_the_others(
     [(run_id, reason)] = store.unreadable()
     assert run_id == run.id
     assert name in reason
+
+
+def test_what_only_looks_like_files_of_a_run_is_named_and_blocks_nobody(store: RunStore, run: Run) -> None:
+    good = store.create(RunSpec())
+    (run.path / "spec.json").unlink()
+    os.mkfifo(run.path / "spec.json")
+    for name in ("metrics.jsonl", "lock"):
+        (good.path / name).unlink()
+        os.mkfifo(good.path / name)
+    os.mkfifo(good.path / "log.txt")
+    huge = store.create(RunSpec())
+    for name in ("state.json", "metrics.jsonl"):
+        os.truncate(huge.path / name, 2**40)  # without a byte of it on the disk
+    (good.path / "embeddings" / "gone.npz").symlink_to("nowhere")
+    (good.path / "embeddings" / "folder.npz").mkdir()
+    assert [found.id for found in store.list()] == [good.id]
+    assert (good.status(), good.log_tail(), good.embeddings()) == ("queued", [], None)
+    assert (run.status(), huge.status()) == ("queued", "unreadable")
+    for damaged in (good, huge):
+        with pytest.raises(RunError, match=r"metrics\.jsonl cannot be read"):
+            damaged.metrics()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((key, value) for key in ("created", "seconds", "queued") for value in (1e20, -1e20, math.nan, math.inf)),
+        *((key, value) for key in ("step", "steps", "pid") for value in (-1, 10**30, 0.5)),
+        ("started", -1),
+    ],
+)
+def test_numbers_that_no_state_has_make_a_run_unreadable(store: RunStore, run: Run, key: str, value: float) -> None:
+    state = json.loads((run.path / "state.json").read_text())
+    (run.path / "state.json").write_text(json.dumps(state | {key: value}))
+    assert (run.status(), list(store.list())) == ("unreadable", [])
+    assert [(run.id, True)] == [(run_id, key in reason) for run_id, reason in store.unreadable()]
+
+
+def test_a_message_of_any_length_is_kept_short(run: Run) -> None:
+    with run.lock():
+        run.update(message="x" * 2**20)
+    assert run.state().message == "x" * 3999 + "…"
+
+
+def test_a_run_that_is_deleted_after_it_was_listed_is_unreadable(store: RunStore, run: Run) -> None:
+    (listed,) = store.list()
+    run.delete()
+    assert listed.status() == "unreadable"
+
+
+@pytest.mark.parametrize("name", ["-", "--help", "-x", "--runs"])
+def test_no_run_is_named_like_an_option(store: RunStore, run: Run, name: str) -> None:
+    run.path.rename(store.root / name)
+    with pytest.raises(RunError, match="no run"):
+        store.open(name)
+    assert (list(store.list()), list(store.unreadable())) == ([], [])
+    with pytest.raises(SpecError, match=r"fork\.run"):
+        RunSpec().with_overrides([f"fork.run='{name}'"])
 
 
 def test_state_of_a_later_release_opens(run: Run) -> None:

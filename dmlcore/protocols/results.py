@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dmlcore import durable
 from dmlcore.protocols.requests import Request
 from dmlcore.protocols.spec import Protocol
-from dmlcore.runs import Row, Run, RunStore, scores
+from dmlcore.rows import Row
+from dmlcore.runs import Run, RunStore, scores
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.studies import PRETRAINING, Entry, find
 

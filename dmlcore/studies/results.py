@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dmlcore import durable, weight_maps
-from dmlcore.runs import Row, Run, RunStore, scores, series
+from dmlcore.rows import Row
+from dmlcore.runs import Run, RunStore, scores, series
 from dmlcore.spec import SpecError
 from dmlcore.studies.conductor import Request
 from dmlcore.studies.making import find

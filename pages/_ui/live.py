@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from dmlcore import losses
 from dmlcore.data import DataError, describe
-from dmlcore.runs import Row, Run, RunError, RunState, RunStore
+from dmlcore.rows import Row
+from dmlcore.runs import Run, RunError, RunState, RunStore
 
 PACE = 60  # last looks at a run from which its speed is told
 MOST_LISTED = 200  # runs in the table

@@ -13,7 +13,8 @@ from dmlcore import protocols, studies
 from dmlcore.data import DataError
 from dmlcore.protocols.expansion import PUBLISHED
 from dmlcore.published.collection import SAME, Table
-from dmlcore.runs import Row, Run, RunError, RunStore, scores
+from dmlcore.rows import Row
+from dmlcore.runs import Run, RunError, RunStore, scores
 from dmlcore.spec import RunSpec, SpecError
 from pages._ui.live import loss_title
 

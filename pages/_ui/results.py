@@ -8,7 +8,8 @@ from typing import Any
 import streamlit as st
 
 from dmlcore.figures.curves import Curve, Panel, linked
-from dmlcore.runs import Row, Run
+from dmlcore.rows import Row
+from dmlcore.runs import Run
 from pages._ui import live
 from pages._ui.live import History, percent
 

@@ -121,6 +121,7 @@ def test_the_gallery_shows_the_worst_failures_first(made, text):
 def test_scores_of_other_weights_are_not_shown(made):
     run, _, table = made
     row = {"kind": "scores", "of": "trained", "step": 1, "map_at_r": 0.1234, "recall_at": {"1": 0.5}, "weights": "xx"}
+    row |= {"queries": 36}
     (run.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     assert "12.3 %" not in report.html(table)
     assert f"{100 * table.learned.map_at_r:.1f} %" in report.html(table)

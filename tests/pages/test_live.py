@@ -33,7 +33,8 @@ def losses_of(history):
 
 def test_only_what_was_appended_is_read(run):
     reader = live.Reader()
-    append(run, step(1, 0.5), {"kind": "validation", "step": 0, "map_at_r": 0.25}, {"kind": "scores", "of": "inputs"})
+    tested = {"kind": "scores", "step": 0, "of": "inputs", "map_at_r": None, "recall_at": {}, "queries": 0}
+    append(run, step(1, 0.5), {"kind": "validation", "step": 0, "map_at_r": 0.25}, tested)
     first = reader.history(run)
     offset = first.offset
     # Overwrite what was read by as many bytes of nonsense: a reader that goes on from its offset does not notice.

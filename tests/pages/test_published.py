@@ -31,6 +31,7 @@ def finished(store: RunStore, spec: RunSpec, recall: float, precision: float) ->
     """A run that is done and tested, without training it."""
     run = store.create(spec)
     row = {"kind": "scores", "of": "trained", "step": 1, "map_at_r": precision, "r_precision": 0.3, "weights": "x"}
+    row |= {"queries": 45}
     row |= {"recall_at": {"1": recall, "2": 0.7, "4": 0.8, "8": 0.9}, "precision_at": {"2": 0.5}}
     with run.lock():
         run.update(state="running")

@@ -1,0 +1,171 @@
+"""One row of metrics.jsonl as a line and back. Rows are checked here, once: whoever gets one need not look again.
+
+A line is a JSON object whose last key, "crc", is the CRC-32 of the object without it. Lines of runs that were made
+before have none. A row has a kind and a step, finite numbers, and what KINDS demands of its kind; a kind that this
+release does not know may hold whatever JSON holds, as long as it is small.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_core import from_json
+
+Row = dict[str, Any]
+Check = Callable[[Any], bool]
+
+LARGEST = 1e100  # of a number: float32 ends at 3e38, and a square of this is still finite
+MOST_COUNT = 10**12  # steps, samples, pairs
+MOST_FIELDS = 256
+LONGEST_LINE = 2**18  # bytes
+_SLACK = 1e-3  # a share may round to just outside of 0..1
+_TAIL = len(b', "crc": "01234567"}')
+
+
+def to_line(row: Mapping[str, Any]) -> bytes:
+    """The line of a row, newline included: the same row gives the same bytes. Raises ValueError for NaN, infinity."""
+    body = json.dumps(row, allow_nan=False).encode()
+    return b'%s, "crc": "%08x"}\n' % (body[:-1], zlib.crc32(body))
+
+
+def from_line(line: bytes) -> Row | None:
+    """The row of a line, without its checksum; None for one that is damaged, or that no row can be."""
+    if len(line) > LONGEST_LINE:
+        return None
+    if line[-_TAIL : 10 - _TAIL] == b', "crc": "':
+        body = line[:-_TAIL] + b"}"
+        if line[10 - _TAIL :] != b'%08x"}' % zlib.crc32(body):
+            return None
+    else:
+        body = line
+    try:
+        return checked(from_json(body, allow_inf_nan=False, cache_strings="keys"))
+    except ValueError:  # not JSON, NaN, brackets in brackets, a number of thousands of digits
+        return None
+
+
+def checked(value: Any) -> Row | None:
+    """The value if it is a row as the head of this module says, else None."""
+    if not isinstance(value, dict) or not 2 <= len(value) <= MOST_FIELDS:
+        return None
+    kind, step = value.get("kind"), value.get("step")
+    if not isinstance(kind, str) or not _count(step):
+        return None
+    wanted = KINDS.get(kind, _UNKNOWN)
+    for name in wanted.needs:
+        if name not in value:
+            return None
+    fields, others = wanted.fields, wanted.others
+    for name, found in value.items():
+        if not (fields[name](found) if name in fields else others(found) and _word(name)):
+            return None
+    if wanted.whole and not wanted.whole(value):
+        return None
+    return value
+
+
+# ---- what a value may be
+def _number(value: Any) -> bool:
+    return (type(value) is float or type(value) is int) and -LARGEST <= value <= LARGEST
+
+
+def _numeric(value: Any) -> bool:
+    """A number, or None for one that is undefined."""
+    return value is None or _number(value)
+
+
+def _share(value: Any) -> bool:
+    return value is None or (_number(value) and -_SLACK <= value <= 1 + _SLACK)
+
+
+def _count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MOST_COUNT
+
+
+def _word(value: Any) -> bool:
+    return isinstance(value, str) and value.isidentifier() and len(value) <= 64
+
+
+def _name(value: Any) -> bool:
+    """A digest, or another name of a file without its ending."""
+    return isinstance(value, str) and len(value) <= 128 and value.isascii() and value.replace("-", "").isalnum()
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= 4096
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= 4096 and all(map(_text, value))
+
+
+def _by_rank(value: Any) -> bool:
+    """Shares by K, whose digits are the keys."""
+    return isinstance(value, dict) and all(
+        key.isascii() and key.isdigit() and len(key) < 10 and _share(share) for key, share in value.items()
+    )
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, list) and 1 <= len(value) <= 1024 and all(map(_count, value))
+
+
+def _anything(value: Any, depth: int = 3) -> bool:
+    """What JSON holds, small and flat."""
+    if isinstance(value, (list, dict)):
+        inner = value.values() if isinstance(value, dict) else value
+        return depth > 0 and len(value) <= 4096 and all(_anything(each, depth - 1) for each in inner)
+    return isinstance(value, bool) or _numeric(value) or _text(value)
+
+
+def _histograms_fit(row: Row) -> bool:
+    """Both histograms or none, of as many bars, up to a distance above zero."""
+    positive, negative, top = (row.get(name) for name in ("positive_histogram", "negative_histogram", "histogram_to"))
+    if positive is None or negative is None:
+        return positive is negative
+    return len(positive) == len(negative) and top is not None and top > 0
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a row of one kind must hold, what its fields may be, and what all others may."""
+
+    needs: tuple[str, ...] = ()
+    fields: Mapping[str, Check] = field(default_factory=dict)
+    others: Check = _numeric
+    whole: Check | None = None
+
+
+def _kind(*needs: str, others: Check = _numeric, whole: Check | None = None, **fields: Check) -> Kind:
+    return Kind(needs, {"kind": _word, "step": _count} | fields, others, whole)
+
+
+_SHARES = dict.fromkeys(("map_at_r", "r_precision", "knn3", "knn3_majority", "nmi", "f1"), _share)
+_RANKS = dict.fromkeys(("recall_at", "precision_at", "recall_fraction_at"), _by_rank)
+KINDS = {
+    "step": _kind("loss", loss=_number, nonzero=_number, active=_number),
+    "measure": _kind(positive_histogram=_counts, negative_histogram=_counts, whole=_histograms_fit, others=_number),
+    "validation": _kind("map_at_r", map_at_r=_share, recall_at_1=_share, part=_word),
+    "validation_overlap": _kind(),
+    "scores": _kind(
+        *("of", "map_at_r", "recall_at", "queries"),
+        **_SHARES,
+        **_RANKS,
+        of=_word,
+        queries=_count,
+        skipped=_count,
+        weights=_name,
+        others=_anything,
+    ),
+    "train": _kind("map_at_r"),
+    "overlap": _kind(),
+    "zero_shot": _kind(),
+    "fork": _kind(
+        *("run", "changed", "carried", "anew"), run=_text, changed=_texts, carried=_texts, anew=_texts, others=_anything
+    ),
+}
+_UNKNOWN = _kind(others=_anything)
