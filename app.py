@@ -4,14 +4,16 @@ import sys
 from pathlib import Path
 
 import streamlit as st
+from starlette.middleware import Middleware
 
 ROOT = Path(__file__).resolve().parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from pages._ui.server import ROUTES, lifespan  # noqa: E402  (the path must stand first)
+from pages._ui.guard import Guard  # noqa: E402  (the path must stand first)
+from pages._ui.server import ROUTES, lifespan  # noqa: E402
 
-app = st.App(ROOT / "pages" / "_main.py", routes=ROUTES, lifespan=lifespan)
+app = st.App(ROOT / "pages" / "_main.py", routes=ROUTES, lifespan=lifespan, middleware=[Middleware(Guard)])
 
 if __name__ == "__main__":
     app.run()

@@ -77,6 +77,11 @@ def version() -> str:
     return digest.hexdigest()[:16]
 
 
+def inline(name: str) -> str:
+    """The script of a folder of assets that a page writes into st.html; the content policy allows it by its digest."""
+    return (ASSETS / name / "inline.js").read_text()
+
+
 async def _file(request: Request) -> Response:
     known = files().get(request.path_params["name"])
     if known is None or request.path_params["version"] != version():

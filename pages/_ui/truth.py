@@ -30,14 +30,7 @@ STYLE = """<style>
 @media (max-width: 1310px) { .st-key-truth_scroll { max-height: 230px; } }
 </style>"""
 # The list scrolls to the chosen one, and only the list.
-SCROLL = """<script>{
-const list = document.querySelector(".st-key-truth_scroll");
-const chosen = list?.querySelector("input:checked")?.closest("label");
-if (chosen) {
-  const room = list.getBoundingClientRect(), place = chosen.getBoundingClientRect();
-  if (place.top < room.top || place.bottom > room.bottom) list.scrollTop += place.top - room.top - room.height / 3;
-}
-}</script>"""
+SCROLL = f"<script>{assets.inline('truth')}</script>"
 
 _picture = assets.component("truth")
 

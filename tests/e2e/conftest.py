@@ -43,13 +43,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def visitor(browser: Any) -> Iterator[Callable[..., Any]]:
-    """visitor(**options) is a page of a fresh context; an uncaught JavaScript error in its pages fails the test."""
+    """visitor(**options) is a page of a fresh context.
+
+    An uncaught JavaScript error in its pages fails the test, and so does anything that the content policy blocked.
+    """
     contexts, errors = [], []
 
     def visit(**options: Any) -> Any:
         contexts.append(context := browser.new_context(**{"viewport": {"width": 1440, "height": 900}} | options))
         context.set_default_timeout(1000 * PATIENCE)
         context.on("weberror", lambda error: errors.append(str(error.error)))
+        context.on("console", lambda said: "Content Security Policy" in said.text and errors.append(said.text))
         return context.new_page()
 
     yield visit

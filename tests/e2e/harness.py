@@ -23,6 +23,7 @@ CHROMIUM_FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP evil.example 127.0.0.1",  # a name of somebody else that points here
 ]
 THEMES = ("light", "dark")
 WIDTHS = (1440, 900)

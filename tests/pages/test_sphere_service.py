@@ -183,7 +183,7 @@ def test_extreme_hyper_parameters_and_coincident_points(name, value, on):
 def test_the_socket_refuses_nonsense_and_lives():
     with (
         TestClient(Starlette(routes=sphere_service.ROUTES)) as client,
-        client.websocket_connect("/api/sphere", headers={"origin": "http://testserver"}) as socket,
+        client.websocket_connect("/api/sphere") as socket,
     ):
         for bad in ('{"scene": {"eye": [NaN, 0]}}', "[]", "no json", '{"id": 1' + " " * 9000 + "}"):
             socket.send_text(bad)
