@@ -116,4 +116,4 @@ def parent_of(run: Run) -> Run | None:
 
 def children(run: Run) -> list[Run]:
     """The forks of a run, newest first."""
-    return [other for other in RunStore(run.path.parent).list() if other.spec.fork.run == run.id]
+    return list(RunStore(run.path.parent).find(lambda run_id, brief: brief.parent == run.id))

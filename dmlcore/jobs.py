@@ -39,12 +39,18 @@ def launch(spec: RunSpec, store: RunStore, *, check: Callable[[RunSpec], object]
         data.locate(spec.data.name, spec.data.root)  # raises, and says where it looked
     if check:
         check(spec)
-    busy = [run.id for run in store.list() if run.status() in ("queued", "running")]
+    busy = [run.id for run in active(store)]
     if len(busy) >= MOST_QUEUED:
         raise JobError(f"{len(busy)} runs are waiting or working already; cancel one or wait: {', '.join(busy)}")
     run = store.create(spec)
     start(run, "train")
     return run.id
+
+
+def active(store: RunStore) -> list[Run]:
+    """The runs that wait or work, newest first."""
+    recorded = store.find(lambda run_id, brief: True, state=("queued", "running"))
+    return [run for run in recorded if run.status() in ("queued", "running")]
 
 
 def resume(run: Run) -> None:

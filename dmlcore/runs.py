@@ -8,6 +8,7 @@ import re
 import secrets
 import shutil
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +17,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from dmlcore import durable, origins, rows
+from dmlcore.listing import Brief, Known, Listing, Signature, listing, signature
 from dmlcore.rows import Row
 from dmlcore.spec import RunSpec, SpecError
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no hyphen first: a command would take it for an option
 LONGEST = 2**20  # bytes of spec.json and of state.json
 LONGEST_METRICS = 2**30  # bytes; a million steps are a tenth of it
+MOST_SPECS = 1000  # kept in memory, 12 kB each
 START_GRACE = 20.0  # seconds a queued run may take until its worker holds the lock
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -79,10 +82,14 @@ class Run:
     @cached_property
     def spec(self) -> RunSpec:
         """The spec, which never changes; raises RunError if spec.json is damaged or of an unknown release."""
-        try:
-            return RunSpec.from_json(durable.contents(self.path / "spec.json", LONGEST).decode())
-        except (OSError, UnicodeDecodeError, SpecError) as error:
-            raise RunError(f"{self.id}: spec.json cannot be read: {error}") from None
+        file = str(self.path / "spec.json")
+        now, kept = signature(file), _specs.pop(file, None)
+        if now is None or kept is None or kept[0] != now:
+            kept = now, _read_spec(self.path)
+        _specs[file] = kept
+        while len(_specs) > MOST_SPECS:
+            _specs.popitem(last=False)
+        return kept[1]
 
     def state(self) -> RunState:
         """The last recorded state; raises RunError if state.json is damaged."""
@@ -103,8 +110,11 @@ class Run:
 
         Never raises: of a run that was deleted or damaged since it was listed it is "unreadable".
         """
-        alive = self.alive()  # before the state: a worker records its end before it drops the lock
         try:
+            state = self.state()
+            if state.state not in ("queued", "running"):
+                return state.state
+            alive = self.alive()  # before the state: a worker records its end before it drops the lock
             state = self.state()
         except RunError:
             return "unreadable"
@@ -134,6 +144,16 @@ class Run:
             raise RunError(f"{self.id}: metrics.jsonl cannot be read: {error}") from None
         whole = text[: text.rfind(b"\n") + 1]
         return [row for line in whole.splitlines() if (row := rows.from_line(line))], since + len(whole)
+
+    def scores(self) -> dict[str, Row]:
+        """The last test scores of each representation, as `scores` finds them, without reading the other rows."""
+        try:
+            lines = durable.contents(self.path / "metrics.jsonl", LONGEST_METRICS).split(b"\n")[:-1]
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise RunError(f"{self.id}: metrics.jsonl cannot be read: {error}") from None
+        return scores(row for line in lines if b'"scores"' in line and (row := rows.from_line(line)))
 
     def log_tail(self, lines: int = 20) -> list[str]:
         """The last lines of log.txt."""
@@ -277,26 +297,52 @@ class RunStore:
         raise RunError(f"no run {str(run_id)[:64]!r} in {self.root}")
 
     def list(self) -> Sequence[Run]:
-        """The readable runs, newest first."""
-        return [run for run, reason in self._scan() if not reason]
+        """The readable runs, newest first; every one is looked at, so ask `newest` or `find` where some will do."""
+        return self.find(lambda run_id, brief: True)
+
+    def newest(self, count: int) -> Sequence[Run]:
+        """The newest readable runs, newest first; older ones are not even read."""
+        return self.find(lambda run_id, brief: True, count)
+
+    def find(
+        self, wanted: Callable[[str, Brief], object], count: int | None = None, state: tuple[State, ...] = ()
+    ) -> Sequence[Run]:
+        """Readable runs by id and brief, newest first, `count` at most; state: those that recorded one of these."""
+        return [Run(self.root / name) for name in self._listing().find(wanted, count, state)]
+
+    def count(self) -> int:
+        """How many runs there are, but for those that were found unreadable."""
+        return self._listing().count()
 
     def unreadable(self) -> Sequence[tuple[str, str]]:
-        """(id, reason) of each directory that looks like a run and cannot be read."""
-        return [(run.id, reason) for run, reason in self._scan() if reason]
+        """(id, reason) of the directories that look like runs and cannot be read, of those looked at so far.
 
-    def _scan(self) -> Sequence[tuple[Run, str]]:
-        found: list[tuple[float, Run, str]] = []
-        for path in self.root.iterdir() if self.root.is_dir() else ():
-            if not RUN_ID.fullmatch(path.name) or path.is_symlink() or not path.is_dir():
-                continue
-            run = Run(path)
-            try:
-                _ = run.spec
-                found.append((run.state().created, run, ""))
-            except RunError as error:
-                found.append((0.0, run, str(error)))
-        found.sort(key=lambda item: (item[0], item[1].id), reverse=True)
-        return [(run, reason) for _, run, reason in found]
+        `list` looks at all of them, `newest` and `find` as far as they must.
+        """
+        return self._listing().unreadable()
+
+    def _listing(self) -> Listing:
+        return listing(self.root, RUN_ID.fullmatch, _read)
+
+
+_specs: OrderedDict[str, tuple[Signature | None, RunSpec]] = OrderedDict()  # what Run.spec has read, by file
+
+
+def _read_spec(path: Path) -> RunSpec:
+    try:
+        return RunSpec.from_json(durable.contents(path / "spec.json", LONGEST).decode())
+    except (OSError, UnicodeDecodeError, SpecError) as error:
+        raise RunError(f"{path.name}: spec.json cannot be read: {error}") from None
+
+
+def _read(path: Path) -> Known:
+    """What a listing knows of a run; the signatures come first, so that what is replaced meanwhile is read again."""
+    files = signature(f"{path}/spec.json"), signature(f"{path}/state.json")
+    try:
+        spec, state = _read_spec(path), Run(path).state()
+    except RunError as error:
+        return Known(*files, None, reason=str(error))
+    return Known(*files, Brief.of(spec), state.created, state.state)
 
 
 def series(found: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:

@@ -28,18 +28,20 @@ def board(was_busy: bool) -> None:
 
 def _board(was_busy: bool) -> None:
     store = RunStore()
-    runs = store.list()
-    if live.busy(runs[:MOST_LISTED]) != was_busy:
+    total = store.count()
+    runs = _listed(store, total)
+    if live.busy(runs) != was_busy:
         st.rerun()  # so that the fragment is registered anew, faster or slower
-    if not runs:
+    if not total:
         _nothing_yet(store)
         return
     shown, unknown = live.chosen(store)
     if unknown:
         st.warning("The address names a run that is not here. Choose one from the table.", icon=":material/link_off:")
-    _table(runs[:MOST_LISTED], shown)
-    if len(runs) > MOST_LISTED:
-        st.caption(f"The newest {MOST_LISTED} of {len(runs)} runs.")
+    if runs:
+        _table(runs, shown)
+    elif not shown:
+        return
     if not shown:
         st.caption("Nothing is selected: below is the newest run.")
     if len(shown) == 1:
@@ -54,6 +56,30 @@ def _board(was_busy: bool) -> None:
     for run_id, reason in store.unreadable():
         with st.expander(f"Unreadable: {run_id}", icon=":material/warning:"):
             st.text(reason)
+
+
+def _listed(store: RunStore, total: int) -> Sequence[Run]:
+    """The runs of the table: the newest or, where there are more than it shows, the newest that the words name."""
+    if total <= MOST_LISTED:
+        return store.newest(MOST_LISTED)
+    words = st.text_input(
+        "Find",
+        key="find",
+        bind="query-params",
+        max_chars=100,
+        icon=":material/search:",
+        width=360,
+        placeholder="loss, data, network, name or id",
+    )
+    runs = store.find(live.searched(words), MOST_LISTED) if words else store.newest(MOST_LISTED)
+    if not runs:
+        st.info("No run has all of these words.", icon=":material/search_off:")
+    elif words:
+        shown = f"the newest {MOST_LISTED}" if len(runs) == MOST_LISTED else f"{len(runs)}"
+        st.caption(f"Of {total:,} runs, {shown} with these words.")
+    else:
+        st.caption(f"The newest {MOST_LISTED} of {total:,} runs.")
+    return runs
 
 
 def _nothing_yet(store: RunStore) -> None:
@@ -94,7 +120,7 @@ def _table(runs: Sequence[Run], shown: Sequence[Run]) -> None:
 
 def _columns(runs: Sequence[Run]) -> dict[str, list[Any]]:
     states = [run.state() for run in runs]
-    scores = [live.reader().history(run).scores for run in runs]
+    scores = [live.reader().scores(run) for run in runs]
 
     def map_at_r(of: str) -> list[float | None]:
         values = [score.get(of, {}).get("map_at_r") for score in scores]
@@ -222,5 +248,5 @@ st.markdown(
     "Every training is a process of its own: close the browser, restart the server, and it goes on. Watch it here, "
     "cancel or resume it, and lay several over each other."
 )
-is_busy = live.busy(RunStore().list()[:MOST_LISTED])
+is_busy = live.busy(RunStore().newest(MOST_LISTED))
 st.fragment(board, run_every=LIVE if is_busy else IDLE)(is_busy)

@@ -6,10 +6,11 @@ it stands), `cancel` (a request) and `log.txt`. Its runs are ordinary runs of th
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
@@ -17,9 +18,10 @@ from typing import Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dmlcore import data, durable, jobs, weight_maps
-from dmlcore.runs import START_GRACE, Run, RunStore
+from dmlcore.listing import nameless
+from dmlcore.runs import START_GRACE, Run, RunError, RunStore
 from dmlcore.spec import RunSpec
-from dmlcore.studies.spec import PRETRAINING, Entry, nameless
+from dmlcore.studies.spec import PRETRAINING, Entry
 
 LOOK = 0.2  # seconds between two looks at the run in work
 log = logging.getLogger(__name__)
@@ -95,20 +97,28 @@ def find(entries: Sequence[Entry], store: RunStore) -> list[Run | None]:
 
     Of several the first that was made, so that a later one changes nothing; without a done one the furthest.
     """
-    by_spec: dict[str, list[Run]] = {}
-    for known in reversed(store.list()):  # oldest first
-        by_spec.setdefault(_what(known.spec), []).append(known)
-    found: list[Run | None] = []
-    pretrained: dict[str, str] = {}
-    for entry in entries:
-        run: Run | None = None
-        if entry.starts is None or _what(entry.starts) in pretrained:
-            spec = entry.after(pretrained.get(_what(entry.starts)) if entry.starts else None)
-            run = _best(by_spec.get(_what(spec), []))
-        if run and entry.variant == PRETRAINING:
-            pretrained[_what(entry.spec)] = run.id
-        found.append(run)
-    return found
+    found = _made({number: entry.spec for number, entry in enumerate(entries) if entry.starts is None}, store)
+    pretrained = {
+        _what(entries[number].spec): run.id for number, run in found.items() if entries[number].variant == PRETRAINING
+    }
+    started: dict[int, RunSpec] = {}
+    for number, entry in enumerate(entries):
+        if entry.starts is not None and (run_id := pretrained.get(_what(entry.starts))):
+            started[number] = entry.after(run_id)
+    found |= _made(started, store) if started else {}
+    return [found.get(number) for number in range(len(entries))]
+
+
+def _made(specs: Mapping[int, RunSpec], store: RunStore) -> dict[int, Run]:
+    """The best run of each of these specs that has any."""
+    wanted = {number: _what(spec) for number, spec in specs.items()}
+    digests = set(wanted.values())
+    by_digest: dict[str, list[Run]] = {}
+    for made in reversed(store.find(lambda run_id, brief: brief.digest in digests)):  # oldest first
+        with contextlib.suppress(RunError):  # deleted this very moment
+            by_digest.setdefault(_what(made.spec), []).append(made)
+    best = {digest: _best(runs) for digest, runs in by_digest.items()}
+    return {number: run for number, digest in wanted.items() if (run := best.get(digest))}
 
 
 def refuse_missing_data(entries: Sequence[Entry]) -> None:
@@ -206,7 +216,10 @@ def _weigh(run: Run) -> None:
 
 def _best(runs: Sequence[Run]) -> Run | None:
     """Of runs with one spec, oldest first: the first that is done, else the furthest."""
-    states = [(run, run.state()) for run in runs]
+    states = []
+    for run in runs:
+        with contextlib.suppress(RunError):  # deleted this very moment
+            states.append((run, run.state()))
     done = [run for run, state in states if state.state == "done"]
     return done[0] if done else max(states, key=lambda pair: pair[1].step, default=(None, None))[0]
 
@@ -222,4 +235,4 @@ def _recent(state: PlaceState) -> bool:
 
 
 def _what(spec: RunSpec) -> str:
-    return nameless(spec).to_json()
+    return nameless(spec).digest()

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
+from dmlcore.listing import nameless
 from dmlcore.plan import NAME, Overrides, Plan, Text
 from dmlcore.sections import Section
 from dmlcore.spec import RunSpec, SpecError
@@ -155,11 +156,6 @@ def expand(
             spec = _named(study, variant.name, [*variant.overrides, *common, *last])
             entries.append(Entry(variant.name, seed, spec, pretraining if variant.start else None))
     return entries
-
-
-def nameless(spec: RunSpec) -> RunSpec:
-    """The spec without its label: what two runs must share to be the same experiment."""
-    return spec.model_copy(update={"name": ""})
 
 
 def _named(study: Study, name: str, overrides: Iterable[str]) -> RunSpec:

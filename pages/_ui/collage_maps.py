@@ -17,7 +17,7 @@ from dmlcore.pooling import describe
 from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import RunSpec
 from dmlcore.weight_maps import WeightMaps
-from pages._ui import grid, job, live, thumbnails, untrusted
+from pages._ui import grid, job, live, run_picker, thumbnails, untrusted
 from pages._ui.assets import component
 from pages._ui.learned import learned, naming
 from pages._ui.live import percent
@@ -35,7 +35,9 @@ _canvas = component("collage")
 
 def show() -> None:
     """The section: choice of runs, pictures with their weights, neighbours of the chosen one."""
-    runs = [run for run in RunStore().list() if _fits(run)]
+    named = [*st.query_params.get("runs", "")[:1000].split(","), *(run.id for run in _of_study())]
+    pictured = run_picker.offered(RunStore(), lambda name, brief: brief.model not in ("mlp", "tokens"), named)
+    runs = [run for run in pictured.values() if run.embeddings() is not None]
     st.subheader("Where a pooling looks", anchor=False)
     if not runs:
         st.markdown(
@@ -66,11 +68,6 @@ def _section(ids: Sequence[str]) -> None:
     if weighed:
         chosen = _pictures(weighed, [found[run.id] for run in weighed])
         _neighbours(runs, chosen)
-
-
-def _fits(run: Run) -> bool:
-    """Whether it is an evaluated network for pictures."""
-    return run.spec.model.name not in ("mlp", "tokens") and run.embeddings() is not None
 
 
 def _choose(runs: Sequence[Run]) -> list[Run]:

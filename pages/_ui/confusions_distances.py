@@ -8,13 +8,11 @@ from dmlcore.figures.portraits import Histograms, distances
 from dmlcore.inspection.learned import Unreadable
 from dmlcore.inspection.portrait import Portrait, loss_of, window
 from dmlcore.losses import TripletLoss
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.runs import RunStore
 from dmlcore.simulation import depends_on
-from pages._ui import live
+from pages._ui import live, run_picker
 from pages._ui.confusions_data import View, measured
 from pages._ui.live import percent
-
-MOST_OFFERED = 200  # runs to compare with
 
 
 def show(view: View) -> None:
@@ -41,16 +39,9 @@ def show(view: View) -> None:
 
 def _other(view: View) -> tuple[str, Portrait] | None:
     """A second run on the same data, measured."""
-    data = view.run.spec.data
-    runs: dict[str, Run] = {}
-    for run in RunStore().list():
-        try:
-            if run.id != view.run.id and run.spec.data.name == data.name and run.embeddings():
-                runs[run.id] = run
-        except RunError:  # deleted, or of another release
-            continue
-        if len(runs) == MOST_OFFERED:
-            break
+    data = view.run.spec.data.name
+    alike = run_picker.offered(RunStore(), lambda name, brief: brief.data == data and name != view.run.id)
+    runs = {name: run for name, run in alike.items() if run.embeddings()}
     if not runs:
         return None
     chosen = st.selectbox(

@@ -83,8 +83,9 @@ def _options(run: Run) -> dict[str, Path]:
 
 def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -> Run:
     """The run of the second side."""
-    runs = {run.id: run} | {other.id: other for other in store.list() if other.spec.data.name == run.spec.data.name}
+    data = run.spec.data.name
     wanted = st.query_params.get(OTHER)
+    runs = {run.id: run} | run_picker.offered(store, lambda name, brief: brief.data == data, [wanted])
     key = f"differences-other-{run.id}"
     st.session_state[key] = wanted if wanted in runs else _partner(run, runs)
 

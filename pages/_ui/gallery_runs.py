@@ -13,7 +13,7 @@ from dmlcore.data import DataError
 from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples
 from dmlcore.inspection.learned import Learned, Unreadable
 from dmlcore.runs import Run, RunError, RunStore
-from pages._ui import gallery_weights, live, thumbnails
+from pages._ui import gallery_weights, live, run_picker, thumbnails
 from pages._ui.gallery_rows import MARKS, Shown
 from pages._ui.learned import learned
 from pages._ui.live import percent
@@ -29,10 +29,12 @@ STYLE = """<style>
 
 def choose(run: Run) -> list[str]:
     """A box with the evaluated runs on the same data set; their ids, two at most, in ?with=."""
-    others = {r.id: r for r in RunStore().list() if r.id != run.id and _may(run, r)}
+    data = run.spec.data.name
+    named = list(dict.fromkeys(st.query_params.get(PARAMETER, "")[:200].split(",")))
+    alike = run_picker.offered(RunStore(), lambda name, brief: brief.data == data and name != run.id, named)
+    others = {name: other for name, other in alike.items() if other.embeddings() is not None}
     if not others and PARAMETER not in st.query_params:
         return []
-    named = list(dict.fromkeys(st.query_params.get(PARAMETER, "")[:200].split(",")))
     wanted = [name for name in named if name in others][: len(MARKS) - 1]
     if any(name and name not in others for name in named):
         st.warning(
@@ -117,10 +119,6 @@ def contested(both: Comparison, pair: tuple[int, int], allowed: NDArray[np.int64
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _compare(key: tuple[tuple[str, str], ...], _learned: tuple[Learned, ...]) -> Comparison:
     return compare(_learned)
-
-
-def _may(run: Run, other: Run) -> bool:
-    return other.spec.data.name == run.spec.data.name and other.embeddings() is not None
 
 
 def _label(run: Run) -> str:

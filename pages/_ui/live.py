@@ -7,8 +7,9 @@ import threading
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from dmlcore import losses
 from dmlcore.data import DataError, describe
+from dmlcore.listing import Brief, Signature, signature
 from dmlcore.rows import Row
 from dmlcore.runs import Run, RunError, RunState, RunStore
 
@@ -114,6 +116,7 @@ class Reader:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, History] = OrderedDict()
+        self._scores: OrderedDict[str, tuple[Signature | None, dict[str, Row]]] = OrderedDict()
 
     def history(self, run: Run) -> History:
         with self._lock:
@@ -128,6 +131,18 @@ class Reader:
             while len(self._known) > KEPT:
                 self._known.popitem(last=False)
             return known
+
+    def scores(self, run: Run) -> dict[str, Row]:
+        """Its test scores alone, for a table of many runs, whose other rows would take seconds to read."""
+        file = str(run.path / "metrics.jsonl")
+        with self._lock:
+            now, kept = signature(file), self._scores.pop(file, None)
+            if now is None or kept is None or kept[0] != now:
+                kept = now, run.scores()
+            self._scores[file] = kept
+            while len(self._scores) > 10 * KEPT:
+                self._scores.popitem(last=False)
+            return kept[1]
 
 
 @st.cache_resource
@@ -156,6 +171,19 @@ def label(run: Run) -> str:
     return " · ".join([name, *([] if name.endswith(loss) else [loss]), run.id[-4:]])
 
 
+def searched(words: str) -> Callable[[str, Brief], bool]:
+    """Whether each of these words stands in the id, the name, the data, the network or the loss of a run."""
+    asked = words.casefold().split()
+
+    def fits(run_id: str, brief: Brief) -> bool:
+        parts = run_id, brief.name, brief.data, data_title(brief.data), brief.model, brief.loss, loss_title(brief.loss)
+        text = "\n".join(parts).casefold()
+        return all(word in text for word in asked)
+
+    return fits
+
+
+@cache
 def data_title(name: str) -> str:
     """Title of a data set; its name if this release does not know it."""
     try:
@@ -164,6 +192,7 @@ def data_title(name: str) -> str:
         return name
 
 
+@cache
 def loss_title(name: str) -> str:
     """Title of a loss; its name if this release does not know it."""
     return losses.describe(name).title if name in (*losses.names(), *losses.batch_names()) else name

@@ -6,6 +6,7 @@ import base64
 import io
 import threading
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +17,12 @@ from dmlcore.data import Dataset, Folds
 from dmlcore.data.dataset import Picture, Split, Validation
 from dmlcore.estimate import Estimate, Size, estimate
 from dmlcore.failures import TrainingError
-from dmlcore.runs import RunError, RunStore
+from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import DataSpec, RunSpec
 from pages._ui.spec_fields import cuda
 
 PICTURES = 12  # shown as examples
+ESTIMATED_FROM = 40  # finished runs
 
 
 @dataclass(frozen=True)
@@ -114,21 +116,17 @@ def told(spec: RunSpec, found: Summary) -> Estimate | None:
         samples["validation"],
         samples["test"] + samples.get("gallery", 0),
     )
-    store = RunStore()
-    newest = [name for name, known in _finished(str(store.root)) if known.data.name == spec.data.name]
+    return estimate(spec, size, _finished(spec.data.name))
+
+
+def _finished(data: str) -> list[Run]:
+    """The newest finished runs on a data set."""
     runs = []
-    for name in newest[:40]:
-        try:
-            runs.append(store.open(name))
-        except RunError:  # deleted
-            continue
-    return estimate(spec, size, runs)
-
-
-@st.cache_data(max_entries=4, ttl=10, show_spinner=False)
-def _finished(root: str) -> list[tuple[str, RunSpec]]:
-    """Finished runs and their specs, the newest first."""
-    return [(run.id, run.spec) for run in RunStore(root).list() if run.state().state == "done"]
+    for run in RunStore().find(lambda run_id, brief: brief.data == data, 5 * ESTIMATED_FROM):
+        with suppress(RunError):  # deleted this very moment
+            if run.state().state == "done":
+                runs.append(run)
+    return runs[:ESTIMATED_FROM]
 
 
 class Submits:

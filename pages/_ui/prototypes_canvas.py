@@ -50,7 +50,7 @@ def sources(wanted: str) -> dict[str, str]:
     found = {"digits3": "Digits, patches of 3 × 3", "digits4": "Digits, patches of 4 × 4"}
     if data.available("cifar10") is not None and local_features.pretrained_weights() is not None:
         found["cifar10"] = "CIFAR-10, ResNet20 classifier"
-    for run in RunStore().list()[:MOST_RUNS]:
+    for run in RunStore().newest(MOST_RUNS):
         try:
             if local_features.has_pictures(run.spec):
                 found[f"run:{run.id}"] = f"Run {live.label(run)}"

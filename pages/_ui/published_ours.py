@@ -54,9 +54,9 @@ def beside(table: Table) -> list[Ours]:
 def of_protocol(name: str) -> list[Run]:
     """Finished runs whose spec names a protocol."""
     found = []
-    for run in RunStore().list():
+    for run in RunStore().find(lambda run_id, brief: brief.protocol == name):
         try:
-            if run.spec.protocol == name and run.state().state == "done":
+            if run.state().state == "done":
                 found.append(run)
         except RunError:  # deleted this very moment
             continue

@@ -2,32 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from dmlcore.listing import Brief
 from dmlcore.runs import RUN_ID, Run, RunError, RunStore
 from pages._ui import live
 
 KEY = "picked_run"
+MOST_OFFERED = 300  # runs in a box: every one is a word that goes to the browser
 _LAST = "last_run"  # of this session: changing the page in the navigation drops ?run=
 
 
+def offered(
+    store: RunStore,
+    wanted: Callable[[str, Brief], object] = lambda run_id, brief: True,
+    also: Iterable[str | None] = (),
+) -> dict[str, Run]:
+    """The newest MOST_OFFERED runs that fulfil `wanted`, by id, newest first; then older ones of the ids `also`."""
+    found = {run.id: run for run in store.find(wanted, MOST_OFFERED)}
+    for name in also:
+        if name and name not in found:
+            with suppress(RunError):  # unknown, or not to be read
+                run = store.open(name)
+                _ = run.state()
+                if wanted(name, Brief.of(run.spec)):
+                    found[name] = run
+    return found
+
+
 def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 640) -> Run | None:
-    """A box with all runs, newest first, that follows and writes ?run=; None (and a way out) where there is no run.
+    """A box with the newest runs, that follows and writes ?run=; None (and a way out) where there is no run.
 
     into: the container for the box alone. Without ?run= it is the last run of the session, else the newest one that
     has been evaluated, else the newest.
     """
-    runs = {run.id: run for run in store.list()}
+    wanted = st.query_params.get("run")
+    runs = offered(store, also=(wanted, st.session_state.get(_LAST)))
     if not runs:
         st.info("There are no runs yet. A training on the digits takes seconds.", icon=":material/info:")
         st.page_link("train.py", label="Train a first network", icon=":material/play_circle:")
         return None
-    wanted = st.query_params.get("run")
     chosen = wanted if wanted in runs else _default(runs)
     st.session_state[KEY] = chosen  # the link is the truth, the box follows
     box = into or st.container()
-    box.selectbox("Run", list(runs), key=KEY, format_func=lambda run: _label(runs[run]), on_change=_write, width=width)
+    everything = store.count()
+    box.selectbox(
+        "Run",
+        list(runs),
+        key=KEY,
+        format_func=lambda run: _label(runs[run]),
+        on_change=_write,
+        width=width,
+        help=f"The newest {MOST_OFFERED} of {everything:,} runs. The page Runs finds any other by its name."
+        if everything > MOST_OFFERED
+        else None,
+    )
     if wanted is not None and wanted not in runs:
         named = f"`{wanted}`" if RUN_ID.fullmatch(wanted) else "in the link"
         st.warning(f"The run {named} is not in this store; another one is shown.", icon=":material/link_off:")
@@ -54,7 +87,7 @@ def _default(runs: dict[str, Run]) -> str:
 def _label(run: Run) -> str:
     """Plain text; the box shows it literally."""
     try:
-        status = run.status()
-        return f"{live.label(run)} · {run.state().message if status == 'done' else status}"
+        state = run.state()
+        return f"{live.label(run)} · {state.message if state.state == 'done' else run.status()}"
     except RunError:  # deleted this very moment
         return run.id

@@ -11,7 +11,7 @@ from dmlcore import data, losses, mining, pooling
 from dmlcore.data import DataError
 from dmlcore.runs import RunStore
 from dmlcore.spec import DataSpec, RunSpec, keys
-from pages._ui import protocol_form, spec_training
+from pages._ui import protocol_form, run_picker, spec_training
 from pages._ui.forms import Form
 from pages._ui.live import label
 from pages._ui.spec_fields import WORDS, cuda, field
@@ -196,7 +196,10 @@ def _start(form: Form, network: str) -> None:
         help=keys()["model.start"].description,
     )
     if begin == A_RUN:
-        runs = {run.id: run for run in RunStore().list() if run.spec.model.name == network and run.embeddings()}
+        known = run_picker.offered(
+            RunStore(), lambda name, brief: brief.model == network, [form.values.get("model.run")]
+        )
+        runs = {name: run for name, run in known.items() if run.embeddings()}
         if not runs:
             st.caption("No finished run has this network.")
         else:

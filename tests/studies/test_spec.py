@@ -6,8 +6,9 @@ from subprocess import run
 import pytest
 
 from dmlcore import losses, pooling, studies
+from dmlcore.listing import nameless
 from dmlcore.spec import SpecError
-from dmlcore.studies.spec import Study, nameless
+from dmlcore.studies.spec import Study
 
 TOML = """
 title = "Tiny"
