@@ -114,6 +114,9 @@ def study(
     only: Annotated[list[str] | None, typer.Option(help="This variant; may be given again for another")] = None,
     table: Annotated[bool, typer.Option("--table", help="Train nothing, print what is there")] = False,
     write: Annotated[bool, typer.Option("--write", help="Write the results beside the study")] = False,
+    baselines: Annotated[
+        bool, typer.Option("--baselines", help="Train nothing: put the baselines into the written results")
+    ] = False,
     runs: Runs = None,
 ) -> None:
     """Make the runs of a study that are not done, one after another, and print what they reached.
@@ -128,6 +131,9 @@ def study(
             print(f"{known:24} {len(studies.expand(found)):>3} runs, about {found.minutes:g} min: {found.question}")
         return
     store = store_at(runs)
+    if baselines:
+        print(studies.add_baselines(name, store, report=lambda text: print(text, flush=True)))
+        return
     request = studies.Request(study=name, overrides=overrides or (), seeds=numbers("--seeds", seeds), only=only or ())
     entries = request.entries()
     state = None

@@ -161,6 +161,7 @@ KINDS = {
         weights=_name,
         others=_anything,
     ),
+    "baseline": _kind("of", "part", of=_word, part=_word, others=_share),
     "train": _kind("map_at_r"),
     "overlap": _kind(),
     "zero_shot": _kind(),

@@ -167,11 +167,9 @@ def _measure(bench: Workbench) -> dict[str, Any]:
 
 
 def _test_untrained(bench: Workbench, metrics: Ledger) -> Progress:
-    """Score raw inputs and untrained network on the test part, and validate."""
-    ks = bench.spec.ks
-    metrics.append(baselines.inputs_row(bench.data, "test", ks))
-    embeddings = evaluation.embed(bench.embedder, bench.data, "test", bench.device)
-    metrics.append(evaluation.row("untrained", 0, evaluation.score(embeddings, bench.data, "test", ks)))
+    """Score raw inputs and untrained network, and validate."""
+    for row in baselines.first_rows(bench):
+        metrics.append(row)
     return _validate(bench, Progress(), metrics)
 
 

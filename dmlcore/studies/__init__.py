@@ -1,5 +1,6 @@
 """Studies: several runs that answer one question, as a TOML file; never imports torch."""
 
+from dmlcore.studies.baselines import add as add_baselines
 from dmlcore.studies.conductor import Conduct, Request, StudyState, cancel, conduct, conduct_of, launch
 from dmlcore.studies.making import find
 from dmlcore.studies.results import Measured, Results, as_text, load, measured, results_path, table, write
@@ -15,6 +16,7 @@ __all__ = [
     "Study",
     "StudyState",
     "Variant",
+    "add_baselines",
     "as_text",
     "cancel",
     "conduct",

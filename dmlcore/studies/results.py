@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dmlcore import durable, weight_maps
+from dmlcore import durable, verdicts, weight_maps
 from dmlcore.rows import Row
 from dmlcore.runs import Run, RunStore, scores, series
 from dmlcore.spec import SpecError
@@ -48,6 +48,7 @@ class Measured(_Plain):
     seconds: float
     device: str
     run: str = ""  # id in the store it was read from
+    baselines: dict[str, dict[str, float]] = {}  # "chance", "inputs", "untrained" or "pretrained" -> the same scores
 
 
 class Results(_Plain):
@@ -82,6 +83,7 @@ def measure(entry: Entry, run: Run) -> Measured | None:
         seconds=state.seconds,
         device=state.device,
         run=run.id,
+        baselines=verdicts.baselines(rows, started=bool(run.spec.model.start)),
     )
 
 
@@ -151,8 +153,12 @@ def write(request: Request, store: RunStore) -> Path:
         overrides=request.overrides,
         runs=tuple(run.model_copy(update={"run": ""}) for run in runs),
     )
-    path = results_path(request.study)
-    durable.replace_json(path, found.model_dump(mode="json", exclude={"runs": {"__all__": {"run"}}}))
+    return save(found, results_path(request.study))
+
+
+def save(results: Results, path: Path) -> Path:
+    """Write results as JSON, without the ids of runs, which mean nothing elsewhere."""
+    durable.replace_json(path, results.model_dump(mode="json", exclude={"runs": {"__all__": {"run"}}}))
     return path
 
 

@@ -38,10 +38,25 @@ class Pretraining(Section):
     overrides: Overrides = Field(description="key=value, applied to the base in order")
 
 
+class Contrast(Section):
+    """A question that two variants answer: does one do better than the other by a score?"""
+
+    where: Text = Field(description="What the two have in common, with a capital letter: the answer begins with it")
+    of: Text = Field(description="The variant that is asked about")
+    against: Text = Field(description="The variant it is compared with")
+    score: Text = Field("map_at_r", description="By which score, as in the results")
+    title: Text = Field("MAP@R", description="The score in words")
+    lower: bool = Field(False, description="Less of it is better")
+
+
 class Study(Plan):
     """What is compared, why, and against which claim."""
 
-    tables: ClassVar[Mapping[str, type[BaseModel]]] = {"variants": Variant, "pretraining": Pretraining}
+    tables: ClassVar[Mapping[str, type[BaseModel]]] = {
+        "variants": Variant,
+        "pretraining": Pretraining,
+        "contrasts": Contrast,
+    }
 
     title: Text
     question: Text = Field(description="One sentence")
@@ -50,6 +65,10 @@ class Study(Plan):
     remarks: tuple[Text, ...] = Field((), strict=False, description="What differs from the source and what is left out")
     minutes: float = Field(gt=0, description="All of it on two quiet cores, told from measured steps")
     seeds: Seeds = (0, 1, 2)
+    things: Text = Field("variants", description="What the variants are, in the plural")
+    judged: Text = Field("map_at_r", description="The score by which they are, as in the results")
+    ceiling: str = Field("", description="A variant that is no competitor, but what the others could reach")
+    contrasts: tuple[Contrast, ...] = Field((), strict=False, description="Questions with an answer in words")
     pretraining: Pretraining | None = None
     variants: tuple[Variant, ...] = Field(strict=False, min_length=1)
 
@@ -62,6 +81,10 @@ class Study(Plan):
         for variant in self.variants:
             if variant.start and self.pretraining is None:
                 raise ValueError(f"variants.{variant.name}.start: there is no [pretraining] to start from")
+        asked = [(f"contrasts.{c.where}", name) for c in self.contrasts for name in (c.of, c.against)]
+        for where, name in [*asked, *([("ceiling", self.ceiling)] if self.ceiling else [])]:
+            if name not in names:
+                raise ValueError(f"{where}: there is no variant {name!r}")
         parts = [(f"variants.{v.name}", v.overrides) for v in self.variants]
         parts += [(PRETRAINING, self.pretraining.overrides)] if self.pretraining else []
         mistakes = self.wrong_overrides(parts)

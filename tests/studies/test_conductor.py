@@ -16,6 +16,7 @@ from dmlcore.data import DataError
 from dmlcore.jobs import JobError
 from dmlcore.runs import RunStore
 from dmlcore.spec import SpecError
+from dmlcore.studies.results import save
 from dmlcore.train import train
 from tests.studies import forged
 
@@ -119,6 +120,17 @@ def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_
     assert results.torch
     assert results.data["digits"]
     assert str(tmp_path) not in studies.results_path(request.study).read_text()
+
+    # Results that were written without baselines get those of the very same runs.
+    assert {"chance", "inputs", "untrained"} == set(results.runs[0].baselines)
+    assert "train.map_at_r" in results.runs[0].baselines["untrained"]
+    bare = results.model_copy(update={"runs": tuple(r.model_copy(update={"baselines": {}}) for r in results.runs)})
+    save(bare, studies.results_path(request.study))
+    studies.add_baselines(request.study, store)
+    assert studies.load(request.study) == results
+    study(tmp_path, steps=4)
+    with pytest.raises(SpecError, match="has changed since its results were written"):
+        studies.add_baselines(request.study, store)
 
 
 def test_a_killed_study_goes_on_from_its_last_checkpoint(tmp_path):

@@ -1,0 +1,255 @@
+"""What scores say once their baselines and their noise are looked at: one way to judge, for every table and chart.
+
+A difference is clear if a two-sided t test over the seeds, paired where both sides have the same seeds, gives p < 0.05
+after Benjamini and Hochberg (1995) for the number of comparisons made together. A single seed has unknown noise, so
+nothing about it is clear. Where nothing is clear nothing is called a lead.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Values = Mapping[int, float]  # seed -> score in 0..1
+
+LEVEL = 0.05
+CLEARLY = (
+    "Clearly: by a t test over the seeds, paired where they are the same, p < 0.05 after Benjamini–Hochberg for the "
+    "number of comparisons."
+)
+NAMES = {  # of baselines, strongest reference first
+    "inputs": "raw inputs",
+    "untrained": "the untrained network",
+    "pretrained": "the pretrained network",
+    "chance": "chance",
+}
+MOST_NAMED = 4  # variants in one sentence
+
+
+@dataclass(frozen=True)
+class Gap:
+    """First minus second over the seeds; deviation of the paired differences, or of the unpaired difference's terms.
+
+    count: pairs, or seeds of the smaller side; p: two-sided, None where a side has a single seed.
+    """
+
+    mean: float
+    deviation: float | None
+    count: int
+    paired: bool
+    p: float | None
+
+    @property
+    def words(self) -> str:
+        """For example "+0.27 ± 0.12 points, paired over 3 seeds"."""
+        if self.deviation is None:
+            return f"{spread(self.mean, None, sign=True)} points, one seed"
+        how = f"paired over {self.count} seeds" if self.paired else f"unpaired, {self.count} seeds"
+        return f"{spread(self.mean, self.deviation, sign=True)} points, {how}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What may be said of some variants, the most important sentence first; "" and () where there is nothing to say."""
+
+    headline: str
+    more: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        return " ".join([self.headline, *self.more]).strip()
+
+
+def baselines(rows: Iterable[Mapping[str, Any]], *, started: bool) -> dict[str, dict[str, float]]:
+    """What rows of metrics.jsonl say of a run's baselines: "chance", "inputs", "untrained" -> score -> value in 0..1.
+
+    Scores are map_at_r and recall_at_1 of the test part, and others with "validation." or "train." before their names.
+    started: the network began with weights from elsewhere, so before its first step it is "pretrained".
+    """
+    found: dict[str, dict[str, float]] = {}
+    for row in rows:
+        of = "pretrained" if started and row.get("of") == "untrained" else row.get("of", "")
+        if row.get("kind") == "scores" and of != "trained":
+            both = {"map_at_r": row["map_at_r"], "recall_at_1": row["recall_at"].get("1")}
+            found.setdefault(of, {}).update({k: float(v) for k, v in both.items() if v is not None})
+        elif row.get("kind") == "baseline":
+            prefix = "" if row["part"] == "test" else f"{row['part']}."
+            numbers = {k: v for k, v in row.items() if k not in ("kind", "of", "part", "step") and v is not None}
+            found.setdefault(of, {}).update({f"{prefix}{k}": float(v) for k, v in numbers.items()})
+    return found
+
+
+def gap(first: Values, second: Values) -> Gap:
+    """How far the first lies above the second, with its noise; both have at least one seed."""
+    from scipy import stats  # slow to import
+
+    paired = set(first) == set(second)
+    mean = statistics.fmean(first.values()) - statistics.fmean(second.values())
+    count = min(len(first), len(second))
+    if count < 2:
+        return Gap(mean, None, count, paired, None)
+    if paired:
+        deviation = statistics.stdev(first[seed] - second[seed] for seed in first)
+        error, freedom = deviation / math.sqrt(count), float(count - 1)
+    else:  # Welch
+        own = [statistics.variance(side.values()) / len(side) for side in (first, second)]
+        error = math.sqrt(sum(own))
+        deviation = error * math.sqrt(count)
+        terms = sum(part**2 / (len(side) - 1) for part, side in zip(own, (first, second), strict=True))
+        freedom = sum(own) ** 2 / terms if terms else 1.0
+    p = float(2 * stats.t.sf(abs(mean) / error, freedom)) if error else float(mean == 0)
+    return Gap(mean, deviation, count, paired, p)
+
+
+def clear(gaps: Sequence[Gap]) -> list[bool]:
+    """Which of these differences, looked at together, are more than noise."""
+    from scipy import stats
+
+    known = [i for i, each in enumerate(gaps) if each.p is not None]
+    found = [False] * len(gaps)
+    if known:
+        adjusted = stats.false_discovery_control([float(gaps[i].p or 0.0) for i in known])
+        for i, p in zip(known, adjusted, strict=True):
+            found[i] = bool(p < LEVEL)
+    return found
+
+
+def verdict(
+    variants: Mapping[str, Values],
+    against: Mapping[str, Mapping[str, Values]],
+    *,
+    things: str = "variants",
+    measure: str = "MAP@R",
+) -> Verdict:
+    """What the scores of variants say beside their baselines: whether anything was learned, and what can be ranked.
+
+    variants: name -> seed -> score in 0..1; against: baseline, as in NAMES -> name -> seed -> score; things: what the
+    variants are, in the plural.
+    """
+    variants = {name: values for name, values in variants.items() if values}
+    if not variants:
+        return Verdict("")
+    order = sorted(variants, key=lambda name: -statistics.fmean(variants[name].values()))
+    seeds = min(len(values) for values in variants.values())
+    bar = _bar(variants, against)
+    sentences, learned = [], len(order)
+    if bar:
+        sentence, learned = _beside(variants, bar, against[bar], things, measure)
+        sentences.append(sentence)
+    if seeds < 2:
+        sentences.append(
+            "One seed each: their noise is unknown, so no order can be read off."
+            if len(order) > 1
+            else "One seed: its noise is unknown."
+        )
+    elif len(order) > 1:
+        if bar and learned < 2:
+            sentences[-1] = sentences[-1][:-1] + ": this budget ranks nothing."
+        sentences += _ranked({name: variants[name] for name in order}, things)
+    return Verdict(sentences[0], tuple(sentences[1:])) if sentences else Verdict("")
+
+
+def contrast(where: str, names: tuple[str, str], values: tuple[Values, Values], of: str, *, lower: bool) -> str:
+    """The answer to whether the first does better than the second by a score `of`, in words; "" without values.
+
+    lower: less of it is better. "yes" and "no" only where the difference is clear.
+    """
+    if not all(values):
+        return ""
+    found = gap(*values)
+    better = (found.mean < 0) == lower
+    answer = "cannot be told" if not clear([found])[0] else "yes" if better else "no"
+    return f"**{where}: {answer}.** {beside(names, values, of)}."
+
+
+def beside(names: tuple[str, str], values: tuple[Values, Values], of: str) -> str:
+    """A score `of` two variants and what lies between them, for example of a table, without a judgement."""
+    (first, second), (one, two) = names, values
+    return f"{of}: {_mean(one)} ({first}) against {_mean(two)} % ({second}), {gap(one, two).words}"
+
+
+def spread(mean: float, deviation: float | None, *, sign: bool = False) -> str:
+    """A share in 0..1 as percent with its deviation, to as many digits as that needs: "1.37 ± 0.04"."""
+    noise = 1.0 if deviation is None else 100 * deviation
+    digits = 1 if noise == 0 or noise >= 0.5 else 2 if noise >= 0.005 else 3
+    shown = f"{100 * mean:{'+' if sign else ''}.{digits}f}".replace("-", "−")
+    if deviation is None:
+        return shown
+    written = f"{noise:.{digits}f}"
+    return f"{shown} ± {written if noise == 0 or float(written) else '< 0.001'}"
+
+
+def mean_and_deviation(values: Iterable[float]) -> tuple[float, float | None]:
+    """Mean and deviation of a sample (n - 1), None for a single value."""
+    found = list(values)
+    return statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else None
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence, the first few of many."""
+    if len(names) > MOST_NAMED:
+        return f"{', '.join(names[: MOST_NAMED - 1])} and {len(names) - MOST_NAMED + 1} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _mean(values: Values) -> str:
+    return spread(*mean_and_deviation(values.values()))
+
+
+def _bar(variants: Mapping[str, Values], against: Mapping[str, Mapping[str, Values]]) -> str:
+    """The baseline to beat: the highest of those that every variant has."""
+    whole = [name for name in NAMES if name in against and all(against[name].get(of) for of in variants)]
+    means = {name: statistics.fmean(statistics.fmean(against[name][of].values()) for of in variants) for name in whole}
+    return max(means, key=lambda name: means[name], default="")
+
+
+def _beside(
+    variants: Mapping[str, Values], bar: str, against: Mapping[str, Values], things: str, measure: str
+) -> tuple[str, int]:
+    """How many end above and below the baseline, and how many clearly above."""
+    gaps = [gap(values, against[name]) for name, values in variants.items()]
+    sure = clear(gaps)
+    above, count = sum(each.mean > 0 for each in gaps), len(gaps)
+    surely = sum(s and each.mean > 0 for s, each in zip(sure, gaps, strict=True))
+    surely_below = sum(s and each.mean < 0 for s, each in zip(sure, gaps, strict=True))
+    heights = [statistics.fmean(against[name].values()) for name in variants]
+    digits = 1 if max(heights) >= 0.1 else 2
+    low, high = f"{100 * min(heights):.{digits}f}", f"{100 * max(heights):.{digits}f}"
+    level = f"{measure} {low if low == high else f'{low} to {high}'} %"
+    below = count - above
+    many, sign, certain = (below, "below", surely_below) if below >= above else (above, "above", surely)
+    who = f"All {count} {things} end" if many == count > 1 else f"{many} of {count} {things} end"
+    who = f"{next(iter(variants))} ends" if count == 1 else who
+    words = f"{who} {sign} {NAMES[bar]} ({level})"
+    if any(each.p is not None for each in gaps):
+        words += ", clearly" if certain == many == count else f", {certain or 'none'} of them clearly"
+    return f"{words}.", surely
+
+
+def _ranked(variants: Mapping[str, Values], things: str) -> list[str]:
+    """What the order of the variants, best first, is worth."""
+    names = list(variants)
+    to_best = [gap(variants[names[0]], variants[name]) for name in names[1:]]
+    tied = [name for name, sure in zip(names[1:], clear(to_best), strict=True) if not sure]
+    if len(tied) == len(names) - 1:
+        shown = ", ".join(f"{name} {_mean(variants[name])}" for name in names[:MOST_NAMED])
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return [f"None of the {things} can be told from the best: {shown} %{more} ({_seeds(variants)})."]
+    if tied:
+        head = f"At the top {listed([names[0], *tied])} cannot be told apart ({_seeds(variants)})."
+    else:
+        head = f"{names[0]} leads {names[1]}, the next, by {to_best[0].words.lstrip('+')}."
+    pairs = [gap(variants[a], variants[b]) for a, b in itertools.pairwise(names)]
+    same = len(pairs) - sum(clear(pairs))
+    near = f"{same} of {len(pairs)} neighbours in this order lie within each other's noise."
+    return [head, near] if len(pairs) > 1 else [head]
+
+
+def _seeds(variants: Mapping[str, Values]) -> str:
+    counts = sorted({len(values) for values in variants.values()})
+    return f"{counts[0]} seeds each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
