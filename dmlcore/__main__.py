@@ -263,13 +263,14 @@ def _evaluate(run: Run) -> str:
 
 def _keep_neighbours(run: Run) -> None:
     """So that the first page that shows them need not search: of 60,000 embeddings that takes half a minute."""
+    from dmlcore import arrays
     from dmlcore.inspection import learned
 
     source = run.embeddings()
     if source is not None:
         try:
             learned.keep(source)
-        except learned.Unreadable as error:  # a single sample, say: the page will tell
+        except arrays.Unreadable as error:  # a single sample, say: the page will tell
             log.warning("%s", error)
 
 

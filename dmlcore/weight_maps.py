@@ -12,11 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore import durable
+from dmlcore import arrays, durable
+from dmlcore.arrays import FLOATS, INTEGERS, Of, Unreadable
 from dmlcore.runs import Run, RunError
 
 Floats = NDArray[np.float32]
 CHUNK = 256  # pictures at once
+WEIGHTS = {
+    "indices": Of(INTEGERS, ("N",)),
+    "weights": Of(FLOATS, ("N", "h", "w")),
+    "foreground": Of(FLOATS, ("N",), nan=True),
+    "tile": Of(INTEGERS, ("N",), least=-1),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +50,10 @@ def path_of(run: Run) -> Path | None:
 def read(path: Path) -> WeightMaps:
     """The maps in a file; raises RunError if it is damaged."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return WeightMaps(file["indices"], file["weights"].astype(np.float32), file["foreground"], file["tile"])
-    except Exception as error:  # a cut or forged archive raises nearly anything
-        raise RunError(f"{path.name} cannot be read ({error}); remove it and compute the weights again") from None
+        found = arrays.read(path, WEIGHTS, remedy="Remove it and compute the weights again")
+    except Unreadable as error:
+        raise RunError(str(error)) from None
+    return WeightMaps(found["indices"], found["weights"].astype(np.float32), found["foreground"], found["tile"])
 
 
 def foreground_share(weights: NDArray[np.floating], tile: NDArray[np.integer]) -> Floats:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import streamlit as st
 
-from dmlcore.inspection.learned import Learned, Unreadable
+from dmlcore.arrays import Unreadable
+from dmlcore.inspection.learned import Learned
 from dmlcore.runs import Run, RunStore
 from pages._ui import (
     confusions_classes,

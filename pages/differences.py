@@ -8,11 +8,12 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
+from dmlcore.arrays import Unreadable
 from dmlcore.figures import differences as figures
 from dmlcore.inspection import differences
 from dmlcore.inspection.comparison import Incomparable
 from dmlcore.inspection.differences import Difference, Doubted, Kind, Turnover
-from dmlcore.inspection.learned import Learned, Unreadable
+from dmlcore.inspection.learned import Learned
 from dmlcore.inspection.snapshots import snapshots
 from dmlcore.runs import Run, RunStore
 from pages._ui import differences_list, differences_sides, job, selection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore.inspection.learned import Unreadable
+from dmlcore.arrays import Unreadable
 from dmlcore.runs import Run, RunStore, scores
 from pages._ui import job, map_canvas, map_data, map_making, map_selection, run_picker, selection, takeaway
 from pages._ui.learned import outdated

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dmlcore import arrays
+from dmlcore.arrays import EMBEDDINGS
 from dmlcore.inspection import own_pictures
-from dmlcore.inspection.learned import AGAIN, arrays
+from dmlcore.inspection.learned import AGAIN
 from dmlcore.metrics import nearest
 from dmlcore.runs import Run, RunError
 
@@ -62,9 +64,10 @@ class Index:
 
             path = snapshots.embed(run, step)
             kept = path.with_suffix(".ckpt")
-        found = arrays(path, "embeddings", "labels", "indices", remedy=AGAIN, optional=("is_gallery",))
-        embeddings, labels, indices, *more = found
-        searched = np.flatnonzero(more[0]) if more and more[0].any() else np.arange(len(labels))
+        found = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "indices", "is_gallery", remedy=AGAIN)
+        embeddings, labels, indices = found["embeddings"], found["labels"], found["indices"]
+        marked = np.flatnonzero(found.get("is_gallery", ()))
+        searched = marked if len(marked) else np.arange(len(labels))
         return cls(run, embeddings, labels, indices, searched, path.stem if kept is None else "", kept)
 
     def search(

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore import durable
+from dmlcore import arrays, durable
+from dmlcore.arrays import EMBEDDINGS, FLOATS, INTEGERS, TEXT, Of, Unreadable
 from dmlcore.inspection.positives import Positives, positives
 from dmlcore.metrics import nearest, retrieval
 
@@ -26,8 +27,18 @@ AGAIN = "Evaluate the run again"
 log = logging.getLogger(__name__)
 
 
-class Unreadable(RuntimeError):
-    """A file of embeddings or points that is damaged; the message says which and what to do."""
+N, NK = ("n",), ("n", "k")
+NEIGHBOURS = {
+    "source": Of(TEXT, ()),
+    "neighbours": Of(INTEGERS, NK),
+    "distances": Of(FLOATS, NK),
+    "average_precision": Of(FLOATS, N, nan=True),
+    "nearest": Of(INTEGERS, N, least=-1),
+    "nearest_distance": Of(FLOATS, N, nan=True),
+    "farthest": Of(INTEGERS, N, least=-1),
+    "farthest_distance": Of(FLOATS, N, nan=True),
+    "rank": Of(INTEGERS, N),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +78,10 @@ def read(path: Path) -> Learned:
 
     Otherwise they are computed and, where the folder may be written to, kept. Raises Unreadable.
     """
-    embeddings, labels, indices, *more = arrays(
-        path, "embeddings", "labels", "indices", remedy=AGAIN, optional=("is_gallery",)
-    )
-    is_gallery = more[0] if more else np.zeros(len(labels), bool)
-    found = _kept(path)
+    table = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "indices", "is_gallery", remedy=AGAIN)
+    embeddings, labels, indices = table["embeddings"], table["labels"], table["indices"]
+    is_gallery = table.get("is_gallery", np.zeros(len(labels), bool))
+    found = _kept(path, len(labels))
     if found is None:
         try:
             found = _computed(embeddings, labels, is_gallery)
@@ -98,8 +108,7 @@ def read(path: Path) -> Learned:
 
 def keep(path: Path) -> None:
     """Make sure that the neighbours of an embeddings file are kept beside it; raises Unreadable."""
-    if _kept(path) is None:
-        read(path)
+    read(path)
 
 
 def path_of(source: Path) -> Path:
@@ -115,23 +124,24 @@ def fingerprint(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as file:
             members = sorted((item.filename, item.file_size, item.CRC) for item in file.infolist())
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except Exception as error:  # a cut or forged archive raises nearly anything
         raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
     return hashlib.sha256(repr((VERSION, MOST_NEIGHBOURS, members)).encode()).hexdigest()
 
 
-def _kept(path: Path) -> dict[str, NDArray[Any]] | None:
-    """The arrays beside an embeddings file, or None if they are missing, damaged or of other embeddings."""
+def _kept(path: Path, count: int) -> dict[str, NDArray[Any]] | None:
+    """The arrays beside a file of so many embeddings, or None if they are missing, damaged or of other embeddings."""
+    if not path_of(path).exists():
+        return None
     try:
-        with np.load(path_of(path), allow_pickle=False) as file:
-            if str(file["source"]) != fingerprint(path):
-                return None
-            return {name: file[name] for name in file.files}
-    except FileNotFoundError:
+        found = arrays.read(path_of(path), NEIGHBOURS, remedy="They are computed anew", n=count)
+    except Unreadable as error:
+        log.warning("%s", error)
         return None
-    except Exception as error:  # a cut or forged archive raises nearly anything
-        log.warning("%s is not used (%s)", path_of(path).name, error)
+    rows = (found[name] for name in ("neighbours", "nearest", "farthest"))
+    if str(found.pop("source")) != fingerprint(path) or not all(row.size and row.max() < count for row in rows):
         return None
+    return found
 
 
 def _keep(path: Path, found: dict[str, NDArray[Any]]) -> None:
@@ -189,12 +199,3 @@ def _average_precision(
     relevant = (labels[neighbours[scored]] == labels[scored, None]) & (place <= r)
     precision[scored] = (relevant * relevant.cumsum(axis=1) / place).sum(axis=1) / r[:, 0]
     return precision
-
-
-def arrays(path: Path, *names: str, remedy: str, optional: tuple[str, ...] = ()) -> list[NDArray[Any]]:
-    """The arrays of these names, then those of the optional ones that are there; raises Unreadable."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return [file[name] for name in (*names, *(name for name in optional if name in file))]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise Unreadable(f"{path.name} cannot be read ({error}). {remedy}.") from None

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dmlcore import durable, projection
-from dmlcore.inspection.learned import Unreadable, arrays
+from dmlcore import arrays, durable, projection
+from dmlcore.arrays import EMBEDDINGS, FLOATS, TEXT, Of, Unreadable
 from dmlcore.inspection.map_quality import Quality, quality
 from dmlcore.map_settings import METHODS, TITLES, Method, Settings
 from dmlcore.runs import Run, RunError
@@ -29,6 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 SUFFIX = ".map.npz"
+MAP = {"points": Of(FLOATS, ("n", 2)), "perplexity": Of(FLOATS, (), nan=True), "facts": Of(TEXT, ())}
 AGAIN = "Compute the map again"
 PROGRESS = "map.json"  # in the run directory
 OFTEN = 0.3  # seconds between two reports of the progress
@@ -73,7 +74,7 @@ def made(run: Run) -> list[Settings]:
     source = run.embeddings()
     paths = list(source.parent.glob(f"{source.stem}.*{SUFFIX}")) if source else []
     found = []
-    for path in sorted(paths, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+    for path in durable.newest_first(paths):
         try:
             settings = _facts(path)[1]
         except Unreadable:
@@ -86,15 +87,13 @@ def made(run: Run) -> list[Settings]:
 def read(path: Path) -> Map:
     """The map in a file; raises Unreadable."""
     facts, settings = _facts(path)
-    points, perplexity = arrays(path, "points", "perplexity", remedy=AGAIN)
-    if points.ndim != 2 or points.shape[1] != 2 or points.dtype.kind != "f" or not np.isfinite(points).all():
-        raise Unreadable(f"{path.name} holds no map: {points.dtype} {points.shape}. {AGAIN}.")
+    table = arrays.read(path, MAP, "points", "perplexity", remedy=AGAIN)
     source = path.with_name(path.name.partition(".")[0] + ".npz")
     found = facts.get("quality")
     try:
         measured = Quality(**found) if found else None
-        used = float(perplexity)
-        return Map(points.astype(np.float32), settings, measured, source, None if np.isnan(used) else used)
+        used = float(table["perplexity"])
+        return Map(table["points"].astype(np.float32), settings, measured, source, None if np.isnan(used) else used)
     except (TypeError, ValueError) as error:
         raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
 
@@ -113,7 +112,7 @@ def make(run: Run, settings: Settings | None = None) -> Path:
     if path.is_file() and _whole(path):
         os.utime(path)  # the newest
         return path
-    (embeddings,) = arrays(source, "embeddings", remedy="Evaluate the run again")
+    embeddings = arrays.read(source, EMBEDDINGS, "embeddings", remedy="Evaluate the run again")["embeddings"]
     with Telling(run) as tell:
         try:
             points = draw(embeddings, settings, report=lambda done, words: tell(0.95 * done, words))
@@ -174,7 +173,7 @@ def place(found: Map, embeddings: ArrayLike) -> Plane:
     UMAP: the mean of the neighbours, weighted as UMAP weighs them (`projection.place_umap`). Raises ValueError for
     embeddings of another dimension, Unreadable where those of the map are gone.
     """
-    (known,) = arrays(found.source, "embeddings", remedy="Evaluate the run again")
+    known = arrays.read(found.source, EMBEDDINGS, "embeddings", remedy="Evaluate the run again")["embeddings"]
     if len(known) != len(found.points):
         raise Unreadable(f"the map has {len(found.points)} points, its embeddings {len(known)}. {AGAIN}.")
     settings = found.settings
@@ -188,12 +187,12 @@ def place(found: Map, embeddings: ArrayLike) -> Plane:
 def progress(run: Run) -> tuple[float, str] | None:
     """Share done (0..1) and what is being done, of the map that is being made; None if none is."""
     try:
-        told = json.loads((run.path / PROGRESS).read_bytes())
+        told = json.loads(durable.contents(run.path / PROGRESS, 4096))
         done, words, pid = float(told["done"]), str(told["words"]), int(told["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
+        # What a killed process left tells of nothing: it no longer holds the lock.
+        return (done, words) if 0 <= done <= 1 and pid == durable.holder(run.path / "lock") else None
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
-    # What a killed process left tells of nothing: it no longer holds the lock.
-    return (done, words) if pid == durable.holder(run.path / "lock") else None
 
 
 class Telling:
@@ -229,11 +228,11 @@ def keep(path: Path, facts: dict[str, Any], **content: NDArray[Any]) -> None:
 
 
 def _facts(path: Path) -> tuple[dict[str, Any], Settings]:
-    (text,) = arrays(path, "facts", remedy=AGAIN)
+    text = arrays.read(path, MAP, "facts", remedy=AGAIN)["facts"]
     try:
         facts = json.loads(str(text))
         return facts, Settings.from_json(facts["settings"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
 
 

@@ -14,13 +14,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dmlcore import arrays
+from dmlcore.arrays import EMBEDDINGS, FLOATS, INTEGERS, TEXT, Of, Unreadable
 from dmlcore.inspection import maps, snapshots
-from dmlcore.inspection.learned import Unreadable, arrays
 from dmlcore.inspection.map_quality import Quality, quality
 from dmlcore.map_settings import FEWEST_ITERATIONS, TITLES, Settings
 from dmlcore.runs import Run, RunError
 
 FOLDER = "trajectories"
+TRAJECTORY = {"steps": Of(INTEGERS, ("S",)), "points": Of(FLOATS, ("S", "n", 2)), "facts": Of(TEXT, ())}
 AGAIN = "Compute the map over training again"
 JOINT = (
     "PCA: one pair of axes for all steps, those of the mean of their covariances (each divided by its trace); every "
@@ -61,20 +63,18 @@ def path_of(run: Run, settings: Settings, known: list[snapshots.Snapshot]) -> Pa
 
 def read(path: Path) -> Trajectory:
     """The map over training in a file; raises Unreadable."""
-    steps, points, text = arrays(path, "steps", "points", "facts", remedy=AGAIN)
-    if points.ndim != 3 or points.shape[::2] != (len(steps), 2) or not np.isfinite(points).all():
-        raise Unreadable(f"{path.name} holds no map over training: {points.shape}. {AGAIN}.")
+    table = arrays.read(path, TRAJECTORY, remedy=AGAIN)
     try:
-        facts = json.loads(str(text))
+        facts = json.loads(str(table["facts"]))
         measured = tuple(Quality(**found) if found else None for found in facts["quality"])
         return Trajectory(
-            steps.astype(np.int64),
-            points.astype(np.float32),
+            table["steps"],
+            table["points"].astype(np.float32),
             str(facts["how"]),
             Settings.from_json(facts["settings"]),
             measured,
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
 
 
@@ -209,5 +209,5 @@ def _centred(values: NDArray[np.float32]) -> Floats:
 
 def _embeddings(snapshot: snapshots.Snapshot) -> NDArray[np.float32]:
     assert snapshot.embeddings is not None
-    (found,) = arrays(snapshot.embeddings, "embeddings", remedy="Remove this file and embed the checkpoint again")
-    return found
+    remedy = "Remove this file and embed the checkpoint again"
+    return arrays.read(snapshot.embeddings, EMBEDDINGS, "embeddings", remedy=remedy)["embeddings"]

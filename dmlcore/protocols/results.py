@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlcore import durable
+from dmlcore import arrays, durable
+from dmlcore.arrays import EMBEDDINGS, Unreadable
 from dmlcore.protocols.requests import Request
 from dmlcore.protocols.spec import Protocol
 from dmlcore.rows import Row
@@ -271,8 +272,11 @@ def _embeddings(store: RunStore, member: Member) -> Mapping[str, Any]:
     path = store.open(member.run).path / "embeddings" / f"{member.weights}.npz"
     if not path.is_file():
         raise SpecError(f"{member.run} has no embeddings of its best weights; python -m dmlcore evaluate {member.run}")
-    with np.load(path, allow_pickle=False) as arrays:
-        return {key: arrays[key] for key in ("embeddings", "labels", "indices", "is_gallery") if key in arrays}
+    try:
+        wanted = ("embeddings", "labels", "indices", "is_gallery")
+        return arrays.read(path, EMBEDDINGS, *wanted, remedy=f"Run python -m dmlcore evaluate {member.run}")
+    except Unreadable as error:
+        raise SpecError(str(error)) from None
 
 
 def _notes(wanted: Sequence[Entry], members: Sequence[Member]) -> Iterable[str]:

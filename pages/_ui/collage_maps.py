@@ -12,7 +12,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore import studies, weight_maps
-from dmlcore.inspection.learned import Unreadable
+from dmlcore.arrays import Unreadable
 from dmlcore.pooling import describe
 from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import RunSpec

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from dmlcore import linter
+from dmlcore import arrays, linter
+from dmlcore.arrays import EMBEDDINGS, Unreadable
 from dmlcore.linter import Finding
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import flat
@@ -145,11 +146,15 @@ def _per_class(run: Run) -> dict[int, float]:
     path = run.embeddings()
     if path is None:
         return {}
-    with np.load(path, allow_pickle=False) as arrays:
-        if "class_map_at_r" not in arrays:
-            return {}
-        pairs = zip(arrays["class_labels"].tolist(), arrays["class_map_at_r"].tolist(), strict=True)
-        return {label: value for label, value in pairs if value == value}
+    try:
+        found = arrays.read(path, EMBEDDINGS, "class_labels", "class_map_at_r", remedy="Evaluate the run again")
+    except Unreadable as error:
+        st.text(str(error))
+        return {}
+    if len(found) < 2:
+        return {}
+    pairs = zip(found["class_labels"].tolist(), found["class_map_at_r"].tolist(), strict=True)
+    return {label: value for label, value in pairs if value == value}
 
 
 def _exports(runs: Sequence[Run], names: Sequence[str], reached: dict[str, Any], specs: dict[str, Any]) -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import streamlit as st
 
+from dmlcore import arrays
+from dmlcore.arrays import EMBEDDINGS
 from dmlcore.inspection import confusions, hubness, portrait
 from dmlcore.inspection.confusions import Confusions
 from dmlcore.inspection.hubness import Hubness
-from dmlcore.inspection.learned import Learned, arrays
+from dmlcore.inspection.learned import Learned
 from dmlcore.inspection.portrait import Portrait
 from dmlcore.runs import Run
 from pages._ui.learned import learned
@@ -61,7 +63,7 @@ def measured(path: Path) -> Portrait:
 @st.cache_resource(max_entries=64, show_spinner=False)
 def snapshot(path: Path, written: int) -> Portrait:
     """The same of a kept checkpoint, of fewer pairs; written: when its file was, in ns."""
-    embeddings, labels, *more = arrays(
-        path, "embeddings", "labels", remedy="Embed the kept checkpoints again", optional=("is_gallery",)
-    )
-    return portrait.measure(embeddings, labels, more[0] if more else None, pairs=FEWER_PAIRS, triplets=10_000)
+    again = "Embed the kept checkpoints again"
+    found = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "is_gallery", remedy=again)
+    x, labels, is_gallery = found["embeddings"], found["labels"], found.get("is_gallery")
+    return portrait.measure(x, labels, is_gallery, pairs=FEWER_PAIRS, triplets=10_000)

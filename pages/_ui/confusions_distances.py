@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dmlcore.arrays import Unreadable
 from dmlcore.figures.portraits import Histograms, distances
-from dmlcore.inspection.learned import Unreadable
 from dmlcore.inspection.portrait import Portrait, loss_of, window
 from dmlcore.losses import TripletLoss
 from dmlcore.runs import RunStore

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from dmlcore.inspection.learned import Learned, Unreadable
+from dmlcore.arrays import Unreadable
+from dmlcore.inspection.learned import Learned
 from dmlcore.runs import Run
 from pages._ui import job
 from pages._ui.learned import learned, outdated

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from starlette.routing import BaseRoute
 
-from dmlcore import losses
+from dmlcore import arrays, losses
+from dmlcore.arrays import EMBEDDINGS, Unreadable
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, embed, needs_origin, remarks
-from dmlcore.inspection.learned import Unreadable, arrays
 from dmlcore.inspection.one_step import Failure, Standing, Step
 from dmlcore.runs import RunError, RunStore
 from dmlcore.spec import RunSpec
@@ -115,15 +115,13 @@ def _of(of: Any) -> tuple[RunSpec, Failure]:
 
 @lru_cache(maxsize=2)
 def _table(source: Path) -> Table:
-    again = "Evaluate the run again"
-    embeddings, labels, indices, *more = arrays(
-        source, "embeddings", "labels", "indices", remedy=again, optional=("is_gallery",)
-    )
+    wanted = ("embeddings", "labels", "indices", "is_gallery")
+    found = arrays.read(source, EMBEDDINGS, *wanted, remedy="Evaluate the run again")
     return Table(
-        embeddings.astype(np.float64),
-        labels,
-        more[0] if more else np.zeros(len(labels), bool),
-        {int(index): row for row, index in enumerate(indices)},
+        found["embeddings"].astype(np.float64),
+        found["labels"],
+        found.get("is_gallery", np.zeros(len(found["labels"]), bool)),
+        {int(index): row for row, index in enumerate(found["indices"])},
     )
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from dmlcore.arrays import Unreadable
 from dmlcore.data import DataError
 from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples
-from dmlcore.inspection.learned import Learned, Unreadable
+from dmlcore.inspection.learned import Learned
 from dmlcore.runs import Run, RunError, RunStore
 from pages._ui import gallery_weights, live, run_picker, thumbnails
 from pages._ui.gallery_rows import MARKS, Shown

@@ -10,11 +10,11 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
+from dmlcore.arrays import Unreadable
 from dmlcore.checkpoint import CheckpointError
 from dmlcore.data import DataError, Dataset
 from dmlcore.inspection import maps, own_pictures
 from dmlcore.inspection.index import Index
-from dmlcore.inspection.learned import Unreadable
 from dmlcore.inspection.pictures import fitted
 from dmlcore.runs import Run, RunError
 from pages._ui import gallery_rows, grid, thumbnails

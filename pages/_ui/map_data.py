@@ -25,10 +25,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from dmlcore import arrays
+from dmlcore.arrays import EMBEDDINGS, Unreadable
 from dmlcore.data import DataError
 from dmlcore.figures.maps import MOST_COLOURS, Sheet, palette
 from dmlcore.inspection import maps, selections, trajectory
-from dmlcore.inspection.learned import Learned, Unreadable, arrays, fingerprint
+from dmlcore.inspection.learned import Learned, fingerprint
 from dmlcore.runs import Run, RunError, RunStore
 from pages._ui import assets, thumbnails, wire
 from pages._ui.learned import learned
@@ -271,11 +273,17 @@ def _tag(source: Path | None, path: Path | None) -> str:
     return hashlib.sha256(f"{fingerprint(source)}{fingerprint(path)}".encode()).hexdigest()[:16]
 
 
+def _sheet(source: Path, points: NDArray[np.float32]) -> Sheet:
+    """The points of a map (..., n, 2) with the classes of the embeddings they are of."""
+    count = {"n": points.shape[-2]}
+    table = arrays.read(source, EMBEDDINGS, "labels", "indices", remedy="Evaluate the run again", **count)
+    return Sheet.of(points, table["labels"], table["indices"])
+
+
 @lru_cache(maxsize=4)
 def _of_map(folder: Path, source: Path, path: Path, tag: str) -> MapData:
     found = maps.read(path)
-    labels, indices = arrays(source, "labels", "indices", remedy="Evaluate the run again")
-    sheet = Sheet.of(found.points, labels, indices)
+    sheet = _sheet(source, found.points)
     return MapData(
         Run(folder), source, found.settings.name, tag, sheet, found.points, (), found.words, found.words, found.quality
     )
@@ -284,8 +292,7 @@ def _of_map(folder: Path, source: Path, path: Path, tag: str) -> MapData:
 @lru_cache(maxsize=4)
 def _over_training(folder: Path, source: Path, path: Path, name: str, tag: str) -> MapData:
     found = trajectory.read(path)
-    labels, indices = arrays(source, "labels", "indices", remedy="Evaluate the run again")
-    sheet = Sheet.of(found.points, labels, indices)
+    sheet = _sheet(source, found.points)
     steps = tuple(int(step) for step in found.steps)
     return MapData(
         Run(folder),

@@ -11,10 +11,11 @@ from typing import IO
 import streamlit as st
 
 from dmlcore import protocols
+from dmlcore.arrays import Unreadable
 from dmlcore.data import DataError
 from dmlcore.inspection import export, report
 from dmlcore.inspection.export import ExportError, Table
-from dmlcore.inspection.learned import Unreadable, read
+from dmlcore.inspection.learned import read
 from dmlcore.inspection.selections import Selection
 from dmlcore.runs import Run
 from dmlcore.spec import SpecError

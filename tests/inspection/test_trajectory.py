@@ -27,7 +27,12 @@ def keep(run: Run, step: int, embeddings: np.ndarray) -> None:
     folder = run.path / "kept"
     folder.mkdir(exist_ok=True)
     (folder / f"{step:08}.ckpt").write_bytes(hashlib.sha256(embeddings.tobytes()).hexdigest().encode() + b"\n...")
-    np.savez(folder / f"{step:08}.npz", embeddings=embeddings, labels=LABELS, indices=np.arange(60))
+    np.savez(
+        folder / f"{step:08}.npz",
+        embeddings=embeddings,
+        labels=LABELS[: len(embeddings)],
+        indices=np.arange(len(embeddings)),
+    )
 
 
 @pytest.fixture
