@@ -5,6 +5,7 @@ from pathlib import Path
 
 import streamlit as st
 from starlette.middleware import Middleware
+from streamlit import config
 
 ROOT = Path(__file__).resolve().parent
 if str(ROOT) not in sys.path:
@@ -12,6 +13,9 @@ if str(ROOT) not in sys.path:
 
 from pages._ui.guard import Guard  # noqa: E402  (the path must stand first)
 from pages._ui.server import ROUTES, lifespan  # noqa: E402
+
+# As `streamlit run` does: another server, started in another folder, would not find .streamlit/config.toml otherwise.
+config._main_script_path = config._main_script_path or __file__
 
 app = st.App(ROOT / "pages" / "_main.py", routes=ROUTES, lifespan=lifespan, middleware=[Middleware(Guard)])
 

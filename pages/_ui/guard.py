@@ -215,6 +215,8 @@ async def _answer(scope: Scope, send: Send, status: int, text: str, headers: dic
     await send({"type": f"{prefix}http.response.start", "status": status, "headers": raw})
     empty = scope["type"] == "http" and scope["method"] == "HEAD"
     await send({"type": f"{prefix}http.response.body", "body": b"" if empty else body})
+    if prefix:
+        await asyncio.sleep(0.01)  # uvicorn logs an error where the call returns before it has closed the connection
 
 
 def _bounded(receive: Receive, send: Send) -> Receive:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import queue
 import re
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.e2e.harness import becomes
+from tests.e2e.harness import PATIENCE, ROOT, becomes, free_port
 
 HEADERS = {
     "x-frame-options": "SAMEORIGIN",
@@ -220,3 +224,75 @@ def test_a_name_that_was_made_to_point_here_shows_nothing(visitor, server):
     answer = page.goto(f"http://evil.example:{server.port}/")
     assert answer.status == 403
     assert "does not answer to this name" in page.inner_text("body")
+
+
+def command(*words: str, **environment: str) -> subprocess.Popen[str]:
+    """A server started as a user would, from the project's folder."""
+    return subprocess.Popen(
+        [sys.executable, *words],
+        cwd=ROOT,
+        env={k: v for k, v in os.environ.items() if not k.startswith("DML_")} | {"PYTHONUNBUFFERED": "1"} | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+STREAMLIT = ("-m", "streamlit", "run", "app.py", "--server.headless=true", "--server.address=0.0.0.0", "--server.port")
+UVICORN = ("-m", "uvicorn", "app:app", "--host", "0.0.0.0", "--port")
+
+
+@pytest.mark.parametrize(
+    ("words", "token", "sentence"),
+    [
+        (STREAMLIT, "off", "DML Lab does not start: it would listen on 0.0.0.0"),
+        (UVICORN, "off", "DML Lab does not start: it would listen on 0.0.0.0"),
+        (("app.py",), "short", "DML_TOKEN needs at least 16 letters"),
+    ],
+)
+def test_each_way_to_start_refuses_to_be_open_to_all(words, token, sentence):
+    port = () if words == ("app.py",) else (str(free_port()),)
+    started = command(*words, *port, DML_TOKEN=token)
+    said, _ = started.communicate(timeout=PATIENCE)
+    assert started.returncode != 0
+    assert sentence in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.browser
+def test_beyond_loopback_the_printed_address_lets_in_and_no_other(visitor):
+    """Also where uvicorn alone was told the address; neither the printed token nor a wrong one is in its log."""
+    port = free_port()
+    started = command(*UVICORN, str(port))
+    lines: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=lambda: [lines.put(line) for line in started.stdout], daemon=True).start()
+    try:
+        said = ""
+        while f"http://127.0.0.1:{port}/?token=" not in said:
+            said += lines.get(timeout=PATIENCE)
+        token = said.split("?token=")[1].split()[0]
+        own = f"Host: 127.0.0.1:{port}"
+        for path in FIRST_SOCKETS:
+            assert ask(port, path, own, *HANDSHAKE)[0] == 403
+        assert ask(port, "/?token=wrong-wrong-wrong", own)[0] == 403
+        assert ask(port, "/_stcore/health", own)[0] == 200
+
+        page = visitor()
+        page.goto(f"http://127.0.0.1:{port}/runs")
+        page.get_by_label("Token").fill("wrong-wrong-wrong")
+        page.get_by_role("button", name="Open").click()
+        page.get_by_text("This is not the token").wait_for()
+        page.get_by_label("Token").fill(token)
+        page.get_by_role("button", name="Open").click()
+        page.get_by_test_id("stApp").wait_for()
+        page.get_by_role("heading", name="Runs").wait_for()
+        assert page.url == f"http://127.0.0.1:{port}/runs"
+        cookies = {c["name"]: c for c in page.context.cookies()}
+        assert cookies[f"dml-lab-{port}"]["httpOnly"]
+        assert token not in str(cookies)
+    finally:
+        started.terminate()
+        started.wait()
+    log = [line for line in lines.queue if not line.startswith("    http://")]
+    assert any("GET /runs HTTP/1.1" in line for line in log)
+    assert [line for line in log if token in line or "wrong-wrong-wrong" in line or "without completing" in line] == []
