@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: run test check mutants chromium clean
+.PHONY: run test check mutants lock licences sbom chromium clean
 
 run: $(VENV)/.run
 	$(BIN)/streamlit run app.py
@@ -19,6 +19,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m supply.locks
 
 # Every defence taken away once, and the test that notices; MUTANTS="--area training" for some of them.
 mutants: $(VENV)/.dev chromium
@@ -31,13 +32,30 @@ $(BIN)/python:
 	  || { echo "Install the package python3-venv first (apt-get install python3-venv)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: requirements.txt | $(BIN)/python
-	$(BIN)/pip install --quiet -r requirements.txt
+# Whatever build of torch the configured index serves; all else has the digests of the locks. README: torch with a digest too.
+INSTALL = $(BIN)/pip install --quiet
+TORCH = $(shell grep '^torch==' requirements.txt)
+
+$(VENV)/.run: requirements.lock requirements.txt | $(BIN)/python
+	$(INSTALL) --require-hashes --no-deps -r requirements.lock
+	$(INSTALL) $(TORCH)
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.txt requirements.txt | $(BIN)/python
-	$(BIN)/pip install --quiet -r requirements-dev.txt
-	@touch $@ $(VENV)/.run
+$(VENV)/.dev: requirements-dev.lock $(VENV)/.run
+	$(INSTALL) --require-hashes --no-deps -r requirements-dev.lock
+	@touch $@
+
+# Resolves anew, keeping what the requirements still allow (make lock UPGRADE=--upgrade: the newest); nothing is installed.
+lock: $(VENV)/.dev
+	$(INSTALL) --target $(VENV)/uv --upgrade uv==0.13.9
+	$(BIN)/python -m supply.locks --uv $(VENV)/uv/bin/uv $(UPGRADE)
+
+licences: $(VENV)/.dev
+	$(BIN)/python -m supply.licences
+
+# CycloneDX: every package of the app with version, digests, licence and who needs it.
+sbom: $(VENV)/.run
+	$(BIN)/python -m supply.sbom sbom.cdx.json
 
 # Browser tests use Debian's Chromium. Without it and without root they skip and say so, unless REQUIRE_BROWSER=1.
 chromium:

@@ -1,0 +1,1 @@
+"""What the project is made of besides its own code: locked packages, their licences, the bill of materials."""

@@ -1,0 +1,183 @@
+"""The lock files: every package that is installed, directly or for another one, with its version and SHA-256 digests.
+
+    python -m supply.locks --uv UV [--upgrade]    resolve anew; what is locked stays where the requirements allow it
+    python -m supply.locks                        check, offline: do the locks fit the requirements and the machine?
+
+requirements.lock is what the app needs but for torch, requirements-torch.lock torch as the registry serves it (on Linux
+with CUDA) and what that build alone needs, requirements-dev.lock what tests and checks need besides. They hold for all
+systems and Python 3.11 or newer. torch stands apart because its CPU builds come from other indexes, with other digests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+APP, TORCH, DEVELOPMENT = "requirements.lock", "requirements-torch.lock", "requirements-dev.lock"
+HEADS = {
+    APP: "What the app needs, but for torch. Made by `make lock`; install with pip --require-hashes --no-deps.",
+    TORCH: "torch as the registry serves it, and what that build alone needs. Made by `make lock`.",
+    DEVELOPMENT: "What tests and checks need besides. Made by `make lock`.",
+}
+_PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ \\;]+)")
+_DIGEST = re.compile(r"--hash=sha256:([0-9a-f]{64})\b")
+
+
+@dataclass(frozen=True)
+class Locked:
+    """One package of a lock: name in normal form, version, SHA-256 of its files, and its lines as they stand there."""
+
+    name: str
+    version: str
+    digests: tuple[str, ...]
+    lines: str
+
+
+def parse(text: str) -> Iterator[Locked]:
+    """The packages of a lock file, in order."""
+    for block in re.split(r"\n(?=[A-Za-z0-9])", text):
+        if pin := _PIN.match(block):
+            yield Locked(canonicalize_name(pin[1]), pin[2], tuple(_DIGEST.findall(block)), block.rstrip() + "\n")
+
+
+def read(name: str, root: Path = ROOT) -> dict[str, Locked]:
+    """The packages of a lock file by name."""
+    return {package.name: package for package in parse((root / name).read_text())}
+
+
+def requirements(name: str, root: Path = ROOT) -> Iterator[Requirement]:
+    """The requirements that a file states itself."""
+    for line in (root / name).read_text().splitlines():
+        words = line.partition("#")[0].strip()
+        if words and not words.startswith("-"):
+            yield Requirement(words)
+
+
+def resolve(uv: str, *, upgrade: bool, root: Path = ROOT) -> None:
+    """Write the three lock files as uv resolves the requirements; no package is downloaded."""
+    locked = {**_known(APP, root), **_known(TORCH, root), **_known(DEVELOPMENT, root)}
+    everything = _compiled(uv, root / "requirements-dev.txt", locked.values(), upgrade)
+    app = _compiled(uv, root / "requirements.txt", everything.values(), False)
+    without = [r for r in requirements("requirements.txt", root) if canonicalize_name(r.name) != "torch"]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        # The packages that torch needs in any build stay in the lock of the app: those of the metadata of a CPU build.
+        file.write("\n".join(str(r) for r in [*without, *_of_any_torch()]) + "\n")
+        file.flush()
+        bare = _compiled(uv, Path(file.name), app.values(), False)
+    parts = {
+        APP: [p for p in app.values() if p.name in bare],
+        TORCH: [p for p in app.values() if p.name not in bare],
+        DEVELOPMENT: [p for p in everything.values() if p.name not in app],
+    }
+    for name, packages in parts.items():
+        text = "".join(p.lines for p in sorted(packages, key=lambda p: p.name))
+        (root / name).write_text(f"# {HEADS[name]}\n{text}")
+        print(f"{name}: {len(packages)} packages")
+
+
+def problems(root: Path = ROOT) -> list[str]:
+    """What is wrong with the locks, a sentence each, as far as can be told offline."""
+    locks = {name: read(name, root) for name in HEADS}
+    together = {**locks[DEVELOPMENT], **locks[TORCH], **locks[APP]}
+    found = [f"{name}: {p.name} has no digest" for name, lock in locks.items() for p in lock.values() if not p.digests]
+    for file, allowed in (
+        ("requirements.txt", {**locks[APP], **locks[TORCH]}),
+        ("requirements-dev.txt", together),
+    ):
+        for wanted in requirements(file, root):
+            package = allowed.get(canonicalize_name(wanted.name))
+            if package is None or not wanted.specifier.contains(package.version):
+                has = f"has {package.version}" if package else "lacks it"
+                found.append(f"{file} asks for {wanted}, the lock {has}; run make lock")
+    for name, needed_by in needed(
+        [*requirements("requirements.txt", root), *requirements("requirements-dev.txt", root)]
+    ):
+        if name not in together:
+            found.append(f"{name}, which {needed_by} needs, is in no lock; run make lock")
+    for name, package in together.items():
+        version = _installed(name)
+        if version and Version(version).public != Version(package.version).public:
+            found.append(f"{name} {version} is installed, the lock has {package.version}; run make run or make test")
+    return found
+
+
+def needed(wanted: Iterable[Requirement]) -> Iterator[tuple[str, str]]:
+    """(package, who needs it) for all that the requirements need on this machine, as the installed packages say."""
+    seen: set[tuple[str, frozenset[str]]] = set()
+    waiting = [(requirement, "the project") for requirement in wanted]
+    while waiting:
+        requirement, needed_by = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        extras = frozenset(requirement.extras)
+        if (name, extras) in seen:
+            continue
+        seen.add((name, extras))
+        yield name, needed_by
+        try:
+            lines = metadata.requires(name) or []
+        except metadata.PackageNotFoundError:
+            continue
+        for line in lines:
+            further = Requirement(line)
+            if further.marker is None or any(further.marker.evaluate({"extra": e}) for e in ("", *extras)):
+                waiting.append((further, name))
+
+
+def _of_any_torch() -> list[Requirement]:
+    found = [Requirement(line) for line in metadata.requires("torch") or []]
+    accelerator = re.compile(r"nvidia|cuda|triton|rocm|xpu|onemkl|intel")
+    return [r for r in found if not accelerator.search(r.name) and (r.marker is None or "extra" not in str(r.marker))]
+
+
+def _known(name: str, root: Path) -> dict[str, Locked]:
+    return read(name, root) if (root / name).is_file() else {}
+
+
+def _compiled(uv: str, wanted: Path, prefer: Iterable[Locked], upgrade: bool) -> dict[str, Locked]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.txt"
+        out.write_text("".join(package.lines for package in prefer))  # what stands there is preferred
+        options = ["--universal", "--python-version", "3.11", "--generate-hashes", "--no-annotate", "--no-header"]
+        command = [uv, "pip", "compile", "--no-config", "--quiet", *options, str(wanted), "--output-file", str(out)]
+        subprocess.run([*command, *(["--upgrade"] if upgrade else [])], check=True, cwd=ROOT, env=os.environ)
+        found = list(parse(out.read_text()))
+    if twice := {p.name for p in found if sum(p.name == other.name for other in found) > 1}:
+        sys.exit(f"uv locks several versions, for several systems, of {', '.join(twice)}: pin one in the requirements")
+    return {package.name: package for package in found}
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def main() -> int:
+    """Resolve or check; 0 if all is well."""
+    parser = argparse.ArgumentParser(prog="python -m supply.locks", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--uv", help="resolve anew with this uv")
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions that the requirements allow")
+    asked = parser.parse_args()
+    if asked.uv:
+        resolve(asked.uv, upgrade=asked.upgrade)
+    found = problems()
+    print("\n".join(found) or "the locks fit the requirements and what is installed")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

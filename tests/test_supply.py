@@ -1,0 +1,74 @@
+"""What is installed is what is locked: lock files, licences, bill of materials."""
+
+import json
+import re
+from importlib import metadata
+
+import pytest
+
+from supply import licences, locks, sbom
+
+
+def test_the_locks_fit_the_requirements_and_hold_all_that_is_needed():
+    assert locks.problems() == []
+
+
+def test_every_package_is_in_one_lock_with_a_digest_for_each_file():
+    names = [name for lock in locks.HEADS for name in locks.read(lock)]
+    assert len(names) == len(set(names))
+    for lock in locks.HEADS:
+        text = (locks.ROOT / lock).read_text()
+        assert len(re.findall("^[a-z0-9].*==", text, re.M)) == len(locks.read(lock))
+        assert "://" not in text  # any index may serve them
+
+
+@pytest.mark.parametrize(
+    ("file", "find", "put", "said"),
+    [
+        ("requirements.txt", "numpy==2.4.6", "numpy==2.4.5", r"asks for numpy==2.4.5, the lock has 2.4.6"),
+        ("requirements.txt", "typer==", "some-new-package==1.0\ntyper==", r"asks for some-new-package==1.0.*lacks it"),
+        ("requirements.lock", "anyio==", "other-name==", r"anyio, which \S+ needs, is in no lock"),
+        ("requirements.lock", "altair==6.3.0 \\\n    --hash=sha256:", "altair==6.3.0 \\\n    --hash=md5:", ""),
+        ("requirements-dev.lock", "ruff==", "ruff==999.", r"requirements-dev.txt asks for ruff.*the lock has 999"),
+    ],
+)
+def test_a_lock_that_does_not_fit_is_named(tmp_path, file, find, put, said):
+    for name in (*locks.HEADS, "requirements.txt", "requirements-dev.txt"):
+        (tmp_path / name).write_text((locks.ROOT / name).read_text())
+    text = (tmp_path / file).read_text()
+    assert find in text
+    (tmp_path / file).write_text(text.replace(find, put, 1))
+    if said:
+        assert re.search(said, "\n".join(locks.problems(tmp_path)))
+    else:
+        (tmp_path / file).write_text(re.sub(r"(?<=altair==6.3.0)( \\\n +--hash=\S+)+", "", text))
+        assert "requirements.lock: altair has no digest" in locks.problems(tmp_path)
+
+
+def test_the_table_of_licences_is_that_of_the_locks():
+    lines = licences.TABLE.read_text().splitlines()
+    table = {line.split(" | ")[0].removeprefix("| "): line for line in lines if line.startswith("| ")}
+    expected = licences.rows()
+    assert table.keys() - {"package"} == expected.keys()
+    for name, row in expected.items():
+        version = metadata.version(name) if "not installed" not in row else None
+        if version and version.partition("+")[0] == row.split(" | ")[1]:
+            assert table[name] == row, "run make licences"
+
+
+def test_the_bill_of_materials_holds_every_package_of_the_app_with_its_digests():
+    bill = json.loads(json.dumps(sbom.bill()))
+    app = {**locks.read(locks.APP), **locks.read(locks.TORCH)}
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert {c["name"]: c["version"] for c in bill["components"]} == {p.name: p.version for p in app.values()}
+    for component in bill["components"]:
+        hashes = {h["content"] for e in component["externalReferences"] for h in e["hashes"]}
+        assert hashes == set(app[component["name"]].digests)
+        assert component["licenses"]
+    known = {c["bom-ref"] for c in bill["components"]} | {"dml-lab"}
+    assert all({d["ref"], *d["dependsOn"]} <= known for d in bill["dependencies"])
+    assert sbom.bill()["serialNumber"] == bill["serialNumber"]
+
+
+def test_the_project_is_under_the_mit_licence():
+    assert (locks.ROOT / "LICENSE").read_text().startswith("MIT License\n")
