@@ -16,6 +16,8 @@ from starlette.routing import BaseRoute, Match, Router
 from starlette.types import Receive, Scope, Send
 from streamlit import App
 
+from pages._ui import descriptors
+
 # Modules with ROUTES: what the first page needs, and the rest, which loads for longer than the first page may take.
 # Neither is imported here: the server listens first (torch alone takes a second and a half).
 FIRST = ("assets", "field_service")
@@ -111,6 +113,8 @@ async def _load() -> None:
 @asynccontextmanager
 async def lifespan(_: App) -> AsyncIterator[None]:
     """Serve at once; load what the first field needs meanwhile, and the rest once the first visitor has seen it."""
+    descriptors.raise_limit()
+    asyncio.set_event_loop_policy(descriptors.SessionLoopPolicy())
     loading = asyncio.create_task(_load())
     yield
     loading.cancel()

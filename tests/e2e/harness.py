@@ -104,14 +104,23 @@ def drag(page: Any, locator: Any, dx: float, dy: float, release: bool = True) ->
 class Server:
     """The app as `make run` serves it, on a port of its own, with its runs in `runs`."""
 
-    def __init__(self, runs: Path, port: int | None = None, script: Path = ROOT / "app.py") -> None:
-        self.runs, self.port, self.script = runs, port or free_port(), script
+    def __init__(
+        self,
+        runs: Path,
+        port: int | None = None,
+        script: Path = ROOT / "app.py",
+        descriptors: tuple[int, int] | None = None,  # soft and hard limit
+    ) -> None:
+        self.runs, self.port, self.script, self.descriptors = runs, port or free_port(), script, descriptors
         self.url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Server:
         """Start and wait for the health route."""
         command = [sys.executable, "-m", "streamlit", "run", str(self.script), "--server.headless=true"]
+        if self.descriptors:
+            soft, hard = self.descriptors
+            command = ["bash", "-c", f'ulimit -Sn {soft} && ulimit -Hn {hard} && exec "$@"', "bash", *command]
         self.log = open(self.runs.parent / f"server-{self.port}.log", "ab")  # noqa: SIM115 (closed in stop)
         self.process = subprocess.Popen(
             [*command, f"--server.port={self.port}"],
@@ -129,6 +138,11 @@ class Server:
             time.sleep(0.1)
         raise RuntimeError(f"the app did not start; see {self.log.name}")
 
+    def open_descriptors(self) -> int:
+        """How many descriptors the server holds."""
+        assert self.process
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
     def kill(self) -> None:
         """kill -9, as a crash would."""
         assert self.process
@@ -139,8 +153,8 @@ class Server:
 
 @contextlib.contextmanager
 def served(runs: Path) -> Iterator[Server]:
-    """A started server, ended afterwards."""
-    server = Server(runs).start()
+    """A server started where a shell allows few descriptors, ended afterwards."""
+    server = Server(runs, descriptors=(256, 4096)).start()
     try:
         yield server
     finally:

@@ -10,12 +10,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
-from tests.e2e.harness import PATIENCE, ROOT, becomes, free_port
+from tests.e2e.harness import PATIENCE, ROOT, becomes, free_port, quiet
 
 HEADERS = {
     "x-frame-options": "SAMEORIGIN",
@@ -296,3 +297,23 @@ def test_beyond_loopback_the_printed_address_lets_in_and_no_other(visitor):
     log = [line for line in lines.queue if not line.startswith("    http://")]
     assert any("GET /runs HTTP/1.1" in line for line in log)
     assert [line for line in log if token in line or "wrong-wrong-wrong" in line or "without completing" in line] == []
+
+
+def test_the_server_takes_the_descriptors_it_may_have(server):
+    """It was started at a soft limit of 256 (D8)."""
+    limits = Path(f"/proc/{server.process.pid}/limits").read_text()
+    soft, hard = re.search(r"Max open files +(\d+) +(\d+)", limits).groups()
+    assert (int(soft), int(hard)) == (4096, 4096)
+
+
+def test_a_session_holds_one_descriptor_and_a_closed_one_none(server):
+    """One for its socket; 300 live ones fit into 1,024 even where that is the hard limit."""
+    before = quiet(server.open_descriptors)
+    with ExitStack() as visitors:
+        for _ in range(30):
+            opened = visitors.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+            lines = ("GET /_stcore/stream HTTP/1.1", f"Host: 127.0.0.1:{server.port}", *HANDSHAKE, "", "")
+            opened.sendall("\r\n".join(lines).encode())
+            assert opened.recv(4096).startswith(b"HTTP/1.1 101")
+        assert quiet(server.open_descriptors) <= before + 31
+    becomes(server.open_descriptors, lambda held: held <= before + 1)

@@ -123,3 +123,11 @@ def test_the_sockets_that_listen_are_found_and_no_others():
         with socket.create_connection(opened.getsockname()):
             assert set(listening()) - before == {opened.getsockname()}
     assert set(listening()) == before
+
+
+@pytest.mark.parametrize("compare", ["accepts", "knows"])
+def test_tokens_and_cookies_are_compared_in_constant_time(compare, monkeypatch):
+    found, compared = access(DML_TOKEN="a-token-of-sixteen"), []
+    monkeypatch.setattr("hmac.compare_digest", lambda *sides: compared.append(sides) or False)
+    assert getattr(found, compare)("a-token-of-sixteen") is False
+    assert compared

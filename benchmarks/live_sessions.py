@@ -1,0 +1,97 @@
+"""How many visitors stay live on one server whose descriptors are few: 300 at `ulimit -n 1024`, soft and hard.
+
+First so many come and go (Streamlit keeps the last 128 of them), then sessions are opened one after another and kept:
+each is a real one, whose page has run and whose field socket answers. At the end every session must answer once more.
+Prints the descriptors of the server after each part. A third figure of `--limit`, such as 1024:1024:stock, starts a
+server without `pages/_ui/descriptors.py`, the rival in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import resource
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.sessions import COARSE, Visitor
+from tests.e2e.harness import ROOT, Server
+
+STOCK = """from pages._ui import descriptors
+descriptors.raise_limit = lambda: None
+descriptors.SessionLoopPolicy = __import__("asyncio").DefaultEventLoopPolicy
+"""
+
+
+async def leave(visitor: Visitor) -> None:
+    """Close the tab."""
+    for opened in (visitor.page, visitor.field):
+        if opened is not None:
+            await opened.close()
+
+
+async def measure(server: Server, gone: int, live: int) -> int:
+    """Sessions that were opened and answer at the end."""
+    start = server.open_descriptors()
+    for _ in range(gone):
+        visitor = Visitor(server.url)
+        await visitor.arrive(fields=True)
+        await leave(visitor)
+    await asyncio.sleep(1)
+    rest = server.open_descriptors()
+    print(f"descriptors: {start} at the start, {rest} after {gone} visits", flush=True)
+    visitors: list[Visitor] = []
+    try:
+        for _ in range(live):
+            async with asyncio.timeout(60):
+                visitor = Visitor(server.url)
+                await visitor.arrive(fields=True)
+                await visitor.ask(COARSE)
+            visitors.append(visitor)
+    except Exception as error:  # a refused visitor is the figure, whatever he sees of it
+        print(f"visitor {len(visitors) + 1} was refused: {type(error).__name__}")
+    held = server.open_descriptors()
+    each = (held - rest) / max(len(visitors), 1)
+    print(f"descriptors: {held} with {len(visitors)} live sessions, {each:.1f} each", flush=True)
+    answered = 0
+    for visitor in visitors:
+        async with asyncio.timeout(60):
+            await visitor.rerun()
+            await visitor.ask(COARSE)
+        answered += 1
+    return answered
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", nargs="+", default=["1024:1024"], help="soft:hard or soft:hard:stock")
+    parser.add_argument("--gone", type=int, default=130)
+    parser.add_argument("--live", type=int, default=300)
+    arguments = parser.parse_args()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # of the visitors, who all live in this process
+    short = False
+    for limit in arguments.limit:
+        soft, hard, *stock = limit.split(":")
+        with tempfile.TemporaryDirectory() as folder:
+            script = ROOT / "app.py"
+            if stock:
+                script = Path(folder) / "app.py"
+                app = (ROOT / "app.py").read_text().replace("Path(__file__).resolve().parent", f"Path({str(ROOT)!r})")
+                script.write_text(f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{STOCK}{app}")
+            server = Server(Path(folder) / "runs", script=script, descriptors=(int(soft), int(hard))).start()
+            print(f"soft limit {soft}, hard limit {hard}{', without our descriptors.py' if stock else ''}", flush=True)
+            try:
+                answered = asyncio.run(measure(server, arguments.gone, arguments.live))
+            finally:
+                server.kill()
+        print(f"{answered} of {arguments.live} sessions live and answering\n", flush=True)
+        short |= not stock and answered < arguments.live
+    sys.exit(short)
+
+
+if __name__ == "__main__":
+    main()
