@@ -47,6 +47,7 @@ EMBEDDINGS: Schema = {
     "labels": Of(INTEGERS, ("n",)),
     "indices": Of(INTEGERS, ("n",)),
     "is_gallery": Of("b", ("n",), optional=True),
+    "content": Of(INTEGERS, ("n", 8), optional=True),
     "class_labels": Of(INTEGERS, ("C",), optional=True),
     "class_queries": Of(INTEGERS, ("C",), optional=True),
     "class_map_at_r": Of(FLOATS, ("C",), nan=True, optional=True),

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from dmlcore import durable
 from dmlcore.data import Dataset
+from dmlcore.data.identities import identities
 from dmlcore.data.tokens import counts
 from dmlcore.metrics import ClusteringScores, RetrievalScores, clustering, per_class, retrieval
 from dmlcore.metrics.clustering import affordable
@@ -132,8 +133,9 @@ def row(of: str, step: int, scores: RetrievalScores, clusters: ClusteringScores 
 def write_embeddings(
     run: Run, digest: str, embeddings: Floats, data: Dataset, part: str, scores: RetrievalScores | None = None
 ) -> Path:
-    """Write embeddings/<digest>.npz: embeddings (n, D), labels (n,), indices (n,) into the data set.
+    """Write embeddings/<digest>.npz: embeddings (n, D), labels (n,), indices (n,) into the data set, content (n, 8).
 
+    content: `identities` of the samples, as data that are drawn have the same indices and labels for every seed.
     Where the part has a gallery also is_gallery (n,). With scores also those of each class (C,): class_labels,
     class_queries, class_map_at_r, class_recall_at_1.
     """
@@ -149,7 +151,8 @@ def save_embeddings(
     """Write the arrays of `write_embeddings` to this file."""
     indices, searched = _checked(embeddings, data, part)
     labels = data.labels[indices]
-    more: dict[str, NDArray[Any]] = {"is_gallery": searched} if searched.any() else {}
+    more: dict[str, NDArray[Any]] = {"content": identities(data, indices)}
+    more |= {"is_gallery": searched} if searched.any() else {}
     if scores is not None:
         each = per_class(scores, labels[~searched])
         more |= {"class_labels": each.labels, "class_queries": each.queries}

@@ -47,7 +47,7 @@ def page() -> None:
         return
     try:
         a, b = learned(first.path), learned(second.path)
-        differences_sides.same_samples(first, second, a)
+        differences_sides.same_samples(first, second, a, b)
         found = differences.difference(a, b)
     except Unreadable as error:
         st.error(str(error), icon=":material/broken_image:")

@@ -141,7 +141,7 @@ def test_the_file_tells_gallery_and_classes_and_an_old_one_has_neither(with_gall
         )
     raw = evaluation.raw_inputs(digits, "test")
     with np.load(evaluation.write_embeddings(run, "cd", raw, digits, "test"), allow_pickle=False) as file:
-        assert set(file) == {"embeddings", "labels", "indices"}
+        assert set(file) == {"embeddings", "labels", "indices", "content"}
 
 
 def test_embeddings_of_another_part_are_refused(with_gallery):

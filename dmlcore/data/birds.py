@@ -60,6 +60,10 @@ class DrawnBirds:
         pictures = self._drawn(np.asarray(indices, np.int64)).transpose(0, 3, 1, 2)
         return pictures, np.full((len(pictures), 2), pictures.shape[-1], np.int64)
 
+    def drawn_from(self, index: int) -> bytes:
+        """What decides a bird, at every size."""
+        return f"{self._seed} {index} {self._labels[index]}".encode()
+
     def _drawn(self, rows: Indices) -> NDArray[np.uint8]:
         for row in np.unique(rows[~self._is_drawn[rows]]).tolist():
             self._pictures[row] = picture(self._labels, self._seed, self._pictures.shape[1], row)

@@ -5,16 +5,16 @@ As Figures 3.7, 3.8, 4.3 and 4.4 of the source show them, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dmlcore.data import Dataset
+from dmlcore.data.identities import identities
 from dmlcore.inspection.learned import Learned
 
-PROBES = 16  # samples whose inputs are compared where nothing names them
 Rows = NDArray[np.int64]
 
 
@@ -78,25 +78,32 @@ def compare(learned: Sequence[Learned]) -> Comparison:
             raise Incomparable(f"run {number} was tested with other labels than run 1")
         if (found.is_gallery[order] != first.is_gallery[orders[0]]).any():
             raise Incomparable(f"run {number} searches another gallery than run 1")
+        if found.content is not None and first.content is not None:
+            other = int((found.content[order] != first.content[orders[0]]).any(axis=1).sum())
+            if other:
+                raise Incomparable(f"run {number} was tested on other samples than run 1: {_other(other, len(order))}")
     scored = ~np.isnan(first.average_precision[orders[0]])
     return Comparison(tuple(learned), np.stack([order[scored] for order in orders]))
 
 
-def refuse_other_samples(first: Dataset, second: Dataset, indices: Rows) -> None:
-    """Raise Incomparable unless samples `indices` are the same in both data sets: names, or else some inputs.
+def refuse_other_samples(first: Learned, second: Learned, read: Callable[[], tuple[Dataset, Dataset]]) -> None:
+    """Raise Incomparable unless both were tested on the same samples.
 
-    A data set that is drawn differs with the seed although its indices and labels do not.
+    read: the data sets of the two, which are asked where an evaluation of an earlier release does not say which its
+    samples were; raises DataError where they cannot be read.
     """
-    if first.name != second.name:
-        raise Incomparable(f"the data sets differ: {first.name} and {second.name}")
-    if len(first.labels) != len(second.labels) or (first.labels[indices] != second.labels[indices]).any():
-        raise Incomparable(f"the samples of {first.name} differ: other folders, or other files in them")
-    if first.keys is not None and second.keys is not None:
-        if any(first.keys[i] != second.keys[i] for i in indices.tolist()):
-            raise Incomparable(f"the pictures of {first.name} differ: other folders, or other files in them")
+    if first.content is not None and second.content is not None:
+        compare((first, second))
         return
-    probes = indices[np.linspace(0, len(indices) - 1, min(PROBES, len(indices))).astype(int)]
-    if first.inputs.shape[1:] == second.inputs.shape[1:] and not np.array_equal(
-        first.inputs[probes], second.inputs[probes]
-    ):
-        raise Incomparable(f"the samples of {first.name} differ: they are drawn from the seed, and the seeds differ")
+    one, two = read()
+    if one.name != two.name:
+        raise Incomparable(f"the data sets differ: {one.name} and {two.name}")
+    indices = first.indices
+    if len(one.labels) != len(two.labels) or (one.labels[indices] != two.labels[indices]).any():
+        raise Incomparable(f"the samples of {one.name} differ: other folders, or other files in them")
+    if other := int((identities(one, indices) != identities(two, indices)).any(axis=1).sum()):
+        raise Incomparable(f"the samples of {one.name} differ: {_other(other, len(indices))}")
+
+
+def _other(count: int, of: int) -> str:
+    return f"{count:,} of {of:,} differ although their numbers are the same; drawn from another seed, or other files"

@@ -58,6 +58,7 @@ class Learned:
     recall_at_1: float | None
     map_at_r: float | None
     is_gallery: NDArray[np.bool_]  # (n,)
+    content: NDArray[np.int64] | None  # (n, 8): which samples these are; None in an evaluation of an earlier release
     positives: Positives  # of each row: the nearest and the farthest of its class, and the rank of the nearest
 
     @property
@@ -78,7 +79,7 @@ def read(path: Path) -> Learned:
 
     Otherwise they are computed and, where the folder may be written to, kept. Raises Unreadable.
     """
-    table = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "indices", "is_gallery", remedy=AGAIN)
+    table = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "indices", "is_gallery", "content", remedy=AGAIN)
     embeddings, labels, indices = table["embeddings"], table["labels"], table["indices"]
     is_gallery = table.get("is_gallery", np.zeros(len(labels), bool))
     found = _kept(path, len(labels))
@@ -102,6 +103,7 @@ def read(path: Path) -> Learned:
         recall_at_1=float(right[queries, 0].mean()) if queries.any() else None,
         map_at_r=float(precision[queries].mean()) if queries.any() else None,
         is_gallery=is_gallery,
+        content=table.get("content"),
         positives=Positives(**{field.name: found[field.name] for field in fields(Positives)}),
     )
 

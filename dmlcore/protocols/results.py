@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import statistics
@@ -51,6 +52,7 @@ class Collection(_Plain):
     """One model of each fold: the mean of their scores, and the scores of their embeddings put together."""
 
     runs: tuple[str, ...]
+    tested_on: str = ""  # digest of the test samples; "" as of releases that compared only numbers and labels
     separated: dict[str, float]
     concatenated: dict[str, float]
 
@@ -118,9 +120,10 @@ def collections(
 ) -> list[Collection]:
     """Every choice of one model of each fold, of r repeats of f folds r^f: scores apart and put together.
 
-    load: the embeddings file of a run. Together: the unit embeddings side by side, over the root of their number, so
-    of length 1 again (Gurbuz 2022, Sec. 3.3). Where the repeats have other test samples, as data are drawn by the
-    seed, only models of one repeat are put together. Raises SpecError if those differ too.
+    load: the embeddings file of a run, with the identities of its samples as "content". Together: the unit embeddings
+    side by side, over the root of their number, so of length 1 again (Gurbuz 2022, Sec. 3.3). Where the repeats have
+    other test samples, as data are drawn by the seed, only models of one repeat are put together. Raises SpecError if
+    those differ too.
     """
     found = []
     choices, files = _choices(members, load)
@@ -129,6 +132,7 @@ def collections(
         found.append(
             Collection(
                 runs=tuple(member.run for member in chosen),
+                tested_on=hashlib.sha256(files[chosen[0].run]["content"].tobytes()).hexdigest(),
                 separated={k: statistics.fmean(m.scores[k] for m in chosen) for k in _common(chosen)},
                 concatenated=_scored(together, files[chosen[0].run], ks),
             )
@@ -160,7 +164,7 @@ def _choices(
 
 def _same_test(files: Iterable[Mapping[str, Any]]) -> bool:
     first, *others = files
-    keys = ("labels", "indices", "is_gallery")
+    keys = ("labels", "indices", "content", "is_gallery")
     return all(
         (key in first) == (key in other) and (key not in first or np.array_equal(first[key], other[key]))
         for other in others
@@ -232,7 +236,7 @@ def collect(
     together: list[Collection] = []
     folds = {entry.spec.data.fold for entry in wanted}
     if "collections" in protocol.report and len(folds) > 1 and {m.fold for m in members} == folds:
-        known = {c.runs: c for c in before.collections} if before else {}
+        known = {c.runs: c for c in before.collections if c.tested_on} if before else {}
         if set(known) and {run for runs in known for run in runs} == {m.run for m in members}:
             together = list(known.values())
         else:
@@ -272,11 +276,17 @@ def _embeddings(store: RunStore, member: Member) -> Mapping[str, Any]:
     path = store.open(member.run).path / "embeddings" / f"{member.weights}.npz"
     if not path.is_file():
         raise SpecError(f"{member.run} has no embeddings of its best weights; python -m dmlcore evaluate {member.run}")
+    wanted = ("embeddings", "labels", "indices", "content", "is_gallery")
     try:
-        wanted = ("embeddings", "labels", "indices", "is_gallery")
-        return arrays.read(path, EMBEDDINGS, *wanted, remedy=f"Run python -m dmlcore evaluate {member.run}")
+        found = arrays.read(path, EMBEDDINGS, *wanted, remedy=f"Run python -m dmlcore evaluate {member.run}")
     except Unreadable as error:
         raise SpecError(str(error)) from None
+    if "content" not in found:  # of an earlier release: its data set says which samples they were
+        from dmlcore.data.identities import identities
+        from dmlcore.workbench import load_data
+
+        found["content"] = identities(load_data(store.open(member.run).spec), found["indices"]).astype(np.int64)
+    return found
 
 
 def _notes(wanted: Sequence[Entry], members: Sequence[Member]) -> Iterable[str]:

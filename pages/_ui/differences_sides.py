@@ -56,17 +56,18 @@ def pick(store: RunStore) -> tuple[Run, Side | None, Side | None] | None:
     return run, first, second
 
 
-def same_samples(first: Side, second: Side, a: Learned) -> None:
-    """Raise Incomparable if the samples of both data sets are known to differ; a data set that is gone is not asked."""
+def same_samples(first: Side, second: Side, a: Learned, b: Learned) -> None:
+    """Raise Incomparable unless both sides were tested on the same samples, or where that cannot be told."""
     one, two = first.run.spec, second.run.spec
-    if one.data == two.data and one.seed == two.seed:
-        return
     try:
-        refuse_other_samples(thumbnails.dataset(one), thumbnails.dataset(two), a.indices)
+        refuse_other_samples(a, b, lambda: (thumbnails.dataset(one), thumbnails.dataset(two)))
     except DataError:
         if one.data.name != two.data.name:
             raise Incomparable(f"the data sets differ: {one.data.name} and {two.data.name}") from None
-        st.caption("A data set cannot be read, so that only numbers and classes of the samples were compared.")
+        raise Incomparable(
+            "these evaluations do not say which samples they are of, and the data set cannot be read; evaluate both "
+            "runs again"
+        ) from None
 
 
 def embedded(run: Run) -> list[Snapshot]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 
 import numpy as np
@@ -10,7 +11,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from dmlcore.arrays import Unreadable
-from dmlcore.data import DataError
+from dmlcore.data import DataError, Dataset
 from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples
 from dmlcore.inspection.learned import Learned
 from dmlcore.runs import Run, RunError, RunStore
@@ -67,7 +68,7 @@ def together(shown: Shown, others: Sequence[str]) -> tuple[list[Shown], Comparis
             if source is None:
                 raise Incomparable("it has not been evaluated")
             found = learned(source)
-            same_samples(shown.run, other, shown.found)
+            refuse_other_samples(shown.found, found, partial(_datasets, shown.run, other))
             compare([shown.found, found])
         except (Incomparable, Unreadable, DataError, RunError) as error:
             st.warning("A run cannot stand beside this one, and is left out:", icon=":material/rule:")
@@ -81,11 +82,8 @@ def together(shown: Shown, others: Sequence[str]) -> tuple[list[Shown], Comparis
     return runs, _compare(key, tuple(each.found for each in runs))
 
 
-def same_samples(first: Run, second: Run, found: Learned) -> None:
-    """Raise Incomparable unless the samples of these embeddings are the same for both runs."""
-    if first.spec.data == second.spec.data and first.spec.seed == second.spec.seed:
-        return
-    refuse_other_samples(thumbnails.dataset(first.spec), thumbnails.dataset(second.spec), found.indices)
+def _datasets(first: Run, second: Run) -> tuple[Dataset, Dataset]:
+    return thumbnails.dataset(first.spec), thumbnails.dataset(second.spec)
 
 
 def summary(runs: Sequence[Shown], both: Comparison) -> None:

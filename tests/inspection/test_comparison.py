@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dmlcore import data
+from dmlcore.data.identities import identities
 from dmlcore.inspection import comparison, learned
 from tests.inspection.test_learned import written
 
@@ -67,20 +69,56 @@ def test_other_samples_are_refused_with_the_reason(pair):
     assert comparison.compare([first, second, first]).rows.shape == (3, 99)
 
 
-def test_drawn_data_of_another_seed_are_other_samples():
-    toy, indices = data.load("toy"), np.arange(50)
-    comparison.refuse_other_samples(toy, data.load("toy"), indices)
-    with pytest.raises(comparison.Incomparable, match="seeds differ"):
-        comparison.refuse_other_samples(toy, data.load("toy", seed=1), indices)
-    comparison.refuse_other_samples(data.load("digits"), data.load("digits", seed=1), indices)
-    with pytest.raises(comparison.Incomparable, match="digits and toy"):
-        comparison.refuse_other_samples(data.load("digits"), toy, indices)
+def evaluated_on(data_set, content):
+    """Both samples of an evaluation on the first 50 test samples, as `compare` sees them."""
+    rows = data_set.parts["test"][:50]
+    random = np.random.default_rng(0)
+    return SimpleNamespace(
+        indices=rows,
+        labels=data_set.labels[rows],
+        is_gallery=np.zeros(50, bool),
+        average_precision=random.random(50),
+        content=identities(data_set, rows) if content else None,
+    )
 
 
-def test_other_files_are_other_samples():
+@pytest.mark.parametrize("content", [True, False])
+def test_drawn_data_of_another_seed_are_other_samples(content):
+    toy, other, digits = data.load("toy"), data.load("toy", seed=1), data.load("digits", split="classes")
+
+    def refuse(one, two):
+        found = evaluated_on(one, content), evaluated_on(two, content)
+        comparison.refuse_other_samples(*found, lambda: (one, two))
+        comparison.compare(found)
+
+    refuse(toy, data.load("toy"))
+    refuse(digits, data.load("digits", split="classes", seed=1))  # which draws nothing here
+    with pytest.raises(comparison.Incomparable, match="50 of 50 differ although their numbers are the same"):
+        refuse(toy, other)
+    with pytest.raises(comparison.Incomparable):
+        refuse(digits, toy)
+
+
+def test_drawn_birds_are_the_same_at_every_size():
+    birds, small, other = (
+        data.load("birds", image_size=s, seed=n, split="classes") for s, n in ((64, 0), (32, 0), (64, 1))
+    )
+    rows = np.arange(20)
+    assert np.array_equal(identities(birds, rows), identities(small, rows))
+    assert (identities(birds, rows) != identities(other, rows)).any(axis=1).all()
+
+
+def test_other_files_are_other_samples(tmp_path):
     digits = data.load("digits_pictures")
-    names = [f"{i}.png" for i in range(len(digits.labels))]
-    one, other = replace(digits, keys=names), replace(digits, keys=[*names[:7], "x.png", *names[8:]])
-    comparison.refuse_other_samples(one, one, np.arange(20))
-    with pytest.raises(comparison.Incomparable, match="pictures of digits_pictures differ"):
-        comparison.refuse_other_samples(one, other, np.arange(20))
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        for i in range(20):
+            (tmp_path / name / f"{i}.png").write_bytes(b"x" * (i + 1))
+    (tmp_path / "two" / "7.png").write_bytes(b"another picture")
+    keys = [f"{i}.png" for i in range(20)]
+    one, two = (replace(digits, keys=keys, files=[tmp_path / n / key for key in keys]) for n in ("one", "two"))
+    first, second = identities(one, np.arange(20)), identities(two, np.arange(20))
+    assert np.flatnonzero((first != second).any(axis=1)).tolist() == [7]
+    (tmp_path / "two" / "7.png").unlink()
+    with pytest.raises(data.DataError, match=r"7\.png cannot be read"):
+        identities(two, np.arange(20))

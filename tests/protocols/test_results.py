@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from dmlcore import protocols
+from dmlcore import data, protocols
+from dmlcore.data.identities import identities
 from dmlcore.metrics import retrieval
 from dmlcore.protocols import Member, Request
 from dmlcore.protocols.results import collections, spread, summarise
@@ -34,7 +35,9 @@ def file_of(found, labels=LABELS, **more):
     random = np.random.default_rng([found.fold, found.seed])
     centres = random.normal(size=(6, 4))[labels]
     noisy = (centres + 1.5 * random.normal(size=(len(labels), 4))) * random.uniform(0.1, 9, (len(labels), 1))
-    return {"embeddings": noisy.astype(np.float32), "labels": labels, "indices": np.arange(len(labels)), **more}
+    indices = np.arange(len(labels))
+    content = np.repeat(indices[:, None], 8, axis=1)
+    return {"embeddings": noisy.astype(np.float32), "labels": labels, "indices": indices, "content": content, **more}
 
 
 def unit(rows):
@@ -82,6 +85,17 @@ def test_only_models_of_the_same_test_samples_are_put_together():
     assert [c.runs for c in drawn] == [("f1s0", "f2s0"), ("f1s1", "f2s1")]
     with pytest.raises(SpecError, match="not tested on the same samples"):
         collections(members, lambda m: file_of(m, np.roll(LABELS, m.fold)), (1,))
+
+
+def test_drawn_data_of_another_seed_are_other_test_samples_though_numbers_and_labels_agree():
+    members = [member(f, s) for f, s in itertools.product((1, 2), (0, 1))]
+    drawn = {seed: data.load("toy", seed=seed) for seed in (0, 1)}
+    test = drawn[0].parts["test"][:30]
+    assert np.array_equal(test, drawn[1].parts["test"][:30])
+    assert np.array_equal(drawn[0].labels[test], drawn[1].labels[test])
+    found = collections(members, lambda m: file_of(m, content=identities(drawn[m.seed], test)), (1,))
+    assert [c.runs for c in found] == [("f1s0", "f2s0"), ("f1s1", "f2s1")]
+    assert found[0].tested_on != found[1].tested_on
 
 
 def test_the_fold_that_validates_best_is_tested_not_the_one_that_tests_best():
@@ -184,6 +198,13 @@ def test_a_protocol_from_end_to_end_on_digits(tmp_path, monkeypatch):
     assert before == results
     monkeypatch.setattr("dmlcore.protocols.results.collections", None)  # not scored again
     assert protocols.collect(request, entries, store, before=before) == results
+    monkeypatch.undo()
+    old = before.model_copy(update={"collections": (one.model_copy(update={"tested_on": "", "concatenated": {}}),)})
+    assert protocols.collect(request, entries, store, before=old) == results, "those of earlier releases may be wrong"
+    for member_, arrays in zip(results.runs, files, strict=True):  # as an earlier release wrote them
+        kept = {name: arrays[name] for name in arrays.files if name != "content"}
+        np.savez(store.open(member_.run).path / "embeddings" / f"{member_.weights}.npz", **kept)
+    assert protocols.collect(request, entries, store) == results
     text = as_text(results, [], "a remark")
     for words in (
         "separated, 4-D, mean of 2 models",
