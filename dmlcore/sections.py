@@ -62,16 +62,39 @@ def explained(error: Any, known_under: Callable[[Sequence[str]], Iterable[str]])
         known = list(known_under(path[:-1]))
         near = difflib.get_close_matches(path[-1], known, 1)
         return f"{key}: unknown key; " + (f"did you mean {near[0]}?" if near else f"known keys: {', '.join(known)}")
+    if error["type"] == "missing":
+        return f"{key}: is missing"
+    if error["type"] in _SAID:
+        return f"{key}: {_SAID[error['type']].format(got=brief(error['input']), **error.get('ctx', {}))}"
     message = str(error["msg"]).removeprefix("Value error, ")
     if not key:
         return message
-    if error["type"] == "missing":
-        return f"{key}: is missing"
+    if isinstance(error["input"], dict):  # of a whole section: the message begins with the key inside
+        return f"{key}.{message}"
     return f"{key}: {message[0].lower()}{message[1:]}, got {brief(error['input'])}"
 
 
+# What pydantic says of a type, in the words of people.
+_SAID = {
+    "int_type": "{got} is not a whole number",
+    "int_from_float": "{got} is not a whole number",
+    "float_type": "{got} is not a number",
+    "finite_number": "must be finite, got {got}",
+    "bool_type": "must be true or false, got {got}",
+    "string_type": "must be text, got {got}",
+    "greater_than": "must be more than {gt:,}, got {got}",
+    "greater_than_equal": "must be at least {ge:,}, got {got}",
+    "less_than": "must be less than {lt:,}, got {got}",
+    "less_than_equal": "must be at most {le:,}, got {got}",
+    "too_short": "needs at least {min_length}, got {got}",
+    "too_long": "takes at most {max_length}, got {got}",
+    "string_too_long": "takes at most {max_length:,} characters, got {got}",
+    "string_pattern_mismatch": "{got} is no such name",
+}
+
+
 class DataSpec(Section):
-    name: str = Field("digits", min_length=1, max_length=64, description="Data set, as in dmlcore.data.names()")
+    name: str = Field("digits", min_length=1, max_length=64, description="Data set")
     root: str | None = Field(None, description="Folder that holds the data set or its archive; empty: the usual places")
     split: Literal["classes", "samples", "own"] | None = Field(
         None, description="Test on unseen classes, or on unseen samples of known classes; empty: as the data set does"
@@ -130,7 +153,7 @@ class ModelSpec(Section):
 
 
 class PoolingSpec(Section):
-    name: Identifier = Field("gap", description="Pooling of pictures and bags, as listed by dmlcore.pooling.names()")
+    name: Identifier = Field("gap", description="Pooling of pictures and bags")
     parameters: dict[Identifier, HyperParameter] = Field(
         default_factory=dict, description="Parameters of the pooling; those left out keep their defaults"
     )
@@ -142,7 +165,7 @@ class PoolingSpec(Section):
 
 
 class LossSpec(Section):
-    name: Identifier = Field("ranking", description="Loss, as listed by dmlcore.losses.names()")
+    name: Identifier = Field("ranking", description="Loss")
     parameters: dict[Identifier, HyperParameter] = Field(
         default_factory=dict, description="Hyper-parameters of the loss; those left out keep their defaults"
     )
@@ -159,9 +182,7 @@ class LossSpec(Section):
 
 
 class MinerSpec(Section):
-    name: Identifier = Field(
-        "all", description="Which tuples of a batch the loss sees, as listed by dmlcore.mining.names(); all: every one"
-    )
+    name: Identifier = Field("all", description="Which tuples of a batch the loss sees; all: every one")
     parameters: dict[Identifier, HyperParameter] = Field(
         default_factory=dict, description="Parameters of the miner; those left out keep their defaults"
     )

@@ -60,7 +60,7 @@ class RunSpec(Section):
         "", max_length=80, description="Label of the run, free text"
     )
     protocol: Annotated[str, AfterValidator(_printable)] = Field(
-        "", max_length=80, description="Protocol the spec follows, as listed by python -m dmlcore protocol"
+        "", max_length=80, description="Published protocol that the spec follows"
     )
     seed: int = Field(0, ge=0, le=2**32 - 1, description="Everything random is a function of (seed, step)")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: CUDA where present, otherwise CPU")

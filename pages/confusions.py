@@ -17,6 +17,7 @@ from pages._ui import (
     confusions_pairs,
     confusions_portrait,
     run_picker,
+    words,
 )
 from pages._ui.confusions_data import View
 from pages._ui.evaluated import evaluated
@@ -72,9 +73,9 @@ def browse(view: View) -> None:
     try:
         VIEWS[chosen or "pairs"](view)
     except Unreadable as error:
-        st.error(str(error), icon=":material/broken_image:")
+        st.error(words.plain(error), icon=":material/broken_image:")
     except ValueError as error:  # a part without two classes, or with none that has two samples
-        st.info(str(error), icon=":material/info:")
+        st.info(words.plain(error), icon=":material/info:")
 
 
 def _summary(run: Run, found: Learned) -> None:

@@ -16,7 +16,7 @@ from dmlcore.inspection.differences import Difference, Doubted, Kind, Turnover
 from dmlcore.inspection.learned import Learned
 from dmlcore.inspection.snapshots import snapshots
 from dmlcore.runs import Run, RunStore
-from pages._ui import differences_list, differences_sides, job, selection
+from pages._ui import differences_list, differences_sides, job, selection, words
 from pages._ui.differences_list import HERE, KINDS, Shown
 from pages._ui.differences_sides import Side
 from pages._ui.learned import learned, naming
@@ -50,12 +50,12 @@ def page() -> None:
         differences_sides.same_samples(first, second, a, b)
         found = differences.difference(a, b)
     except Unreadable as error:
-        st.error(str(error), icon=":material/broken_image:")
+        st.error(words.plain(error), icon=":material/broken_image:")
         return
     except Incomparable as error:
         with st.container(border=True):
             st.badge("Cannot be compared", icon=":material/block:", color="red")
-            st.text(str(error).replace("run 2", "B").replace("run 1", "A"))
+            st.text(words.plain(error).replace("run 2", "B").replace("run 1", "A"))
         return
     _summary(found, first, second)
     body(Shown((first, second), found, naming(second.run)))

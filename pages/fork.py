@@ -10,7 +10,7 @@ import streamlit as st
 
 from dmlcore import forks
 from dmlcore.runs import Run, RunError, RunStore
-from pages._ui import fork_form, live, results, run_picker
+from pages._ui import fork_form, live, results, run_picker, words
 
 MOST_FORKS = 4  # beside the run itself and its parent, the newest
 LIVE, IDLE = 1.0, 10.0  # seconds between two looks
@@ -57,7 +57,7 @@ def futures(run: Run, was_busy: bool) -> None:
             )
     except (RunError, OSError) as error:  # a run was removed while we looked at it
         st.caption("A run has changed meanwhile; looking again.")
-        st.text(str(error))
+        st.text(words.plain(error))
 
 
 def _family(run: Run) -> Sequence[Run]:
@@ -74,13 +74,14 @@ def _fork(run: Run) -> None:
             live.badge(status)
         begun = _begun(str(run.path), status)
         if status in ("failed", "queued", "cancelled", "lost") or not begun:
-            st.text(run.state().message or "waiting for its turn")
+            st.text(words.plain(run.state().message or "waiting for its turn"))
         if begun:
-            kept = [key for key in begun["changed"] if key not in ("fork.run", "fork.step", "name")]
-            anew = ", ".join(begun["anew"]) or "nothing"
+            changed = words.labels(key for key in begun["changed"] if key not in words.UNSAID)
             st.text(
-                f"From step {fork.step:,} of {fork.run}. Changed: {', '.join(kept) or 'nothing'}. "
-                f"Carried over: {', '.join(begun['carried'])}. Begun anew: {anew}."
+                words.plain(
+                    f"From step {fork.step:,} of {fork.run}. Changed: {changed}. "
+                    f"Carried over: {', '.join(begun['carried'])}. Begun anew: {', '.join(begun['anew']) or 'nothing'}."
+                )
             )
         with st.container(horizontal=True):
             st.page_link("fork.py", label="Fork this one", icon=":material/fork_right:", query_params={"run": run.id})

@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.arrays import Unreadable
 from dmlcore.runs import Run, RunStore, scores
-from pages._ui import job, map_canvas, map_data, map_making, map_selection, run_picker, selection, takeaway
+from pages._ui import job, map_canvas, map_data, map_making, map_selection, run_picker, selection, takeaway, words
 from pages._ui.learned import outdated
 from pages._ui.live import percent
 from pages._ui.map_data import MapData
@@ -57,7 +57,7 @@ def page() -> None:
             quality(data, boxes)
             canvas(data, settings.method)
     except (Unreadable, ValueError) as error:
-        st.error(str(error), icon=":material/broken_image:")
+        st.error(words.plain(error), icon=":material/broken_image:")
         map_making.form(run)
         return
     if not busy:

@@ -22,6 +22,6 @@ st.latex(
 st.caption(
     "A negative weight by similarity attracts the pair, a positive one repels it; by distance the signs are opposite. "
     "Solid: loss = 0. Dashed: upper clamp. Hatched: no three unit vectors have these similarities. The same weights "
-    "are read off the gradient of any loss, of pairs and proxies too (`dmlcore.losses.microscope.gram_weights`). "
+    "are read off the gradient of any loss, of pairs and proxies too. "
     "View of a loss as pair weighting: Wang et al. 2019 (multi-similarity loss)."
 )

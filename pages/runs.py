@@ -11,7 +11,7 @@ import streamlit as st
 from dmlcore import durable, jobs, turns
 from dmlcore.runs import Run, RunError, RunState, RunStore
 from dmlcore.turns import Waiting
-from pages._ui import compare_runs, live, monitors, results, run_picker
+from pages._ui import compare_runs, live, monitors, results, run_picker, words
 from pages._ui.live import MOST_LISTED, literal
 
 LIVE, IDLE = 1.0, 5.0  # seconds between two looks
@@ -23,7 +23,7 @@ def board(was_busy: bool) -> None:
         _board(was_busy)
     except (RunError, OSError) as error:  # a run was removed while we looked at it
         st.caption("A run has changed meanwhile; looking again.")
-        st.text(str(error))
+        st.text(words.plain(error))
 
 
 def _board(was_busy: bool) -> None:
@@ -55,7 +55,7 @@ def _board(was_busy: bool) -> None:
     compare_runs.show(shown)
     for run_id, reason in store.unreadable():
         with st.expander(f"Unreadable: {run_id}", icon=":material/warning:"):
-            st.text(reason)
+            st.text(words.plain(reason))
 
 
 def _listed(store: RunStore, total: int) -> Sequence[Run]:
@@ -185,7 +185,7 @@ def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> 
         st.warning("Lost, not gone: all up to the last checkpoint is kept. Resume goes on from there.")
     elif status == "failed":
         st.error("Failed. The reason:", icon=":material/error:")
-        st.code(state.message, language=None, wrap_lines=True)
+        st.code(words.plain(state.message), language=None, wrap_lines=True)
     else:
         st.text(f"{state.message} · {where} in {live.duration(state.seconds)}{on}")
 
@@ -196,7 +196,7 @@ def _place(waits: Waiting | None) -> str:
         return "waiting for its process to start"
     device = {"cpu": "the CPU", "cuda": "a GPU"}[waits.device]
     place = "next in the queue" if waits.ahead == 0 else f"number {waits.ahead + 1} in the queue"
-    others = f"; at work: {', '.join(waits.at_work)}" if waits.at_work else ""
+    others = f"; at work: {', '.join(map(words.plain, waits.at_work))}" if waits.at_work else ""
     return f"{place} for {device}{others}"
 
 
@@ -239,7 +239,7 @@ def _ask(run: Run, action: Callable[[Run], object]) -> None:
     try:
         action(run)
     except (jobs.JobError, durable.Busy, RunError, OSError) as error:
-        st.session_state[f"refused-{run.id}"] = str(error)
+        st.session_state[f"refused-{run.id}"] = words.plain(error)
     st.rerun()
 
 

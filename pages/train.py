@@ -13,7 +13,7 @@ from dmlcore.data import DataError
 from dmlcore.runs import RunError, RunStore
 from dmlcore.sections import ForkSpec
 from dmlcore.spec import RunSpec, SpecError
-from pages._ui import preflight, protocol_form, spec_form, spec_links
+from pages._ui import preflight, protocol_form, spec_form, spec_links, words
 from pages._ui.forms import Form
 from pages._ui.live import duration
 from pages._ui.preflight import Summary
@@ -45,11 +45,16 @@ def main() -> None:
     _begin(form)
     with st.sidebar:
         spec_form.sidebar(form)
-    try:
-        spec = spec_form.spec_of(form)
-    except SpecError as error:
-        for line in str(error).splitlines():
-            _problem(line)
+    spec, faults = None, form.faults
+    if not faults:
+        try:
+            spec = spec_form.spec_of(form)
+        except SpecError as error:
+            faults = words.faults(error)
+    if spec is None:
+        _start(None)
+        for fault in faults:
+            _problem(fault)
         return
     if spec.fork.run:
         _goes_on(form, spec)
@@ -57,9 +62,9 @@ def main() -> None:
         protocol_form.panel(form)
     found = _read(spec)
     hindrances = preflight.problems(spec, found) if found else []
-    _start(spec, ready=found is not None and not hindrances)
+    _start(spec if found is not None and not hindrances else None)
     for hindrance in hindrances:
-        _problem(hindrance)
+        _problem(words.plain(hindrance))
     if found and not hindrances:
         _estimate(spec, found)
     _lint(spec, found)
@@ -116,7 +121,7 @@ def _follow(form: Form, asked: dict[str, str]) -> bool:
 def _not_followed(why: str, error: SpecError) -> None:
     """Say why an address is not followed; what it asks for stands below as it is."""
     st.warning(f"{why}; the form is left as it was.", icon=":material/link_off:")
-    st.text(str(error))
+    st.text(words.plain(error))
 
 
 def _offer_folder(form: Form) -> None:
@@ -140,7 +145,7 @@ def _read(spec: RunSpec) -> Summary | None:
     try:
         return preflight.summary(spec.data, spec.seed)
     except (DataError, OSError) as error:
-        _problem(str(error))
+        _problem(words.plain(error))
         return None
 
 
@@ -155,7 +160,7 @@ def _goes_on(form: Form, spec: RunSpec) -> None:
     """Say that the spec is one of a fork, and how to make it a training from the beginning."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("A fork", icon=":material/fork_right:", color="blue")
-        st.text(f"Goes on from step {spec.fork.step:,} of {spec.fork.run}.")
+        st.text(words.plain(f"Goes on from step {spec.fork.step:,} of {spec.fork.run}."))
         st.button(
             "Train from the beginning instead",
             key="unfork",
@@ -163,20 +168,20 @@ def _goes_on(form: Form, spec: RunSpec) -> None:
         )
 
 
-def _start(spec: RunSpec, *, ready: bool) -> None:
-    """The button; a double click finds its token used and leads to the same run."""
+def _start(spec: RunSpec | None) -> None:
+    """The button, which waits for a spec that can be trained; a double click finds its token used, the run the same."""
     submits = preflight.submits()
     token: str = st.session_state.setdefault("train-token", secrets.token_hex(16))
     with st.container(horizontal=True, vertical_alignment="center"):
         pressed = st.button(
-            "Start training", key="start", type="primary", icon=":material/play_arrow:", disabled=not ready
+            "Start training", key="start", type="primary", icon=":material/play_arrow:", disabled=spec is None
         )
         st.caption("Starts a process of its own: you may close this page, and find it again under Runs.")
-    if pressed and ready:
+    if pressed and spec is not None:
         try:
             run_id = submits.launch(token, spec, RunStore())
         except (jobs.JobError, DataError, SpecError, OSError) as error:
-            _problem(str(error))
+            _problem(words.plain(error))
             return
         st.switch_page("runs.py", query_params={"run": run_id})
     elif submits.used(token):
@@ -220,7 +225,7 @@ def _lint(spec: RunSpec, found: Summary | None) -> None:
         warnings = [warning for warning in warnings if warning.severity != "note"]
     if warnings:
         with st.expander(f"Worth knowing before you compare: {len(warnings)}", icon=":material/rule:", expanded=True):
-            st.text("\n".join(f"• {warning.sentence}" for warning in warnings))
+            st.text("\n".join(f"• {words.plain(warning.sentence)}" for warning in warnings))
 
 
 def _describe_data(spec: RunSpec, found: Summary | None) -> None:

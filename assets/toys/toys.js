@@ -455,7 +455,7 @@ class Toys {
 
   message(text) { this.said = text; this.tell(); }
   tell() {
-    const tape = this.recordedTo > 0 && this.at <= this.recordedTo && !this.said ? `A recording of these very trainings (${this.options.recording}); it goes on live at step ${this.recordedTo}, or as soon as you change something.` : "";
+    const tape = this.recordedTo > 0 && this.at <= this.recordedTo && !this.said ? `A recording of these very trainings; it goes on live at step ${this.recordedTo}, or as soon as you change something.` : "";
     this.notice.textContent = [this.said || tape, this.link.fallback ? "No direct connection: steps come through the page itself, slower." : ""].filter(Boolean).join(" ");
   }
 

@@ -13,10 +13,10 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def search_folders() -> list[Path]:
-    """Return the folders searched for data: $DML_DATA, then data, ../data and ../shared/data of the repository."""
+    """Return the folders searched, each once: $DML_DATA, then data, ../data and ../shared/data of the repository."""
     chosen = os.environ.get("DML_DATA")
     beside = [(REPOSITORY / folder).resolve() for folder in ("data", "../data", "../shared/data")]
-    return ([Path(chosen).expanduser()] if chosen else []) + beside
+    return list(dict.fromkeys([*([Path(chosen).expanduser().resolve()] if chosen else []), *beside]))
 
 
 def cache_folder() -> Path:

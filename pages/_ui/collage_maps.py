@@ -17,7 +17,7 @@ from dmlcore.pooling import describe
 from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import RunSpec
 from dmlcore.weight_maps import WeightMaps
-from pages._ui import grid, job, live, run_picker, thumbnails, untrusted
+from pages._ui import grid, job, live, run_picker, thumbnails, untrusted, words
 from pages._ui.assets import component
 from pages._ui.learned import learned, naming
 from pages._ui.live import percent
@@ -59,7 +59,7 @@ def _section(ids: Sequence[str]) -> None:
         found = {run.id: maps for run in runs if (maps := _maps(run)) is not None}
     except RunError as error:
         st.error("A run cannot be shown.", icon=":material/broken_image:")
-        st.text(str(error))
+        st.text(words.plain(error))
         return
     weighed = [run for run in runs if run.id in found and found[run.id].weights.size]
     for run in runs:
@@ -239,7 +239,7 @@ def _neighbours(runs: Sequence[Run], chosen: int) -> None:
         try:
             found = learned(source) if source else None
         except Unreadable as error:
-            st.text(str(error))
+            st.text(words.plain(error))
             continue
         row = found.row(str(chosen)) if found else None
         if found is None or row is None:

@@ -16,7 +16,7 @@ from dmlcore.arrays import EMBEDDINGS, Unreadable
 from dmlcore.linter import Finding
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import flat
-from pages._ui import live
+from pages._ui import live, words
 from pages._ui.live import percent
 from pages._ui.results import score_columns
 
@@ -41,7 +41,8 @@ def show(runs: Sequence[Run]) -> None:
     st.dataframe(_transposed(reached, names), hide_index=True, key="reached", height="content", placeholder="–")
     st.markdown("**How their specs differ**")
     if specs:
-        st.dataframe(_transposed(specs, names, "key"), hide_index=True, key="specs", height="content", placeholder="–")
+        shown = {words.setting(key): [words.value(key, each) for each in values] for key, values in specs.items()}
+        st.dataframe(_transposed(shown, names, "setting"), hide_index=True, key="specs", height="content")
     else:
         st.caption("Not at all: what differs is chance of the machine, or nothing.")
     _classes(runs, names)
@@ -65,7 +66,7 @@ def _lint(runs: Sequence[Run]) -> None:
         word, icon, colour = LOOKS[warning.severity]
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.badge(word, icon=icon, color=colour)  # type: ignore[arg-type]  # the table above holds badge colours only
-            live.literal(warning.sentence)
+            live.literal(words.plain(warning.sentence))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

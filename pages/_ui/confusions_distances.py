@@ -10,7 +10,7 @@ from dmlcore.inspection.portrait import Portrait, loss_of, window
 from dmlcore.losses import TripletLoss
 from dmlcore.runs import RunStore
 from dmlcore.simulation import depends_on
-from pages._ui import live, run_picker
+from pages._ui import live, run_picker, words
 from pages._ui.confusions_data import View, measured
 from pages._ui.live import percent
 
@@ -58,7 +58,7 @@ def _other(view: View) -> tuple[str, Portrait] | None:
     try:
         return live.label(runs[chosen]), measured(source)
     except (Unreadable, ValueError) as error:
-        st.warning(str(error), icon=":material/broken_image:")
+        st.warning(words.plain(error), icon=":material/broken_image:")
         return None
 
 

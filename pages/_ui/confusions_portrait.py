@@ -145,7 +145,7 @@ def _offer(view: View) -> None:
     kept = snapshots(view.run)
     if not kept:
         st.info(
-            "This run kept no checkpoints on its way. Train with “Keep a checkpoint every” (schedule.keep_every), and "
+            "This run kept no checkpoints on its way. Train with “Keep a checkpoint every”, and "
             "its portrait can be followed from the first step to the last.",
             icon=":material/timeline:",
         )

@@ -38,5 +38,5 @@ def choose(view: View) -> TripletLoss:
     }
     reduction = own.reduction if own and name == own.formula.name else "mean_valid"
     if reduction == "mean_raw":
-        st.caption("It is trained without clamps (mean_raw): every triplet has a gradient.")
+        st.caption("It is trained without clamps: every triplet has a gradient.")
     return losses.create(name, reduction=reduction, **found)

@@ -13,6 +13,15 @@ from dmlcore.data.official import PUBLISHED
 
 FIRST = "birds"
 ROWS = 318  # pixels of the table of all
+COMES_ALONG = {  # samples and classes
+    "digits": (1_797, 10),
+    "digits_pictures": (1_797, 10),
+    "toy": (6_400, 32),
+    "moons": (1_600, 8),
+    "rings": (1_600, 8),
+    "tokens": (36_864, 16),
+    "birds": (2_880, 72),
+}
 COMPLETE = {"cifar10": PICTURES, "cifar100": PICTURES}  # samples, where no part is published
 
 
@@ -41,8 +50,9 @@ def _overview(known: Sequence[str]) -> None:
             place = None
         counted = report.remembered(name, place) if place else None
         here.append("absent" if place is None else _state(name, counted))
-        samples.append(counted.samples if counted else None)
-        classes.append(counted.classes if counted else None)
+        held = (counted.samples, counted.classes) if counted else COMES_ALONG.get(name, (None, None))
+        samples.append(held[0])
+        classes.append(held[1])
         places.append("" if place is None else str(place) if data.describe(name).needs_files else "comes with the lab")
     st.dataframe(
         {
@@ -53,7 +63,7 @@ def _overview(known: Sequence[str]) -> None:
             "where": places,
         },
         key="data-table",
-        placeholder="not read yet",
+        placeholder="–",
         height=ROWS,
         hide_index=True,
         on_select=lambda: _chosen_in_table(known),
@@ -64,7 +74,7 @@ def _overview(known: Sequence[str]) -> None:
             "here": st.column_config.TextColumn(width="small"),
         },
     )
-    st.caption("Samples and classes are those of the last reading; a data set is read when it is first chosen.")
+    st.caption("Samples and classes are those of the last reading; “–”: it is read when it is first chosen.")
 
 
 def _state(name: str, counted: report.Summary | None) -> str:

@@ -10,7 +10,7 @@ import streamlit as st
 from dmlcore import data, durable
 from dmlcore.data import DataError, Dataset, checks, downloads
 from dmlcore.data.tasks import State, Task
-from pages._ui import data_reads
+from pages._ui import data_reads, words
 from pages._ui.data_reads import Where
 from pages._ui.live import duration
 
@@ -91,7 +91,7 @@ def _start_download(name: str) -> None:
     try:
         downloads.start(name)
     except (DataError, durable.Busy, OSError) as error:
-        st.toast(escape(str(error)), icon=":material/error:")
+        st.toast(escape(words.plain(error)), icon=":material/error:")
 
 
 def _ended(task: Task) -> None:
@@ -144,4 +144,4 @@ def _start_check(name: str, root: str | None) -> None:
     try:
         checks.start(name, root)
     except (durable.Busy, OSError) as error:
-        st.toast(escape(str(error)), icon=":material/error:")
+        st.toast(escape(words.plain(error)), icon=":material/error:")

@@ -12,9 +12,10 @@ import streamlit as st
 from dmlcore import data
 from dmlcore.data import DataError, Dataset, downloads, report
 from dmlcore.data.report import Report
-from pages._ui import data_overview, data_reads, data_samples, data_tasks, spec_links
+from pages._ui import data_overview, data_reads, data_samples, data_tasks, spec_links, words
 from pages._ui.data_links import command, link
 from pages._ui.data_reads import Cut, Where
+from pages._ui.forms import Bounds, number
 
 WORDS = {
     "classes": "classes never seen",
@@ -41,7 +42,7 @@ def page() -> None:
     try:
         place = data_reads.place_of(name, root)
     except (DataError, OSError, ValueError) as error:
-        _problems([str(error)])
+        _problems([words.plain(error)])
         return
     if place is None:
         _absent(name, root)
@@ -82,7 +83,7 @@ def _absent(name: str, root: str | None) -> None:
         try:
             data.locate(name, root)
         except DataError as error:
-            st.text(str(error))
+            st.text(words.plain(error))
     data_tasks.download(name)
 
 
@@ -92,7 +93,7 @@ def _cut(name: str) -> tuple[Cut, int]:
     drawn = not info.needs_files
     if info.split == "own":
         st.caption("This data set brings its own parts for training, validation and test.")
-        return Cut(), int(st.number_input("Seed", 0, 2**32 - 1, 0, key=f"data-seed-{name}", width=140)) if drawn else 0
+        return Cut(), _seed(name) if drawn else 0
     words: dict[str, Any] = {"format_func": lambda word: WORDS[word], "width": 220}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         splits, held = ["classes", "samples"], ["classes", "samples", "none"]
@@ -103,16 +104,26 @@ def _cut(name: str) -> tuple[Cut, int]:
         folds, fold = 0, 1
         order: Literal["contiguous", "random"] = "contiguous"
         if validation == "classes":
-            folds = st.number_input(
-                "Class folds", 0, 50, 0, key=f"data-folds-{name}", width=140, help="0: the last quarter validates"
+            folds = _whole(
+                "Class folds", f"data-folds-{name}", Bounds(0, 50), 0, 140, help="0: the last quarter validates"
             )
         if folds > 1:
-            fold = st.number_input("Fold that validates", 1, int(folds), 1, key=f"data-fold-{name}-{folds}", width=150)
+            fold = _whole("Fold that validates", f"data-fold-{name}-{folds}", Bounds(1, folds), 1, 150)
             order = st.selectbox("Folds are", ["contiguous", "random"], key=f"data-order-{name}", **words)
         seed = 0
         if drawn or "samples" in (split, validation) or order == "random":
-            seed = int(st.number_input("Seed", 0, 2**32 - 1, 0, key=f"data-seed-{name}", width=140))
-    return Cut(split, validation, int(folds) if folds > 1 else 0, int(fold), order), seed
+            seed = _seed(name)
+    return Cut(split, validation, folds if folds > 1 else 0, fold, order), seed
+
+
+def _seed(name: str) -> int:
+    return _whole("Seed", f"data-seed-{name}", Bounds(0, 2**32 - 1), 0, 140)
+
+
+def _whole(label: str, key: str, bounds: Bounds, usual: int, width: int, **shown: Any) -> int:
+    """A whole number; as usual while none stands in the field, which then says so."""
+    value, fault = number(label, key, bounds, start=usual, whole=True, width=width, **shown)
+    return usual if fault else value
 
 
 def _problems(said: Sequence[str]) -> None:

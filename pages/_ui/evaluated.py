@@ -9,7 +9,7 @@ import streamlit as st
 from dmlcore.arrays import Unreadable
 from dmlcore.inspection.learned import Learned
 from dmlcore.runs import Run
-from pages._ui import job
+from pages._ui import job, words
 from pages._ui.learned import learned, outdated
 
 
@@ -29,6 +29,6 @@ def evaluated(run: Run, what: str) -> tuple[Path, Learned] | None:
     try:
         return source, learned(source)
     except Unreadable as error:
-        st.error(str(error), icon=":material/broken_image:")
+        st.error(words.plain(error), icon=":material/broken_image:")
         job.offer(run, "evaluate")
         return None

@@ -22,7 +22,7 @@ from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, embed, needs_orig
 from dmlcore.inspection.one_step import Failure, Standing, Step
 from dmlcore.runs import RunError, RunStore
 from dmlcore.spec import RunSpec
-from pages._ui import field_service, untrusted
+from pages._ui import field_service, untrusted, words
 from pages._ui.failure_scene import Home, RealScene, home, losses_to_compare
 from pages._ui.wire import Request, pack, socket_route
 
@@ -50,7 +50,7 @@ def answer(request: Request) -> bytes:
     try:
         spec, case = _of(request.get("of"))
     except (LookupError, RunError, Unreadable, ValueError) as error:
-        return pack({"id": _number(request.get("id")), "error": str(error)}, {})
+        return pack({"id": _number(request.get("id")), "error": words.plain(error)}, {})
     scene = RealScene.at(home(case.triplet, spec), request.get("scene"))
     if "hover" in request:
         return field_service.of_scene(scene, request, {"of": request["of"]})

@@ -11,6 +11,7 @@ from dmlcore import jobs, losses
 from dmlcore.inspection import true_step
 from dmlcore.inspection.true_step import Question
 from dmlcore.runs import START_GRACE, Run, RunError
+from pages._ui import words
 from pages._ui.failure_scene import Home, RealScene, losses_to_compare
 
 OF = ("query", "right", "wrong")
@@ -124,7 +125,7 @@ def _begin(run: Run, of: dict[str, Any], home: Home, whole: bool) -> None:
     try:
         jobs.true_step(run, Question(of["query"], of["right"], of["wrong"], asked).to_json())
     except (jobs.JobError, RunError, OSError) as error:
-        st.toast(str(error), icon=":material/error:")
+        st.toast(words.plain(error), icon=":material/error:")
         return
     st.session_state[_key(run, of)] = {"at": time.monotonic(), "seen": False, "before": _stamp(run, of)}
 

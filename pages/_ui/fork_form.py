@@ -16,10 +16,11 @@ from dmlcore.data import DataError, Dataset
 from dmlcore.failures import TrainingError
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec, SpecError
-from pages._ui import preflight, spec_form, thumbnails
-from pages._ui.forms import Form
+from pages._ui import preflight, spec_form, thumbnails, words
+from pages._ui.forms import Bounds, Form, number
 from pages._ui.spec_fields import field
 
+MOST_STEPS = 10_000_000  # of a schedule
 MOST_SHOWN = 30  # training samples of a class
 STRIP = """<style>
 .samples { display: flex; flex-wrap: wrap; gap: 8px; font-size: 11px; }
@@ -34,16 +35,19 @@ def show(run: Run, steps: list[int]) -> None:
     if form.values.get("forked") != run.id:
         spec_form.fill(form, run.spec)
         form.values["forked"] = run.id
-    step, steps_after = _clock(run, steps)
+    step, steps_after = _clock(run, steps, form.faults)
     spec_form.loss_fields(form)
-    field(form, "optimiser.learning_rate", "Learning rate")
+    field(form, "optimiser.learning_rate")
     leave_out: list[int] = []
     relabel: dict[int, int] = {}
     try:
         data = thumbnails.dataset(run.spec)
         leave_out, relabel = _training_part(run, data)
     except (DataError, SpecError) as error:
-        _problem(str(error))
+        _refuse([words.plain(error)])
+        return
+    if form.faults or steps_after is None:
+        _refuse(form.faults)
         return
     try:
         spec = forks.of(
@@ -55,7 +59,7 @@ def show(run: Run, steps: list[int]) -> None:
         )
         forks.check(spec, data)
     except (SpecError, TrainingError, DataError) as error:
-        _problem(str(error))
+        _refuse(words.faults(error))
         return
     _told(run, spec)
     _start(spec)
@@ -73,8 +77,8 @@ def _changed(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
     return RunSpec.parse(before.model_copy(update=taken).model_dump())
 
 
-def _clock(run: Run, steps: list[int]) -> tuple[int, int]:
-    """The checkpoint it begins at, and how many steps it makes."""
+def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | None]:
+    """The checkpoint it begins at, and how many steps it makes; None, and one fault more, for what is no number."""
     wanted = st.query_params.get("step", "")
     start = int(wanted) if wanted.isascii() and wanted.isdigit() and int(wanted) in steps else steps[len(steps) // 2]
     if len(steps) > 1:
@@ -84,21 +88,24 @@ def _clock(run: Run, steps: list[int]) -> tuple[int, int]:
             value=start,
             format_func="{:,}".format,
             key=f"fork-step-{run.id}",
-            help="Kept ones (schedule.keep_every) and the last",
+            help="Those kept on the way, and the last",
         )
     else:
         step = steps[0]
         st.markdown(f"From the checkpoint of step **{step:,}**, the only one of this run.")
     left = run.spec.schedule.steps - step
-    more = st.number_input(
+    more, fault = number(
         "Steps from there on",
-        min_value=1,
-        value=left if left > 0 else max(1, run.spec.schedule.steps // 2),
+        f"fork-more-{run.id}-{step}",
+        Bounds(1, MOST_STEPS - step),
+        start=left if left > 0 else max(1, run.spec.schedule.steps // 2),
+        whole=True,
         step=50,
-        key=f"fork-more-{run.id}-{step}",
         help="The clock of the parent goes on: a fork of step 200 makes step 201 next",
     )
-    return int(step), int(more)
+    if fault:
+        faults.append(fault)
+    return int(step), None if fault else more
 
 
 def _training_part(run: Run, data: Dataset) -> tuple[list[int], dict[int, int]]:
@@ -152,11 +159,11 @@ def _strip(run: Run, samples: np.ndarray, more: Callable[[int], str]) -> str:
 
 def _told(run: Run, spec: RunSpec) -> None:
     """What is changed, and the command that does the same."""
-    lines = [line for line in run.spec.differences(spec) if not line.startswith(("fork.run", "fork.step", "name:"))]
+    lines = words.changes(run.spec, spec)
     with st.container(border=True):
         if lines:
-            st.markdown("**What changes** (before | in the fork)")
-            st.code("\n".join(lines), language=None, wrap_lines=True)
+            st.markdown("**What changes**")
+            st.text("\n".join(lines))
         else:
             st.markdown("**Nothing is changed**: this fork will repeat its parent bit for bit.")
         st.caption(
@@ -176,17 +183,27 @@ def _told(run: Run, spec: RunSpec) -> None:
             st.code(shlex.join([*command, *changes]), language="bash", wrap_lines=True)
 
 
-def _start(spec: RunSpec) -> None:
+def _start(spec: RunSpec | None) -> None:
     submits = preflight.submits()
     token: str = st.session_state.setdefault("fork-token", secrets.token_hex(16))
-    if st.button("Start the fork", key="fork-start", type="primary", icon=":material/fork_right:"):
+    pressed = st.button(
+        "Start the fork", key="fork-start", type="primary", icon=":material/fork_right:", disabled=spec is None
+    )
+    if pressed and spec is not None:
         try:
             submits.launch(token, spec, RunStore())
         except (jobs.JobError, DataError, SpecError, OSError) as error:
-            _problem(str(error))
+            _problem(words.plain(error))
             return
         st.session_state["fork-token"] = secrets.token_hex(16)
         st.rerun()
+
+
+def _refuse(faults: list[str]) -> None:
+    """The button, out of reach, and why."""
+    _start(None)
+    for fault in faults:
+        _problem(fault)
 
 
 def _problem(text: str) -> None:

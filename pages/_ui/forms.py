@@ -7,6 +7,7 @@ import re
 import types
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Union, get_args, get_origin
 
 import annotated_types
@@ -19,14 +20,101 @@ STOPS = 60  # of a logarithmic slider
 Words = Callable[[str], str]
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """What a number may be: the ends are allowed, or excluded where they are open."""
+
+    low: float | None = None
+    high: float | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+    @classmethod
+    def of(cls, info: FieldInfo) -> Bounds:
+        """Those that a field of a spec declares."""
+        found: dict[str, Any] = {}
+        for rule in info.metadata:
+            for name, end, is_open in _RULES:
+                if isinstance(rule, name):
+                    side = "low" if end in ("ge", "gt") else "high"
+                    found |= {side: getattr(rule, end), f"{side}_open": is_open}
+        return cls(**found)
+
+    def fault(self, label: str, value: float) -> str:
+        """What is wrong with a value, in a sentence that begins with the label; "" if nothing is."""
+        below = self.low is not None and (value <= self.low if self.low_open else value < self.low)
+        above = self.high is not None and (value >= self.high if self.high_open else value > self.high)
+        if not below and not above:
+            return ""
+        ends = []
+        if self.low is not None:
+            ends.append(f"{'more than' if self.low_open else 'at least'} {spelled(self.low)}")
+        if self.high is not None:
+            ends.append(f"{'less than' if self.high_open else 'at most'} {spelled(self.high)}")
+        allowed = f"be {' and '.join(ends)}"
+        if len(ends) == 2 and not (self.low_open or self.high_open):
+            allowed = f"lie between {spelled(self.low)} and {spelled(self.high)}"
+        return f"{label} must {allowed}, not {spelled(value)}."
+
+
+_RULES = (
+    (annotated_types.Ge, "ge", False),
+    (annotated_types.Gt, "gt", True),
+    (annotated_types.Le, "le", False),
+    (annotated_types.Lt, "lt", True),
+)
+
+
+def spelled(number: float | None) -> str:
+    """A number as people read it: 10,000,000 or 0.001."""
+    if number is None:
+        return "–"
+    return f"{number:,.0f}" if number == int(number) and abs(number) < 1e15 else f"{number:g}"
+
+
+def number(
+    label: str,
+    key: str,
+    bounds: Bounds,
+    *,
+    start: float | None = None,
+    whole: bool = False,
+    empty: bool = False,
+    **shown: Any,
+) -> tuple[Any, str]:
+    """A field for a number, and what is wrong with what stands in it ("" if nothing is), which it says below itself.
+
+    start: what stands there at first. whole: no fractions. empty: whether it may be.
+
+    The widget gets no bounds: with them the browser keeps what lies outside to itself, and Python goes on with the
+    number before; it gets no start, or an emptied field would become its smallest number; and it takes fractions, for
+    of whole numbers it reads "1e9" as 1.
+    """
+    if key not in st.session_state:
+        st.session_state[key] = None if start is None else float(start)
+    step, spelling = float(shown.pop("step", 1 if whole else 1e-4)), shown.pop("format", "%g")
+    value = st.number_input(label, value=None, key=key, step=step, format=spelling, **shown)
+    if value is None:
+        fault = "" if empty else f"{label} is required."
+    elif whole and value != int(value):
+        fault = f"{label} must be a whole number, not {spelled(value)}."
+    else:
+        fault = bounds.fault(label, value)
+    if fault:
+        st.caption(f":red[:material/error: {fault}]")
+    return int(value) if whole and value is not None and not fault else value, fault
+
+
 class Form:
     """Values by key that outlive their widgets, so that other pages and hidden fields lose nothing.
 
     Each widget has the key `widget_key(key)`; `fill` before the widgets are drawn (in a callback) sets many at once.
+    faults: of the number fields drawn so far, a sentence each; their values stay what they were.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self.faults: list[str] = []
         self.values: dict[str, Any] = st.session_state.setdefault(f"{name}-values", {})
         self._filled: dict[str, Any] = st.session_state.setdefault(f"{name}-filled", {})
 
@@ -59,20 +147,29 @@ class Form:
         if get_origin(bare) is Literal:
             options = [option for option in get_args(bare) if option not in without]
             return self.choice(key, label, options, words=words, **shown)
-        low, high = _bounds(info)
         if bare is bool:
             return self._draw(key, st.toggle, label, **shown)
-        if bare is int:
-            shown = {"min_value": low, "max_value": high, "step": 1} | shown
-            return self._draw(key, st.number_input, label, **shown)
-        if bare is float:
-            limits = {
-                "min_value": None if low is None else float(low),
-                "max_value": None if high is None else float(high),
-            }
-            return self._draw(key, st.number_input, label, **limits, **({"step": 1e-4, "format": "%g"} | shown))
+        if bare in (int, float):
+            return self._number(key, label, info, whole=bare is int, **shown)
         longest = _most_characters(info) if bare is str else None  # of a tuple it counts the items
         return self._draw(key, st.text_input, label, max_chars=longest, **shown)
+
+    def _number(self, key: str, label: str, info: FieldInfo, *, whole: bool, **shown: Any) -> Any:
+        """A number within the bounds of a field; what is none stands in the field and among the faults alone."""
+        value, fault = number(
+            label,
+            self.widget_key(key),
+            Bounds.of(info),
+            start=self.values.get(key),
+            whole=whole,
+            empty=type(None) in get_args(info.annotation),
+            **shown,
+        )
+        if fault:
+            self.faults.append(fault)
+        else:
+            self.values[key] = value
+        return self.values.get(key)
 
     def choice(self, key: str, label: str, options: Sequence[str], *, words: Words = str, **shown: Any) -> str:
         """One of `options`; a value that is none of them gives way to the first.
@@ -148,20 +245,6 @@ def _without_none(annotation: Any) -> Any:
     if get_origin(annotation) in (Union, types.UnionType):
         return next(part for part in get_args(annotation) if part is not type(None))
     return annotation
-
-
-def _bounds(info: FieldInfo) -> tuple[Any, Any]:
-    """Smallest and largest value; an exclusive bound is given as it is, as the spec refuses it by name."""
-    low: Any = None
-    high: Any = None
-    for rule in info.metadata:
-        if isinstance(rule, annotated_types.Ge):
-            low = rule.ge
-        elif isinstance(rule, annotated_types.Gt):
-            low = rule.gt
-        elif isinstance(rule, annotated_types.Le):
-            high = rule.le
-    return low, high
 
 
 def _most_characters(info: FieldInfo) -> int | None:

@@ -15,7 +15,7 @@ from dmlcore.data import DataError, Dataset
 from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples
 from dmlcore.inspection.learned import Learned
 from dmlcore.runs import Run, RunError, RunStore
-from pages._ui import gallery_weights, live, run_picker, thumbnails
+from pages._ui import gallery_weights, live, run_picker, thumbnails, words
 from pages._ui.gallery_rows import MARKS, Shown
 from pages._ui.learned import learned
 from pages._ui.live import percent
@@ -72,7 +72,7 @@ def together(shown: Shown, others: Sequence[str]) -> tuple[list[Shown], Comparis
             compare([shown.found, found])
         except (Incomparable, Unreadable, DataError, RunError) as error:
             st.warning("A run cannot stand beside this one, and is left out:", icon=":material/rule:")
-            st.text(f"{name}: {error}")
+            st.text(f"{name}: {words.plain(error)}")
             continue
         over = gallery_weights.addresses(other) if gallery_weights.shown() else shown.over
         runs.append(Shown(other, found, shown.name, over))

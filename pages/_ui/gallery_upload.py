@@ -17,7 +17,7 @@ from dmlcore.inspection import maps, own_pictures
 from dmlcore.inspection.index import Index
 from dmlcore.inspection.pictures import fitted
 from dmlcore.runs import Run, RunError
-from pages._ui import gallery_rows, grid, thumbnails
+from pages._ui import gallery_rows, grid, thumbnails, words
 from pages._ui.gallery_rows import Shown
 
 MEGABYTES = 20
@@ -33,8 +33,7 @@ def show(shown: Shown) -> int:
         return -1
     if not own_pictures.takes_pictures(data):
         st.info(
-            "The samples of this data set are no pictures, so none can be a query. Any run on pictures takes one; for "
-            "vectors there is Index.search of dmlcore.",
+            "The samples of this data set are no pictures, so none can be a query. Any run on pictures takes one.",
             icon=":material/info:",
         )
         return -1
@@ -57,10 +56,10 @@ def show(shown: Shown) -> int:
         return _search(shown, index, data, given.getvalue(), given.name)
     except DataError as error:
         st.error("This file cannot be a query:", icon=":material/broken_image:")
-        st.text(str(error))
+        st.text(words.plain(error))
     except (RunError, CheckpointError, Unreadable) as error:
         st.error("The network of this run cannot be used:", icon=":material/broken_image:")
-        st.text(str(error))
+        st.text(words.plain(error))
     return -1
 
 
@@ -68,8 +67,7 @@ def _example(data: Dataset) -> None:
     side = data.inputs.shape[-1] if len(data.inputs.shape) == 4 else own_pictures.GREY[data.name][0]
     st.caption(
         f"Whatever it shows, the network answers with the test samples that it finds most similar. It sees {side} × "
-        f"{side} pixels. From Python: Index.of_run(run).search('picture.jpg', k=8); on the command line: python -m "
-        "dmlcore neighbours RUN picture.jpg"
+        f"{side} pixels."
     )
 
 

@@ -22,7 +22,7 @@ from dmlcore.data import DataError
 from dmlcore.data.store import short_side
 from dmlcore.pooling import describe
 from dmlcore.runs import Run, RunError, RunStore
-from pages._ui import job, thumbnails
+from pages._ui import job, thumbnails, words
 
 DARKEST, OUTSIDE = 0.8, 0.9  # opacity of black where there is no weight, and where the network sees nothing
 QUANTILE = 0.99  # of the weights of all pictures: what is shown in full light
@@ -67,7 +67,7 @@ def addresses(run: Run) -> Callable[[int], str]:
     try:
         maps = _maps(path, path.stat().st_mtime_ns)
     except (RunError, OSError) as error:
-        st.text(str(error))
+        st.text(words.plain(error))
         job.offer(run, "weigh")
         return _nothing
     if not maps.weights.size:

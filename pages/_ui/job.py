@@ -13,6 +13,7 @@ from dmlcore import jobs, weight_maps
 from dmlcore.checkpoint import LAST
 from dmlcore.inspection import snapshots
 from dmlcore.runs import START_GRACE, Run, RunError
+from pages._ui import words
 
 Task = Literal["evaluate", "project", "weigh", "snapshots"]
 _START: dict[Task, Callable[[Run], None]] = {
@@ -89,7 +90,7 @@ def _begin(run: Run, task: Task) -> None:
     try:
         _START[task](run)
     except (jobs.JobError, RunError, OSError) as error:
-        st.toast(str(error), icon=":material/error:")
+        st.toast(words.plain(error), icon=":material/error:")
         return
     st.session_state[_key(run, task)] = {"at": time.monotonic(), "seen": False, "before": _products(run)}
 

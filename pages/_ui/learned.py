@@ -10,7 +10,7 @@ import streamlit as st
 from dmlcore.data import DataError
 from dmlcore.inspection.learned import Learned, read
 from dmlcore.runs import Run
-from pages._ui import thumbnails
+from pages._ui import thumbnails, words
 
 
 def learned(path: Path) -> Learned:
@@ -59,5 +59,5 @@ def naming(run: Run) -> Callable[[int], str]:
         st.warning(
             "No pictures and no class names: the data set of this run cannot be read.", icon=":material/hide_image:"
         )
-        st.text(str(error))
+        st.text(words.plain(error))
     return lambda label: names[label] if label < len(names) else f"class {label}"

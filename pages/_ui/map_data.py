@@ -32,7 +32,7 @@ from dmlcore.figures.maps import MOST_COLOURS, Sheet, palette
 from dmlcore.inspection import maps, selections, trajectory
 from dmlcore.inspection.learned import Learned, fingerprint
 from dmlcore.runs import Run, RunError, RunStore
-from pages._ui import assets, thumbnails, wire
+from pages._ui import assets, thumbnails, wire, words
 from pages._ui.learned import learned
 
 TRAINING = "training"  # in place of the settings' name: the frames over training
@@ -149,7 +149,7 @@ def _respond(given: dict[str, str]) -> Response:
     except RunError:
         return Response(status_code=404)
     except (Unreadable, ValueError) as error:
-        return Response(str(error), status_code=409, media_type="text/plain")
+        return Response(words.plain(error), status_code=409, media_type="text/plain")
     if content is None:
         return Response(status_code=404)
     headers = {

@@ -13,6 +13,8 @@ from dmlcore import jobs
 from dmlcore.inspection import maps, snapshots, trajectory
 from dmlcore.inspection.maps import Settings
 from dmlcore.runs import START_GRACE, Run, RunError
+from pages._ui import words
+from pages._ui.forms import Bounds, number
 
 PARAMETER, TRAINING = "map", "training"  # of the link: the name of the settings, and whether over training
 AT_ONCE = 4 << 20  # bytes of embeddings (some 7,000 of 128 dimensions) whose map is computed unasked
@@ -105,7 +107,7 @@ def form(run: Run) -> None:
     st.caption(f"{_HELP[method]}.")
     with st.form("map settings", border=False):
         usual = Settings(method=method, seed=run.spec.seed)
-        values = asdict(usual)
+        values, fault = asdict(usual), ""
         with st.container(horizontal=True, vertical_alignment="bottom"):
             if method == "tsne":
                 values["perplexity"] = st.slider(
@@ -128,8 +130,13 @@ def form(run: Run) -> None:
                 )
             if method != "pca":
                 values["iterations"] = st.slider("Iterations", 100, 2000, usual.iterations, step=50, width=220)
-                values["seed"] = st.number_input("Seed", 0, 2**32 - 1, run.spec.seed, width=130)
-            if st.form_submit_button("Compute", type="primary", icon=":material/play_arrow:", key="project"):
+                values["seed"], fault = number(
+                    "Seed", f"map-seed-{run.id}", Bounds(0, 2**32 - 1), start=run.spec.seed, whole=True, width=130
+                )
+            if (
+                st.form_submit_button("Compute", type="primary", icon=":material/play_arrow:", key="project")
+                and not fault
+            ):
                 _begin(run, Settings(**values))
                 st.rerun()
 
@@ -173,7 +180,7 @@ def _begin(run: Run, settings: Settings, *, training: bool = False) -> None:
     try:
         (jobs.project_over_training if training else jobs.project)(run, settings)
     except (jobs.JobError, RunError, OSError) as error:
-        st.toast(str(error), icon=":material/error:")
+        st.toast(words.plain(error), icon=":material/error:")
         return
     st.query_params[PARAMETER] = settings.name  # which will be shown
     if training:

@@ -13,7 +13,7 @@ from dmlcore import collapse, losses
 from dmlcore.collapse import Finding
 from dmlcore.figures.curves import COLOURS
 from dmlcore.runs import Run, RunStore
-from pages._ui import live
+from pages._ui import live, words
 from pages._ui.live import Histogram
 from pages._ui.spec_links import command
 
@@ -42,8 +42,8 @@ def _findings(root: str, run_id: str, status: str) -> list[Finding]:
 def _finding(finding: Finding) -> None:
     with st.container(border=True, key=f"finding-{finding.kind}"):
         st.badge(f"since step {finding.since:,}", icon=":material/monitor_heart:", color="orange")
-        st.markdown(f"**{finding.sentence}**")
-        st.markdown("What to try:\n" + "\n".join(f"- {remedy}" for remedy in finding.remedies))
+        st.markdown(f"**{words.plain(finding.sentence)}**")
+        st.markdown("What to try:\n" + "\n".join(f"- {words.plain(remedy)}" for remedy in finding.remedies))
 
 
 def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:

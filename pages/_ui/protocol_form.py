@@ -16,6 +16,7 @@ from dmlcore.protocols import Protocol, Request
 from dmlcore.runs import RunStore
 from dmlcore.spec import SpecError
 from dmlcore.studies import PRETRAINING, Entry
+from pages._ui import words
 from pages._ui.forms import Form
 from pages._ui.spec_values import fill
 
@@ -63,7 +64,7 @@ def panel(form: Form) -> None:
         try:
             entries = _entries(request)
         except (SpecError, DataError, OSError) as error:
-            st.text(str(error))
+            st.text(words.plain(error))
             return
         steps = sum(entry.spec.schedule.steps for entry in entries)
         st.markdown(
@@ -93,7 +94,7 @@ def _queue_all(request: Request, entries: list[Entry]) -> None:
         try:
             made = [jobs.launch(entry.spec, store) for entry in few]
         except (jobs.JobError, DataError, OSError) as error:
-            st.text(str(error))
+            st.text(words.plain(error))
             return
         st.switch_page("runs.py", query_params={"run": ",".join(made[:4])})
 

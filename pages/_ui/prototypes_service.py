@@ -30,6 +30,7 @@ from dmlcore.geometry.hulls import Overlaps, hull, overlaps
 from dmlcore.local_features import MOST_PER_CLASS, LocalFeatures
 from dmlcore.pooling.reading import Reading, read
 from dmlcore.runs import RunError, RunStore
+from pages._ui import words
 from pages._ui.prototypes_view import MOST, PrototypesView
 from pages._ui.wire import pack, socket_route
 
@@ -68,7 +69,7 @@ def answer(request: dict[str, Any]) -> bytes:
     try:
         found = Shown(view)
     except (RuntimeError, ValueError, OSError) as error:  # of runs, checkpoints, data and networks
-        return pack(header | {"error": str(error), "query": view.link()}, {})
+        return pack(header | {"error": words.plain(error), "query": view.link()}, {})
     header |= {"query": found.link(), "view": found.view.to_json(), "key": found.key, "picture": found.picture()}
     arrays = found.picture_arrays()
     if request.get("have") != found.key:
@@ -291,7 +292,7 @@ async def _export(request: Request) -> Response:
     try:
         content = await anyio.to_thread.run_sync(export, dict(request.query_params), limiter=TURNS)
     except (RuntimeError, ValueError, OSError) as error:
-        return Response(str(error), 404)
+        return Response(words.plain(error), 404)
     headers = {"Content-Disposition": 'attachment; filename="prototypes.npz"'}
     return Response(content, media_type="application/octet-stream", headers=headers)
 

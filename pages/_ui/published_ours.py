@@ -16,6 +16,7 @@ from dmlcore.published.collection import SAME, Table
 from dmlcore.rows import Row
 from dmlcore.runs import Run, RunError, RunStore, scores
 from dmlcore.spec import RunSpec, SpecError
+from pages._ui import words
 from pages._ui.live import loss_title
 
 DATASETS = {
@@ -68,7 +69,7 @@ def deviations(spec: RunSpec) -> tuple[str, ...]:
     try:
         found = protocols.deviations(spec)
     except SpecError as error:
-        return (str(error),)
+        return (words.plain(error),)
     published = PUBLISHED.get(spec.data.name)
     if published and (here := _images(spec.data.model_dump_json(), spec)) not in (None, published[0]):
         found = [f"training samples: {here:,}, the published scores are of {published[0]:,}", *found]

@@ -11,10 +11,10 @@ from dmlcore import data, losses, mining, pooling
 from dmlcore.data import DataError
 from dmlcore.runs import RunStore
 from dmlcore.spec import DataSpec, RunSpec, keys
-from pages._ui import protocol_form, run_picker, spec_training
+from pages._ui import protocol_form, run_picker, spec_training, words
 from pages._ui.forms import Form
 from pages._ui.live import label
-from pages._ui.spec_fields import WORDS, cuda, field
+from pages._ui.spec_fields import LABELS, WORDS, cuda, field
 from pages._ui.spec_links import FIRST, command, link, linked, overrides, presets
 from pages._ui.spec_values import (
     A_FILE,
@@ -77,7 +77,7 @@ def _data(form: Form) -> data.Description:
     st.subheader("Data", anchor=False)
     name = form.choice(
         "data.name",
-        "Data set",
+        LABELS["data.name"],
         data.names(),
         words=lambda name: data.describe(name).title,
         help="Choosing one takes over its usual parts, and network, batch and steps where a spec has them.",
@@ -86,15 +86,15 @@ def _data(form: Form) -> data.Description:
     )
     info = data.describe(name)
     if info.needs_files:
-        field(form, "data.root", "Folder of the data", placeholder="the usual places")
+        field(form, "data.root")
         _where(info, form.values["data.root"])
     if info.split == "own":
         st.caption("This data set brings its own parts for training, validation and test.")
     else:
-        field(form, "data.split", "Test on", without=("own",))
-        field(form, "data.validation", "Validate on", without=("own",))
+        field(form, "data.split", without=("own",))
+        field(form, "data.validation", without=("own",))
     if info.resizes:
-        field(form, "data.image_size", "Picture size", placeholder="as stored")
+        field(form, "data.image_size")
     if folds_apply(form.values, info):
         with st.expander("Folds"):
             _folds(form)
@@ -105,26 +105,23 @@ def _data(form: Form) -> data.Description:
 
 
 def _folds(form: Form) -> None:
-    if not field(form, "data.folds", "Class folds"):
+    if not field(form, "data.folds"):
         return
     left, right = st.columns(2)
     with left:
-        field(form, "data.fold", "Which one validates")
-    order = field(form, "data.fold_order", "Folds are", words={"random": "classes drawn at random"} | _ORDER)
+        field(form, "data.fold")
+    order = field(form, "data.fold_order")
     if order == "random":
         with right:
-            field(form, "data.fold_seed", "Seed of the folds")
-
-
-_ORDER = {"contiguous": WORDS["contiguous"]}
+            field(form, "data.fold_seed")
 
 
 def _crops(form: Form) -> None:
-    if not field(form, "data.augment", "Flip and cut at random"):
+    if not field(form, "data.augment"):
         return
-    if field(form, "data.crop", "Cut") == "resized":
-        form.range("data.crop_area", "Share of the area", keys()["data.crop_area"], 0.01, 1.0)
-        form.range("data.crop_ratio", "Aspect ratio", keys()["data.crop_ratio"], 0.25, 4.0)
+    if field(form, "data.crop") == "resized":
+        form.range("data.crop_area", LABELS["data.crop_area"], keys()["data.crop_area"], 0.01, 1.0)
+        form.range("data.crop_ratio", LABELS["data.crop_ratio"], keys()["data.crop_ratio"], 0.25, 4.0)
 
 
 def loss_fields(form: Form) -> None:
@@ -132,14 +129,14 @@ def loss_fields(form: Form) -> None:
     st.subheader("Loss", anchor=False)
     loss = form.choice(
         "loss.name",
-        "Loss",
+        LABELS["loss.name"],
         [*losses.names(), *losses.batch_names()],
         words=lambda name: losses.describe(name).title,
         help="Triplet losses, then losses of pairs, proxies and classes.",
     )
     _parameters(form, "loss", loss)
     if loss in losses.names():
-        field(form, "loss.reduction", "Reduction")
+        field(form, "loss.reduction")
     info = losses.describe(loss)
     learns = bool(getattr(info, "proxies", False))
     fitting = [name for name in mining.names() if mining.fits(name, info)]
@@ -152,17 +149,17 @@ def _miner(form: Form, fitting: list[str], *, memory: bool, learns: bool) -> Non
     if len(fitting) > 1:
         miner = form.choice(
             "miner.name",
-            "Miner",
+            LABELS["miner.name"],
             fitting,
             words=lambda name: mining.describe(name).title,
             help=keys()["miner.name"].description,
         )
         st.caption(mining.describe(miner).sentence)
         _parameters(form, "miner", miner)
-    if memory and field(form, "loss.memory", "Batches in memory"):
-        field(form, "loss.memory_start", "Memory joins in after", step=100)
+    if memory and field(form, "loss.memory"):
+        field(form, "loss.memory_start", step=100)
     if learns:
-        field(form, "loss.learning_rate", "Learning rate of proxies", placeholder="as the network")
+        field(form, "loss.learning_rate")
 
 
 def _network(form: Form, kind: str) -> None:
@@ -171,14 +168,14 @@ def _network(form: Form, kind: str) -> None:
     if kind == "pictures" and (_has_timm() or form.values.get("model.name") == "timm"):
         known = [*known, "timm"]
     network = form.choice(
-        "model.name", "Network", known, words=lambda name: WORDS[name], help=keys()["model.name"].description
+        "model.name", LABELS["model.name"], known, words=lambda name: WORDS[name], help=keys()["model.name"].description
     )
     if network == "timm":
         form.text("model.timm", "Name in timm", placeholder="resnet26")
     if kind == "vectors":
-        field(form, "model.hidden", "Hidden layers", placeholder="none: a linear map")
-    field(form, "model.embedding_dim", "Embedding dimension")
-    field(form, "model.normalize", "Normalise embeddings")
+        field(form, "model.hidden", placeholder="none: a linear map")
+    field(form, "model.embedding_dim")
+    field(form, "model.normalize")
     if kind == "pictures":
         with st.expander("Start and batch norm"):
             _start(form, network)
@@ -190,7 +187,7 @@ def _network(form: Form, kind: str) -> None:
 def _start(form: Form, network: str) -> None:
     begin = form.choice(
         "model.start",
-        "Backbone starts from",
+        LABELS["model.start"],
         list(STARTS),
         words=lambda name: STARTS[name],
         help=keys()["model.start"].description,
@@ -206,24 +203,24 @@ def _start(form: Form, network: str) -> None:
             form.choice("model.run", "Run", list(runs), words=lambda name: label(runs[name]))
     if begin == A_FILE:
         form.text("model.file", "File of weights", placeholder="/path/to/weights.pth or .safetensors")
-    field(form, "model.keep_classifier", "Keep the 1000-way output")
-    field(form, "model.freeze_batch_norm", "Freeze batch norm")
+    field(form, "model.keep_classifier")
+    field(form, "model.freeze_batch_norm")
 
 
 def _pooling(form: Form) -> None:
     pool = form.choice(
         "pooling.name",
-        "Pooling",
+        LABELS["pooling.name"],
         pooling.names(),
         words=lambda name: pooling.describe(name).title,
         help=keys()["pooling.name"].description,
     )
     _parameters(form, "pooling", pool)
     if pool in WITH_SHARES:
-        share = field(form, "pooling.zero_shot", "Zero-shot share", step=0.1)
+        share = field(form, "pooling.zero_shot", step=0.1)
         if share:
-            field(form, "pooling.ridge", "Ridge", step=0.01)
-            field(form, "pooling.logit_scale", "Logit scale", step=0.5)
+            field(form, "pooling.ridge", step=0.01)
+            field(form, "pooling.logit_scale", step=0.5)
 
 
 def _parameters(form: Form, section: str, name: str) -> None:
@@ -261,7 +258,7 @@ def _where(info: data.Description, root: str | None) -> None:
     try:
         found = data.available(info.name, (root or "").strip() or None)
     except (DataError, OSError, ValueError) as error:
-        st.error(str(error))
+        st.error(words.plain(error))
         return
     if found is None:
         st.warning("Its files were not found.", icon=":material/folder_off:")

@@ -7,7 +7,7 @@ import streamlit as st
 from dmlcore import protocols
 from dmlcore.spec import keys
 from pages._ui.forms import Form
-from pages._ui.spec_fields import WORDS, cuda, field
+from pages._ui.spec_fields import LABELS, cuda, field
 from pages._ui.spec_values import chooses
 
 
@@ -16,13 +16,13 @@ def training(form: Form) -> None:
     st.subheader("Training", anchor=False)
     left, right = st.columns(2)
     with left:
-        field(form, "batch.classes", "Batch classes")
-        field(form, "schedule.steps", "Steps", step=50)
-        field(form, "optimiser.name", "Optimiser")
+        field(form, "batch.classes")
+        field(form, "schedule.steps", step=50)
+        field(form, "optimiser.name")
     with right:
-        field(form, "batch.samples", "Samples each")
-        field(form, "schedule.validate_every", "Validate every", step=10)
-        field(form, "optimiser.learning_rate", "Learning rate")
+        field(form, "batch.samples")
+        field(form, "schedule.validate_every", step=10)
+        field(form, "optimiser.learning_rate")
     with st.expander("Batches"):
         _batches(form)
     with st.expander("Optimiser details"):
@@ -34,70 +34,70 @@ def training(form: Form) -> None:
 
 
 def _batches(form: Form) -> None:
-    sampler = field(form, "batch.sampler", "Batches are")
+    sampler = field(form, "batch.sampler")
     if sampler in ("mined", "neighbourhood"):
-        field(form, "batch.refresh", "Embed anew every", step=50)
+        field(form, "batch.refresh", step=50)
     if sampler == "neighbourhood":
-        field(form, "batch.neighbours", "Neighbours")
+        field(form, "batch.neighbours")
 
 
 def _optimiser(form: Form) -> None:
     left, right = st.columns(2)
     with left:
-        decays = field(form, "optimiser.weight_decay", "Weight decay")
-        field(form, "optimiser.head_factor", "Head × rate", step=1.0)
-        field(form, "optimiser.clip_norm", "Clip norm", step=0.1)
+        decays = field(form, "optimiser.weight_decay")
+        field(form, "optimiser.head_factor", step=1.0)
+        field(form, "optimiser.clip_norm", step=0.1)
     with right:
         if form.values["optimiser.name"] == "sgd":
-            field(form, "optimiser.momentum", "Momentum", step=0.05)
+            field(form, "optimiser.momentum", step=0.05)
         else:
-            field(form, "optimiser.epsilon", "Epsilon", step=1e-8)
-        field(form, "schedule.warm_up", "Warm-up", step=10)
-        field(form, "optimiser.clip_value", "Clip value", step=0.1)
+            field(form, "optimiser.epsilon", step=1e-8)
+        field(form, "schedule.warm_up", step=10)
+        field(form, "optimiser.clip_value", step=0.1)
     if decays:
-        field(form, "optimiser.decay_batch_norm", "Decay batch norm and biases too")
+        field(form, "optimiser.decay_batch_norm")
 
 
 def _schedule(form: Form) -> None:
-    decay = field(form, "schedule.decay", "Learning rate", words=WORDS | {"none": "constant"})
+    decay = field(form, "schedule.decay")
     left, right = st.columns(2)
     if decay == "step":
         with left:
-            field(form, "schedule.decay_every", "Lowered every", step=50)
+            field(form, "schedule.decay_every", step=50)
         with right:
-            field(form, "schedule.decay_factor", "By factor", step=0.1)
-    field(form, "schedule.monitor_part", "Weights are chosen on")
+            field(form, "schedule.decay_factor", step=0.1)
+    field(form, "schedule.monitor_part")
     if chooses(form.values):
-        field(form, "schedule.monitor", "By")
+        field(form, "schedule.monitor")
         left, right = st.columns(2)
         with left:
-            field(form, "schedule.patience", "Patience")
-            plateau = field(form, "schedule.plateau", "Plateau")
+            field(form, "schedule.patience")
+            plateau = field(form, "schedule.plateau")
         if plateau:
             with right:
-                field(form, "schedule.plateau_factor", "Plateau factor", step=0.1)
+                field(form, "schedule.plateau_factor", step=0.1)
     left, right = st.columns(2)
     with left:
-        field(form, "schedule.checkpoint_every", "Checkpoint every", step=10)
+        field(form, "schedule.checkpoint_every", step=10)
     with right:
-        field(form, "schedule.measure_every", "Measure every", step=10)
-    field(form, "schedule.keep_every", "Keep a checkpoint every", step=10)
+        field(form, "schedule.measure_every", step=10)
+    field(form, "schedule.keep_every", step=10)
 
 
 def _compute(form: Form) -> None:
-    field(form, "name", "Name")
+    field(form, "name")
     left, right = st.columns(2)
     with left:
-        field(form, "seed", "Seed")
+        field(form, "seed")
     with right:
-        field(form, "ks", "K of R@K")
+        field(form, "ks")
     device = {"auto": f"auto: {'CUDA' if cuda() else 'CPU'} on this machine"}
-    field(form, "device", "Device", words=WORDS | device)
-    field(form, "compute.precision", "Arithmetic")
-    field(form, "compute.compile", "Compile the network")
+    field(form, "device", words=device)
+    field(form, "compute.precision")
+    field(form, "compute.compile")
     form.choice(
         "protocol",
-        "Follows the protocol",
+        LABELS["protocol"],
         ["", *protocols.names()],
         words=lambda name: protocols.read(name).title if name else "none",
         help=keys()["protocol"].description,

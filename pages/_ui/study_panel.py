@@ -15,6 +15,7 @@ from dmlcore.jobs import JobError
 from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import SpecError
 from dmlcore.studies import PRETRAINING, Entry, Measured, Request, Results
+from pages._ui import words
 from pages._ui.live import duration, percent
 
 LOOK = 1.0  # seconds between two looks while it runs
@@ -213,7 +214,7 @@ def _start(name: str, request: Request) -> None:
     try:
         studies.launch(request, RunStore())
     except (JobError, DataError, SpecError, durable.Busy, OSError) as error:
-        st.session_state[f"refused-{name}"] = str(error)
+        st.session_state[f"refused-{name}"] = words.plain(error)
 
 
 def _lacking(request: Request) -> str:
@@ -223,7 +224,7 @@ def _lacking(request: Request) -> str:
             if data.available(name, root) is None:
                 data.locate(name, root)
     except DataError as error:
-        return str(error)
+        return words.plain(error)
     return ""
 
 
@@ -261,7 +262,7 @@ def results(name: str) -> list[Measured]:
         shipped = studies.load(name)
     except SpecError as error:
         st.error("The shipped results cannot be read.")
-        st.text(str(error))
+        st.text(words.plain(error))
         shipped = None
     compared = [r for r in here if r.variant != PRETRAINING]
     source = HERE if compared else SHIPPED

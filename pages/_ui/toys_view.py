@@ -64,7 +64,6 @@ def options() -> dict[str, Any]:
             {"title": p.title, "caption": p.caption, "toy": toys_spec.to_json(p.toy)} for p in toys_spec.PRESETS
         ],
         "second": toys_spec.to_json(toys_spec.Toy())["sides"][1],
-        "recording": "python -m pages._ui.toys_recording",
         "recent": toys.RECENT,
         "not_stated": toys.NOT_STATED,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 from dmlcore.train import train
 from tests.e2e.harness import ROOT
+from tests.pages.leaks import leaks, spoken
 
 SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=8"]
 
@@ -37,6 +39,20 @@ def page_opened(page: str, **query: str) -> AppTest:
     for key, value in query.items():
         app.query_params[key] = value
     return app.run()
+
+
+@pytest.fixture(autouse=True)
+def sentences_are_for_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a test has a page say is looked through for words of developers."""
+    run = AppTest.run
+
+    def looked_through(app: AppTest, **options: Any) -> AppTest:
+        run(app, **options)
+        found = [(leak, text[:300]) for text in spoken(app) for leak in leaks(text)]
+        assert not found, found
+        return app
+
+    monkeypatch.setattr(AppTest, "run", looked_through)
 
 
 @pytest.fixture(scope="session")

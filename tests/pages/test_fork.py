@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore import jobs
 from dmlcore.runs import Run, RunStore
+from pages._ui.words import called
 from tests.e2e.harness import ROOT
 from tests.pages.conftest import make_run, page_opened
 
@@ -64,7 +65,9 @@ def test_another_loss_rate_and_training_part_reach_the_fork(run: Run) -> None:
     app.multiselect(key=f"fork-leave-{run.id}").set_value([3, 9]).run()
     app.number_input(key=f"fork-more-{run.id}-0").set_value(30).run()
     assert not app.exception
-    assert "loss.name: 'ranking' | 'contrastive'" in texts(app)
+    assert "Loss: Ranking → Contrastive\n" in texts(app)
+    assert "Learning rate: 0.001 → 0.01\n" in texts(app)
+    assert "Left out of the training part: none → 3, 9\n" in texts(app)
     command = next(code.value for code in app.code if code.value.startswith("python -m dmlcore fork"))
     for word in (
         f"fork {run.id} --step 0",
@@ -83,8 +86,20 @@ def test_too_few_classes_are_refused_before_the_start(run: Run) -> None:
     app = opened(run=run.id)
     app.multiselect(key=f"fork-leave-{run.id}").set_value([1, 2, 3]).run()
     assert not app.exception
-    assert "batches hold 8 classes, but 7 are left" in texts(app)
-    assert not [button for button in app.button if button.key == "fork-start"]
+    assert "Batch classes: batches hold 8 classes, but 7 are left" in texts(app)
+    assert app.button(key="fork-start").disabled
+
+
+def test_a_number_that_is_none_keeps_the_fork_from_starting(run: Run) -> None:
+    app = opened(run=run.id, step="0")
+    app.number_input(key=f"fork-more-{run.id}-0").set_value(None).run()
+    app.number_input(key="fork-optimiser-learning-rate").set_value(-1).run()
+    assert not app.exception
+    assert [text.value for text in app.text if "must" in text.value or "required" in text.value] == [
+        "Steps from there on is required.",
+        "Learning rate must be more than 0 and at most 10, not -1.",
+    ]
+    assert app.button(key="fork-start").disabled
 
 
 def test_a_fork_tells_what_was_carried_over(run: Run) -> None:
@@ -100,8 +115,9 @@ def test_a_fork_tells_what_was_carried_over(run: Run) -> None:
     (made.path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     app = opened(run=run.id)
     assert not app.exception
-    assert f"From step 4 of {run.id}. Changed: loss.parameters.m. Carried over: network. Begun anew: nothing." in texts(
-        app
+    assert (
+        f"From step 4 of “{called(run)}”. Changed: Settings of the loss. Carried over: network. Begun anew: nothing."
+        in texts(app)
     )
     assert not opened(run=made.id).exception  # it has no checkpoint of its own yet
 
@@ -120,7 +136,7 @@ def test_the_train_page_tells_a_fork_and_can_begin_anew(run: Run) -> None:
     app.query_params["like"] = made.id
     app.run()
     assert not app.exception
-    assert f"Goes on from step 4 of {run.id}." in texts(app)
+    assert f"Goes on from step 4 of “{called(run)}”." in texts(app)
     app.button(key="unfork").click().run()
     assert not app.exception
     assert "Goes on from step" not in texts(app)

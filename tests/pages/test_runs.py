@@ -15,6 +15,7 @@ from dmlcore import collapse, jobs, linter, losses, turns
 from dmlcore.runs import Run, RunStore, scores
 from dmlcore.spec import RunSpec
 from dmlcore.train import train
+from pages._ui.words import called, plain
 from tests.e2e.harness import ROOT
 
 TINY = RunSpec().with_overrides(["schedule.steps=12", "schedule.validate_every=4", "schedule.checkpoint_every=5"])
@@ -104,8 +105,8 @@ def test_several_runs_share_curves_and_scores(opened, finished):
 def test_runs_side_by_side_show_findings_differences_and_classes(opened, finished):
     store, (first, second, _) = finished
     app = opened(store, run=f"{first.id},{second.id}")
-    specs = next(frame.value for frame in app.dataframe if "key" in frame.value)
-    assert set(specs["key"]) == {"name", "loss.name", "schedule.steps"}
+    specs = next(frame.value for frame in app.dataframe if "setting" in frame.value)
+    assert set(specs["setting"]) == {"Name", "Loss", "Steps"}
     shown = texts(app, "html")
     for finding in linter.lint([first, second]):
         assert escape(finding.sentence) in shown
@@ -140,8 +141,8 @@ def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(ope
     app = opened(store, run=run.id)
     assert not app.exception
     (finding, *_) = collapse.watch(rows, run.spec)
-    assert f"**{finding.sentence}**" in texts(app, "markdown")
-    assert all(remedy in texts(app, "markdown") for remedy in finding.remedies)
+    assert f"**{plain(finding.sentence)}**" in texts(app, "markdown")
+    assert all(plain(remedy) in texts(app, "markdown") for remedy in finding.remedies)
     assert "at step 60" in texts(app, "caption")
     with open(run.path / "metrics.jsonl", "a") as file:  # the training goes on, and the newest step is shown
         file.write(json.dumps({"kind": "measure", "step": 70, "spread": 0.001} | histogram) + "\n")
@@ -167,9 +168,8 @@ def test_a_waiting_run_shows_its_place_and_may_begin_at_once(opened, tmp_path, m
         (working,) = turns.at_work_on(store, "cpu")
         after = list(turns.waiting(store))
         app = opened(store, run=after[1])
-        assert any(
-            f"number 2 in the queue for the CPU; at work: {working}" in b.proto.text for b in app.get("progress")
-        )
+        told = f"number 2 in the queue for the CPU; at work: “{called(store.open(working))}”"
+        assert any(told in bar.proto.text for bar in app.get("progress"))
         jobs.cancel(store.open(after[0]))
         wait(lambda: store.open(after[0]).status() == "cancelled")
         assert store.open(after[0]).state().step == 0

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import data, jobs, losses, pooling, speed
+from dmlcore import data, jobs, losses, pooling, protocols, speed
 from dmlcore.jobs import JobError
 from dmlcore.params import Slider
 from dmlcore.protocols import Request
@@ -155,7 +155,8 @@ def test_a_published_protocol_fills_the_form_and_shows_its_command(opened, store
     assert command == "python -m dmlcore protocol karaman-2021-toy --data toy --loss distance_sensitive"
     assert not any("Leaves" in text.value for text in app.text)
     app.number_input(key="train-batch-samples").set_value(4).run()  # now it is another protocol, and that is said
-    assert any("Leaves karaman-2021-toy in batch.samples" in text.value for text in app.text)
+    left = f"Leaves “{protocols.read('karaman-2021-toy').title}” in “Samples each”"
+    assert any(left in text.value for text in app.text)
 
 
 def test_time_and_memory_are_told_before_the_start(opened):
@@ -257,8 +258,50 @@ def test_missing_files_are_refused_with_the_folder_and_the_remedy(opened, tmp_pa
 def test_a_senseless_layer_is_named(opened):
     app = opened()
     app.text_input(key="train-model-hidden").set_value("128, many").run()
-    assert any("model.hidden" in text.value and "many" in text.value for text in app.text)
-    assert not any(button.key == "start" for button in app.button)
+    assert [text.value for text in app.text] == ["Hidden layers: 'many' is not a whole number"]
+    assert app.button(key="start").disabled
+    app.text_input(key="train-ks").set_value("x").run()
+    assert [text.value for text in app.text] == [
+        "K of R@K: 'x' is not a whole number",
+        "Hidden layers: 'many' is not a whole number",
+    ]
+
+
+NO_NUMBERS = [
+    ("schedule-steps", None, "Steps is required."),
+    ("schedule-steps", -5, "Steps must lie between 1 and 10,000,000, not -5."),
+    ("schedule-steps", 1e9, "Steps must lie between 1 and 10,000,000, not 1,000,000,000."),
+    ("schedule-steps", 3.7, "Steps must be a whole number, not 3.7."),
+    ("schedule-validate-every", 0, "Validate every must be at least 1, not 0."),
+    ("optimiser-learning-rate", 0, "Learning rate must be more than 0 and at most 10, not 0."),
+    ("seed", 2**32, "Seed must lie between 0 and 4,294,967,295, not 4,294,967,296."),
+]
+
+
+def test_a_number_that_is_none_is_named_by_its_label_and_nothing_can_start(opened):
+    app = opened()
+    before = shown_spec(app)
+    for key, typed, said in NO_NUMBERS:
+        field = app.number_input(key=f"train-{key}")
+        good = field.value
+        field.set_value(typed).run()
+        assert not app.exception
+        assert [text.value for text in app.text] == [said]
+        assert any(said in caption.value for caption in app.caption)  # below the field
+        assert app.button(key="start").disabled
+        if key != "seed":
+            app.number_input(key=f"train-{key}").set_value(good)
+    app.switch_page("runs.py").run()
+    app.switch_page("train.py").run()
+    assert shown_spec(app) == before  # the number of seeds that is none has left nothing behind
+
+
+def test_a_field_that_may_be_empty_is(opened):
+    app = opened()
+    app.selectbox(key="train-preset").select("cub").run()
+    app.number_input(key="train-data-image-size").set_value(None).run()
+    assert shown_spec(app).data.image_size is None
+    assert not app.exception
 
 
 @pytest.mark.parametrize("bad", ["nan", "../x", "\0", "<b>", "x" * 100_000])

@@ -79,7 +79,7 @@ def test_a_digest_knows_the_pretraining_but_no_names_and_no_run_ids():
     [
         ("steps = 3", "step = 3", "base.schedule.step: unknown key; did you mean steps?"),
         ("loss.m=0.3", "loss", "variants.started: loss: expected key=value"),
-        ("schedule.steps=4", "schedule.steps=0", "variants.started: schedule.steps: input should be greater"),
+        ("schedule.steps=4", "schedule.steps=0", "variants.started: schedule.steps: must be at least 1, got 0"),
         ("=facenet", "=", "pretraining: loss.name"),
         ('name = "started"', 'name = "plain"', "variants: the name 'plain' is taken"),
         ('name = "started"', 'name = "<b>"', "variants.1.name: "),

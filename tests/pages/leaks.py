@@ -1,0 +1,39 @@
+"""Words of developers that no sentence of a page may hold: keys of a spec, modules, commands, ids of runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from streamlit.testing.v1 import AppTest
+
+from dmlcore.spec import keys
+
+SPOKEN = ("title", "header", "subheader", "markdown", "text", "caption", "error", "warning", "info", "success", "toast")
+WIDGETS = ("selectbox", "number_input", "text_input", "toggle", "slider", "select_slider", "multiselect", "button")
+KEYS = [key for key in keys() if "." in key]
+SECTIONS = "|".join({key.partition(".")[0] for key in KEYS})
+PATTERNS = {
+    "a key of a spec": re.compile(rf"(?<![\w./\\-])(?:{'|'.join(map(re.escape, KEYS))})(?!\w)"),
+    "the beginning of a key": re.compile(rf"(?:^|\n)(?:{SECTIONS})(?:\.[a-z_0-9]+)*: "),
+    "a parameter": re.compile(r"(?<![\w./\\-])(?:loss|miner|pooling)\.[a-z]\w*(?![\w(])"),
+    "a module": re.compile(r"\b(?:dmlcore|pages\._ui|streamlit)\.[a-z_]+"),
+    "a command": re.compile(r"\bpython -m\b"),
+    "the id of a run": re.compile(r"(?<![\w/.=-])\d{8}-\d{4}-[a-z0-9-]+-[0-9a-f]{4}(?![\w-])"),
+}
+
+
+def leaks(text: str) -> list[str]:
+    """What of a text is no word for users."""
+    return [f"{what}: {match[0]!r}" for what, pattern in PATTERNS.items() for match in pattern.finditer(text)]
+
+
+def spoken(app: AppTest) -> Iterator[str]:
+    """The sentences of a page, with labels and helps of its widgets; code is what is to be typed, and may say all."""
+    for kind in SPOKEN:
+        for element in app.get(kind):
+            if not str(element.value).lstrip().startswith("<style"):
+                yield str(element.value)
+    for kind in WIDGETS:
+        for element in app.get(kind):
+            yield f"{element.label}\n{element.help or ''}"
