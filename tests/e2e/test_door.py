@@ -264,7 +264,7 @@ def test_each_way_to_start_refuses_to_be_open_to_all(words, token, sentence):
 def test_beyond_loopback_the_printed_address_lets_in_and_no_other(visitor):
     """Also where uvicorn alone was told the address; neither the printed token nor a wrong one is in its log."""
     port = free_port()
-    started = command(*UVICORN, str(port))
+    started = command(*UVICORN, str(port), DML_HOSTS="https://lab.example.org")
     lines: queue.Queue[str] = queue.Queue()
     threading.Thread(target=lambda: [lines.put(line) for line in started.stdout], daemon=True).start()
     try:
@@ -278,6 +278,17 @@ def test_beyond_loopback_the_printed_address_lets_in_and_no_other(visitor):
         assert ask(port, "/?token=wrong-wrong-wrong", own)[0] == 403
         assert ask(port, "/_stcore/health", own)[0] == 200
 
+        # What a proxy of docs/reverse-proxy.md sends, with its secret and without.
+        public = ("Host: lab.example.org", "X-Forwarded-Proto: https", "X-Forwarded-For: 203.0.113.7")
+        secret = f"Authorization: Bearer {token}"
+        for path in FIRST_SOCKETS:
+            handshake = (path, *public, *HANDSHAKE)
+            assert ask(port, *handshake, secret, "Origin: https://lab.example.org")[0] == 101
+            assert ask(port, *handshake, secret, "Origin: https://evil.example")[0] == 403
+            assert ask(port, *handshake, secret, "Origin: http://lab.example.org")[0] == 403
+            assert ask(port, *handshake, "Origin: https://lab.example.org")[0] == 403
+        assert ask(port, "/", "Host: evil.example", "X-Forwarded-Host: lab.example.org", secret)[0] == 403
+
         page = visitor()
         page.goto(f"http://127.0.0.1:{port}/runs")
         page.get_by_label("Token").fill("wrong-wrong-wrong")
@@ -286,7 +297,7 @@ def test_beyond_loopback_the_printed_address_lets_in_and_no_other(visitor):
         page.get_by_label("Token").fill(token)
         page.get_by_role("button", name="Open").click()
         page.get_by_test_id("stApp").wait_for()
-        page.get_by_role("heading", name="Runs").wait_for()
+        page.get_by_role("button", name="Training").wait_for()  # the menu, which came by the socket
         assert page.url == f"http://127.0.0.1:{port}/runs"
         cookies = {c["name"]: c for c in page.context.cookies()}
         assert cookies[f"dml-lab-{port}"]["httpOnly"]
@@ -294,7 +305,7 @@ def test_beyond_loopback_the_printed_address_lets_in_and_no_other(visitor):
     finally:
         started.terminate()
         started.wait()
-    log = [line for line in lines.queue if not line.startswith("    http://")]
+    log = [line for line in lines.queue if not line.startswith("    http")]  # the printed ones
     assert any("GET /runs HTTP/1.1" in line for line in log)
     assert [line for line in log if token in line or "wrong-wrong-wrong" in line or "without completing" in line] == []
 
