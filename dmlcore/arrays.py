@@ -19,7 +19,8 @@ from dmlcore import durable
 
 MOST = 2**34  # bytes of a file, and of an array once it is unpacked
 LARGEST = 1e18  # of a number: its square is still finite in float32
-MOST_INTEGER = 2**31  # classes, samples, steps
+MOST_INTEGER = 2**31  # samples, steps
+MOST_CLASSES = 2**22
 
 
 class Unreadable(RuntimeError):
@@ -30,13 +31,15 @@ class Unreadable(RuntimeError):
 class Of:
     """What an array must be. Equal letters in the shapes of a schema stand for equal sizes.
 
-    kinds: of its dtype, as numpy abbreviates them; nan: whether some values may be undefined; least: of its integers.
+    kinds: of its dtype, as numpy abbreviates them; nan: whether some values may be undefined; least, below: bounds
+    of its integers.
     """
 
     kinds: str
     shape: tuple[str | int, ...]
     nan: bool = False
     least: int = 0
+    below: int = MOST_INTEGER
     optional: bool = False
 
 
@@ -44,11 +47,11 @@ Schema = Mapping[str, Of]
 INTEGERS, FLOATS, TEXT = "iu", "f", "U"
 EMBEDDINGS: Schema = {
     "embeddings": Of(FLOATS, ("n", "D")),
-    "labels": Of(INTEGERS, ("n",)),
+    "labels": Of(INTEGERS, ("n",), below=MOST_CLASSES),
     "indices": Of(INTEGERS, ("n",)),
     "is_gallery": Of("b", ("n",), optional=True),
     "content": Of(INTEGERS, ("n", 8), optional=True),
-    "class_labels": Of(INTEGERS, ("C",), optional=True),
+    "class_labels": Of(INTEGERS, ("C",), below=MOST_CLASSES, optional=True),
     "class_queries": Of(INTEGERS, ("C",), optional=True),
     "class_map_at_r": Of(FLOATS, ("C",), nan=True, optional=True),
     "class_recall_at_1": Of(FLOATS, ("C",), nan=True, optional=True),
@@ -106,7 +109,7 @@ def _loaded(archive: zipfile.ZipFile, name: str, of: Of) -> NDArray[Any]:
         if member.read(1):  # at the end the checksum of the archive is compared
             raise ValueError(f"{name} is longer than it says")
     if values.dtype.kind in INTEGERS:
-        if values.size and not of.least <= values.min() <= values.max() < MOST_INTEGER:
+        if values.size and not of.least <= values.min() <= values.max() < of.below:
             raise ValueError(f"{name} holds {values.min()} to {values.max()}")
         return values.astype(np.int64)
     if values.dtype.kind == FLOATS:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dmlcore import data, durable
+from dmlcore.csv_text import as_csv
 from dmlcore.data import archives, folders
 from dmlcore.data.dataset import DataError, Dataset, MissingPictures, Samples, Split, Validation
 from dmlcore.data.folds import Folds
@@ -194,18 +193,14 @@ def rows_of(made: Dataset) -> Iterator[tuple[str, int, int, str, str]]:
 def split_text(made: Dataset, form: str = "json") -> str:
     """A split as plain data, "json" or "csv": data set, how it was split, and each sample of each part."""
     if form == "csv":
-        table = io.StringIO()
-        writer = csv.writer(table, lineterminator="\n")
-        writer.writerow(("data_set", *made.settings, *COLUMNS))
-        how = (made.name, *made.settings.values())
-        writer.writerows((*how, *row) for row in rows_of(made))
-        return table.getvalue()
+        head, how = ("data_set", *made.settings, *COLUMNS), (made.name, *made.settings.values())
+        return as_csv([head, *((*how, *row) for row in rows_of(made))])
     if form != "json":
         raise DataError(f"a split is saved as json or csv, not {form!r}")
-    head = {"data_set": made.name, "settings": dict(made.settings)}
-    head |= {"parts": {name: dict(_size(made, rows)._asdict()) for name, rows in made.parts.items()}}
+    about = {"data_set": made.name, "settings": dict(made.settings)}
+    about |= {"parts": {name: dict(_size(made, rows)._asdict()) for name, rows in made.parts.items()}}
     rows = ",\n".join(json.dumps(row) for row in rows_of(made))
-    return f'{json.dumps(head)[:-1]},\n"columns": {json.dumps(COLUMNS)},\n"rows": [\n{rows}\n]}}\n'
+    return f'{json.dumps(about)[:-1]},\n"columns": {json.dumps(COLUMNS)},\n"rows": [\n{rows}\n]}}\n'
 
 
 def save_split(made: Dataset, path: Path) -> None:

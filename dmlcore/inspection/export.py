@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import os
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dmlcore import durable
+from dmlcore.csv_text import as_csv
 from dmlcore.data import DataError, Dataset
 from dmlcore.inspection import pictures
 from dmlcore.inspection.learned import Learned, read
@@ -153,15 +153,15 @@ def map_csv(found: Table, points: NDArray[np.floating[Any]]) -> str:
     """
     if points.shape != (len(found.learned.labels), 2):
         raise ExportError(f"the map has shape {points.shape}, the embeddings {found.learned.embeddings.shape}")
-    file = io.StringIO()
-    out = csv.writer(file)
-    out.writerow(["index", "key", "label", "class", "part", "x", "y", "nearest_is_right", "average_precision"])
+    lines: list[Sequence[Any]] = [
+        ("index", "key", "label", "class", "part", "x", "y", "nearest_is_right", "average_precision")
+    ]
     for row, key, name, part in zip(found.rows, found.keys(), found.names(), found.parts(), strict=True):
         learned, precision = found.learned, float(found.learned.average_precision[row])
         x, y = (f"{float(value):.7g}" for value in points[row])
         right, scored = int(learned.right[row, 0]), "" if math.isnan(precision) else f"{precision:.6f}"
-        out.writerow([learned.indices[row], key, learned.labels[row], name, part, x, y, right, scored])
-    return file.getvalue()
+        lines.append((learned.indices[row], key, learned.labels[row], name, part, x, y, right, scored))
+    return as_csv(lines)
 
 
 def write_projector(found: Table, folder: Path) -> None:

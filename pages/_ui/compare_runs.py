@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +11,7 @@ import streamlit as st
 
 from dmlcore import arrays, linter
 from dmlcore.arrays import EMBEDDINGS, Unreadable
+from dmlcore.csv_text import as_csv
 from dmlcore.linter import Finding
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import flat
@@ -161,11 +160,8 @@ def _per_class(run: Run) -> dict[int, float]:
 def _exports(runs: Sequence[Run], names: Sequence[str], reached: dict[str, Any], specs: dict[str, Any]) -> None:
     """Both tables as CSV and as JSON, and the command that prints the linter's sentences."""
     ids = [run.id for run in runs]
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["", *ids])
-    for table in (reached, specs):
-        writer.writerows([key, *map(_cell, values)] for key, values in table.items())
+    lines = [[key, *map(_cell, values)] for table in (reached, specs) for key, values in table.items()]
+    text = as_csv([["", *ids], *lines])
     scores = {run.id: live.reader().history(run).scores for run in runs}
     plain = {
         "runs": {run.id: name for run, name in zip(runs, names, strict=True)},
@@ -174,7 +170,7 @@ def _exports(runs: Sequence[Run], names: Sequence[str], reached: dict[str, Any],
         "differences": {key: dict(zip(ids, map(_cell, values), strict=True)) for key, values in specs.items()},
     }
     with st.container(horizontal=True):
-        st.download_button("CSV", text.getvalue(), "comparison.csv", "text/csv", key="compare-csv", on_click="ignore")
+        st.download_button("CSV", text, "comparison.csv", "text/csv", key="compare-csv", on_click="ignore")
         st.download_button(
             "JSON",
             json.dumps(plain, indent=1, allow_nan=False),

@@ -7,8 +7,6 @@ shares the steps before.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import time
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from dmlcore import data, live
+from dmlcore.csv_text import as_csv
 from dmlcore.data import Dataset
 from dmlcore.data.tokens import SHARED_TOKENS
 from dmlcore.geometry.token_use import TokenUse, mean_over_pairs
@@ -204,13 +203,11 @@ async def _toml(request: Request) -> Response:
 def curves(study: Study) -> str:
     """The measures of all steps computed so far, as CSV with a column for each pooling and measure."""
     pair, _ = KEPT.of(study)
-    text = io.StringIO()
-    rows = csv.writer(text)
-    rows.writerow(["step", *(f"{p}_{name}" for p in POOLINGS for name in MEASURES)])
+    rows: list[list[Any]] = [["step", *(f"{p}_{name}" for p in POOLINGS for name in MEASURES)]]
     for step, views in enumerate(list(pair.views)):
         values = [x for p in POOLINGS for x in views[p].measures]
-        rows.writerow([step, *("" if np.isnan(x) else f"{x:.6g}" for x in values)])
-    return text.getvalue()
+        rows.append([step, *("" if np.isnan(x) else f"{x:.6g}" for x in values)])
+    return as_csv(rows)
 
 
 async def _curves(request: Request) -> Response:

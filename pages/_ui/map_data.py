@@ -8,10 +8,8 @@ map.csv as `wire.pack` packs.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import hashlib
-import io
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,6 +25,7 @@ from starlette.routing import BaseRoute, Route
 
 from dmlcore import arrays
 from dmlcore.arrays import EMBEDDINGS, Unreadable
+from dmlcore.csv_text import as_csv
 from dmlcore.data import DataError
 from dmlcore.figures.maps import MOST_COLOURS, Sheet, palette
 from dmlcore.inspection import maps, selections, trajectory
@@ -242,14 +241,14 @@ def table(found: MapData) -> str:
     sheet, known = found.sheet, learned(found.source)
     sides = neighbourhood(known)
     named = names(found.run, sheet)
-    file = io.StringIO()
-    lines = csv.writer(file, lineterminator="\n")
-    lines.writerow(["sample", "class", "name", "x", "y", "nearest_is_right", "purity", "distance_to_nearest"])
+    lines: list[list[Any]] = [
+        ["sample", "class", "name", "x", "y", "nearest_is_right", "purity", "distance_to_nearest"]
+    ]
     right, purity = sides["right"][0], sides["purity"][0]
     for row, (index, group, (x, y), near) in enumerate(
         zip(sheet.indices.tolist(), sheet.group.tolist(), found.points.tolist(), known.distances[:, 0], strict=True)
     ):
-        lines.writerow(
+        lines.append(
             [
                 index,
                 int(sheet.labels[group]),
@@ -261,7 +260,7 @@ def table(found: MapData) -> str:
                 f"{near:.6g}",
             ]
         )
-    return file.getvalue()
+    return as_csv(lines)
 
 
 # ---- reading

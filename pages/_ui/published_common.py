@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal
 
 import streamlit as st
+
+from dmlcore import csv_text
 
 
 def linked(
@@ -46,9 +46,5 @@ def _follow(parameter: str) -> None:
 
 def as_csv(rows: Sequence[dict[str, Any]]) -> str:
     """Rows as CSV; a column that a row lacks is empty."""
-    file = io.StringIO()
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    out = csv.DictWriter(file, columns, restval="")
-    out.writeheader()
-    out.writerows({key: "" if value is None else value for key, value in row.items()} for row in rows)
-    return file.getvalue()
+    return csv_text.as_csv([columns, *([row.get(column) for column in columns] for row in rows)])
