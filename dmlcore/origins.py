@@ -87,7 +87,11 @@ def rows_of(folder: Path) -> list[Row]:
 def _rows(metrics: Path, step: int) -> list[Row]:
     """What the parent measured before its first step, and at this one, of things that a fork does not change."""
     found = []
-    for line in metrics.read_bytes().splitlines():
+    try:
+        lines = durable.contents(metrics, rows.LONGEST_FILE).splitlines()
+    except FileNotFoundError:
+        return []
+    for line in lines:
         if not (row := rows.from_line(line)):
             continue
         before = row["kind"] == "scores" and row["of"] in ("inputs", "untrained")

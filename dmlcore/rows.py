@@ -22,6 +22,7 @@ LARGEST = 1e100  # of a number: float32 ends at 3e38, and a square of this is st
 MOST_COUNT = 10**12  # steps, samples, pairs
 MOST_FIELDS = 256
 LONGEST_LINE = 2**18  # bytes
+LONGEST_FILE = 2**30  # a million steps are a tenth of it
 _SLACK = 1e-3  # a share may round to just outside of 0..1
 _TAIL = len(b', "crc": "01234567"}')
 

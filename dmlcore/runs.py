@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import secrets
-import shutil
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -16,14 +15,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from dmlcore import durable, origins, rows
+from dmlcore import durable, leftovers, origins, rows
 from dmlcore.listing import Brief, Known, Listing, Signature, listing, signature
 from dmlcore.rows import Row
 from dmlcore.spec import RunSpec, SpecError
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no hyphen first: a command would take it for an option
 LONGEST = 2**20  # bytes of spec.json and of state.json
-LONGEST_METRICS = 2**30  # bytes; a million steps are a tenth of it
 MOST_SPECS = 1000  # kept in memory, 12 kB each
 START_GRACE = 20.0  # seconds a queued run may take until its worker holds the lock
 State = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -131,7 +129,7 @@ class Run:
         Raises RunError for what cannot be such a file.
         """
         try:
-            with durable.regular(self.path / "metrics.jsonl", LONGEST_METRICS) as file:
+            with durable.regular(self.path / "metrics.jsonl", rows.LONGEST_FILE) as file:
                 if since:
                     file.seek(since - 1)
                     if file.read(1) != b"\n":
@@ -148,7 +146,7 @@ class Run:
     def scores(self) -> dict[str, Row]:
         """The last test scores of each representation, as `scores` finds them, without reading the other rows."""
         try:
-            lines = durable.contents(self.path / "metrics.jsonl", LONGEST_METRICS).split(b"\n")[:-1]
+            lines = durable.contents(self.path / "metrics.jsonl", rows.LONGEST_FILE).split(b"\n")[:-1]
         except FileNotFoundError:
             return {}
         except OSError as error:
@@ -207,7 +205,8 @@ class Run:
         return after
 
     def begin(self) -> RunState:
-        """Record that this process trains the run now, and which process it is."""
+        """Record that this process trains the run now, and which process it is; sweep what a killed one has left."""
+        leftovers.sweep_files(self.path)
         return self.update(
             state="running", pid=os.getpid(), started=durable.start_time(os.getpid()), message="starting"
         )
@@ -215,9 +214,9 @@ class Run:
     def delete(self) -> None:
         """Remove the run and all its files; raises durable.Busy while a process works on it."""
         with self.lock(wait=0.0):
-            gone = self.path.with_name(f".deleted-{self.id}")
+            gone = self.path.with_name(f"{leftovers.DELETED}{self.id}")
             self.path.rename(gone)  # from here on nobody opens it
-            shutil.rmtree(gone)
+            leftovers.remove(gone)
 
 
 class MetricsWriter:
@@ -227,7 +226,8 @@ class MetricsWriter:
     """
 
     def __init__(self, run: Run, offset: int) -> None:
-        self._file = open(run.path / "metrics.jsonl", "r+b", buffering=0)  # noqa: SIM115 - closed by __exit__
+        descriptor = os.open(run.path / "metrics.jsonl", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._file = open(descriptor, "r+b", buffering=0)  # noqa: SIM115 - closed by __exit__
         size = self._file.seek(0, os.SEEK_END)
         if size < offset:
             self._file.close()
@@ -266,27 +266,31 @@ class RunStore:
     def create(self, spec: RunSpec) -> Run:
         """Make the directory of a new, queued run; it appears under its id only when it is complete.
 
-        Raises SpecError for a fork of a run or step that is not here.
+        Raises SpecError for a fork of a run or step that is not here, OSError (disk full) with nothing left behind.
         """
         self.root.mkdir(parents=True, exist_ok=True)
+        leftovers.sweep_folders(self.root)
         run_id = _new_id(spec)
-        building = self.root / f".new-{run_id}"
+        building = self.root / f"{leftovers.NEW}{run_id}"
         building.mkdir()
+        try:
+            with durable.ProcessLock(building / "lock"):
+                self._build(building, spec)
+                building.rename(self.root / run_id)
+        except BaseException:
+            leftovers.remove(building)
+            raise
+        durable.sync_directory(self.root)
+        return Run(self.root / run_id)
+
+    def _build(self, building: Path, spec: RunSpec) -> None:
         (building / "metrics.jsonl").touch()
-        (building / "lock").touch()
         (building / "embeddings").mkdir()
         if spec.fork.run:
-            try:
-                origins.take(building, self.root, spec.fork)
-            except (SpecError, OSError):
-                shutil.rmtree(building)
-                raise
+            origins.take(building, self.root, spec.fork)
         durable.replace(building / "spec.json", lambda file: file.write(spec.to_json().encode()))
         state = RunState(steps=spec.schedule.steps, created=time.time(), queued=time.monotonic())
         durable.replace_json(building / "state.json", state.model_dump())
-        building.rename(self.root / run_id)
-        durable.sync_directory(self.root)
-        return Run(self.root / run_id)
 
     def open(self, run_id: str) -> Run:
         """The run with this id; raises RunError for anything that is not the name of a run here."""

@@ -85,11 +85,17 @@ def _warm_up() -> None:
 
 
 def _warm_up_later() -> None:
-    """What the other pages need: their modules, and the second that the first step of an optimiser imports for."""
+    """What the other pages need: their modules, and the second that the first step of an optimiser imports for.
+
+    What crashes have left in the run store is swept away meanwhile.
+    """
+    from dmlcore import leftovers
+    from dmlcore.runs import RunStore
     from dmlcore.simulation import Simulation, Spec
     from pages._ui import field_service
 
     routes(LATER)
+    leftovers.sweep(RunStore().root)
     Simulation(Spec(per_class=4)).frame(1)
     field_service.answer({"settle": True})
     _freeze()

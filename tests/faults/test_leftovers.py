@@ -1,0 +1,197 @@
+"""Kills inside create and delete at every call of the file system, and the sweep that leaves no trace of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dmlcore import durable, leftovers
+from dmlcore.runs import Run, RunStore
+from dmlcore.spec import RunSpec
+
+FILES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.scandir", "fcntl.lockf")
+MOST = 200
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    return RunStore(tmp_path / "runs")
+
+
+@pytest.fixture
+def old(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """As if everything had lain still for long."""
+
+    def wait() -> None:
+        monkeypatch.setattr(leftovers, "FOLDER_AGE", -1.0)
+        monkeypatch.setattr(leftovers, "FILE_AGE", -1.0)
+
+    return wait
+
+
+def dies_at(number: int, act: Callable[[], object]) -> bool:
+    """Whether a child that is killed before its call `number` of the file system gets that far in `act`."""
+    pid = os.fork()
+    if not pid:
+        left = number
+
+        def count(event: str, arguments: tuple[object, ...]) -> None:
+            nonlocal left
+            if event in FILES:
+                left -= 1
+                if left < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(count)
+        act()
+        os._exit(0)
+    return os.waitpid(pid, 0)[1] == signal.SIGKILL
+
+
+def ids(store: RunStore) -> list[str]:
+    assert list(store.unreadable()) == []
+    return sorted(run.id for run in store.list())
+
+
+def test_a_kill_inside_create_leaves_a_whole_run_or_nothing_after_a_sweep(
+    store: RunStore, old: Callable[[], None]
+) -> None:
+    first, left = store.create(RunSpec()).id, 0
+    for number in range(MOST):
+        if not dies_at(number, lambda: store.create(RunSpec())):
+            break
+        left += any(path.name.startswith(".new-") for path in store.root.iterdir())
+        for run in store.list():
+            assert (run.spec, run.state().state) == (RunSpec(), "queued")
+    assert 10 < number < MOST
+    assert left > 5
+    assert first in ids(store)
+    old()
+    leftovers.sweep(store.root)
+    assert sorted(path.name for path in store.root.iterdir()) == ids(store)
+    assert all(sorted(os.listdir(run.path)) == sorted(os.listdir(store.root / first)) for run in store.list())
+
+
+def test_a_kill_inside_delete_leaves_the_run_or_nothing_after_a_sweep(store: RunStore, old: Callable[[], None]) -> None:
+    other = store.create(RunSpec()).id
+    left = 0
+    for number in range(MOST):
+        run = store.create(RunSpec())
+        (run.path / "kept").mkdir()
+        (run.path / "kept" / "00000000.ckpt").touch()
+        if not dies_at(number, run.delete):
+            break
+        if run.path.exists():
+            run.delete()
+        left += any(path.name.startswith(".deleted-") for path in store.root.iterdir())
+        assert ids(store) == [other]
+    assert 10 < number < MOST
+    assert left > 5
+    old()
+    leftovers.sweep(store.root)
+    assert os.listdir(store.root) == [other]
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from dmlcore import durable
+with durable.ProcessLock(Path(sys.argv[1])):
+    print("holding", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("name", [".new-20261122-x", ".deleted-20261122-x"])
+def test_what_a_living_process_works_on_is_never_swept(store: RunStore, old: Callable[[], None], name: str) -> None:
+    folder = store.root / name
+    folder.mkdir(parents=True)
+    (folder / "lock").touch()
+    (folder / "spec.json").touch()
+    assert leftovers.sweep(store.root) == 0, "it may be between two calls"
+    old()
+    command = [sys.executable, "-c", HOLDER, str(folder / "lock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "holding\n"
+        assert leftovers.sweep(store.root) == 0
+        assert (folder / "spec.json").exists()
+        owner.kill()
+    assert leftovers.sweep(store.root) == 1
+    assert os.listdir(store.root) == []
+
+
+def test_half_written_files_go_when_they_are_old_and_nobody_works_on_the_run(
+    store: RunStore, old: Callable[[], None]
+) -> None:
+    run = store.create(RunSpec())
+    (run.path / "kept").mkdir()
+    halves = [".state.json.tmp", ".last.ckpt.new", "embeddings/.abc.npz.tmp", "kept/.00000050.ckpt.new"]
+    for half in halves:
+        (run.path / half).write_bytes(b"half")
+    whole = ["cancel", "embeddings/abc.npz", "kept/00000050.ckpt", ".hidden"]
+    for name in whole:
+        (run.path / name).touch()
+    assert leftovers.sweep(store.root) == 0
+    old()
+    with run.lock():
+        assert leftovers.sweep(store.root) == 0
+        run.begin()
+    assert not any((run.path / half).exists() for half in halves)
+    for half in halves:
+        (run.path / half).write_bytes(b"half")
+    assert leftovers.sweep(store.root) == len(halves)
+    assert all((run.path / name).exists() for name in whole)
+    assert leftovers.sweep(store.root) == 0
+
+
+def test_links_and_strange_names_are_left_alone(store: RunStore, old: Callable[[], None], tmp_path: Path) -> None:
+    store.root.mkdir()
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (store.root / ".new-link").symlink_to(outside)
+    (store.root / ".studies").mkdir()
+    (store.root / ".new-").mkdir()
+    old()
+    assert leftovers.sweep(store.root) == 0
+    assert outside.is_dir()
+    assert len(os.listdir(store.root)) == 3
+
+
+def test_a_full_disk_at_creation_leaves_nothing(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    store.create(RunSpec())
+    with monkeypatch.context() as patched:
+        patched.setattr(durable, "replace_json", full)
+        with pytest.raises(OSError, match="No space"):
+            store.create(RunSpec())
+    assert [path.name for path in store.root.iterdir()] == ids(store)
+
+
+def test_two_may_remove_the_same_folder(tmp_path: Path) -> None:
+    for number in range(20):
+        folder = tmp_path / str(number)
+        for name in range(30):
+            (folder / str(name)).mkdir(parents=True)
+        threads = [threading.Thread(target=leftovers.remove, args=(folder,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not folder.exists()
+
+
+def test_a_new_run_sweeps_what_the_last_crash_left(store: RunStore, old: Callable[[], None]) -> None:
+    (store.root / ".new-x").mkdir(parents=True)
+    old()
+    made: Run = store.create(RunSpec())
+    assert os.listdir(store.root) == [made.id]
