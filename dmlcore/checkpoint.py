@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,14 +92,19 @@ def keep(folder: Path, step: int, source: Path) -> None:
     durable.sync_directory(target.parent)
 
 
-def load(folder: Path) -> Checkpoint | None:
-    """The newest generation whose digest holds, or None if nothing was ever saved; raises CheckpointError."""
+def load(folder: Path, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Checkpoint | None:
+    """The newest generation whose digest holds, or None if nothing was ever saved; raises CheckpointError.
+
+    refuse: says why a whole generation cannot be used either, or "".
+    """
     wrong: list[str] = []
     for name in (LAST, PREV):
         if not (folder / name).exists():
             continue
         try:
             found = read(folder / name)
+            if reason := refuse(found):
+                raise CheckpointError(reason)
         except CheckpointError as error:
             log.warning("%s; trying the previous generation", error)
             wrong.append(str(error))

@@ -70,7 +70,7 @@ def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[
     spec = run.spec
 
     # Where it left off, on what it runs, what is trained.
-    saved = _load(run)
+    saved = _load(run, _cut(run))
     forked = None if saved else carry_over.origin(run)
     before = saved or (forked.saved if forked else None)
     device = prepare_device(spec.device, _threads(before, run.spec))
@@ -134,7 +134,8 @@ def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[
         report(progress.step, "testing")
         after = _test(run, bench, progress, metrics)
         metrics.sync()
-        message = f"test MAP@R {_percent(scores(run.metrics()[0])['untrained']['map_at_r'])} → {_percent(after)}"
+        untrained = scores(run.metrics()[0]).get("untrained", {}).get("map_at_r")
+        message = f"test MAP@R {_percent(untrained)} → {_percent(after)}"
         message += f"; it {moved}" if moved else ""
         log.info("done: %s", message)
         return report(progress.step, message, state="done")
@@ -251,9 +252,26 @@ def _stays(spec: RunSpec, step: int) -> bool:
     return spec.schedule.keep_every > 0 and step % spec.schedule.keep_every == 0
 
 
-def _load(run: Run) -> Checkpoint | None:
+def _cut(run: Run) -> Callable[[Checkpoint], str]:
+    """Whether metrics.jsonl lacks rows that a checkpoint counts on, in words: going on from it would lose them."""
+    path = run.path / "metrics.jsonl"
+    size = path.stat().st_size if path.exists() else 0
+
+    def words(saved: Checkpoint) -> str:
+        step, counted = saved.facts["step"], saved.facts.get("metrics_offset", 0)
+        if size >= counted:
+            return ""
+        return (
+            f"metrics.jsonl has {size:,} bytes and was cut: {saved.path.name} of step {step:,} counts {counted:,}. Put "
+            f"the file back as it was, or go on in a fork: python -m dmlcore fork {run.id} --step {step}"
+        )
+
+    return words
+
+
+def _load(run: Run, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Checkpoint | None:
     """The newest good checkpoint; refused if the spec was edited since, or if there was one and it is gone."""
-    saved = checkpoint.load(run.path)
+    saved = checkpoint.load(run.path, refuse)
     if saved is None:
         if step := run.state().step:
             raise CheckpointError(f"{run.id} had reached step {step}, but both checkpoints are gone; start a new run")

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 import torch
 
-from dmlcore import durable, jobs, train
+from dmlcore import durable, forks, jobs, train
 from dmlcore.data import Dataset
 from dmlcore.runs import Run, RunStore
 from dmlcore.sampling import BalancedSampler
@@ -426,6 +426,48 @@ def test_row_5_disk_full_leaves_the_old_checkpoint(warm: WarmParent, uninterrupt
     put_back(run)
     assert warm.run(run) == 0
     assert outcome(run) == outcome(uninterrupted)
+
+
+def offset(run: Run, name: str) -> int:
+    return int(train.checkpoint.read(run.path / name).facts["metrics_offset"])
+
+
+def test_metrics_cut_below_the_last_checkpoint_fall_back_to_the_one_before(
+    warm: WarmParent, uninterrupted: Run, store: RunStore
+) -> None:
+    run = half_trained(store, warm)
+    os.truncate(run.path / "metrics.jsonl", offset(run, "last.ckpt") - 1)
+    put_back(run)
+    assert warm.run(run) == 0
+    assert outcome(run) == outcome(uninterrupted)
+    log = "\n".join(run.log_tail())
+    assert "metrics.jsonl has" in log
+    assert "from step 14 to 60" in log
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["cut", "gone"])
+def test_metrics_cut_below_both_checkpoints_say_what_to_do_and_that_works(
+    gone: bool, warm: WarmParent, store: RunStore
+) -> None:
+    run = half_trained(store, warm)
+    metrics = run.path / "metrics.jsonl"
+    whole = metrics.read_bytes()
+    metrics.unlink() if gone else os.truncate(metrics, offset(run, "prev.ckpt") - 1)
+    put_back(run)
+    assert warm.run(run) == 0
+    state = run.state()
+    assert state.state == "failed"
+    assert f"{0 if gone else offset(run, 'prev.ckpt') - 1:,} bytes and was cut: last.ckpt of step 21" in state.message
+    assert f"python -m dmlcore fork {run.id} --step 14" in state.message
+    assert (not metrics.exists()) or metrics.read_bytes() == whole[: offset(run, "prev.ckpt") - 1]
+
+    fork = store.create(forks.make(run, 21))
+    assert warm.run(fork) == 0
+    assert fork.state().state == "done", fork.state().message
+    metrics.write_bytes(whole)
+    put_back(run)
+    assert warm.run(run) == 0
+    assert run.state().state == "done"
 
 
 class Evil:
