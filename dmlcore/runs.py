@@ -270,7 +270,7 @@ class RunStore:
         """
         self.root.mkdir(parents=True, exist_ok=True)
         leftovers.sweep_folders(self.root)
-        run_id = _new_id(spec)
+        run_id = self._free_id(spec)
         building = self.root / f"{leftovers.NEW}{run_id}"
         building.mkdir()
         try:
@@ -282,6 +282,13 @@ class RunStore:
             raise
         durable.sync_directory(self.root)
         return Run(self.root / run_id)
+
+    def _free_id(self, spec: RunSpec) -> str:
+        """An id that no run has, nor what is left of one: of 300 made in one minute two may share theirs by chance."""
+        while True:
+            run_id = _new_id(spec)
+            if not any((self.root / f"{of}{run_id}").exists() for of in ("", leftovers.NEW, leftovers.DELETED)):
+                return run_id
 
     def _build(self, building: Path, spec: RunSpec) -> None:
         (building / "metrics.jsonl").touch()

@@ -165,6 +165,17 @@ def test_links_and_strange_names_are_left_alone(store: RunStore, old: Callable[[
     assert len(os.listdir(store.root)) == 3
 
 
+def test_no_new_run_has_the_name_of_another_or_of_what_is_left_of_one(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = store.create(RunSpec()).id
+    names = iter([taken, "being-made", "being-deleted", "free"])
+    for left in (".new-being-made", ".deleted-being-deleted"):
+        (store.root / left).mkdir()
+    monkeypatch.setattr("dmlcore.runs._new_id", lambda spec: next(names))
+    assert store.create(RunSpec()).id == "free"
+
+
 def test_a_full_disk_at_creation_leaves_nothing(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
