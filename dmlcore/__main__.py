@@ -99,7 +99,8 @@ def evaluate(run: RunId, runs: Runs = None) -> None:
     """Test the best weights of a run and write its embeddings."""
     found = store_at(runs).open(run)
     _log_to(found)
-    print(f"{found.id}: test MAP@R {_evaluate(found)}")
+    with found.lock():
+        print(f"{found.id}: test MAP@R {_evaluate(found)}")
 
 
 @app.command()
@@ -165,27 +166,44 @@ def work(task: str, run: str, runs: Runs = None, settings: str = "") -> None:
     found = store_at(runs).open(run)
     if task == "train":
         _finish(_train(found, wait=True))
-    elif task == "evaluate":
-        log.info("evaluated: test MAP@R %s", _evaluate(found))
+        return
+    with found.lock():
+        try:
+            with turns.turn(found, wait=True, job=True):
+                _job(found, task, settings)
+        finally:
+            jobs.over(found)
+
+
+def _job(run: Run, task: str, settings: str) -> None:
+    """One job on a run whose lock we hold; what it imports comes after its turn."""
+    if task == "evaluate":
+        log.info("evaluated: test MAP@R %s", _evaluate(run))
     elif task in ("project", "project-over-training"):
-        commands.make_map(found, Settings.from_json(settings) if settings else None, task != "project")
+        commands.make_map(run, Settings.from_json(settings) if settings else None, task != "project")
     elif task == "weigh":
-        with found.lock():
-            from dmlcore import weight_maps
+        from dmlcore import weight_maps
 
-            log.info("weighed: %s", weight_maps.write(found).name)
+        log.info("weighed: %s", weight_maps.write(run).name)
     elif task == "snapshots":
-        with found.lock():
-            from dmlcore.inspection import snapshots
+        from dmlcore.inspection import snapshots
 
-            log.info("embedded %d snapshots", snapshots.embed_all(found))
+        log.info("embedded %d snapshots", snapshots.embed_all(run))
     elif task == "true-step":
-        with found.lock():
-            from dmlcore.inspection import true_step
+        from dmlcore.inspection import true_step
 
-            log.info("stepped: %s", true_step.make(found, true_step.Question.from_json(settings)).name)
+        log.info("stepped: %s", true_step.make(run, true_step.Question.from_json(settings)).name)
     else:
         raise Failure(f"no task {task!r}")
+
+
+@app.command()
+def recover(runs: Runs = None) -> None:
+    """Resume what was running or queued when the machine went down: runs, studies, protocols, jobs; each once."""
+    from dmlcore import recovery
+
+    found = recovery.recover(store_at(runs), report=lambda text: print(text, flush=True))
+    print(f"{len(found)} resumed" if found else "nothing was interrupted")
 
 
 @app.command("list")
@@ -246,18 +264,14 @@ def _train(run: Run, *, resume: bool = False, wait: bool = False) -> RunState:
             run.begin()
             from dmlcore.train import train
 
-            state = train(run, stop=stop)
-            if state.state == "done":
-                _keep_neighbours(run)
-            return state
+            return train(run, stop=stop, before_done=_keep_neighbours)
 
 
 def _evaluate(run: Run) -> str:
-    with run.lock():
-        from dmlcore.train import evaluate
+    from dmlcore.train import evaluate
 
-        value = evaluate(run)
-        _keep_neighbours(run)
+    value = evaluate(run)
+    _keep_neighbours(run)
     return "none" if value is None else f"{100 * value:.2f} %"
 
 
@@ -270,7 +284,7 @@ def _keep_neighbours(run: Run) -> None:
     if source is not None:
         try:
             learned.keep(source)
-        except arrays.Unreadable as error:  # a single sample, say: the page will tell
+        except (arrays.Unreadable, OSError, MemoryError) as error:  # a single sample, say: the page will tell
             log.warning("%s", error)
 
 

@@ -169,23 +169,23 @@ def project(
         min_dist=min_dist,
         seed=found.spec.seed if seed is None else seed,
     )
-    make_map(found, settings, over_training)
+    with found.lock():
+        make_map(found, settings, over_training)
 
 
 def make_map(run: Run, settings: Settings | None, over_training: bool) -> None:
-    """Make a map of a run, or one over its training, and say where it is and how good."""
-    with run.lock():
-        if over_training:
-            from dmlcore.inspection import trajectory
+    """Make a map of a run whose lock we hold, or one over its training, and say where it is and how good."""
+    if over_training:
+        from dmlcore.inspection import trajectory
 
-            path = trajectory.make(run, settings)
-            found = trajectory.read(path)
-            _say(f"{path}\n{found.how}")
-            for step, measured in zip(found.steps, found.quality, strict=True):
-                _say(f"step {step:>8}: {measured.words if measured else 'too few points to measure'}")
-        else:
-            from dmlcore.inspection import maps
+        path = trajectory.make(run, settings)
+        found = trajectory.read(path)
+        _say(f"{path}\n{found.how}")
+        for step, measured in zip(found.steps, found.quality, strict=True):
+            _say(f"step {step:>8}: {measured.words if measured else 'too few points to measure'}")
+    else:
+        from dmlcore.inspection import maps
 
-            path = maps.make(run, settings)
-            drawn = maps.read(path)
-            _say(f"{path}\n{drawn.words}: {drawn.quality.words if drawn.quality else 'too few points to measure'}")
+        path = maps.make(run, settings)
+        drawn = maps.read(path)
+        _say(f"{path}\n{drawn.words}: {drawn.quality.words if drawn.quality else 'too few points to measure'}")

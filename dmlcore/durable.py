@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import math
 import os
 import signal
 import stat
@@ -13,6 +14,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -155,6 +157,21 @@ def holder(path: Path) -> int:
         finally:
             os.close(descriptor)
     return 0 if kind == fcntl.F_UNLCK else pid
+
+
+@cache
+def boot() -> str:
+    """What tells this boot of the machine from all others; "" where the kernel does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def elapsed(since: float, of: str) -> float:
+    """Seconds since a moment of time.monotonic() in the boot `of` ("": unknown, so this one); inf in another boot."""
+    passed = time.monotonic() - since
+    return passed if passed >= 0 and of in ("", boot()) else math.inf
 
 
 def start_time(pid: int) -> int | None:

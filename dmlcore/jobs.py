@@ -1,12 +1,14 @@
 """Trainings as detached processes: launch, resume, cancel, evaluate, project, weigh; every call returns at once.
 
 A job takes a run, never a command. It outlives its launcher, even one killed with -9; what it does is read from the run
-directory, and this module holds nothing. A training waits for its turn on the device in its own process (`turns`).
+directory, and this module holds nothing. It waits for its turn on the device in its own process (`turns`). What was
+asked for beside trainings stands in `.queue/asked/RUN.json` until it is over, so that `recovery` can ask again.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -16,13 +18,31 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from dmlcore import data, durable, turns
 from dmlcore.map_settings import Settings
-from dmlcore.runs import Run, RunStore
+from dmlcore.runs import START_GRACE, Run, RunError, RunStore
 from dmlcore.spec import RunSpec
 
-MOST_QUEUED = 32  # runs waiting or working in one store: each that waits is a process of some 60 MB
+MOST_QUEUED = 32  # runs waiting or working in one store, and as many jobs: each that waits is a process of some 50 MB
+ASKED = Path(".queue") / "asked"
 Task = Literal["train", "evaluate", "project", "weigh", "snapshots", "project-over-training", "true-step"]
+
+
+class Asked(BaseModel):
+    """A job on a trained run that was asked for and is not over; unknown keys of later releases are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    task: Task
+    more: tuple[str, ...] = ()  # further arguments of its process
+    queued: float = 0.0  # time.monotonic(), and in which boot
+    boot: str = ""
+
+    def on_its_way(self) -> bool:
+        """Whether it was asked for so lately that its process may not hold the lock yet."""
+        return durable.elapsed(self.queued, self.boot) < START_GRACE
 
 
 class JobError(RuntimeError):
@@ -55,9 +75,9 @@ def active(store: RunStore) -> list[Run]:
 
 def resume(run: Run) -> None:
     """Go on from the last checkpoint of a lost, cancelled or failed run; raises JobError if it is in use or done."""
-    if run.status() == "queued":
-        raise JobError(f"{run.id} is waiting or about to start already")
     with _idle(run):
+        if run.state().on_its_way():  # asked here, under the lock: of two who resume at once one does
+            raise JobError(f"{run.id} is waiting or about to start already")
         prepare_resume(run)
     start(run, "train")
 
@@ -68,7 +88,7 @@ def prepare_resume(run: Run) -> None:
         raise JobError(f"{run.id} is done; there is nothing left to resume")
     run.withdraw_cancel()
     turns.withdraw_hurry(run)
-    run.update(state="queued", queued=time.monotonic(), message="")
+    run.update(state="queued", queued=time.monotonic(), boot=durable.boot(), message="")
 
 
 def cancel(run: Run) -> None:
@@ -89,8 +109,7 @@ def cancel(run: Run) -> None:
 
 def evaluate(run: Run) -> None:
     """Embed and score the test part with the best weights so far; raises JobError while the run is in use."""
-    with _idle(run):
-        start(run, "evaluate")
+    _ask(run, "evaluate")
 
 
 def project(run: Run, settings: Settings | None = None) -> None:
@@ -98,20 +117,25 @@ def project(run: Run, settings: Settings | None = None) -> None:
     or before an evaluation."""
     if run.embeddings() is None:
         raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
-    with _idle(run):
-        start(run, "project", *_with(settings))
+    _ask(run, "project", *_with(settings))
 
 
 def project_over_training(run: Run, settings: Settings | None = None) -> None:
     """Make one map of all kept checkpoints, embedding those that lack it; raises JobError while in use or without."""
     if not any((run.path / "kept").glob("*.ckpt")):
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
-    with _idle(run):
-        start(run, "project-over-training", *_with(settings))
+    _ask(run, "project-over-training", *_with(settings))
 
 
 def stop_projecting(run: Run) -> None:
     """End the making of a map, of which nothing is kept; what else works on the run is left alone."""
+    known = asked(run)
+    if known and known.task in ("project", "project-over-training"):  # it may still wait for its turn
+        pid = durable.holder(run.path / "lock")
+        if pid not in (0, os.getpid()):
+            durable.terminate(pid, durable.start_time(pid))
+        over(run)
+        return
     try:
         told = json.loads((run.path / "map.json").read_bytes())
         pid, started = int(told["pid"]), int(told["started"])
@@ -125,24 +149,73 @@ def weigh(run: Run) -> None:
     """Write where the pooling looks in each test picture; raises JobError while in use or before an evaluation."""
     if run.embeddings() is None:
         raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
-    with _idle(run):
-        start(run, "weigh")
+    _ask(run, "weigh")
 
 
 def snapshots(run: Run) -> None:
     """Embed the test part with each kept checkpoint that lacks it; raises JobError while in use or without any."""
     if not any((run.path / "kept").glob("*.ckpt")):
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
-    with _idle(run):
-        start(run, "snapshots")
+    _ask(run, "snapshots")
 
 
 def true_step(run: Run, question: str) -> None:
     """Step the weights once on a triplet, by each loss of a question (`inspection.true_step`, as JSON); see `weigh`."""
     if run.embeddings() is None:
         raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
+    _ask(run, "true-step", "--settings", question)
+
+
+def asked(run: Run) -> Asked | None:
+    """The job on a run that was asked for and is not over."""
+    try:
+        return Asked.model_validate_json(_asked_at(run).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def all_asked(store: RunStore) -> list[Run]:
+    """The runs with such a job, those that are gone left out."""
+    found = []
+    for path in sorted((store.root / ASKED).glob("*.json")):
+        try:
+            found.append(store.open(path.stem))
+        except RunError:
+            path.unlink(missing_ok=True)
+    return found
+
+
+def over(run: Run) -> None:
+    """Forget the job on a run, at its end."""
+    _asked_at(run).unlink(missing_ok=True)
+
+
+def _ask(run: Run, task: Task, *more: str) -> None:
+    """Start a job and note it; raises JobError while the run is in use, or MOST_QUEUED jobs wait or work."""
+    under_way = [other for other in all_asked(RunStore(run.path.parent)) if other.id != run.id and _under_way(other)]
+    if len(under_way) >= MOST_QUEUED:
+        raise JobError(f"{len(under_way)} jobs are waiting or working already; wait until some are over")
     with _idle(run):
-        start(run, "true-step", "--settings", question)
+        if (known := asked(run)) and known.on_its_way():
+            raise JobError(f"{run.id}: a job on it is about to start already")
+        begin(run, Asked(task=task, more=more))
+
+
+def begin(run: Run, job: Asked) -> None:
+    """Note a job as asked for now and start it; for the holder of the lock of the run."""
+    noted = job.model_copy(update={"queued": time.monotonic(), "boot": durable.boot()})
+    _asked_at(run).parent.mkdir(parents=True, exist_ok=True)
+    durable.replace_json(_asked_at(run), noted.model_dump())
+    start(run, job.task, *job.more)
+
+
+def _under_way(run: Run) -> bool:
+    known = asked(run)
+    return known is not None and (run.alive() or known.on_its_way())
+
+
+def _asked_at(run: Run) -> Path:
+    return run.path.parent / ASKED / f"{run.id}.json"
 
 
 @contextmanager

@@ -64,7 +64,12 @@ class RunState(BaseModel):
     pid: Annotated[int, Field(ge=0, lt=2**31)] = 0  # last worker, and
     started: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # when that process did (clock ticks since boot)
     created: Seconds = 0.0  # wall clock, for showing and sorting only
-    queued: Annotated[float, Field(ge=-(2**33), le=2**33)] = 0.0  # time.monotonic(), which all share until a boot
+    queued: Annotated[float, Field(ge=-(2**33), le=2**33)] = 0.0  # time.monotonic(), which all share until a boot,
+    boot: Text = ""  # and which boot that was
+
+    def on_its_way(self) -> bool:
+        """Whether it was queued so lately that its process may not hold the lock yet."""
+        return self.state == "queued" and durable.elapsed(self.queued, self.boot) < START_GRACE
 
 
 class Run:
@@ -118,8 +123,7 @@ class Run:
             return "unreadable"
         if alive or state.state not in ("queued", "running"):
             return state.state
-        waiting = time.monotonic() - state.queued
-        return "queued" if state.state == "queued" and 0 <= waiting < START_GRACE else "lost"
+        return "queued" if state.on_its_way() else "lost"
 
     def metrics(self, since: int = 0) -> tuple[list[Row], int]:
         """Complete rows of metrics.jsonl from byte `since` on, and the offset to ask for next.
@@ -296,7 +300,8 @@ class RunStore:
         if spec.fork.run:
             origins.take(building, self.root, spec.fork)
         durable.replace(building / "spec.json", lambda file: file.write(spec.to_json().encode()))
-        state = RunState(steps=spec.schedule.steps, created=time.time(), queued=time.monotonic())
+        now = {"created": time.time(), "queued": time.monotonic(), "boot": durable.boot()}
+        state = RunState(steps=spec.schedule.steps, **now)
         durable.replace_json(building / "state.json", state.model_dump())
 
     def open(self, run_id: str) -> Run:

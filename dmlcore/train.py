@@ -42,16 +42,23 @@ class Progress:
     halvings: int = 0  # times it was lowered, by schedule.plateau_factor
 
 
-def train(run: Run, *, dataset: Dataset | None = None, stop: Callable[[], bool] = lambda: False) -> RunState:
+def train(
+    run: Run,
+    *,
+    dataset: Dataset | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    before_done: Callable[[Run], object] = lambda run: None,
+) -> RunState:
     """Train or resume a run whose lock this process holds; return its final state.
 
-    stop() is asked after each step, as is the run's cancel file. dataset: in place of the one the spec names. Errors do
-    not leave this function: they become the state "failed" with a message, the unexpected ones a traceback in the log.
+    stop() is asked after each step, as is the run's cancel file. dataset: in place of the one the spec names.
+    before_done: called after the test, while a kill still leaves a run that a resume completes. Errors do not leave
+    this function: they become the state "failed" with a message, the unexpected ones a traceback in the log.
     """
     report = Reporter(run)
     try:
         run.begin()
-        return _train(run, dataset, report, lambda: stop() or run.cancel_requested())
+        return _train(run, dataset, report, lambda: stop() or run.cancel_requested(), before_done)
     except StepError as error:
         durable.replace_json(run.path / "failure.json", {"step": error.step, "indices": error.indices})
         message = str(error)
@@ -66,7 +73,13 @@ def train(run: Run, *, dataset: Dataset | None = None, stop: Callable[[], bool] 
     return report(report.step, message, state="failed")
 
 
-def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[], bool]) -> RunState:
+def _train(
+    run: Run,
+    dataset: Dataset | None,
+    report: Reporter,
+    stop: Callable[[], bool],
+    before_done: Callable[[Run], object],
+) -> RunState:
     spec = run.spec
 
     # Where it left off, on what it runs, what is trained.
@@ -137,6 +150,7 @@ def _train(run: Run, dataset: Dataset | None, report: Reporter, stop: Callable[[
         untrained = scores(run.metrics()[0]).get("untrained", {}).get("map_at_r")
         message = f"test MAP@R {_percent(untrained)} → {_percent(after)}"
         message += f"; it {moved}" if moved else ""
+        before_done(run)
         log.info("done: %s", message)
         return report(progress.step, message, state="done")
 

@@ -1,5 +1,8 @@
 """Who may train now: few runs at once on each device, the others wait, first come first served.
 
+Jobs on trained runs (evaluations, maps, ...) have a queue of their own beside that of the trainings, `DEVICE-jobs`:
+they take seconds to minutes, and somebody looks at a page meanwhile.
+
 `.queue/DEVICE` in the run store has a lock file per slot, `slot-N`, beside it the id of who took it last, and a ticket
 per waiting run, named so that tickets sort by age. Whoever waits holds the lock of its run: a ticket whose run nobody
 holds is void. So nobody has to be asked, and whatever is killed leaves nothing that others would wait for.
@@ -57,22 +60,27 @@ def slots(device: Device) -> int:
 
 
 @contextmanager
-def turn(run: Run, *, wait: bool, given_up: Callable[[], bool] = lambda: False) -> Iterator[bool]:
+def turn(run: Run, *, wait: bool, given_up: Callable[[], bool] = lambda: False, job: bool = False) -> Iterator[bool]:
     """Hold a slot of the device of a run whose lock this process holds; True once it may train.
 
     wait: False for what somebody started by hand, which begins in any case, and keeps others waiting if a slot is free.
     False where given_up() before that; it is asked a few times a second. With several GPUs the slot decides which.
+    job: in the queue of the jobs, where nobody is in a hurry.
     """
     device = device_of(run.spec)
-    folder = _folder(run.path.parent, device)
+    folder = _folder(run.path.parent, device, job)
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
-        ticket = folder / f"{run.state().queued:020.6f}-{run.id}"
+        ticket = folder / f"{time.monotonic() if job else run.state().queued:020.6f}-{run.id}"
         if wait:
+            # Of a process of this run that was killed: valid again, now that we live, it would keep us waiting for us.
+            for left in os.listdir(folder):
+                if (match := TICKET.fullmatch(left)) and match["run"] == run.id:
+                    (folder / left).unlink(missing_ok=True)
             ticket.touch()
         try:
             while not (begins := _take(folder, run, device, held, first=not wait or not _before(folder, ticket))):
-                if not wait or _hurried(run):
+                if not wait or (_hurried(run) and not job):
                     begins = True
                     break
                 if given_up():
@@ -93,20 +101,20 @@ def withdraw_hurry(run: Run) -> None:
     (run.path / "hurry").unlink(missing_ok=True)
 
 
-def waiting(store: RunStore) -> dict[str, Waiting]:
-    """Every run that waits for its turn, by id."""
+def waiting(store: RunStore, *, job: bool = False) -> dict[str, Waiting]:
+    """Every run that waits for its turn, or on which a job does, by id."""
     found: dict[str, Waiting] = {}
     for device in DEVICES:
-        tickets = _tickets(_folder(store.root, device))
+        tickets = _tickets(_folder(store.root, device, job))
         if tickets:
-            at_work = tuple(at_work_on(store, device))
+            at_work = tuple(at_work_on(store, device, job=job))
             found |= {run: Waiting(ahead, device, at_work) for ahead, run in enumerate(tickets.values())}
     return found
 
 
-def at_work_on(store: RunStore, device: Device) -> list[str]:
-    """Ids of the runs that hold a slot of the device."""
-    folder = _folder(store.root, device)
+def at_work_on(store: RunStore, device: Device, *, job: bool = False) -> list[str]:
+    """Ids of the runs that hold a slot of the device, themselves or a job on them."""
+    folder = _folder(store.root, device, job)
     held = [path for path in folder.glob("slot-*") if path.suffix == "" and durable.holder(path)]
     found = []
     for path in held:
@@ -153,5 +161,5 @@ def _hurried(run: Run) -> bool:
     return (run.path / "hurry").exists()
 
 
-def _folder(root: Path, device: Device) -> Path:
-    return root / ".queue" / device
+def _folder(root: Path, device: Device, job: bool = False) -> Path:
+    return root / ".queue" / (f"{device}-jobs" if job else device)

@@ -12,6 +12,7 @@ import pytest
 
 from dmlcore import jobs
 from dmlcore.data import DataError
+from dmlcore.inspection.learned import path_of
 from dmlcore.jobs import JobError
 from dmlcore.runs import Run, RunStore, scores
 from dmlcore.spec import RunSpec
@@ -55,6 +56,7 @@ def test_row_29_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: R
     seen: list[str] = []
     until(lambda: seen.append(run.status()) or seen[-1] not in ("queued", "running"), run)
     assert seen[-1] == "done", run.log_tail()
+    assert path_of(run.embeddings()).exists()  # made before it says so
     assert "lost" not in seen
     assert scores(run.metrics()[0]).keys() == {"inputs", "untrained", "trained"}
     state = run.state()
@@ -137,3 +139,35 @@ def test_the_queue_has_a_ceiling(store: RunStore, monkeypatch: pytest.MonkeyPatc
 def test_projecting_needs_embeddings(store: RunStore) -> None:
     with pytest.raises(JobError, match="evaluate it first"):
         jobs.project(store.create(SHORT))
+
+
+def test_jobs_have_a_ceiling_too_which_those_that_ended_do_not_fill(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(jobs, "MOST_QUEUED", 2)
+    monkeypatch.setattr(jobs, "start", lambda run, *_: started.append(run.id))
+    first, second, third = (store.create(SHORT) for _ in range(3))
+    jobs.evaluate(first)
+    jobs.evaluate(second)
+    with pytest.raises(JobError, match="2 jobs are waiting or working already"):
+        jobs.evaluate(third)
+    jobs.over(first)
+    jobs.evaluate(third)
+    assert started == [first.id, second.id, third.id]
+
+
+def test_a_map_that_waits_for_its_turn_is_stopped_for_good(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = store.create(SHORT)
+    (run.path / "embeddings" / "e.npz").touch()
+    holder = "import sys; from dmlcore.runs import Run; from pathlib import Path; r = Run(Path(sys.argv[1]))\n"
+    holder += "with r.lock():\n    print(flush=True); sys.stdin.read()"
+    monkeypatch.setattr(jobs, "start", lambda *_: None)
+    jobs.project(run)
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, str(run.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as waiting:
+        waiting.stdout.readline()
+        jobs.stop_projecting(run)
+        assert waiting.wait(60) == -signal.SIGTERM
+    assert jobs.asked(run) is None

@@ -150,3 +150,22 @@ def test_the_best_weights_are_of_the_pooling_that_was_asked_for(tmp_path) -> Non
     facts = checkpoint.load(run.path).facts
     assert facts["best_step"] in (2, 3, 4)  # the first batch is skipped, the second fills the memory
     assert [row["step"] for row in run.metrics()[0] if row["kind"] == "validation"] == [0, 1, 2, 3, 4]
+
+
+def test_a_kill_before_it_says_done_leaves_a_run_that_a_resume_completes(store: RunStore) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(run: Run) -> None:
+        assert run.embeddings() is not None
+        raise Killed
+
+    run, seen = store.create(BASE.with_overrides(["data.name=toy"])), []
+    with run.lock(), pytest.raises(Killed):
+        train.train(run, before_done=killed)
+    assert run.status() == "lost"
+    before = run.metrics()
+    with run.lock():
+        assert train.train(run, before_done=lambda run: seen.append(run.status())).state == "done"
+    assert seen == ["running"]
+    assert run.metrics() == before

@@ -84,6 +84,38 @@ def test_first_come_first_served_whatever_is_killed(store: RunStore, worker) -> 
     assert turns.at_work_on(store, "cpu") == [runs[3].id]
 
 
+def test_what_a_killed_one_left_does_not_keep_its_successor_waiting(store: RunStore, worker) -> None:
+    first, second = store.create(SPEC), store.create(SPEC)
+    at_work = worker(first)
+    assert at_work.stdout.readline() == "True\n"
+    waiting = worker(second)
+    until(lambda: order(store) == [second.id])
+    for process in (waiting, at_work):
+        process.kill()
+        process.wait()
+    with second.lock():  # before anybody looks at the queue
+        second.update(state="queued", queued=time.monotonic())
+    again = worker(second)
+    assert again.stdout.readline() == "True\n"
+    assert list((store.root / ".queue" / "cpu").glob("*-*-*")) == []
+
+
+def test_jobs_wait_for_jobs_and_not_for_trainings(store: RunStore) -> None:
+    training, first, second = (store.create(SPEC) for _ in range(3))
+    turns.hurry(second)  # of its training, once
+    with training.lock(), turns.turn(training, wait=True) as begins:
+        assert begins
+        with first.lock(), turns.turn(first, wait=True, job=True) as begins:
+            assert begins
+            looks = iter([False, False, True])
+            with second.lock(), turns.turn(second, wait=True, job=True, given_up=lambda: next(looks)) as begins:
+                assert not begins
+            assert turns.at_work_on(store, "cpu", job=True) == [first.id]
+        assert turns.at_work_on(store, "cpu") == [training.id]
+        with second.lock(), turns.turn(second, wait=True, job=True) as begins:
+            assert begins
+
+
 def test_who_is_in_a_hurry_begins_beside_the_others(store: RunStore, worker) -> None:
     first, second = store.create(SPEC), store.create(SPEC)
     assert worker(first).stdout.readline() == "True\n"

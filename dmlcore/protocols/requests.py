@@ -40,6 +40,12 @@ class Request(BaseModel):
         """The protocol; raises SpecError."""
         return read(self.protocol)
 
+    def arguments(self) -> list[str]:
+        """The same as arguments of `python -m dmlcore protocol`."""
+        given = {"--data": self.data, "--loss": self.loss}
+        given |= {"--fold": ",".join(map(str, self.folds)), "--seeds": ",".join(map(str, self.seeds))}
+        return [self.protocol, *self.overrides, *(word for pair in given.items() if pair[1] for word in pair)]
+
     def training(self) -> int | None:
         """Training samples where the schedule is in epochs, else None; raises DataError if they cannot be known."""
         protocol = self.read()

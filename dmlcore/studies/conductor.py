@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import subprocess
-import sys
-import threading
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from dmlcore import durable, jobs
 from dmlcore.jobs import JobError
 from dmlcore.runs import RunError, RunStore
-from dmlcore.studies.making import Place, PlaceState, make, refuse_missing_data, starting
+from dmlcore.studies.making import Place, PlaceState, detach, make, refuse_missing_data
 from dmlcore.studies.spec import Entry, expand, path_of, read
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 log = logging.getLogger(__name__)
 
 
@@ -65,21 +59,10 @@ def launch(request: Request, store: RunStore) -> None:
     entries = request.entries()
     refuse_missing_data(entries)
     conduct = conduct_of(request.study, store)
-    conduct.path.mkdir(parents=True, exist_ok=True)
     try:
-        with durable.ProcessLock(conduct.path / "lock", wait=0.0):
-            if (state := conduct.state()) and starting(state):
-                raise durable.Busy
-            (conduct.path / "cancel").unlink(missing_ok=True)
-            conduct.record(StudyState(request=request, queued=time.monotonic(), message="about to start"))
+        detach(conduct, StudyState(request=request), ["study", *request.arguments()])
     except durable.Busy:
         raise JobError(f"the study {conduct.path.name} is running already; watch it, or cancel it first") from None
-    command = [sys.executable, "-m", "dmlcore", "study", *request.arguments(), "--runs", str(store.root)]
-    with open(conduct.path / "log.txt", "ab") as output:
-        process = subprocess.Popen(
-            command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-        )
-    threading.Thread(target=process.wait, daemon=True).start()  # leave no zombie behind in a long-lived server
 
 
 def cancel(conduct: Conduct) -> None:

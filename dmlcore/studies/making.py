@@ -9,6 +9,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +26,7 @@ from dmlcore.runs import START_GRACE, Run, RunError, RunStore
 from dmlcore.spec import RunSpec
 from dmlcore.studies.spec import PRETRAINING, Entry
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 LOOK = 0.2  # seconds between two looks at the run in work
 log = logging.getLogger(__name__)
 
@@ -37,7 +41,8 @@ class PlaceState(BaseModel):
     run: str = ""  # id of the run in work
     pid: int = 0  # who conducts it, and when that process started (clock ticks since boot)
     started: int | None = None
-    queued: float = 0.0  # time.monotonic(), which all processes share until the next boot
+    queued: float = 0.0  # time.monotonic(), which all processes share until the next boot,
+    boot: str = ""  # and which boot that was
 
 
 S = TypeVar("S", bound=PlaceState)
@@ -90,6 +95,26 @@ class Place(Generic[S]):
         """Replace state.json; for the holder of the lock."""
         durable.replace_json(self.path / "state.json", state.model_dump())
         return state
+
+
+def detach(place: Place[S], request: S, arguments: Sequence[str]) -> None:
+    """Start `python -m dmlcore ARGUMENTS`, which makes the runs of a place, detached, with log.txt as its output.
+
+    request: the state to record. Raises durable.Busy where somebody makes them, or is about to.
+    """
+    place.path.mkdir(parents=True, exist_ok=True)
+    with durable.ProcessLock(place.path / "lock", wait=0.0):
+        if (state := place.state()) and starting(state):
+            raise durable.Busy
+        (place.path / "cancel").unlink(missing_ok=True)
+        now = {"queued": time.monotonic(), "boot": durable.boot()}
+        place.record(request.model_copy(update=now | {"state": "queued", "message": "about to start"}))
+    command = [sys.executable, "-m", "dmlcore", *arguments, "--runs", str(place.path.parents[1])]
+    with open(place.path / "log.txt", "ab") as log:
+        process = subprocess.Popen(
+            command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    threading.Thread(target=process.wait, daemon=True).start()  # leave no zombie behind in a long-lived server
 
 
 def find(entries: Sequence[Entry], store: RunStore) -> list[Run | None]:
@@ -231,7 +256,7 @@ def starting(state: PlaceState) -> bool:
 
 def _recent(state: PlaceState) -> bool:
     """Whether the process that was launched for this state may still be on its way."""
-    return 0 <= time.monotonic() - state.queued < START_GRACE
+    return durable.elapsed(state.queued, state.boot) < START_GRACE
 
 
 def _what(spec: RunSpec) -> str:

@@ -9,10 +9,10 @@ from typing import Literal
 
 import streamlit as st
 
-from dmlcore import jobs, weight_maps
+from dmlcore import jobs, turns, weight_maps
 from dmlcore.checkpoint import LAST
 from dmlcore.inspection import snapshots
-from dmlcore.runs import START_GRACE, Run, RunError
+from dmlcore.runs import START_GRACE, Run, RunError, RunStore
 from pages._ui import words
 
 Task = Literal["evaluate", "project", "weigh", "snapshots"]
@@ -83,6 +83,12 @@ def _wait(path: Path, task: Task, before: tuple[object, ...]) -> None:
         st.progress(min(1.0, done), f"The run is training: step {state.step:,} of {state.steps:,}. This page waits.")
     else:
         doing = f"{_DOING[task]}, {time.monotonic() - asked['at']:.0f} s" if asked else "A job is working on this run"
+        if place := turns.waiting(RunStore(path.parent), job=True).get(run.id):
+            doing = (
+                "Waiting until the job before it is over"
+                if not place.ahead
+                else f"Waiting, {place.ahead + 1} jobs before it"
+            )
         st.info(f"{doing} …", icon=":material/hourglass_top:")
 
 

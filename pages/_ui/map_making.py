@@ -9,10 +9,10 @@ from pathlib import Path
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore import jobs
+from dmlcore import jobs, turns
 from dmlcore.inspection import maps, snapshots, trajectory
 from dmlcore.inspection.maps import Settings
-from dmlcore.runs import START_GRACE, Run, RunError
+from dmlcore.runs import START_GRACE, Run, RunError, RunStore
 from pages._ui import words
 from pages._ui.forms import Bounds, number
 
@@ -172,7 +172,8 @@ def _follow(path: Path) -> None:
             st.rerun()
     except RunError:  # deleted
         st.rerun()
-    done, words = told or (0.0, "starting" if asked else "working")
+    waits = turns.waiting(RunStore(path.parent), job=True).get(run.id)
+    done, words = told or (0.0, "waiting for the jobs before it" if waits else "starting" if asked else "working")
     st.progress(min(done, 1.0), f"Making the map: {words}")
 
 

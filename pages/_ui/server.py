@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import gc
 import importlib
+import logging
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -41,6 +43,7 @@ LATER = (
     "transport_service",
     "truth_service",
 )
+log = logging.getLogger("dmlcore")
 QUIET = 6.0  # seconds after the start in which the first visitor has the machine to himself
 
 
@@ -96,6 +99,7 @@ def _warm_up_later() -> None:
 
     routes(LATER)
     leftovers.sweep(RunStore().root)
+    RunStore().list()  # what the pages look runs up in
     Simulation(Spec(per_class=4)).frame(1)
     field_service.answer({"settle": True})
     _freeze()
@@ -107,8 +111,22 @@ def _freeze() -> None:
     gc.freeze()
 
 
+def _recover() -> None:
+    """After a crash of the machine, where DML_RECOVER=1 asks for it; a store that cannot be read stops nothing."""
+    if os.environ.get("DML_RECOVER") == "1":
+        from dmlcore import recovery
+        from dmlcore.runs import RunStore
+
+        try:
+            found = recovery.recover(RunStore(), report=log.info)
+            log.info("%d interrupted runs, studies and jobs go on", len(found))
+        except OSError as error:
+            log.warning("nothing could be resumed: %s", error)
+
+
 async def _load() -> None:
     await anyio.to_thread.run_sync(_warm_up)
+    await anyio.to_thread.run_sync(_recover)
     await asyncio.sleep(QUIET)
     await anyio.to_thread.run_sync(_warm_up_later)
     from pages._ui import field_service

@@ -1,0 +1,32 @@
+"""A machine goes down with 2 runs at work and 20 in the queue: `python -m dmlcore recover` resumes each of them once.
+
+All processes are killed with -9 at once, two recoveries begin at the same time, and every run is looked at afterwards:
+resumed once, trained by one process, no step missing or doubled. Rival: without it, none of them goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.faults import crash
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--queued", type=int, default=20)
+    parser.add_argument("--running", type=int, default=2)
+    arguments = parser.parse_args()
+    os.environ["DML_CPU_RUNS"] = str(arguments.running)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with tempfile.TemporaryDirectory() as folder:
+        print(crash.after_a_crash(Path(folder), arguments.queued, arguments.running))
+
+
+if __name__ == "__main__":
+    main()

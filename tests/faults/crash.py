@@ -1,0 +1,90 @@
+"""A machine goes down with runs at work and in the queue, and two recoveries begin at once: who goes on, how often?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from dmlcore import durable, jobs, turns
+from dmlcore.runs import Run, RunStore
+from dmlcore.spec import RunSpec
+
+ROOT = Path(__file__).resolve().parents[2]
+TINY = RunSpec(device="cpu").with_overrides(
+    ["data.name=toy", "schedule.steps=20", "schedule.validate_every=20", "schedule.checkpoint_every=5"]
+)
+ENDLESS = TINY.with_overrides(["schedule.steps=1000000"])
+STARTED = "from step"  # in the log, once for each process that trains
+
+
+def until(condition: Callable[[], object], seconds: float = 120.0) -> None:
+    """Wait for something that must come."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def starts(run: Run) -> int:
+    """How many processes have trained a run."""
+    return sum(STARTED in line for line in run.log_tail(1000))
+
+
+def crash(store: RunStore, queued: int, running: int) -> list[Run]:
+    """Runs at work and those that wait behind them, whose processes were killed at once; in the order of the queue."""
+    at_work = [store.open(jobs.launch(ENDLESS, store)) for _ in range(running)]
+    until(lambda: all(run.state().step > 5 for run in at_work))
+    waiting = [store.open(jobs.launch(TINY.with_overrides([f"seed={seed}"]), store)) for seed in range(queued)]
+    until(lambda: len(turns.waiting(store)) == queued)
+    pids = [durable.holder(run.path / "lock") for run in [*at_work, *waiting]]
+    assert all(pids)
+    assert len(set(pids)) == queued + running
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: none sees another one die
+        for pid in pids:
+            os.kill(pid, number)
+    until(lambda: not any(run.alive() for run in [*at_work, *waiting]))
+    for run in [*at_work, *waiting]:  # as the next boot finds them, whose clock begins anew
+        with run.lock():
+            run.update(boot="the boot before")
+    return [*at_work, *waiting]
+
+
+def recover(store: RunStore, at_once: int = 2) -> list[str]:
+    """Several recoveries at the same time; every line that they print."""
+    command = [sys.executable, "-m", "dmlcore", "recover", "--runs", str(store.root)]
+    with contextlib.ExitStack() as stack:
+        begun = [
+            stack.enter_context(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True))
+            for _ in range(at_once)
+        ]
+        return [line for process in begun for line in process.communicate(timeout=600)[0].splitlines()]
+
+
+def after_a_crash(root: Path, queued: int, running: int) -> str:
+    """Crash and recovery of so many runs, each looked at; raises AssertionError, returns the numbers in words."""
+    store = RunStore(root)
+    runs = crash(store, queued, running)
+    reached = {run.id: run.state().step for run in runs}
+    began = time.monotonic()
+    said = recover(store)
+    seconds = time.monotonic() - began
+    resumed = [run for run in runs for line in said if line.startswith(f"{run.id}: goes on")]
+    assert resumed == sorted(resumed, key=runs.index), "the order of the queue was lost"
+    assert [run.id for run in resumed] == [run.id for run in runs], "not each run was resumed once"
+    for run in runs[:running]:
+        until(lambda run=run: starts(run) == 2 and run.state().step > reached[run.id])
+        jobs.cancel(run)
+    until(lambda: all(run.state().state == "done" for run in runs[running:]))
+    until(lambda: not any(run.alive() for run in runs))
+    assert [starts(run) for run in runs] == [2] * running + [1] * queued, "a run was trained by two processes"
+    for run in runs:
+        steps = [row["step"] for row in run.metrics()[0] if row["kind"] == "step"]
+        assert steps == list(range(1, run.state().step + 1)), "a step is missing or doubled"
+    assert recover(store, 1) == ["nothing was interrupted"]
+    return f"{len(resumed)} of {len(runs)} resumed by two recoveries at once in {seconds:.1f} s, none twice"
