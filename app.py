@@ -12,12 +12,14 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from pages._ui.guard import Guard  # noqa: E402  (the path must stand first)
+from pages._ui.head import Head  # noqa: E402
 from pages._ui.server import ROUTES, lifespan  # noqa: E402
 
 # As `streamlit run` does: another server, started in another folder, would not find .streamlit/config.toml otherwise.
 config._main_script_path = config._main_script_path or __file__
 
-app = st.App(ROOT / "pages" / "_main.py", routes=ROUTES, lifespan=lifespan, middleware=[Middleware(Guard)])
+MIDDLEWARE = [Middleware(Guard), Middleware(Head)]
+app = st.App(ROOT / "pages" / "_main.py", routes=ROUTES, lifespan=lifespan, middleware=MIDDLEWARE)
 
 if __name__ == "__main__":
     app.run()

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages._ui import microscope_canvas
+from pages._ui.statements import statements
 
 st.title("Loss microscope", anchor=False)
 st.markdown(
@@ -16,8 +17,10 @@ st.markdown(
     "gradient is a weighted sum of the other points, less its part along the point itself:"
 )
 st.latex(
-    r"\nabla_{\!a}L = w_{ap}\,(p-S_{ap}\,a)+w_{an}\,(n-S_{an}\,a),\qquad w_{xy}=\frac{\partial L}{\partial S_{xy}},"
-    r"\qquad \frac{\partial L}{\partial d_{xy}}=-d_{xy}\,w_{xy}"
+    statements(
+        r"\nabla_{\!a}L = w_{ap}\,(p-S_{ap}\,a)+w_{an}\,(n-S_{an}\,a),\qquad w_{xy}=\frac{\partial L}{\partial S_{xy}},"
+        r"\qquad \frac{\partial L}{\partial d_{xy}}=-d_{xy}\,w_{xy}"
+    )
 )
 st.caption(
     "A negative weight by similarity attracts the pair, a positive one repels it; by distance the signs are opposite. "

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages._ui import prototypes_canvas, study_panel
+from pages._ui.statements import statements
 from pages._ui.study_panel import Layout
 
 LAYOUT = Layout(
@@ -36,8 +37,10 @@ st.markdown(
     "The histogram's point $\\sum_i p_i\\nu_i$ stays close to the average, whatever the picture:"
 )
 st.latex(
-    r"\Bigl\|\sum_i p_i\nu_i-\sum_j w_jx_j\Bigr\|_2\ \le\ \sum_j w_j\min_i\|x_j-\nu_i\|_2\ \le\ "
-    r"\delta=\max_j\min_i\|x_j-\nu_i\|_2,\qquad w_j=\tfrac1n\ \text{for GAP}"
+    statements(
+        r"\Bigl\|\sum_i p_i\nu_i-\sum_j w_jx_j\Bigr\|_2\ \le\ \sum_j w_j\min_i\|x_j-\nu_i\|_2\ \le\ "
+        r"\delta=\max_j\min_i\|x_j-\nu_i\|_2,\qquad w_j=\tfrac1n\ \text{for GAP}"
+    )
 )
 st.caption(
     "The difference is the weighted mean of the steps from each feature to its prototype. The source (Gürbüz 2022, "

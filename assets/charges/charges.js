@@ -1,6 +1,7 @@
 // The charges page: plays a simulation that Python computes, step by step, and keeps what it has seen for scrubbing.
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
-import { el, mathml, readouts, save, show as number } from "../shared/dom.js";
+import { el, readouts, save, show as number } from "../shared/dom.js";
+import { formula } from "../shared/formula.js";
 import { control, lossPanel } from "../shared/controls.js";
 import { exportLinks } from "../shared/take.js";
 import { fit, pace } from "../shared/player.js";
@@ -112,7 +113,7 @@ class Charges {
     };
     const [lossChoice, lossSliders] = lossPanel(this.schema, law, edit);
     const about = this.schema.losses[law.loss];
-    lossChoice.append(mathml(about.mathml), el("p", { class: "caption" }, about.sentence, " ", el("small", {}, about.source)));
+    lossChoice.append(formula(about.latex), el("p", { class: "caption" }, about.sentence, " ", el("small", {}, about.source)));
     this.python = el("pre", { tabindex: 0 }, this.pythonText ?? "");
     this.files = ["npz", "json"].map((kind) => el("a", { "data-kind": kind, download: true }, `History, ${kind === "npz" ? "npz" : "JSON"}`));
     const section = (name, title, ...parts) => (hidden.has(name) ? [] : [el("section", {}, title ? el("h4", {}, title) : "", ...parts)]);

@@ -1,7 +1,8 @@
 // The compare page: two to four losses over linked points, their difference, and whether they are one loss.
 // Python computes, judges and writes the link; this module holds the comparison while the hand moves.
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
-import { el, mathml, show } from "../shared/dom.js";
+import { el, show } from "../shared/dom.js";
+import { formula } from "../shared/formula.js";
 import { INK, LETTER, POINTS } from "../shared/ink.js";
 import { lossPanel, pointRows } from "../shared/controls.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
@@ -102,7 +103,7 @@ class Compare {
       card.box.setAttribute("aria-label", `loss ${k + 1}: ${losses[panel.loss].title}`);
       card.box.replaceChildren(
         el("div", { class: "top" }, el("span", { class: "badge", "aria-hidden": "true" }, k + 1), choice, ...(this.hidden.has("panels") ? [] : buttons)),
-        mathml(losses[panel.loss].mathml), plane.frame, numbers, sliders);
+        formula(losses[panel.loss].latex), plane.frame, numbers, sliders);
     };
     card.fill();
     return card;

@@ -1,5 +1,6 @@
 // The column of formulas: the loss, its numbers now, the laws, the active region, margins with their derivation.
-import { el, mathml, symbol, tidy } from "../shared/dom.js";
+import { el, symbol, tidy } from "../shared/dom.js";
+import { formula, prose } from "../shared/formula.js";
 import { POINTS } from "../shared/ink.js";
 import { chart } from "./charts.js";
 
@@ -22,7 +23,7 @@ export class Explain {
 
   build() {
     const { schema, scene } = this.app, loss = schema.losses[scene.loss];
-    this.head.replaceChildren(el("h3", {}, loss.title), el("p", {}, loss.sentence), mathml(loss.mathml), el("p", { class: "caption" }, loss.source));
+    this.head.replaceChildren(el("h3", {}, loss.title), el("p", {}, loss.sentence), formula(loss.latex), el("p", { class: "caption" }, loss.source));
   }
 
   numbers(f) {
@@ -48,8 +49,8 @@ export class Explain {
   }
 
   about(region) {
-    this.region.replaceChildren(...(region ? [el("section", {}, el("h4", {}, "Active region of the negative"), el("p", {}, region.shape, region.area === null ? "; unbounded." : `; area ${region.area.toPrecision(6)}.`),
-      ...(region.mathml ? [mathml(region.mathml)] : []), el("p", { class: "caption" }, region.closed ? "In closed form." : "By quadrature."))] : []));
+    this.region.replaceChildren(...(region ? [el("section", {}, el("h4", {}, "Active region of the negative"), el("p", {}, ...prose(region.shape), region.area === null ? "; unbounded." : `; area ${region.area.toPrecision(6)}.`),
+      ...(region.latex ? [formula(region.latex)] : []), el("p", { class: "caption" }, region.closed ? "In closed form." : "By quadrature."))] : []));
   }
 
   marginRows(rows) {
@@ -58,7 +59,7 @@ export class Explain {
     this.margins.replaceChildren(...rows.map((row) => el("div", { class: "margin" },
         ...(row.batch ? [el("div", { class: "row batch" }, el("label", {}, "B ", box("B")), el("label", {}, "C ", box("C")))] : []),
         row.error ? el("p", { class: "caption" }, row.error) : el("button", { onclick: () => app.put({ hyper: { ...app.scene.hyper, ...row.set }, margin: "raw" }) }, row.label),
-        ...(row.mathml ?? []).map(mathml), ...(row.note ? [el("p", { class: "caption" }, row.note)] : []))));
+        ...(row.latex ?? []).map((latex) => formula(latex)), ...(row.note ? [el("p", { class: "caption" }, row.note)] : []))));
     if (focused) this.margins.querySelector(`[aria-label="${focused}"]`)?.focus();
   }
 }

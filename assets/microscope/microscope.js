@@ -1,7 +1,8 @@
 // The loss microscope: two maps of pair weights over similarities, and the triplet under the cursor. Python computes
 // everything and writes the link; this module holds the view while the hand moves.
 import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
-import { el, mathml, save, show, tidy } from "../shared/dom.js";
+import { el, save, show, tidy } from "../shared/dom.js";
+import { formula } from "../shared/formula.js";
 import { INK, rampColour, signedColour } from "../shared/ink.js";
 import { control, lossPanel } from "../shared/controls.js";
 import { exportLinks } from "../shared/take.js";
@@ -82,7 +83,7 @@ class Microscope {
       const [choice, sliders] = lossPanel(this.schema, panel, { hidden: this.hidden, label: `loss ${k + 1}`,
         onInput: () => { this.slide = null; this.move(); }, onRest: () => this.rest(), onLoss: () => { this.slide = null; this.top = undefined; this.fill(); this.rest(); } });
       card.box.setAttribute("aria-label", `loss ${k + 1}: ${losses[panel.loss].title}`);
-      card.box.replaceChildren(choice, mathml(losses[panel.loss].mathml), card.canvas, card.numbers, sliders);
+      card.box.replaceChildren(choice, formula(losses[panel.loss].latex), card.canvas, card.numbers, sliders);
     });
     const pills = this.slides.map((s, i) => el("button", { "aria-pressed": String(this.slide === i), onclick: () => this.take(i) }, s.title));
     this.slideRow.replaceChildren(...pills);

@@ -25,7 +25,8 @@ export function mounted(App) {
 
 // Python's schema, once the common style sheet and the component's own are in place.
 export async function dressed(root, name) {
-  const [schema] = await Promise.all([schemaReady, styled(root, here("shared.css"), here(`../${name}/${name}.css`))]);
+  const sheets = [here("shared.css"), here("katex.css"), here(`../${name}/${name}.css`)];
+  const [schema] = await Promise.all([schemaReady, styled(root, ...sheets)]);
   return schema;
 }
 

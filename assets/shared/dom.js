@@ -11,13 +11,6 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-// Our own MathML (from Python's LaTeX), never a visitor's text.
-export function mathml(markup) {
-  const holder = el("div", { class: "formula" });
-  holder.innerHTML = markup;
-  return holder;
-}
-
 const GREEK = { "\\rho": "ρ", "\\mu": "μ", "\\gamma": "γ", "\\beta": "β", "\\tau": "τ" };
 export function symbol(text) {
   const [base, sub] = text.split("_");

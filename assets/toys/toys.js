@@ -1,6 +1,7 @@
 // The toys page: plays trainings that Python makes, one or two on one clock, and keeps what it has seen for scrubbing.
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
-import { el, mathml, readouts, save, show as number, symbol, tidy } from "../shared/dom.js";
+import { el, readouts, save, show as number, symbol, tidy } from "../shared/dom.js";
+import { formula } from "../shared/formula.js";
 import { control, lossPanel } from "../shared/controls.js";
 import { fit, pace } from "../shared/player.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
@@ -147,7 +148,7 @@ class Toys {
       const [choice, sliders] = lossPanel(this.schema, side, { hidden, onInput: () => {}, onRest: () => this.soon(), label: `loss ${letter}`, called: (name) => `${letter}: ${name}`,
         onLoss: () => { if (!options.sided.includes(side.loss)) side.moves = "both"; this.commit(); } });
       choice.querySelector("h4").replaceChildren(el("b", { class: `side${letter}` }, letter), " minimises");
-      choice.append(el("details", {}, el("summary", {}, "formula"), mathml(this.schema.losses[side.loss].mathml), el("p", { class: "caption" }, this.schema.losses[side.loss].sentence, " ", el("small", {}, this.schema.losses[side.loss].source))));
+      choice.append(el("details", {}, el("summary", {}, "formula"), formula(this.schema.losses[side.loss].latex), el("p", { class: "caption" }, this.schema.losses[side.loss].sentence, " ", el("small", {}, this.schema.losses[side.loss].source))));
       const moves = el("div", { class: "pills", role: "group", "aria-label": `forces of ${letter}` }, ...Object.entries(options.moves).map(([v, o]) =>
         el("button", { "aria-pressed": String(v === side.moves), title: o.help, disabled: !options.sided.includes(side.loss) && v !== "both", onclick: () => { side.moves = v; this.commit(); } }, v)));
       return hidden.has("loss") ? [] : [el("div", { class: `group side${letter}` }, choice, sliders, moves)];

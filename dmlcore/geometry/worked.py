@@ -1,4 +1,4 @@
-"""Margins and ratios worked out: the formula, the numbers put in, the value. LaTeX that converts to MathML."""
+"""Margins and ratios worked out: the formula, the numbers put in, the value. LaTeX."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def explain_margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float)
     a = b * (1 + d**2 / (4 * (b - R**2)))
     major = math.sqrt(max(a, b + d**2 / 4))
     pull, pull_number = _pull(s, d)
-    n = _number
+    n = number
     return Worked(
         value,
         (
@@ -48,7 +48,7 @@ def explain_margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float)
 def explain_margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float) -> Worked:
     """`margin_enclosing` worked out; same arguments, errors and source."""
     value = margin_enclosing(d, m_ranking, s, r, rho)
-    R, q, n = d + m_ranking, 1 - r, _number
+    R, q, n = d + m_ranking, 1 - r, number
     pull, pull_number = _pull(s, d)
     if abs(q) < 1e-9:
         push = r"\rho\left(\log\,R+\log(R+d_{ap})\right)"
@@ -70,13 +70,13 @@ def explain_balanced_rho(B: int, C: int) -> Worked:
     return Worked(
         value,
         (r"K=\frac{B}{C}", r"\rho=\frac{B-K}{2(K-1)}"),
-        (rf"K=\frac{{{B}}}{{{C}}}={K}", rf"\rho=\frac{{{B}-{K}}}{{2({K}-1)}}={_number(value)}"),
+        (rf"K=\frac{{{B}}}{{{C}}}={K}", rf"\rho=\frac{{{B}-{K}}}{{2({K}-1)}}={number(value)}"),
     )
 
 
 def _pull(s: float, d: float) -> tuple[str, str]:
     """The pull energy of the pair, in symbols and in numbers."""
-    q, n = s + 1, _number
+    q, n = s + 1, number
     if abs(q) < 1e-9:
         return r"\log\,d_{ap}", rf"\log({n(d)})"
     return r"\frac{d_{ap}^{s+1}}{s+1}", rf"\frac{{{n(d)}^{{{n(q)}}}}}{{{n(q)}}}"
@@ -84,10 +84,10 @@ def _pull(s: float, d: float) -> tuple[str, str]:
 
 def _sum(d: float, m_ranking: float) -> str:
     sign = "-" if m_ranking < 0 else "+"
-    return f"R={_number(d)}{sign}{_number(abs(m_ranking))}={_number(d + m_ranking)}"
+    return f"R={number(d)}{sign}{number(abs(m_ranking))}={number(d + m_ranking)}"
 
 
-def _number(x: float) -> str:
-    """Six digits in LaTeX."""
-    mantissa, _, exponent = f"{x:.6g}".partition("e")
+def number(x: float, digits: int = 6) -> str:
+    """A number with so many significant digits, in LaTeX."""
+    mantissa, _, exponent = f"{x:.{digits}g}".partition("e")
     return rf"({mantissa}\cdot 10^{{{int(exponent)}}})" if exponent else mantissa

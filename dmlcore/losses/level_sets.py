@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from scipy.special import ellipe, ellipk
 
 from dmlcore.geometry.distances import FLOOR
+from dmlcore.geometry.worked import number
 
 Array = NDArray[np.float64]
 Curves = list[Array]
@@ -155,7 +156,7 @@ def power(q: float) -> Law:
 def cassini(pair: Pair, bound: float) -> LevelSet:
     """log d_an + log d_pn < bound: a Cassini oval, or two lobes about a and p; its area by elliptic integrals."""
     product, square = math.exp(min(bound, 700.0)), pair.d**2 / 4
-    found = two_distances(pair, LOGARITHM, bound, f"d_an d_pn < {product:.4g}")
+    found = two_distances(pair, LOGARITHM, bound, rf"$d_{{an}}\,d_{{pn}}<{number(product, 4)}$")
     if found.empty or found.reach != "bounded" or pair.d == 0:
         return found
     if product > square:

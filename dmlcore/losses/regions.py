@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from dmlcore.geometry.distances import FLOOR, power_potential
+from dmlcore.geometry.worked import number
 from dmlcore.losses.contours import contoured
 from dmlcore.losses.level_sets import (
     EVERYTHING,
@@ -42,8 +43,9 @@ class ActiveRegion:
     """The set 0 < raw < m2 of negatives: boundary polylines, (K, 2) each, area and words.
 
     Closed polylines repeat their first point; a half plane (npairs) has a segment. `area` is inf where the region is
-    unbounded, `latex` the formula of the outer boundary ("" where there is none), `closed_form` whether the boundary
-    is exact (explicit points, areas exact or by quadrature) rather than contoured on a grid.
+    unbounded, `shape` words with LaTeX between dollar signs, `latex` the formula of the outer boundary ("" where there
+    is none), `closed_form` whether the boundary is exact (explicit points, areas exact or by quadrature) rather than
+    contoured on a grid.
     """
 
     outer: list[NDArray[np.float64]]  # raw = 0
@@ -192,7 +194,7 @@ LIFTED = Law(lambda d: -np.exp(-d), lambda v: -np.log(-v), lambda d: np.exp(-d))
 @closed_form("lifted", r"e^{-d_{an}}+e^{-d_{pn}}=e^{-(d_{ap}+m)}")
 def _lifted(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
     bound = math.exp(min(level - loss.margin - pair.d, 1.0))  # the sum is at most 2: beyond, empty
-    return two_distances(pair, LIFTED, -bound, f"exp(-d_an) + exp(-d_pn) > {bound:.4g}")
+    return two_distances(pair, LIFTED, -bound, rf"$e^{{-d_{{an}}}}+e^{{-d_{{pn}}}}>{number(bound, 4)}$")
 
 
 @closed_form(
@@ -255,5 +257,6 @@ def _distance_sensitive(loss: TripletLoss, pair: Pair, level: float) -> LevelSet
         return ellipse(pair, bound / 2)
     if abs(q) < LOG_ZONE:
         return cassini(pair, bound)
-    sign = "<" if q > 0 else ">"
-    return two_distances(pair, power(q), bound, f"d_an^{q:.4g} + d_pn^{q:.4g} {sign} {q * bound:.4g}")
+    sign, exponent = "<" if q > 0 else ">", number(q, 4)
+    law = rf"$d_{{an}}^{{{exponent}}}+d_{{pn}}^{{{exponent}}}{sign}{number(q * bound, 4)}$"
+    return two_distances(pair, power(q), bound, law)

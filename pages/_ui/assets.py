@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -65,7 +66,23 @@ def files() -> dict[str, tuple[bytes, str]]:
         for p in sorted(ASSETS.glob("*/*"))
         if p.suffix in TYPES
     }
-    return found | {"shared/schema.json": (schema().encode(), "application/json")}
+    return found | _typesetter() | {"shared/schema.json": (schema().encode(), "application/json")}
+
+
+def _typesetter() -> dict[str, tuple[bytes, str]]:
+    """KaTeX as Streamlit ships it, for formulas like those of st.latex: its manifest knows under which names of today.
+
+    Only the plugin of Streamlit's Markdown fits the style sheet: a second KaTeX lies there, of another version.
+    """
+    package = Path(st.__file__).parent / "static"
+    made = json.loads((package / "manifest.json").read_text())
+    module = next(entry["file"] for source, entry in made.items() if source.endswith("/rehype-katex/index.js"))
+    (sheet,) = made["index.html"]["css"]
+    root = "../../../.."  # from api/assets/VERSION/shared/ up to the path the app is served under
+    return {
+        "shared/katex.js": (f'export {{ default }} from "{root}/{module}";\n'.encode(), TYPES[".js"]),
+        "shared/katex.css": (f'@import "{root}/{sheet}";\n@import "formulas.css";\n'.encode(), TYPES[".css"]),
+    }
 
 
 @cache

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import torch
-from latex2mathml.converter import convert
 
 from dmlcore.geometry import Snapshot, margin_for_ellipse, probe_field
 from dmlcore.geometry.hardness import hardness
@@ -19,6 +17,7 @@ from dmlcore.geometry.worked import (
     explain_margin_for_ellipse,
 )
 from pages._ui.scene import Scene
+from pages._ui.statements import statements
 from pages._ui.untrusted import bounded, finite
 
 RANKING_MARGIN = 0.1  # of the ranking discs, as in Karaman 2021, Fig. B.1
@@ -98,7 +97,7 @@ def _region(scene: Scene) -> dict[str, Any] | None:
     return {
         "shape": found.shape,
         "area": _finite(found.area),
-        "mathml": _mathml(found.latex) if found.latex else None,
+        "latex": statements(found.latex) if found.latex else None,
         "closed": found.closed_form,
     }
 
@@ -145,18 +144,12 @@ def _worked(
         found = explain()
     except (ValueError, OverflowError) as error:
         return {"error": f"{label.split(':')[0].split('=')[0].strip()}: {error}"}
-    lines = [*found.symbols, *found.numbers]
     return {
         "label": label.format(found.value),
         "set": sets(found.value),
-        "mathml": [_mathml(line) for line in lines],
+        "latex": [*found.symbols, *found.numbers],
         "note": note,
     }
-
-
-@lru_cache(maxsize=1024)
-def _mathml(latex: str) -> str:
-    return str(convert(latex, display="block"))
 
 
 def _finite(x: float) -> float | None:

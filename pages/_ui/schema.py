@@ -8,8 +8,6 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from latex2mathml.converter import convert
-
 from dmlcore import losses
 from dmlcore.losses.presets import PRESETS
 from dmlcore.params import Parameter, Slider
@@ -19,7 +17,7 @@ from pages._ui.lessons import PLAIN, SITUATIONS, TOUR
 
 @cache
 def schema() -> str:
-    """{"losses": {name: {title, sentence, source, mathml, margin, controls}}, "presets", "plain", ...}."""
+    """{"losses": {name: {title, sentence, source, latex, margin, controls}}, "presets", "plain", ...}."""
     return json.dumps(
         {
             "losses": {name: loss(losses.formula(name)) for name in losses.names()},
@@ -39,7 +37,7 @@ def loss(formula: losses.TripletFormula | losses.BatchFormula) -> dict[str, Any]
         "title": formula.title,
         "sentence": formula.sentence,
         "source": formula.source,
-        "mathml": convert(f"E = {formula.energy_latex}", display="block"),
+        "latex": f"E = {formula.energy_latex}",
         "margin": margin.name if margin else None,
         "controls": [_control(k, p, formula.defaults[k]) for k, p in formula.sliders.items()],
     }

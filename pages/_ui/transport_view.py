@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from pages._ui import assets, transport_service
+from pages._ui.statements import statements
 from pages._ui.transport_state import EPSILON, MOST_PROTOTYPES, MU, PRESETS, SWEEPS, TransportState, map_codes
 
 KEY = "transport"
@@ -60,12 +61,16 @@ def explain() -> None:
     """The problem, its exact solution, and the meaning of each symbol."""
     st.subheader("The problem and its exact solution", anchor=False)
     st.latex(
-        r"\min_{\pi,\rho\ge 0}\;\sum_{ij} c_{ij}\,\pi_{ij}+\tfrac{1}{\varepsilon}\Big(\sum_{ij}\pi_{ij}\log\pi_{ij}"
-        r"+\sum_j\rho_j\log\rho_j\Big)\quad\text{with}\quad \rho_j+\sum_i\pi_{ij}=\tfrac1n,\quad\sum_{ij}\pi_{ij}=\mu"
+        statements(
+            r"\min_{\pi,\rho\ge 0}\;\sum_{ij} c_{ij}\,\pi_{ij}+\tfrac{1}{\varepsilon}\Big(\sum_{ij}\pi_{ij}\log\pi_{ij}"
+            r"+\sum_j\rho_j\log\rho_j\Big)\quad\text{with}\ \rho_j+\sum_i\pi_{ij}=\tfrac1n,\quad\sum_{ij}\pi_{ij}=\mu"
+        )
     )
     st.latex(
-        r"l_j=\log\sum_i e^{-\varepsilon c_{ij}},\qquad s_j=\sigma(a^{*}+l_j),\qquad \frac1n\sum_j s_j=\mu,\qquad "
-        r"p_j=\frac{s_j}{n\mu},\qquad g=\sum_j p_j f_j"
+        statements(
+            r"l_j=\log\sum_i e^{-\varepsilon c_{ij}},\qquad s_j=\sigma(a^{*}+l_j),\qquad \frac1n\sum_j s_j=\mu,\qquad "
+            r"p_j=\frac{s_j}{n\mu},\qquad g=\sum_j p_j f_j"
+        )
     )
     st.markdown(
         "- $f_j$: feature of pixel $j$ of $n = 100$, a mixture of red, green background and blue that sums to 1; "

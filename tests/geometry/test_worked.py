@@ -1,9 +1,8 @@
-"""The worked formulas carry the right numbers and convert to MathML."""
+"""The worked formulas carry the right numbers."""
 
 from __future__ import annotations
 
 import pytest
-from latex2mathml.converter import convert
 
 from dmlcore.geometry import margins, worked
 
@@ -24,7 +23,6 @@ def test_value_and_latex(explain, value_of, arguments):
     for symbols, numbers in zip(found.symbols, found.numbers, strict=True):
         assert symbols.split("=")[0] == numbers.split("=")[0]
         for line in (symbols, numbers):
-            assert "\\" not in convert(line)
             assert "e+" not in line
             assert "e-" not in line
 

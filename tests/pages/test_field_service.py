@@ -176,7 +176,7 @@ def test_a_hand_at_rest_gets_link_area_and_margins():
     assert ellipse["set"] == {"m1": pytest.approx(margin_for_ellipse(0.5, 0.1, 1, 1)), "r": 0}
     assert enclosing["set"] == {"m1": pytest.approx(margin_enclosing(0.5, 0.1, 1, 2, 1))}
     assert balanced["set"] == {"rho": pytest.approx(12 / 7)}
-    assert all(line.startswith("<math") for row in field["margins"] for line in row["mathml"])
+    assert all(r"=" in line for row in field["margins"] for line in row["latex"])
     odd = ask(scene, n=41, settle=True, batch={"B": 33, "C": 4})["margins"][2]
     assert "33" in odd["error"]
     assert "region" not in ask(scene, n=41)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from latex2mathml.converter import convert
 
 from dmlcore import losses
 from dmlcore.published import checks
@@ -29,11 +28,10 @@ def test_all_46_are_there_and_whole():
 
 
 @pytest.mark.parametrize("e", [e for e in errata() if e.printed_latex], ids=lambda e: e.number)
-def test_both_formulas_parse_and_mark_a_difference(e):
+def test_both_formulas_are_balanced_and_mark_a_difference(e):
     for latex in (e.printed_latex, e.true_latex):
         plain = latex.replace(r"\diff", "")
         assert plain.count("{") == plain.count("}")
-        assert convert(plain)
     assert r"\diff{" in e.printed_latex
     assert r"\diff{" in e.true_latex
 
