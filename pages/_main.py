@@ -41,4 +41,5 @@ st.navigation(
         ],
     },
     position="top",
+    expanded=True,  # on a phone the menu is a drawer, and shares it with the form of Train
 ).run()
