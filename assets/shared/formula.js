@@ -34,7 +34,7 @@ function built(tree, space = "http://www.w3.org/1999/xhtml") {
   if (tree.type === "text") return tree.value;
   const within = SPACES[tree.tagName] ?? space, node = document.createElementNS(within, tree.tagName);
   for (const [name, value] of Object.entries(tree.properties)) {
-    if (name === "style") node.style.cssText = value; // a content policy forbids the attribute
+    if (name === "style") node.style.cssText = value; // a content policy may forbid the attribute
     else if (name !== "xmlns") node.setAttribute(ATTRIBUTES[name] ?? name, [value].flat().join(" "));
   }
   node.append(...tree.children.map((child) => built(child, within)));
