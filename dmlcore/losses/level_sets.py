@@ -99,9 +99,9 @@ def shell(centre: Array, name: str, inner: float, outer: float) -> LevelSet:
 
 
 def half_plane(normal: Array, bound: float) -> LevelSet:
-    """Points x with normal . x > bound; a zero normal leaves everything or nothing. Its boundary is a long segment."""
+    """Points x with normal . x > bound: all or none if the line is beyond all measure. Its boundary is a segment."""
     length = float(np.hypot(*normal))
-    if length == 0:
+    if abs(bound) >= 1e150 * length:
         return EVERYTHING if bound < 0 else NOTHING
     unit, offset = normal / length, bound / length
     reach = 10 * (1 + length + abs(offset))
@@ -150,7 +150,11 @@ LOGARITHM = Law(np.log, np.exp, lambda d: 1 / d)
 
 def power(q: float) -> Law:
     """P_q(d) = d^q / q for any q but 0."""
-    return Law(lambda d: d**q / q, lambda v: (q * v) ** (1 / q), lambda d: d ** (q - 1), convex=q > 1)
+
+    def inverse(v: Array) -> Array:
+        return np.where(q * v < 0, np.nan, q * v) ** (1 / q)  # with q = 1/2 the power would be a square, of anything
+
+    return Law(lambda d: d**q / q, inverse, lambda d: d ** (q - 1), convex=q > 1)
 
 
 def cassini(pair: Pair, bound: float) -> LevelSet:

@@ -203,6 +203,20 @@ def test_boundaries_lie_on_their_levels(name, data):
             assert level_errors(loss, a, p, curve, level).max() < 1e-9
 
 
+@pytest.mark.parametrize(
+    ("loss", "a", "p"),
+    [  # half of r: a value that the law never takes has a square root; a line farther away than squares can be told
+        (losses.create("distance_sensitive", s=0.5, r=0.5, rho=0.5, m1=0.5), ORIGIN, (0.5, 0.0)),
+        (losses.create("npairs", m2=1.0), (0.0, 2e-181), (0.0, 2e-181)),
+    ],
+    ids=["square root", "far line"],
+)
+def test_boundaries_where_a_law_has_no_inverse(loss, a, p):
+    found = active_region(loss, a, p, points=64)
+    for level, curves in ((0.0, found.outer), (loss.m2, found.inner)):
+        assert all(level_errors(loss, a, p, curve, level).max() < 1e-9 for curve in curves)
+
+
 AREAS = [  # bounded regions, with and without a hole, round, in two lobes, about the origin
     ("ranking", {"m": 0.3, "m2": 0.5}),
     ("facenet", {"m": 0.5}),
