@@ -17,7 +17,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 RIGHT, WRONG, MARKED = "#009E73", "#D55E00", "#0072B2"
-MOST_NAMED = 60  # classes whose names fit beside the matrix
+SIDE, LEAST_CELL, MOST_CELL = 560, 14, 44  # pixels: of the whole matrix, and of a cell of it, which is square
+NUMBERED = 28  # pixels of a cell from which its number stands in it
+LONGEST_NAME = 120  # pixels
+STRONG = 0.35  # share of the top of the scale from which white is read better on a cell
 MOST_POINTS = 500  # classes in the ranking: of more, evenly chosen ranks
 MOST_BARS = 50
 GREY = "#7F7F7F"
@@ -25,11 +28,14 @@ TICKS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000)
 CELL = "cell"  # the selection of the matrix: fields i and j, labels of classes
 
 
-def matrix(shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int, int] | None) -> tuple[Spec, Columns]:
+def matrix(
+    shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int, int] | None, *, ink: str = "#333"
+) -> tuple[Spec, Columns]:
     """Shares (c, c) of the neighbours of the row's class that are of the column's, classes in the given order.
 
-    labels (c,) and names (c,) of the classes; chosen: the labels of the framed cell. Own class green, others orange,
-    the more opaque the larger the share; the scale ends at the largest share of another class.
+    labels (c,) and names (c,) of the classes; chosen: the labels of the framed cell; ink: of numbers on pale cells.
+    Own class green, others orange, the more opaque the larger the share; the scale ends at the largest share of another
+    class. Cells are square and every class is named, so that many classes need as many pixels, to be scrolled.
     """
     row, column = np.nonzero(shares)
     if chosen is not None and set(chosen) <= set(labels.tolist()):  # framed even where nothing is confused
@@ -45,43 +51,30 @@ def matrix(shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int
         "query": text[row],
         "neighbour": text[column],
         "share": shares[row, column],
+        "percent": np.array([f"{100 * s:.{0 if s >= 0.01 else 1}f}" for s in shares[row, column]], dtype=object),
         "marked": np.array([(labels[r], labels[c]) == chosen for r, c in zip(row, column, strict=True)], bool),
     }
-    named = len(labels) <= MOST_NAMED
+    cell = int(np.clip(SIDE // len(labels), LEAST_CELL, MOST_CELL))
     axis = {
-        "labels": named,
         "ticks": False,
         "domain": False,
         "labelExpr": "names[datum.value]",
-        "labelLimit": 120,
-        "labelOverlap": "greedy",
-        "labelFontSize": 11 if len(labels) <= 40 else 9,
+        "labelLimit": LONGEST_NAME,
+        "labelOverlap": False,
+        "labelFontSize": 11 if cell >= 18 else 9,
     }
-    scale = {"domain": labels.tolist(), "paddingInner": 0.04 if named else 0}
-    own = "datum.i === datum.j"
-    spec: Spec = {
-        "params": [
-            {"name": "names", "value": {str(label): name for label, name in zip(labels.tolist(), names, strict=True)}},
-            {"name": CELL, "select": {"type": "point", "fields": ["i", "j"], "on": "click", "toggle": False}},
-        ],
+    scale = {"domain": labels.tolist(), "paddingInner": 0.04, "paddingOuter": 0}
+    rect: Spec = {
+        "params": [{"name": CELL, "select": {"type": "point", "fields": ["i", "j"], "on": "click", "toggle": False}}],
         "mark": {"type": "rect", "cursor": "pointer"},
-        "height": int(np.clip(18 * len(labels), 280, 620)),
         "encoding": {
-            "x": {
-                "field": "j",
-                "type": "ordinal",
-                "title": "class of the neighbour",
-                "scale": scale,
-                "axis": axis | {"labelAngle": -60, "orient": "top"},
-            },
-            "y": {"field": "i", "type": "ordinal", "title": "class of the query", "scale": scale, "axis": axis},
-            "color": {"condition": {"test": own, "value": RIGHT}, "value": WRONG},
+            "color": {"condition": {"test": "datum.i === datum.j", "value": RIGHT}, "value": WRONG},
             "opacity": {
                 "field": "share",
                 "type": "quantitative",
                 "scale": {"type": "sqrt", "domain": [0, top], "range": [0.04, 1], "clamp": True},
                 "legend": {
-                    "title": "share of the neighbours",
+                    "title": f"share of the neighbours{', numbers in per cent' if cell >= NUMBERED else ''}",
                     "orient": "bottom",
                     "direction": "horizontal",
                     "format": ".2~%",
@@ -98,6 +91,28 @@ def matrix(shares: Floats, labels: Ints, names: Sequence[str], chosen: tuple[int
                 {"field": "neighbour", "type": "nominal", "title": "neighbours of"},
                 {"field": "share", "type": "quantitative", "title": "share", "format": ".2~%"},
             ],
+        },
+    }
+    number: Spec = {  # without a tooltip, so that the pointer meets the cell below
+        "mark": {"type": "text", "fontSize": 11},
+        "encoding": {
+            "text": {"field": "percent", "type": "nominal"},
+            "color": {"condition": {"test": f"datum.share >= {STRONG * top:.6g}", "value": "#fff"}, "value": ink},
+        },
+    }
+    place = {"type": "ordinal", "scale": scale}
+    spec: Spec = {
+        "params": [
+            {"name": "names", "value": {str(label): name for label, name in zip(labels.tolist(), names, strict=True)}}
+        ],
+        "width": {"step": cell},
+        "height": {"step": cell},
+        "autosize": {"type": "pad"},
+        "layer": [rect, *([number] if cell >= NUMBERED else [])],
+        "encoding": {
+            "x": place
+            | {"field": "j", "title": "class of the neighbour", "axis": axis | {"labelAngle": -60, "orient": "top"}},
+            "y": place | {"field": "i", "title": "class of the query", "axis": axis},
         },
     }
     return spec, columns

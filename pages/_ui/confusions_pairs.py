@@ -21,6 +21,13 @@ WORST = 60  # as many of them
 LISTED = 100  # pairs
 COUNTS_DEFAULT = 3  # the fourth count: 8 neighbours where so many are kept
 PAIR = "pair"  # of the link: label of the query's class - label of the neighbour's
+INK = {"light": "#333", "dark": "#ddd"}  # of numbers on pale cells
+# The matrix scrolls by itself, its table keeps room for its numbers and goes below where there is none beside.
+STYLE = """<style>
+.st-key-matrix-scroll { overflow: auto; max-height: 44rem; }
+.st-key-matrix-scroll [data-testid="stVegaLiteChart"] { width: max-content; }
+.st-key-confused [data-testid="stColumn"] { min-width: min(27rem, 100%); }
+</style>"""
 _PAIR = re.compile(r"(\d{1,9})-(\d{1,9})")
 Ints = NDArray[np.int64]
 
@@ -41,7 +48,9 @@ def show(view: View) -> None:
         around = _around(view, found)
     best = confusions.pairs(found, LISTED)
     chosen = _chosen(found, best)
-    left, right = st.columns([3, 2], gap="medium")
+    st.html(STYLE)
+    with st.container(key="confused"):
+        left, right = st.columns([3, 2], gap="medium")
     with left:
         _matrix(view, found, around, chosen, k)
     with right:
@@ -90,16 +99,19 @@ def _matrix(view: View, found: Confusions, around: int | None, chosen: tuple[int
     shares = found.matrix(places)
     order = confusions.ordered(shares)
     labels = found.classes[places[order]]
-    spec, columns = matrix(shares[np.ix_(order, order)], labels, [view.name(int(x)) for x in labels], chosen)
-    st.vega_lite_chart(
-        columns,
-        spec,
-        width="stretch",
-        key=_key("matrix"),
-        on_select=_follow_cell,
-        selection_mode=CELL,
-        alt=f"Matrix of {len(labels)} classes: of which class the neighbours of the queries of each class are",
-    )
+    names = [view.name(int(x)) for x in labels]
+    ink = INK["dark" if st.context.theme.type == "dark" else "light"]
+    spec, columns = matrix(shares[np.ix_(order, order)], labels, names, chosen, ink=ink)
+    with st.container(key="matrix-scroll"):
+        st.vega_lite_chart(
+            columns,
+            spec,
+            width="content",
+            key=_key("matrix"),
+            on_select=_follow_cell,
+            selection_mode=CELL,
+            alt=f"Matrix of {len(labels)} classes: of which class the neighbours of the queries of each class are",
+        )
     of = (
         "the R nearest neighbours" if k == R else "the nearest neighbour" if k == "1" else f"the {k} nearest neighbours"
     )
@@ -134,13 +146,13 @@ def _list(view: View, found: Confusions, best: Pairs, chosen: tuple[int, int] | 
     if not len(best.first):
         st.info("No neighbour is of a wrong class: nothing is confused here.", icon=":material/check:")
         return
-    st.dataframe(
+    st.dataframe(  # the numbers first: names may be cut, they may not
         {
-            "class": [view.name(int(x)) for x in found.classes[best.first]],
-            "and": [view.name(int(x)) for x in found.classes[best.second]],
             "confused": best.mutual.round(3),
             "→": best.there.round(3),
             "←": best.back.round(3),
+            "class": [view.name(int(x)) for x in found.classes[best.first]],
+            "and": [view.name(int(x)) for x in found.classes[best.second]],
         },
         key=_key("worst-pairs"),
         hide_index=True,
@@ -149,13 +161,13 @@ def _list(view: View, found: Confusions, best: Pairs, chosen: tuple[int, int] | 
         selection_mode="single-row",
         column_config={
             "confused": st.column_config.ProgressColumn(
-                format="percent", min_value=0.0, max_value=float(best.mutual[0]), help="Mean of both ways"
+                format="percent", width=100, min_value=0.0, max_value=float(best.mutual[0]), help="Mean of both ways"
             ),
             "→": st.column_config.NumberColumn(
-                format="percent", help="Of the neighbours of the first class, those of the second"
+                format="percent", width=64, help="Of the neighbours of the first class, those of the second"
             ),
             "←": st.column_config.NumberColumn(
-                format="percent", help="Of the neighbours of the second class, those of the first"
+                format="percent", width=64, help="Of the neighbours of the second class, those of the first"
             ),
         },
     )

@@ -26,8 +26,25 @@ def test_the_matrix_holds_what_is_not_zero_and_frames_the_chosen_cell():
     cells = {(i, j): s for i, j, s in zip(columns["i"], columns["j"], columns["share"], strict=True)}
     assert cells == {(7, 7): 0.5, (7, 3): 0.5, (3, 3): 1, (9, 7): 0.1, (9, 9): 0.9, (3, 9): 0}
     assert [(i, j) for i, j, m in zip(columns["i"], columns["j"], columns["marked"], strict=True) if m] == [(3, 9)]
-    assert spec["encoding"]["opacity"]["scale"]["domain"] == [0, 0.5], "the scale is of what is wrong"
+    rect, number = spec["layer"]
+    assert rect["encoding"]["opacity"]["scale"]["domain"] == [0, 0.5], "the scale is of what is wrong"
+    assert number["encoding"]["text"]["field"] == "percent"
+    assert columns["percent"].tolist() == ["50", "50", "100", "10", "90", "0.0"]
     assert spec["encoding"]["x"]["scale"]["domain"] == [7, 3, 9], "in the order given"
+
+
+@pytest.mark.parametrize(
+    ("classes", "cell", "numbered"), [(10, 44, True), (20, 28, True), (42, 14, False), (200, 14, False)]
+)
+def test_cells_are_square_and_every_class_is_named(classes, cell, numbered):
+    names = [f"class {i}" for i in range(classes)]
+    spec, columns = valid(confusions.matrix(np.full((classes, classes), 1 / classes), np.arange(classes), names, None))
+    assert spec["width"] == spec["height"] == {"step": cell}
+    assert [layer["mark"]["type"] for layer in spec["layer"]] == ["rect", "text"][: 1 + numbered]
+    assert len(columns["share"]) == classes**2
+    for axis in (spec["encoding"][of]["axis"] for of in "xy"):
+        assert axis["labelOverlap"] is False
+        assert axis["labelFontSize"] < cell, "no label lies on the next"
 
 
 def test_a_hostile_name_is_data_and_no_part_of_an_expression():

@@ -205,7 +205,7 @@ def test_a_single_class_is_told(run):
         arrays = dict(kept) | {"labels": np.zeros(len(kept["labels"]), np.int64)}
     np.savez(run.embeddings(), **arrays)
     assert "nothing is confused" in view("Class pairs").info[0].value
-    assert "no sample has both" in view("Distances").info[0].value
+    assert "No sample has both" in view("Distances").info[0].value
 
 
 def test_damaged_embeddings_are_named(run):
