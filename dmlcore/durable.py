@@ -47,11 +47,11 @@ def regular(path: Path, most: int) -> IO[bytes]:
 
     What only looks like a file of ours (a pipe, a device) would block its reader, or never end.
     """
-    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")  # noqa: SIM115 - the caller's
-    status = os.fstat(file.fileno())
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode) and status.st_size <= most:
-        return file
-    file.close()
+        return open(descriptor, "rb")
+    os.close(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "no regular file", str(path))
     raise OSError(errno.EFBIG, f"{status.st_size:,} bytes, where {most:,} are the most that make sense", str(path))

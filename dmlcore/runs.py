@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import re
 import secrets
@@ -24,6 +25,7 @@ RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no hyphen first: a command wo
 LONGEST = 2**20  # bytes of spec.json and of state.json
 MOST_SPECS = 1000  # kept in memory, 12 kB each
 START_GRACE = 20.0  # seconds a queued run may take until its worker holds the lock
+log = logging.getLogger(__name__)
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
 # What a holder of the lock may write next. A return to "queued" is a resume: whoever was running is gone.
@@ -130,10 +132,11 @@ class Run:
 
         A torn last line waits; a damaged one costs only itself; `rows` says what each that is left holds. After a
         resume the file may be shorter or cut elsewhere: then all rows come again, so key what you keep by (kind, step).
-        Raises RunError for what cannot be such a file.
+        A file of more than rows.LONGEST_FILE bytes has none.
         """
+        path = self.path / "metrics.jsonl"
         try:
-            with durable.regular(self.path / "metrics.jsonl", rows.LONGEST_FILE) as file:
+            with durable.regular(path, rows.LONGEST_FILE) as file:
                 if since:
                     file.seek(since - 1)
                     if file.read(1) != b"\n":
@@ -142,8 +145,9 @@ class Run:
                 text = file.read()
         except FileNotFoundError:
             return [], 0
-        except OSError as error:
-            raise RunError(f"{self.id}: metrics.jsonl cannot be read: {error}") from None
+        except OSError as error:  # no rows, but as long as it is: nobody shall cut it there
+            log.warning("%s: metrics.jsonl cannot be read: %s", self.id, error)
+            return [], path.stat().st_size
         whole = text[: text.rfind(b"\n") + 1]
         return [row for line in whole.splitlines() if (row := rows.from_line(line))], since + len(whole)
 
@@ -154,7 +158,8 @@ class Run:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise RunError(f"{self.id}: metrics.jsonl cannot be read: {error}") from None
+            log.warning("%s: metrics.jsonl cannot be read: %s", self.id, error)
+            return {}
         return scores(row for line in lines if b'"scores"' in line and (row := rows.from_line(line)))
 
     def log_tail(self, lines: int = 20) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,8 +13,10 @@ from dmlcore import durable, jobs, turns
 from dmlcore.runs import Run, RunError, RunState, RunStore
 from dmlcore.turns import Waiting
 from pages._ui import compare_runs, live, monitors, results, run_picker, words
+from pages._ui.alone import alone
 from pages._ui.live import MOST_LISTED, literal
 
+COLUMNS = ("status", "run", "steps", "untrained", "trained", "started")
 LIVE, IDLE = 1.0, 5.0  # seconds between two looks
 
 
@@ -48,11 +51,15 @@ def _board(was_busy: bool) -> None:
         run_picker.remember(shown[0])
     waiting = turns.waiting(store)
     for run in shown or runs[:1]:
-        _card(run, waiting.get(run.id), alone=len(shown) < 2)
-    results.show(shown or runs[:1])
+        with alone("This run"):
+            _card(run, waiting.get(run.id), single=len(shown) < 2)
+    with alone("The curves"):
+        results.show(shown or runs[:1])
     if len(shown) < 2:
-        monitors.show((shown or runs)[0], (shown or runs)[0].status())
-    compare_runs.show(shown)
+        with alone("More of this run"):
+            monitors.show((shown or runs)[0], (shown or runs)[0].status())
+    with alone("The comparison"):
+        compare_runs.show(shown)
     for run_id, reason in store.unreadable():
         with st.expander(f"Unreadable: {run_id}", icon=":material/warning:"):
             st.text(words.plain(reason))
@@ -119,21 +126,21 @@ def _table(runs: Sequence[Run], shown: Sequence[Run]) -> None:
 
 
 def _columns(runs: Sequence[Run]) -> dict[str, list[Any]]:
-    states = [run.state() for run in runs]
-    scores = [live.reader().scores(run) for run in runs]
+    rows = [_row(run) for run in runs]
+    return {name: [row[name] for row in rows] for name in COLUMNS}
 
-    def map_at_r(of: str) -> list[float | None]:
-        values = [score.get(of, {}).get("map_at_r") for score in scores]
-        return [None if value is None else 100 * value for value in values]
 
-    return {
-        "status": [run.status() for run in runs],
-        "run": [live.label(run) for run in runs],
-        "steps": [100 * state.step / max(1, state.steps) for state in states],
-        "untrained": map_at_r("untrained"),
-        "trained": map_at_r("trained"),
-        "started": [datetime.fromtimestamp(state.created, UTC) for state in states],
-    }
+def _row(run: Run) -> dict[str, Any]:
+    """One line of the table; what cannot be read of a run is left out of it."""
+    row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"status": run.status(), "run": run.id}
+    with suppress(RunError):
+        state = run.state()
+        row |= {"run": live.label(run), "steps": 100 * state.step / max(1, state.steps)}
+        row |= {"started": datetime.fromtimestamp(state.created, UTC)}
+        for of, score in live.reader().scores(run).items():
+            if of in row and score["map_at_r"] is not None:
+                row[of] = 100 * score["map_at_r"]
+    return row
 
 
 def _select(key: str, ids: Sequence[str]) -> None:
@@ -145,7 +152,7 @@ def _select(key: str, ids: Sequence[str]) -> None:
     st.session_state["runs-seen"]["run"] = st.query_params.get("run")
 
 
-def _card(run: Run, waits: Waiting | None, *, alone: bool) -> None:
+def _card(run: Run, waits: Waiting | None, *, single: bool) -> None:
     """Name, status, progress, buttons and log of one run; smaller when it shares the page."""
     status, state = run.status(), run.state()
     with st.container(border=True, key=f"run-{run.id}"):
@@ -159,10 +166,10 @@ def _card(run: Run, waits: Waiting | None, *, alone: bool) -> None:
             if waits and st.button("Start now", key=f"hurry-{run.id}", icon=":material/fast_forward:", help=HURRY):
                 _ask(run, turns.hurry)
             _buttons(run, status)
-            if not alone:
+            if not single:
                 with st.popover("Log", icon=":material/notes:", key=f"log-{run.id}"):
                     _log(run)
-        if alone:
+        if single:
             with st.expander("Log", icon=":material/notes:"):
                 _log(run)
 

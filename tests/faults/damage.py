@@ -1,0 +1,455 @@
+"""Damaged and forged run directories against every reader of the pages, and a sample of them against the pages.
+
+    python -m tests.faults.damage --flips 10000 --pages 150 --folders 100 --seed 0
+
+trains two small runs (digits with kept checkpoints, a map, a map over training and a selection; pictures with weight
+maps), and keeps a third one beside them. Each flip turns one bit of one file of one of the two: the file is drawn
+first, every one alike, so that the small ones get as many as the large ones; then the bit. After each, `look` asks what
+the pages ask of the file. Every so-many-th flip is also shown: the Runs page with the run chosen, and one of the others
+in turn. What is asserted: nothing but the errors that the pages turn into sentences, no page with an exception, and the
+other runs listed. Forged folders come all at once into one store, each chosen once on the Runs page and on another one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import logging
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from streamlit.testing.v1 import AppTest
+
+from dmlcore import checkpoint, collapse, events, linter, origins, rows, weight_maps
+from dmlcore.arrays import Unreadable
+from dmlcore.checkpoint import CheckpointError
+from dmlcore.figures.curves import linked
+from dmlcore.inspection import confusions, hubness, learned, maps, selections, snapshots, trajectory
+from dmlcore.map_settings import Settings
+from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.spec import RunSpec
+from pages._ui import gallery_weights, live, map_data, monitors, results, thumbnails
+from tests.e2e.harness import ROOT
+
+PAGES = (
+    "runs.py", "gallery.py", "maps.py", "confusions.py", "differences.py", "failure.py", "fork.py", "studies.py",
+    "published.py", "collage.py", "train.py",
+)  # fmt: skip
+KNOWN = (RunError, Unreadable, CheckpointError)  # what the pages show as a sentence
+PCA = Settings(method="pca")
+SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=4", "schedule.measure_every=2"]
+
+
+def make(root: Path, *, pictures: bool = True) -> tuple[Run, ...]:
+    """The runs that are damaged, with all that a run directory may hold, and the one beside them, which is last."""
+    from dmlcore.train import train
+
+    def trained(*overrides: str) -> Run:
+        run = RunStore(root).create(RunSpec().with_overrides([*SHORT, *overrides]))
+        with run.lock():
+            state = train(run)
+            assert state.state == "done", state.message
+            learned.keep(run.embeddings() or run.path)
+        (run.path / "log.txt").write_text("a line\n" * 20)
+        return run
+
+    first = trained("schedule.keep_every=4", "model.hidden=[8]", "model.embedding_dim=8", "name=damaged")
+    with first.lock():
+        maps.make(first, PCA)
+        trajectory.make(first, PCA)
+    selections.save(first, learned.read(first.embeddings()).indices[:5], "lasso on the map")
+    found = [first]
+    if pictures:
+        tiny = ("data.name=digits_pictures", "model.name=resnet20", "pooling.name=gem", "batch.classes=2")
+        second = trained(*tiny, "batch.samples=2", "schedule.steps=2", "model.embedding_dim=8", "name=pictures")
+        weight_maps.write(second)
+        found.append(second)
+    return (*found, trained("model.hidden=[8]", "name=beside"))
+
+
+# ---- what the pages ask
+def look(store: RunStore, run_id: str, other: str, damaged: str = "") -> None:
+    """All that the pages read of a run; raises whatever they would not turn into a sentence.
+
+    damaged: only what reads this file of the run, beside the list of all runs.
+    """
+    assert other in [run.id for run in store.list()], "the other run is not listed"
+    store.unreadable()
+    try:
+        run = store.open(run_id)
+        _ = run.state(), run.spec
+    except RunError:
+        return
+    for ask, reads in ASKED.items():
+        if damaged and not any(fnmatch(damaged, pattern) for pattern in ("spec.json", *reads)):
+            continue
+        try:
+            ask(run, store.open(other))
+        except KNOWN:
+            continue
+
+
+def _table(run: Run, other: Run) -> None:
+    state = run.state()
+    live.label(run), run.status(), run.log_tail(30), live.duration(state.seconds), json.dumps(state.model_dump())
+    for score in run.scores().values():
+        results.score_columns(score)
+
+
+def _curves(run: Run, other: Run) -> None:
+    history = live.Reader().history(run)
+    live.time_left(run.state(), history.pace)
+    panels = [results._panel(name, [("a", history)]) for name in results.PANELS]
+    linked([panel for panel in panels if panel.curves], steps=run.state().steps)
+    for histogram in history.histograms:
+        monitors._bars(histogram, monitors._window(run))
+        monitors._words(histogram)
+
+
+def _rows(run: Run, other: Run) -> None:
+    collapse.watch(run.metrics()[0], run.spec)
+    linter.lint([run, other])
+    list(events._events(run))
+
+
+def _embeddings(run: Run, other: Run) -> None:
+    for path in (run.embeddings(), *(snapshot.embeddings for snapshot in snapshots.snapshots(run))):
+        if path is None:
+            continue
+        found = learned.read(path)
+        confusions.of_neighbours(found.labels, found.neighbours, ~found.is_gallery, 1)
+        hubness.hubness(found.labels, found.neighbours, found.is_gallery, 1)
+        map_data.neighbourhood(found)
+        data = thumbnails.dataset(run.spec)
+        if int(found.indices.max()) < len(data.labels):
+            thumbnails.thumbnail(run.spec, int(found.indices[0]))
+
+
+def _maps(run: Run, other: Run) -> None:
+    for settings in maps.made(run):
+        if data := map_data.of_map(run, settings):
+            map_data.names(run, data.sheet)
+            assert data.sheet.central.max() < len(data.sheet.indices)
+    map_data.over_training(run, PCA)
+    maps.progress(run)
+    for path in (run.path / "selections").glob("*.json"):
+        selections.load(run, path.stem)
+
+
+def _weights(run: Run, other: Run) -> None:
+    if path := weight_maps.path_of(run):
+        found = gallery_weights._maps(path, path.stat().st_mtime_ns)
+        gallery_weights.picture(run, next(iter(found.row)), gallery_weights._tag(path))
+
+
+def _checkpoints(run: Run, other: Run) -> None:
+    origins.steps(run.path)
+    checkpoint.load(run.path)
+    for path in checkpoint.kept(run.path).values():
+        checkpoint.read(path)
+
+
+# What reads which files: those of the spec all.
+ASKED: dict[Callable[[Run, Run], None], tuple[str, ...]] = {
+    _table: ("state.json", "metrics.jsonl", "log.txt", "*.json"),
+    _curves: ("state.json", "metrics.jsonl"),
+    _rows: ("state.json", "metrics.jsonl"),
+    _embeddings: ("embeddings/*", "kept/*.npz"),
+    _maps: ("embeddings/*", "trajectories/*", "selections/*", "kept/*.ckpt", "map.json"),
+    _weights: ("weights/*", "embeddings/*"),
+    _checkpoints: ("*.ckpt",),
+}
+
+
+# ---- damage
+def files_of(run: Run) -> list[Path]:
+    """Every file of a run directory that holds a bit."""
+    return sorted(path for path in run.path.rglob("*") if path.is_file() and path.stat().st_size)
+
+
+class Damage:
+    """One flipped bit, put right at the end."""
+
+    def __init__(self, path: Path, place: int, bit: int) -> None:
+        self.path, self.place, self.bit = path, place, bit
+        self.whole = path.read_bytes()
+
+    def __enter__(self) -> Damage:
+        spoilt = bytearray(self.whole)
+        spoilt[self.place] ^= 1 << self.bit
+        self._put(bytes(spoilt))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._put(self.whole)
+
+    def _put(self, content: bytes) -> None:
+        beside = self.path.with_name(".damage")
+        beside.write_bytes(content)
+        os.replace(beside, self.path)  # as a copy or a backup would bring it: another inode, another time
+
+    def __str__(self) -> str:
+        return f"{self.path.name}: bit {self.bit} of byte {self.place} of {len(self.whole)}"
+
+
+def drawn(run: Run, source: random.Random) -> Damage:
+    """A flip of any bit of any file."""
+    path = source.choice(files_of(run))
+    return Damage(path, source.randrange(path.stat().st_size), source.randrange(8))
+
+
+class Shown:
+    """The pages, each opened once and run again for every damage, as for somebody who has it open."""
+
+    def __init__(self, root: Path, other: Run) -> None:
+        os.environ["DML_RUNS"] = str(root)
+        self.other, self._open = other, dict[str, AppTest]()
+
+    def show(self, page: str, run_id: str) -> list[str]:
+        """What is wrong with a page that shows a run: [] is right."""
+        app = self._open.get(page)
+        if app is None:
+            app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
+            self._open[page] = app.switch_page(page)
+        app.query_params["run"] = run_id
+        app.run()
+        wrong = [f"{page}: {error.message} {''.join(error.stack_trace)[-800:]}" for error in app.exception]
+        if page == "runs.py" and not wrong:
+            listed = [name[-4:] for frame in app.dataframe if "run" in frame.value for name in frame.value["run"]]
+            wrong += [f"{page}: the other run is not listed"] if self.other.id[-4:] not in listed else []
+        return wrong
+
+
+def flips(runs: tuple[Run, ...], count: int, pages: int, seed: int, report: Callable[[str], object]) -> list[str]:
+    """What went wrong in `count` flips, `pages` of which are shown."""
+    *damaged, other = runs
+    source, shown, wrong = random.Random(seed), Shown(other.path.parent, other), list[str]()
+    store, others = RunStore(other.path.parent), itertools.cycle(PAGES[1:])
+    every, began, hit = count // pages if pages else count + 1, time.monotonic(), Counter[str]()
+    for number in range(count):
+        run = source.choice(damaged)
+        with drawn(run, source) as damage:
+            hit[damage.path.suffix] += 1
+            try:
+                look(store, run.id, other.id, str(damage.path.relative_to(run.path)))
+            except Exception:
+                wrong.append(f"{damage}\n{traceback.format_exc()}")
+            if number % every == 0:
+                for page in ("runs.py", next(others)):
+                    wrong += [f"{damage}\n{words}" for words in shown.show(page, run.id)]
+        if (number + 1) % 500 == 0:
+            report(f"{number + 1:,} flips, {len(wrong)} wrong, {time.monotonic() - began:.0f} s")
+    report(f"flips by ending: {dict(hit)}")
+    return wrong
+
+
+# ---- forged folders
+def forgeries(source: Path, other: Path, count: int, seed: int) -> Iterator[tuple[str, Path]]:
+    """Copies of a run, each with one to three of its files forged; (what, folder)."""
+    chance = random.Random(seed)
+    kinds = list(FORGED)
+    for number in range(count):
+        folder = other.parent / f"forged-{number:03}"
+        shutil.copytree(source, folder)
+        names = [kinds[number % len(kinds)], *chance.sample(kinds, chance.choice((0, 0, 1, 2)))]
+        for name in names:
+            for path in _matching(folder, FORGED[name][0]):
+                _forge(path, FORGED[name][1])
+        yield ", ".join(names), folder
+
+
+def _matching(folder: Path, pattern: str) -> list[Path]:
+    found = sorted(path for path in folder.glob(pattern) if not path.name.startswith("."))
+    if pattern == "embeddings/*.npz":
+        found = [path for path in found if "." not in path.stem]
+    return found
+
+
+def _forge(path: Path, change: Callable[[Path], object]) -> None:
+    if path.is_symlink() or not path.is_file():
+        return
+    change(path)
+
+
+def _json(**changes: Any) -> Callable[[Path], object]:
+    return lambda path: path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def _npz(**changes: Callable[[Any], Any]) -> Callable[[Path], object]:
+    def change(path: Path) -> None:
+        with np.load(path, allow_pickle=False) as file:
+            content = dict(file)
+        np.savez(path, **{name: changes.get(name, lambda value: value)(value) for name, value in content.items()})
+
+    return change
+
+
+def _append(*lines: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(path.read_bytes() + b"".join(line + b"\n" for line in lines))
+
+
+def _become(make_it: Callable[[Path], object]) -> Callable[[Path], object]:
+    def change(path: Path) -> None:
+        path.unlink()
+        make_it(path)
+
+    return change
+
+
+def _rows_of(*found: dict[str, Any]) -> Callable[[Path], object]:
+    return _append(*(rows.to_line(row)[:-1] for row in found))
+
+
+SPEC, STATE, METRICS, TABLE = "spec.json", "state.json", "metrics.jsonl", "embeddings/*.npz"
+MAP, STEPS, KEPT, PLANES = "embeddings/*.map.npz", "trajectories/*.npz", "kept/*.npz", "selections/*.json"
+FORGED: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "a spec of brackets": (SPEC, lambda path: path.write_text('{"name":' + "[" * 200_000)),
+    "a spec of another loss": (SPEC, _json(loss={"name": "invented", "parameters": {"q": 1.0}})),
+    "a loss with strange parameters": (SPEC, _json(loss={"name": "ranking", "parameters": {"m": "abc", "q": 3.0}})),
+    "a spec of other data": (SPEC, _json(data={"name": "invented"})),
+    "a spec of data elsewhere": (SPEC, _json(data={"name": "folder", "root": "/nowhere"})),
+    "a spec of another pooling": (SPEC, _json(pooling={"name": "invented"}, miner={"name": "invented"})),
+    "a spec of another network": (SPEC, _json(model={"name": "invented", "start": "x" * 4000})),
+    "a fork of nobody": (SPEC, _json(fork={"run": "nobody", "step": 10**9})),
+    "a name of a megabyte": (SPEC, _json(name="x" * 2**20)),
+    "a spec that is a list": (SPEC, lambda path: path.write_text("[]")),
+    "a spec of ten megabytes": (SPEC, lambda path: path.write_text(" " * 10**7)),
+    "an unknown protocol": (SPEC, _json(protocol="invented", ks=[1, 99_999])),
+    "created in 1e20": (STATE, _json(created=1e20)),
+    "created never": (STATE, lambda path: path.write_text('{"state": "done", "created": NaN}')),
+    "seconds NaN": (STATE, lambda path: path.write_text('{"state": "done", "seconds": NaN}')),
+    "steps below zero": (STATE, _json(step=-5, steps=-1)),
+    "more steps than planned": (STATE, _json(step=10**12, steps=0)),
+    "running since ever": (STATE, _json(state="running", pid=1, started=1, message="x" * 10**6)),
+    "queued in the future": (STATE, _json(state="queued", queued=8e9)),
+    "a message in HTML": (STATE, _json(message="<img src=x onerror=alert(1)> $x$ \u202e", device="x" * 10**5)),
+    "a state of brackets": (STATE, lambda path: path.write_text('{"message":' + "[" * 10**6)),
+    "an empty state": (STATE, lambda path: path.write_bytes(b"")),
+    "rows without step": (METRICS, _append(b'{"kind":"step","step":41}', b'{"kind":"step","loss":1}', b"{}", b"[]")),
+    "rows of noise": (METRICS, _append(os.urandom(4096), b"\xff", b'{"kind":"step","step":1e999,"loss":NaN}')),
+    "rows of brackets": (METRICS, _append(b"[" * 100_000, b'{"kind":' * 100_000)),
+    "numbers of 5,000 digits": (METRICS, _append(b'{"kind":"step","step":' + b"9" * 5000 + b',"loss":1}')),
+    "huge losses": (METRICS, _rows_of(*({"kind": "step", "step": s, "loss": 9e99} for s in range(9, 99)))),
+    "steps without end": (METRICS, _rows_of({"kind": "step", "step": 10**12, "loss": -9e99})),
+    "scores of a later release": (
+        METRICS,
+        _rows_of({"kind": "scores", "step": 9, "of": "later", "map_at_r": 0.5, "recall_at": {}, "queries": 0, "x": []}),
+    ),
+    "scores without ranks": (
+        METRICS,
+        _rows_of(
+            *({"kind": "scores", "step": 9, "of": of, "map_at_r": None, "recall_at": {}, "queries": 10**12}
+              for of in ("inputs", "untrained", "trained"))
+        ),
+    ),
+    "histograms of one bar": (
+        METRICS,
+        _rows_of({"kind": "measure", "step": 9, "histogram_to": 9e99, "positive_histogram": [0],
+                  "negative_histogram": [10**12]}),
+    ),
+    "a terabyte of rows": (METRICS, lambda path: os.truncate(path, 2**40)),
+    "rows in a pipe": (METRICS, _become(os.mkfifo)),
+    "rows in a folder": (METRICS, _become(os.mkdir)),
+    "a spec in a pipe": (SPEC, _become(os.mkfifo)),
+    "a state in a loop": (STATE, _become(lambda path: path.symlink_to(path.name))),
+    "a lock that is a folder": ("lock", _become(os.mkdir)),
+    "a lock that is a loop": ("lock", _become(lambda path: path.symlink_to("lock"))),
+    "a log without end": ("log.txt", _become(lambda path: path.symlink_to("/dev/zero"))),
+    "fewer labels": (TABLE, _npz(labels=lambda x: x[:-3])),
+    "samples beyond the data": (TABLE, _npz(indices=lambda x: x + 10**9)),
+    "samples below zero": (TABLE, _npz(indices=lambda x: x - 10**6)),
+    "one sample many times": (TABLE, _npz(indices=lambda x: x * 0)),
+    "classes beyond the data": (TABLE, _npz(labels=lambda x: x + 10**6)),
+    "one class": (TABLE, _npz(labels=lambda x: x * 0)),
+    "every sample a class": (TABLE, _npz(labels=lambda x: np.arange(len(x)))),
+    "NaN embeddings": (TABLE, _npz(embeddings=lambda x: x * np.nan)),
+    "embeddings of 1e17": (TABLE, _npz(embeddings=lambda x: x * np.float32(1e17))),
+    "embeddings at one point": (TABLE, _npz(embeddings=lambda x: x * 0)),
+    "embeddings of no dimension": (TABLE, _npz(embeddings=lambda x: x[:, :0])),
+    "embeddings of doubles": (TABLE, _npz(embeddings=lambda x: x.astype(">f8"))),
+    "texts for classes": (TABLE, _npz(labels=lambda x: x.astype(str))),
+    "no embeddings at all": (
+        TABLE,
+        _npz(**{name: (lambda x: x[:0]) for name in ("embeddings", "labels", "indices")}),
+    ),
+    "one embedding": (TABLE, _npz(**{name: (lambda x: x[:1]) for name in ("embeddings", "labels", "indices")})),
+    "two embeddings": (TABLE, _npz(**{name: (lambda x: x[:2]) for name in ("embeddings", "labels", "indices")})),
+    "an empty table": (TABLE, lambda path: path.write_bytes(b"")),
+    "a table in a folder": (TABLE, _become(os.mkdir)),
+    "a map of fewer points": (MAP, _npz(points=lambda x: x[:-3])),
+    "a map at one point": (MAP, _npz(points=lambda x: x * 0)),
+    "a map without settings": (MAP, _npz(facts=lambda x: np.array("{}"))),
+    "a map of brackets": (MAP, _npz(facts=lambda x: np.array("[" * 100_000))),
+    "a map of strange quality": (
+        MAP,
+        _npz(facts=lambda x: np.array(json.dumps(json.loads(str(x)) | {"quality": {"trustworthiness": "x"}}))),
+    ),
+    "steps of another map": (STEPS, _npz(steps=lambda x: x[:-1])),
+    "frames without end": (STEPS, _npz(points=lambda x: x * np.inf)),
+    "snapshots of fewer classes": (KEPT, _npz(labels=lambda x: x[:-1])),
+    "snapshots of other samples": (KEPT, _npz(indices=lambda x: x[::-1])),
+    "checkpoints of noise": ("*.ckpt", lambda path: path.write_bytes(b"0" * 64 + b"\n" + b"\xff" * 8 + b"{")),
+    "kept checkpoints of noise": ("kept/*.ckpt", lambda path: path.write_bytes(b"\xff" * 100)),
+    "a selection of everything": (PLANES, lambda path: path.write_text('{"origin": "x", "indices": [1e999, -1]}')),
+    "a selection of brackets": (PLANES, lambda path: path.write_text("[" * 10**6)),
+    "neighbours of noise": ("embeddings/*.neighbours.npz", lambda path: path.write_bytes(os.urandom(1000))),
+    "neighbours beyond": ("embeddings/*.neighbours.npz", _npz(neighbours=lambda x: x + 10**6)),
+}  # fmt: skip
+
+
+def folders(runs: tuple[Run, ...], count: int, pages: bool, seed: int, report: Callable[[str], object]) -> list[str]:
+    """What went wrong with `count` forged folders in one store."""
+    other, wrong = runs[-1], list[str]()
+    store, shown, others = RunStore(other.path.parent), Shown(other.path.parent, other), itertools.cycle(PAGES[1:])
+    made = list(forgeries(runs[0].path, other.path, count, seed))
+    began = time.monotonic()
+    for number, (what, folder) in enumerate(made, 1):
+        try:
+            look(store, folder.name, other.id)
+        except Exception:
+            wrong.append(f"{what}\n{traceback.format_exc()}")
+        if pages:
+            for page in ("runs.py", next(others)):
+                wrong += [f"{what}\n{words}" for words in shown.show(page, folder.name)]
+        if number % 20 == 0:
+            report(f"{number} folders, {len(wrong)} wrong, {time.monotonic() - began:.0f} s")
+    for _, folder in made:
+        shutil.rmtree(folder)
+    return wrong
+
+
+def main() -> int:
+    """Print what went wrong; exit 1 if anything did."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--flips", type=int, default=10_000)
+    parser.add_argument("--pages", type=int, default=150, help="flips that are shown as well")
+    parser.add_argument("--folders", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    say = lambda words: print(words, flush=True)  # noqa: E731
+    logging.disable()  # each damaged file is a warning
+    with tempfile.TemporaryDirectory() as folder:
+        runs = make(Path(folder))
+        say(f"{sum(len(files_of(run)) for run in runs[:-1])} files of two runs")
+        wrong = flips(runs, given.flips, given.pages, given.seed, say)
+        wrong += folders(runs, given.folders, True, given.seed, say)
+    for words in wrong[:40]:
+        say(words)
+    say(f"{given.flips:,} flips, {given.folders} folders: {len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
