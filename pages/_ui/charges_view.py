@@ -9,7 +9,7 @@ import streamlit as st
 from dmlcore import mining
 from dmlcore.simulation import MOST_CHANGES, NORMALISATIONS, OPTIMISERS, REACH, SIDES, STARTS, STRIDE
 from dmlcore.simulation.spec import ALL, MOST_CLASSES, MOST_PER_CLASS, MOST_POINTS, MOST_STEPS
-from pages._ui import assets, charges_service, charges_spec
+from pages._ui import assets, charges_service, charges_spec, misread
 from pages._ui.untrusted import bounded
 
 KEY = "charges"
@@ -21,7 +21,8 @@ def show() -> None:
     """The charges of the link, with controls, curves and phase portrait."""
     state: dict[str, Any] = st.session_state.get(KEY) or {}
     query = st.query_params.to_dict()
-    spec = charges_spec.from_query(query)
+    with misread.told():
+        spec = charges_spec.from_query(query)
     _charges(
         key=KEY,
         data={

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages._ui import assets, compare_presets, compare_service
+from pages._ui import assets, compare_presets, compare_service, misread
 from pages._ui.comparison import Comparison
 
 KEY = "compare"
@@ -19,7 +19,8 @@ def show() -> None:
     """The planes, their difference and the verdict."""
     state: dict[str, Any] = st.session_state.get(KEY) or {}
     query = st.query_params.to_dict()
-    comparison = Comparison.from_query(query)
+    with misread.told():
+        comparison = Comparison.from_query(query)
     _planes(
         key=KEY,
         data={

@@ -9,7 +9,7 @@ import streamlit as st
 
 from dmlcore.inspection.one_step import Failure
 from dmlcore.spec import RunSpec
-from pages._ui import assets, failure_service
+from pages._ui import assets, failure_service, misread
 from pages._ui.failure_scene import RealScene, home
 
 KEY = "failure"
@@ -23,7 +23,8 @@ def show(of: dict[str, Any], case: Failure, spec: RunSpec, pictures: list[str]) 
     state: dict[str, Any] = st.session_state.get(KEY) or {}
     query = st.query_params.to_dict()
     at_home = home(case.triplet, spec)
-    scene = RealScene.of_link(at_home, query)
+    with misread.told():
+        scene = RealScene.of_link(at_home, query)
     rate, way = failure_service.asked(query)
     circle = (1 - case.triplet.height**2) ** 0.5 / at_home.unit if case.on_sphere and case.triplet.height < 1 else None
     _stage(

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from pages._ui import assets, field_service
+from pages._ui import assets, field_service, misread
 from pages._ui.scene import Scene
 from pages._ui.untrusted import bounded
 
@@ -22,7 +22,8 @@ def show() -> None:
     """The plane with its panels; all that moves there is the component's and the socket's business."""
     state: dict[str, Any] = st.session_state.get(KEY) or {}
     query = st.query_params.to_dict()
-    scene = Scene.from_query({k: v for k, v in query.items() if k not in KEPT_APART})
+    with misread.told():
+        scene = Scene.from_query({k: v for k, v in query.items() if k not in KEPT_APART})
     _stage(
         key=KEY,
         data={

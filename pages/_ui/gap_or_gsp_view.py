@@ -8,7 +8,7 @@ import streamlit as st
 
 from dmlcore.data import tokens
 from dmlcore.models import TOKEN_BOUND
-from pages._ui import assets, gap_or_gsp_service
+from pages._ui import assets, gap_or_gsp_service, misread
 from pages._ui import gap_or_gsp_spec as spec
 from pages._ui.untrusted import bounded
 
@@ -22,7 +22,8 @@ def show() -> None:
     """Both trainings of the link, with controls and curves."""
     state: dict[str, Any] = st.session_state.get(KEY) or {}
     query = st.query_params.to_dict()
-    study = spec.from_query(query)
+    with misread.told():
+        study = spec.from_query(query)
     chosen = int(bounded(query.get("class"), 0, tokens.CLASSES, 0))
     _gap_or_gsp(
         key=KEY,

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages._ui import assets, microscope_service
+from pages._ui import assets, microscope_service, misread
 from pages._ui.microscope_view import KEPT_APART, SLIDES, MicroscopeView
 
 KEY = "microscope"
@@ -19,7 +19,8 @@ def show() -> None:
     """Two maps of pair weights, their sliders and the triplet under the cursor."""
     state: dict[str, Any] = st.session_state.get(KEY) or {}
     query = st.query_params.to_dict()
-    view = MicroscopeView.from_query(query)
+    with misread.told():
+        view = MicroscopeView.from_query(query)
     _maps(
         key=KEY,
         data={

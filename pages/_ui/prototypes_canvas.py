@@ -8,7 +8,7 @@ import streamlit as st
 
 from dmlcore import data, local_features
 from dmlcore.runs import RunError, RunStore
-from pages._ui import assets, live, prototypes_service
+from pages._ui import assets, live, misread, prototypes_service
 from pages._ui.prototypes_view import FEWEST, KEPT_APART, LARGEST_TAU, MOST, MOST_SHOWN, PrototypesView
 
 KEY = "prototypes"
@@ -22,7 +22,8 @@ def show() -> None:
     """The plane of local features, one picture, the controls."""
     state: dict[str, Any] = st.session_state.get(KEY) or {}
     query = st.query_params.to_dict()
-    view = PrototypesView.from_query(query)
+    with misread.told():
+        view = PrototypesView.from_query(query)
     _plane(
         key=KEY,
         data={

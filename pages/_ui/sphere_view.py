@@ -10,7 +10,7 @@ import streamlit as st
 from dmlcore import losses
 from dmlcore.geometry.extremes import Extreme
 from dmlcore.losses.normalised import Normalised, normalisation
-from pages._ui import assets, sphere_service
+from pages._ui import assets, misread, sphere_service
 from pages._ui.sphere_scene import POINTS, STATES, SphereScene
 
 KEY = "sphere"
@@ -27,7 +27,8 @@ _sphere = assets.component("sphere")
 def show() -> None:
     """The component, the statement for its loss, and the table over all losses."""
     state: dict[str, Any] = st.session_state.get(KEY) or {}
-    scene = SphereScene.of(state["scene"]) if state.get("scene") else SphereScene.from_query(st.query_params)
+    with misread.told():
+        scene = SphereScene.of(state["scene"]) if state.get("scene") else SphereScene.from_query(st.query_params)
     _sphere(
         key=KEY,
         data={

@@ -138,8 +138,7 @@ def toy_of(data: Any) -> Toy:
 def side_of(data: Any, usual: Side) -> Side:
     """A valid side from untrusted data; what is missing is as in `usual`, hyper-parameters as in their loss."""
     data = data if isinstance(data, Mapping) else {}
-    name = data.get("loss")
-    name = name if isinstance(name, str) and name in (*losses.names(), *losses.batch_names()) else usual.loss
+    name = untrusted.loss_name(data.get("loss"), usual.loss, (*losses.names(), *losses.batch_names()))
     known = dict(usual.hyper) if name == usual.loss else {}
     given = data.get("hyper")
     hyper = untrusted.hyper(name, known | dict(given) if isinstance(given, Mapping) else known)

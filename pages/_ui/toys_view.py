@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from dmlcore import data, losses, toys
-from pages._ui import assets, toys_service, toys_spec
+from pages._ui import assets, misread, toys_service, toys_spec
 from pages._ui.schema import loss
 from pages._ui.untrusted import bounded
 
@@ -21,7 +21,8 @@ def show() -> None:
     """The trainings of the link, with controls, curves and scores."""
     state: dict[str, Any] = st.session_state.get(KEY) or {}
     query = st.query_params.to_dict()
-    toy = toys_spec.from_query(query)
+    with misread.told():
+        toy = toys_spec.from_query(query)
     _toys(
         key=KEY,
         data={

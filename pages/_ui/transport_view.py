@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages._ui import assets, transport_service
+from pages._ui import assets, misread, transport_service
 from pages._ui.statements import statements
 from pages._ui.transport_state import EPSILON, MOST_PROTOTYPES, MU, PRESETS, SWEEPS, TransportState, map_codes
 
@@ -27,7 +27,8 @@ def show() -> None:
     """The map of the link, to paint, with everything that follows from it."""
     state: dict[str, Any] = st.session_state.get(KEY) or {}
     query = st.query_params.to_dict()
-    shown = TransportState.from_query(query)
+    with misread.told():
+        shown = TransportState.from_query(query)
     _transport(
         key=KEY,
         data={

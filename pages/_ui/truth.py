@@ -12,7 +12,7 @@ from dmlcore import losses
 from dmlcore.published import checks
 from dmlcore.published.errata import FOUND_RIGHT, METHODS, Erratum, Kind, errata, erratum, search
 from dmlcore.published.printed import COUNTEREXAMPLES, POINTS, Counterexample
-from pages._ui import assets, truth_losses, truth_service
+from pages._ui import assets, misread, truth_losses, truth_service
 from pages._ui.truth_scene import FIRST, Example
 
 CHOSEN, HALF = "truth_erratum", "truth_half"
@@ -192,7 +192,8 @@ def _plot(e: Erratum, example: Counterexample) -> None:
     key = f"truth_plot_{e.number}"
     state: dict[str, Any] = st.session_state.get(key) or {}
     mine = _asked() == e.number
-    scene = Example.from_query(e.number, st.query_params.to_dict() if mine else {})
+    with misread.told():
+        scene = Example.from_query(e.number, st.query_params.to_dict() if mine else {})
     _picture(
         key=key,
         data={

@@ -10,7 +10,7 @@ from dmlcore import losses
 from dmlcore.published import tables
 from dmlcore.published.errata import errata
 from dmlcore.published.reference import Reference, hyper_text, parameter_rows, reference, tried_text
-from pages._ui import untrusted
+from pages._ui import misread, untrusted
 
 POINTS = ("a", "p", "n")
 EDGES = (r"\text{pull along }ap", r"\text{push along }an", r"\text{push along }pn")
@@ -20,7 +20,8 @@ EDGES = (r"\text{pull along }ap", r"\text{push along }an", r"\text{push along }p
 def show(to_erratum: Callable[[int], None]) -> None:
     """A loss to choose, and its page; `to_erratum` turns to the other half."""
     names = losses.names()
-    asked = untrusted.loss_name(st.query_params.get("loss"), names[0])
+    with misread.told():
+        asked = untrusted.loss_name(st.query_params.get("loss"), names[0])
     name = st.selectbox(
         "Loss",
         names,

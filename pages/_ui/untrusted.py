@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from dmlcore import losses
 from dmlcore.params import Choice
@@ -13,6 +16,36 @@ REACH = 100.0  # coordinates beyond this are brought back
 MARGINS = 1000.0  # likewise margins and clamps
 
 Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Misread:
+    """A value that was replaced by a default: the loss, choice or number that was asked for, and what is used."""
+
+    what: Literal["loss", "choice", "number"]
+    asked: str
+    used: str
+    name: str = ""  # of the parameter, where it is known
+
+
+_misread: ContextVar[list[Misread] | None] = ContextVar("misread", default=None)
+
+
+@contextmanager
+def misreading() -> Iterator[list[Misread]]:
+    """Collect what the functions below replace by a default meanwhile; what is brought into range is none of it."""
+    found: list[Misread] = []
+    token = _misread.set(found)
+    try:
+        yield found
+    finally:
+        _misread.reset(token)
+
+
+def _note(what: Literal["loss", "choice", "number"], asked: Any, used: Any, name: str = "") -> None:
+    if asked is not None and (found := _misread.get()) is not None:
+        words = ",".join(map(str, asked)) if isinstance(asked, (list, tuple)) else str(asked)
+        found.append(Misread(what, words, str(used), name))
 
 
 def finite(value: Any) -> float | None:
@@ -31,31 +64,46 @@ def finite(value: Any) -> float | None:
 def bounded(value: Any, low: float, high: float, default: float) -> float:
     """The number `value` in [low, high]; `default` if it is none."""
     number = finite(value)
-    return default if number is None else min(max(number, low), high)
+    if number is None:
+        _note("number", value, default)
+        return default
+    return min(max(number, low), high)
 
 
 def one_of(value: Any, options: tuple[str, ...], default: str) -> str:
     """`value` if it is one of the options."""
-    return value if isinstance(value, str) and value in options else default
+    if isinstance(value, str) and value in options:
+        return value
+    _note("choice", value, default)
+    return default
 
 
 def flag(value: Any, default: bool) -> bool:
     """A boolean, also from the texts 0 and 1."""
     known = isinstance(value, (bool, str))
-    return {True: True, False: False, "1": True, "0": False}.get(value, default) if known else default
+    found = {True: True, False: False, "1": True, "0": False}.get(value) if known else None
+    if found is None:
+        _note("choice", value, default)
+        return default
+    return found
 
 
 def numbers(value: Any, default: tuple[float, ...], reach: float = REACH) -> tuple[float, ...]:
     """As many finite numbers as `default` has, each within +-reach; else `default`."""
-    if not isinstance(value, (list, tuple)) or len(value) != len(default):
+    listed = isinstance(value, (list, tuple)) and len(value) == len(default)
+    found = [finite(v) for v in value] if listed else [None]
+    if None in found:
+        _note("number", value, default)
         return default
-    found = [finite(v) for v in value]
-    return default if None in found else tuple(min(max(x, -reach), reach) for x in found if x is not None)
+    return tuple(min(max(x, -reach), reach) for x in found if x is not None)
 
 
-def loss_name(value: Any, default: str) -> str:
-    """A loss of the catalogue."""
-    return value if isinstance(value, str) and value in losses.names() else default
+def loss_name(value: Any, default: str, known: Collection[str] | None = None) -> str:
+    """A loss of the catalogue. known: those that can be chosen, without which it is one that has a force field."""
+    if isinstance(value, str) and value in (known or losses.names()):
+        return value
+    _note("loss", value, default)
+    return default
 
 
 def hyper(name: str, given: Any) -> dict[str, float | str]:
@@ -74,6 +122,8 @@ def hyper(name: str, given: Any) -> dict[str, float | str]:
             low, high = (-MARGINS, MARGINS) if key.startswith("m") else (parameter.low, parameter.high)
             number = min(max(number, low), high)
             found[key] = number if number > parameter.above else parameter.low
+        else:
+            _note("number", value, found[key], key)
     return found
 
 
