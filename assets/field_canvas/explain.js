@@ -1,5 +1,5 @@
 // The column of formulas: the loss, its numbers now, the laws, the active region, margins with their derivation.
-import { el, symbol, tidy } from "../shared/dom.js";
+import { el, stateOf, symbol, tidy } from "../shared/dom.js";
 import { formula, prose } from "../shared/formula.js";
 import { POINTS } from "../shared/ink.js";
 import { chart } from "./charts.js";
@@ -34,7 +34,7 @@ export class Explain {
       f.m2 === null ? "The loss is E, no less than 0: only triplets with E > 0 feel a force." : `The loss is E, no less than 0 and no more than ${tidy(f.m2)}: only triplets in between feel a force.`);
     this.forces(f);
     this.lawKeys.replaceChildren(el("b", { class: "pull" }, "● pull"), " along A–P, ", el("b", { class: "push" }, "■ push"), " along A–N (solid) and P–N (dashed); marks: the edges now",
-      f.hit ? "." : ", open because this triplet is clamped.");
+      f.hit ? "." : `, open because this triplet is ${stateOf(f)}.`);
     if (f.region !== undefined) this.about(f.region);
     if (f.has_margins !== undefined) this.details.hidden = !f.has_margins || hidden.has("margins") || hidden.has("m1");
     if (f.margins !== undefined) this.marginRows(f.margins);

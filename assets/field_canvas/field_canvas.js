@@ -1,6 +1,6 @@
 // The fields page: owns the scene, the plane and its panels; asks Python for every number it shows.
 import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
-import { el, readouts, save, show, tidy } from "../shared/dom.js";
+import { el, readouts, save, show, stateOf, tidy } from "../shared/dom.js";
 import { POINTS, rampColour, signedColour } from "../shared/ink.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
 import { fromPixels, paint, rasterise, toPixels } from "./paint.js";
@@ -206,7 +206,7 @@ export class Fields {
 
   numbers() {
     const f = this.field, { scene } = this, size = ([x, y]) => show(Math.hypot(x, y));
-    const state = f.hit ? "active" : f.raw !== null && f.raw <= 0 ? "satisfied" : "clamped";
+    const state = stateOf(f);
     const rows = [["loss", show(f.energy)], ["before clamp", show(f.raw)], ["triplet", state],
       ["force on A", size(f.forces[0])], ["force on P", size(f.forces[1])], ["force on N", size(f.forces[2])],
       ["d(A,P)", show(f.edges.ap)], ["d(A,N)", show(f.edges.an)], ["d(P,N)", show(f.edges.pn)]];

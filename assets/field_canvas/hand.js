@@ -1,5 +1,5 @@
 // What mouse, finger and keys do on the plane: drag points, pan, zoom, snap, hover.
-import { el, show } from "../shared/dom.js";
+import { el, show, stateOf } from "../shared/dom.js";
 import { LETTER, POINTS, niceStep } from "../shared/ink.js";
 
 const round = (v) => Number(v.toFixed(4));
@@ -152,7 +152,7 @@ export class Hand {
     const { app } = this, { tip } = app, [x, y] = app.toPixels(hover.at), letter = LETTER[app.scene.probe];
     this.hover = hover;
     const rows = [[`${letter} here`, hover.at.map((v) => v.toFixed(3)).join(", ")], ["loss", show(hover.energy)], ["before clamp", show(hover.raw)], ["force", Math.hypot(...hover.force).toPrecision(4)],
-      ...Object.entries(hover.edges).map(([k, v]) => [`d(${k.toUpperCase().split("").join(",")})`, v.toFixed(3)]), ["", hover.hit ? "active" : hover.raw !== null && hover.raw <= 0 ? "satisfied: no force" : "clamped: no force"]];
+      ...Object.entries(hover.edges).map(([k, v]) => [`d(${k.toUpperCase().split("").join(",")})`, v.toFixed(3)]), ["", `${stateOf(hover)}${hover.hit ? "" : ": no force"}`]];
     tip.replaceChildren(...rows.map(([k, v]) => el("div", {}, el("span", {}, k), el("b", {}, v))));
     tip.hidden = false;
     tip.style.left = `${x > app.size - 190 ? x - 176 : x + 16}px`;

@@ -53,7 +53,7 @@ export class Panel {
     const { app } = this;
     this.rows = pointRows(INK, {
       onProbe: (name) => { app.touch(); app.scene.probe = name; app.scale = app.reference = null; app.rest(); app.explain.build(); },
-      onMove: (name, axis, x) => { app.touch(); const place = [...app.scene[name]]; place[axis] = Math.min(Math.max(x, -100), 100); app.scene[name] = app.hand.snapped(name, place); app.rest(); },
+      onMove: (name, axis, x) => { app.touch(); const place = [...app.scene[name]]; place[axis] = x; app.scene[name] = app.hand.snapped(name, place); app.rest(); return app.scene[name]; },
     });
     return [el("section", {}, el("h4", {}, "Points"), this.rows.grid, el("div", { class: "row" }, this.menu("snap", "snap", SNAPS, () => app.hand.snapNow())))];
   }

@@ -2,6 +2,8 @@
 import { el, symbol, tidy } from "./dom.js";
 import { POINTS } from "./ink.js";
 
+const TINY = 5e-5; // a coordinate that the box would show as 0
+
 // One hyper-parameter: range and number box, or a choice; input while it moves, change once it rests.
 export function control(schema, value, { onInput, onRest }) {
   const label = el("span", { class: "symbol", title: schema.help }, ...symbol(schema.symbol));
@@ -51,8 +53,10 @@ export function control(schema, value, { onInput, onRest }) {
   return el("div", { class: "control" }, ...parts);
 }
 
-// Rows of the three points: probe, name and a box for each axis.
-export function pointRows(ink, { onProbe, onMove, axes = ["x", "y"], space = "plane" }) {
+// Rows of the three points: probe, name and a box for each axis. A typed number is brought within `reach`, as Python does,
+// and the box then shows where the point is: onMove(name, axis, x) may return another place (snapped, wrapped).
+export function pointRows(ink, { onProbe, onMove, axes = ["x", "y"], space = "plane", reach = 100 }) {
+  let seen = null; // the scene that is shown
   const rows = {}, grid = el("div", { class: "points", style: `grid-template-columns: 20px minmax(0, 1fr) repeat(${axes.length}, 74px)` },
     el("small", { title: `the point that scans the ${space}` }, "scan"), el("span"), ...axes.map((axis) => el("small", {}, axis)));
   for (const name of POINTS) {
@@ -61,7 +65,12 @@ export function pointRows(ink, { onProbe, onMove, axes = ["x", "y"], space = "pl
     probe.addEventListener("change", () => onProbe(name));
     const boxes = axes.map((label, axis) => {
       const box = el("input", { type: "number", step: "any", "aria-label": `${name} ${label}` });
-      box.addEventListener("change", () => { if (box.value !== "" && Number.isFinite(Number(box.value))) onMove(name, axis, Number(box.value)); });
+      box.addEventListener("change", () => {
+        const x = box.value === "" ? NaN : Number(box.value);
+        if (!Number.isFinite(x)) { box.value = tidy(seen[name][axis]); return; }
+        const within = Math.abs(x) < TINY ? 0 : Math.min(Math.max(x, -reach), reach);
+        box.value = tidy((onMove(name, axis, within) ?? { [axis]: within })[axis]);
+      });
       return box;
     });
     const mark = el("i", { class: name });
@@ -69,6 +78,7 @@ export function pointRows(ink, { onProbe, onMove, axes = ["x", "y"], space = "pl
     rows[name] = { probe, boxes, mark };
   }
   const show = (scene, theme) => {
+    seen = scene;
     for (const name of POINTS) {
       rows[name].probe.checked = scene.probe === name;
       rows[name].mark.style.background = ink[theme][name];

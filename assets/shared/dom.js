@@ -20,6 +20,9 @@ export function symbol(text) {
 export const tidy = (x) => (x === null || x === undefined ? "" : String(Number(x.toFixed(4))));
 export const show = (x) => (x === null || x === undefined ? "∞" : Math.abs(x) >= 1000 ? x.toExponential(2) : x.toFixed(3));
 
+// What a triplet is, in a word: f = {hit: whether it feels a force, raw: its loss before the clamp, null where infinite}.
+export const stateOf = (f) => (f.hit ? "active" : f.raw !== null && f.raw <= 0 ? "satisfied" : "clamped");
+
 // Touched only where it changes: neither a selection in it nor those who listen to it are disturbed.
 export function say(node, text) { if (node.textContent !== text) node.textContent = text; }
 

@@ -1,6 +1,6 @@
 // Circle and sphere: owns points, rotation and drawing; asks Python for energies and forces, tells Streamlit of its loss.
 import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
-import { el, readouts, save, say, show, tidy } from "../shared/dom.js";
+import { el, readouts, save, say, show, stateOf, tidy } from "../shared/dom.js";
 import { INK, POINTS, rampColour } from "../shared/ink.js";
 import { lossPanel, pointRows } from "../shared/controls.js";
 import { exportLinks } from "../shared/take.js";
@@ -91,9 +91,9 @@ class Sphere {
     this.presetText.textContent = offered.find((s) => s.name === this.preset)?.caption ?? "";
     const sections = lossPanel(this.schema, this.scene, { hidden: this.hidden,
       onInput: () => { this.touch(); this.move(); }, onRest: () => this.rest(), onLoss: () => { this.touch(); this.panel(); this.rest(); } });
-    this.rows = pointRows(INK, { axes: sphere ? ["longitude °", "latitude °"] : ["angle °"], space: this.scene.on,
+    this.rows = pointRows(INK, { axes: sphere ? ["longitude °", "latitude °"] : ["angle °"], space: this.scene.on, reach: 3600,
       onProbe: (name) => { this.touch(); this.scene.probe = name; this.rest(); },
-      onMove: (name, axis, x) => { this.touch(); this.unpreset(); this.set(name, this.scene[name].map((v, i) => (i === axis ? x : v))); this.rest(); } });
+      onMove: (name, axis, x) => { this.touch(); this.unpreset(); this.set(name, this.scene[name].map((v, i) => (i === axis ? x : v))); this.rest(); return this.scene[name]; } });
     const tick = (name, text, title) => {
       const box = el("input", { type: "checkbox", checked: this.scene[name] });
       box.addEventListener("change", () => { this.touch(); this.scene[name] = box.checked; this.rest(); });
@@ -191,7 +191,7 @@ class Sphere {
   }
 
   numbers() {
-    const f = this.answer, rows = [["loss", show(f.energy)], ["before clamp", show(f.raw)], ["triplet", f.hit ? "active" : f.raw !== null && f.raw <= 0 ? "satisfied" : "clamped"],
+    const f = this.answer, rows = [["loss", show(f.energy)], ["before clamp", show(f.raw)], ["triplet", stateOf(f)],
       ["angle A–P", degrees(f.angles.ap)], ["angle A–N", degrees(f.angles.an)], ["angle P–N", degrees(f.angles.pn)],
       ["d(A,P)", show(f.edges.ap)], ["d(A,N)", show(f.edges.an)], ["d(P,N)", show(f.edges.pn)]];
     readouts(this.readout, rows);

@@ -268,6 +268,11 @@ def test_boxes_captions_and_colours_tell_the_state_in_use(page, server):
     page.get_by_role("button", name="figure 3.2").click()
     page.wait_for_url(lambda url: "loss=entangle" in url and "snap" not in url)
     page.get_by_label("loss", exact=True).select_option("ranking")
+    across = page.get_by_label("negative x")
+    for typed, shown in (("1e6", "100"), ("-1e300", "-100"), ("-0", "0"), ("1e-300", "0"), ("", "0"), ("0.35", "0.35")):
+        across.fill(typed)
+        across.press("Enter")
+        expect(across).to_have_value(shown)
     page.get_by_label("negative y").fill("9")
     page.get_by_label("negative y").press("Enter")
     page.get_by_role("button", name="bring the negative in").click()
