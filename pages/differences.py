@@ -16,7 +16,7 @@ from dmlcore.inspection.differences import Difference, Doubted, Kind, Turnover
 from dmlcore.inspection.learned import Learned
 from dmlcore.inspection.snapshots import snapshots
 from dmlcore.runs import Run, RunStore
-from pages._ui import differences_list, differences_sides, job, selection, words
+from pages._ui import differences_list, differences_sides, job, run_picker, selection, words
 from pages._ui.differences_list import HERE, KINDS, Shown
 from pages._ui.differences_sides import Side
 from pages._ui.learned import learned, naming
@@ -39,8 +39,7 @@ def page() -> None:
     run, first, second = picked
     _offer(run)
     if first is None or second is None:
-        st.info("Nothing of this run is embedded yet.", icon=":material/info:")
-        job.offer(run if first is None else _other(run), "evaluate")
+        _not_embedded(run if first is None else _other(run))
         return
     if first.path == second.path:
         _nothing_to_compare(run)
@@ -65,6 +64,8 @@ def page() -> None:
 def body(shown: Shown) -> None:
     """Charts and lists; what is pressed in them runs only this."""
     run = shown.sides[1].run
+    if not all(run_picker.present(side.run) for side in shown.sides):
+        return
     chosen = selection.chosen(run)
     if chosen is not None:
         selection.bar(run, chosen, here=HERE)
@@ -193,6 +194,18 @@ def _offer(run: Run) -> None:
     if missing:
         st.caption(f"{missing} kept checkpoints of this run are not embedded yet; then they can be chosen here.")
         job.offer(run, "snapshots", at_once=run.spec.model.name in CHEAP)
+
+
+def _not_embedded(run: Run) -> None:
+    """What is missing of a side, and the one press that makes it."""
+    if run.embeddings() is None:
+        st.info("Nothing of this run is embedded yet.", icon=":material/info:")
+        job.offer(run, "evaluate")
+    else:
+        st.info(
+            "A checkpoint chosen here is not embedded yet. Embed the kept checkpoints, or choose other weights.",
+            icon=":material/info:",
+        )
 
 
 def _other(run: Run) -> Run:

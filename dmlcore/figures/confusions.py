@@ -142,7 +142,7 @@ def ranking(names: Sequence[str], map_at_r: Floats, recall_at_1: Floats, queries
                 "axis": {"tickMinStep": 1, "format": ",d"},
                 "scale": {"nice": False, "domain": [0.5, len(names) + 0.5]},
             },
-            "y": {"field": "score", "type": "quantitative", "title": None, "axis": {"format": ".0%"}},
+            "y": {"field": "score", "type": "quantitative", "title": None, "axis": {"format": "%"}},
             "color": kinds | {"scale": {"domain": domain, "range": [COLOURS[0], COLOURS[1]]}},
             "shape": kinds | {"scale": {"domain": domain, "range": ["circle", "square"]}},
             "tooltip": [

@@ -138,7 +138,7 @@ def turnover(
                 "field": "value",
                 "type": "quantitative",
                 "title": "R@1",
-                "axis": {"format": ".0%", "tickCount": 4},
+                "axis": {"format": "%", "tickCount": 4},  # with as many digits as its ticks need
                 "scale": {"domain": [float(right.min()) - pad, min(1.0, float(right.max()) + pad)], "nice": False},
             },
             "tooltip": [
@@ -154,14 +154,14 @@ def turnover(
         "height": 140,
         "mark": {"type": "rect", "xOffset": 0.5, "x2Offset": -0.5},
         "encoding": {
-            "x": x | {"title": "step", "axis": {"format": "~s", "tickCount": 8}},
+            "x": x | {"title": "step", "axis": {"format": "~s", "tickCount": 8, "tickMinStep": 1}},
             "x2": {"field": "to"},
             "y": {
                 "field": "value",
                 "type": "quantitative",
                 "stack": None,
                 "title": "gained, lost",
-                "axis": {"format": "~s", "tickCount": 5},
+                "axis": {"format": "~s", "tickCount": 5, "tickMinStep": 1},
             },
             "y2": {"datum": 0},
             "color": {

@@ -39,7 +39,7 @@ class Side:
 
 
 def pick(store: RunStore) -> tuple[Run, Side | None, Side | None] | None:
-    """Boxes for both sides that follow and write the link; a side is None where its run has nothing embedded.
+    """Boxes for both sides that follow and write the link; a side is None where what is chosen is not embedded yet.
 
     None, and a way out, where there is no run at all.
     """
@@ -75,10 +75,14 @@ def embedded(run: Run) -> list[Snapshot]:
     return [snapshot for snapshot in snapshots(run) if snapshot.embeddings is not None]
 
 
-def _options(run: Run) -> dict[str, Path]:
-    """What may be compared of a run: name in the link -> file."""
-    found = {str(snapshot.step): snapshot.embeddings for snapshot in embedded(run) if snapshot.embeddings}
+def _options(run: Run) -> dict[str, Path | None]:
+    """What may be compared of a run: name in the link -> file, None where it is not embedded yet.
+
+    The best weights are one of the kept checkpoints more often than not, which then does not stand there twice.
+    """
     best = run.embeddings()
+    same = _best_step(run) if best else None
+    found = {str(snapshot.step): snapshot.embeddings for snapshot in snapshots(run) if snapshot.step != same}
     return ({BEST: best} if best else {}) | found
 
 
@@ -123,11 +127,10 @@ def _alike(run: Run, other: Run) -> bool:
 
 
 def _defaults(run: Run, other: Run) -> tuple[str, str]:
-    """Early and late of one run, the best weights of two."""
-    steps = [str(snapshot.step) for snapshot in embedded(run)]
-    if run.id == other.id and len(steps) > 1:
-        return steps[1] if len(steps) > 2 else steps[0], steps[-1]
-    return BEST, BEST
+    """The first and the best checkpoint of one run, the best weights of two."""
+    options = list(_options(run))
+    first = next((name for name in options if name != BEST), BEST)
+    return (first, BEST if BEST in options else options[-1]) if run.id == other.id and options else (BEST, BEST)
 
 
 def _weights(run: Run, name: str, default: str, into: st.delta_generator.DeltaGenerator) -> Side | None:
@@ -135,6 +138,8 @@ def _weights(run: Run, name: str, default: str, into: st.delta_generator.DeltaGe
     if not options:
         return None
     wanted = st.query_params.get(name)
+    if wanted is not None and wanted == str(_best_step(run)):
+        wanted = BEST if BEST in options else wanted
     key = f"differences-{name}-{run.id}"
     chosen = wanted if wanted in options else default if default in options else next(iter(options))
     st.session_state[key] = chosen
@@ -146,13 +151,22 @@ def _weights(run: Run, name: str, default: str, into: st.delta_generator.DeltaGe
         f"Weights of {'A' if name == FIRST else 'B'}",
         list(options),
         key=key,
-        format_func=lambda value: _best_words(run) if value == BEST else f"step {int(value):,}",
+        format_func=lambda value: _words(run, value, options),
         on_change=write,
-        width=200,
+        width=230,
     )
-    return Side(run, chosen, options[chosen])
+    path = options[chosen]
+    return None if path is None else Side(run, chosen, path)
 
 
-def _best_words(run: Run) -> str:
+def _words(run: Run, value: str, options: dict[str, Path | None]) -> str:
+    if value == BEST:
+        step = _best_step(run)
+        return "best" if step is None else f"best: step {step:,}"
+    return f"step {int(value):,}" + ("" if options[value] else " (not embedded)")
+
+
+def _best_step(run: Run) -> int | None:
+    """The step of the weights that were evaluated last, where the scores tell."""
     tested = live.reader().history(run).scores.get("trained")
-    return f"best: step {tested['step']:,}" if tested else "best"
+    return int(tested["step"]) if tested else None

@@ -80,7 +80,7 @@ def _changed(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
 def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | None]:
     """The checkpoint it begins at, and how many steps it makes; None, and one fault more, for what is no number."""
     wanted = st.query_params.get("step", "")
-    start = int(wanted) if wanted.isascii() and wanted.isdigit() and int(wanted) in steps else steps[len(steps) // 2]
+    start = next((step for step in steps if str(step) == wanted), steps[len(steps) // 2])
     if len(steps) > 1:
         step = st.select_slider(
             "From the checkpoint of step",

@@ -17,7 +17,7 @@ from pages._ui.gallery_rows import Shown
 from pages._ui.live import percent
 
 ROWS = 10  # queries on a page; five where each has a line for every run
-PAGE, PAGES = "gallery page", "gallery pages"  # key of the pagination that is shown now, and how many pages it has
+PAGE = "gallery page"  # of the session: what is asked for, its number, how many there are, how often keys have turned
 
 
 def one(shown: Sequence[Shown], row: int, back: str = "All queries") -> None:
@@ -109,10 +109,8 @@ def many(
 
 def turn(step: int) -> None:
     """Another page, by a key."""
-    key = str(st.session_state.get(PAGE))
-    if key in st.session_state:
-        last = st.session_state.get(PAGES, 1)
-        st.session_state[key] = min(max(st.session_state[key] + step, 1), last)
+    if at := st.session_state.get(PAGE):
+        at |= {"number": min(max(at["number"] + step, 1), at["last"]), "turned": at["turned"] + 1}
 
 
 def forget_query() -> None:
@@ -123,11 +121,16 @@ def forget_query() -> None:
 def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
     """Which page is shown, from 1; whatever is `asked` otherwise begins on page 1."""
     pages = -(-count // each)
+    at = st.session_state.get(PAGE)
+    if at is None or at["asked"] != asked:
+        at = {"asked": asked, "number": 1, "turned": 0}
     with st.container(horizontal=True, vertical_alignment="center", key="pages"):
-        number: int = st.pagination(pages, key=f"page {asked}")
+        # A key that turns the page makes another widget: one with a default must not be set through its state.
+        key, default = f"page {asked} {at['turned']}", min(at["number"], pages)
+        number: int = st.pagination(pages, default=default, key=key)
         under = "" if what == "pairs" else " Under each neighbour: Euclidean distance."
         st.caption(f"{count:,} {what}, page {number:,} of {pages:,}.{under}")
-    st.session_state[PAGE], st.session_state[PAGES] = f"page {asked}", pages
+    st.session_state[PAGE] = at | {"number": number, "last": pages}
     return number
 
 

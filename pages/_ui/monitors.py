@@ -109,7 +109,7 @@ def _bars(chosen: Histogram, window: tuple[float, float] | None) -> tuple[dict[s
         "encoding": {
             "x": x | {"bin": {"binned": True, "step": width}},
             "x2": {"field": "to"},
-            "y": {"field": "share", "type": "quantitative", "stack": None, "axis": {"format": ".0%"}, "title": "pairs"},
+            "y": {"field": "share", "type": "quantitative", "stack": None, "axis": {"format": "%"}, "title": "pairs"},
             "color": colour,
             "tooltip": [
                 {"field": "pairs", "type": "nominal"},

@@ -52,7 +52,8 @@ def blocks(app: AppTest) -> str:
 def test_the_flips_shown_are_those_of_the_library(run: Run) -> None:
     app = opened(run=run.id)
     assert not app.exception
-    found = of(run, 3, 8)  # the first after the start, and the last
+    first = snapshots.snapshots(run)[0].embeddings
+    found = differences.difference(learned.read(first), learned.read(run.embeddings()))  # the first kept, and the best
     shown = {metric.label: metric.value for metric in app.metric}
     assert shown["right in A alone"] == f"{found.lost.sum():,}"
     assert shown["right in B alone"] == f"{found.gained.sum():,}"
@@ -65,6 +66,28 @@ def test_the_flips_shown_are_those_of_the_library(run: Run) -> None:
     at = found.queries(kind)[0]
     before, after = found.comparison.average_precision[:, at]
     assert words == f"AP@R {100 * before:.1f} % → {100 * after:.1f} % ({100 * (after - before):+.1f})"
+
+
+def test_the_first_and_the_best_checkpoint_stand_once_each_and_wait_for_one_press(run: Run) -> None:
+    best = opened(run=run.id).selectbox(key=f"differences-after-{run.id}")
+    step = int(re.fullmatch(r"best: step (\d+)", best.format_func(best.value)).group(1))
+    kept = {snapshot.step for snapshot in snapshots.snapshots(run)}
+    assert best.options == [f"best: step {step}", *(f"step {other}" for other in sorted(kept - {step}))]
+    for snapshot in snapshots.snapshots(run):
+        snapshot.embeddings.unlink()
+    app = opened(run=run.id)
+    assert not app.exception
+    first = app.selectbox(key=f"differences-before-{run.id}")
+    assert (first.value, first.options[1]) == ("0", "step 0 (not embedded)")
+    assert app.selectbox(key=f"differences-after-{run.id}").value == "best"
+    assert any("not embedded yet" in info.value for info in app.info)
+
+
+@pytest.mark.parametrize("step", [3, 8])
+def test_a_link_to_the_step_of_the_best_weights_is_one_to_them(run: Run, step: int) -> None:
+    app = opened(run=run.id, after=str(step))
+    chosen = app.selectbox(key=f"differences-after-{run.id}")
+    assert chosen.format_func(chosen.value) in (f"step {step}", f"best: step {step}")
 
 
 def test_the_link_chooses_both_sides_and_a_broken_one_does_no_harm(run: Run) -> None:
@@ -89,7 +112,7 @@ def test_queries_are_handed_on_as_a_selection(run: Run) -> None:
     kept = selections.load(run, name if isinstance(name, str) else name[0])
     kind = "lost" if found.lost.any() else "gained"
     assert np.array_equal(kept.indices, np.sort(found.indices[found.queries(kind)]))
-    assert "A is step 0, B is step 8" in kept.origin
+    assert kept.origin.endswith(("A is step 0, B is step 8", "A is step 0, B is best weights"))
 
 
 def test_labels_that_many_snapshots_doubt_are_listed(run: Run) -> None:
