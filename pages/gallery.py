@@ -62,6 +62,8 @@ def page() -> None:
 @st.fragment
 def browse(run: Run, found: Learned, name: Callable[[int], str], label: int | None, others: Sequence[str]) -> None:
     """The summary, then one of the views; clicks and keys. label: the class it is about; others: ids of runs."""
+    if not run_picker.present(run):
+        return
     failures = int(found.failures.sum())
     st.markdown(
         f"**R@1 {percent(found.recall_at_1)}** · **MAP@R {percent(found.map_at_r)}** · {len(found.labels):,} test "

@@ -81,6 +81,8 @@ def quality(data: MapData, boxes: DeltaGenerator) -> None:
 def canvas(data: MapData, method: str) -> None:
     """The map, what is selected on it and what it is; a lasso runs only this again."""
     run = data.run
+    if not run_picker.present(run):
+        return
     chosen = selection.chosen(run)
     marks = []
     for name in ("point", "query"):

@@ -1,4 +1,4 @@
-"""The choice of a run by ?run=, shared by the pages that show one."""
+"""The choice of a run by ?run=, shared by the pages that show one: the address always names the run that is shown."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pages._ui import live
 KEY = "picked_run"
 MOST_OFFERED = 300  # runs in a box: every one is a word that goes to the browser
 _LAST = "last_run"  # of this session: changing the page in the navigation drops ?run=
+_GONE = "run that an address named in vain"  # (what it named, the run shown instead)
 
 
 def offered(
@@ -38,11 +39,14 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
     """A box with the newest runs, that follows and writes ?run=; None (and a way out) where there is no run.
 
     into: the container for the box alone. Without ?run= it is the last run of the session, else the newest one that
-    has been evaluated, else the newest.
+    has been evaluated, else the newest. Whichever it is, the address names it afterwards, so that it can be copied; a
+    run that there is not is replaced there, which is said until another one is chosen.
     """
     wanted = st.query_params.get("run")
     runs = offered(store, also=(wanted, st.session_state.get(_LAST)))
     if not runs:
+        if wanted:
+            st.warning("The run of the link is not in this store.", icon=":material/link_off:")
         st.info("There are no runs yet. A training on the digits takes seconds.", icon=":material/info:")
         st.page_link("train.py", label="Train a first network", icon=":material/play_circle:")
         return None
@@ -61,8 +65,12 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         if everything > MOST_OFFERED
         else None,
     )
-    if wanted is not None and wanted not in runs:
-        named = f"`{wanted}`" if RUN_ID.fullmatch(wanted) else "in the link"
+    if wanted != chosen:
+        st.session_state[_GONE] = (wanted, chosen)
+        st.query_params["run"] = chosen
+    asked, instead = st.session_state.get(_GONE, (None, None))
+    if asked is not None and instead == chosen:
+        named = f"`{asked}`" if RUN_ID.fullmatch(asked) else "in the link"
         st.warning(f"The run {named} is not in this store; another one is shown.", icon=":material/link_off:")
     remember(runs[chosen])
     return runs[chosen]
@@ -73,7 +81,18 @@ def remember(run: Run) -> None:
     st.session_state[_LAST] = run.id
 
 
+def present(run: Run) -> bool:
+    """Whether a run is still there, for fragments, which outlive their page's look at the store; else starts that anew.
+
+    The page then shows another run and says so.
+    """
+    if (run.path / "spec.json").is_file():
+        return True
+    st.rerun()
+
+
 def _write() -> None:
+    st.session_state.pop(_GONE, None)
     st.query_params["run"] = st.session_state[KEY]
 
 

@@ -1,0 +1,155 @@
+"""Addresses name what is shown: the run and the selection, after the menu too, and never a run that is gone."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dmlcore.inspection import selections
+from dmlcore.runs import Run
+from pages._ui import gallery_queries, run_picker
+from tests.pages.conftest import make_run, page_opened
+
+INSPECTION = ("gallery", "failure", "maps", "differences", "confusions", "fork")
+SELECTING = ("gallery", "failure", "maps", "differences")
+
+
+def address(app: AppTest) -> dict[str, str]:
+    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
+
+
+def by_menu(app: AppTest, page: str) -> AppTest:
+    """Another page by the menu, which drops what stands in the address."""
+    app.switch_page(f"{page}.py")
+    app.query_params.clear()
+    return app.run()
+
+
+def test_pages_of_the_menu_name_the_run_that_they_show(run: Run, runs) -> None:
+    make_run(runs, "model.embedding_dim=2")
+    app = page_opened("maps.py", run=run.id)
+    for page in INSPECTION:
+        app = by_menu(app, page)
+        assert not app.exception
+        assert address(app)["run"] == run.id, page
+
+
+def test_a_selection_survives_the_menu_until_it_is_dropped(run: Run) -> None:
+    kept = selections.save(run, [900, 901, 1000], "lasso on the map")
+    app = page_opened("maps.py", run=run.id, selection=kept.id)
+    app = by_menu(app, "confusions")
+    for page in SELECTING:
+        app = by_menu(app, page)
+        assert not app.exception
+        if page == "differences":  # of a run without snapshots there is nothing to select from
+            continue
+        assert address(app) | {"run": run.id, "selection": kept.id} == address(app), page
+        assert any("3 samples selected" in badge.value for badge in app.markdown), page
+    app = by_menu(app, "gallery")
+    app.button(key="drop_selection").click().run()
+    assert "selection" not in address(app)
+    for page in ("maps", "gallery"):
+        app = by_menu(app, page)
+        assert "selection" not in address(app), page
+
+
+def test_the_selection_of_one_run_is_none_of_another(run: Run, runs) -> None:
+    kept = selections.save(run, [900, 901], "lasso on the map")
+    other = make_run(runs, "model.embedding_dim=2")
+    app = page_opened("maps.py", run=run.id, selection=kept.id)
+    app.switch_page("gallery.py")
+    app.query_params.clear()
+    app.query_params["run"] = other.id
+    assert "selection" not in address(app.run())
+
+
+@pytest.mark.parametrize("page", INSPECTION)
+def test_a_run_that_is_gone_is_replaced_in_the_address_and_said(run: Run, page: str) -> None:
+    gone = "20260101-0000-digits-gone-0000"
+    app = page_opened(f"{page}.py", run=gone)
+    for _ in range(2):  # and is still said when something else on the page is touched
+        assert not app.exception
+        assert address(app)["run"] == run.id
+        assert f"The run `{gone}` is not in this store; another one is shown." in [w.value for w in app.warning]
+        app.run()
+    app = by_menu(app, "maps" if page == "gallery" else "gallery")
+    assert not [w for w in app.warning if gone in w.value]
+
+
+def test_a_run_whose_folder_vanishes_while_it_is_looked_at_says_so(
+    run: Run, runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_picker, "_label", lambda run: run.id)  # AppTest asks the box again for its old labels
+    other = make_run(runs, "model.embedding_dim=2")
+    app = page_opened("gallery.py", run=run.id)
+    shutil.rmtree(run.path)
+    app.toggle(key="failures").set_value(True).run()
+    assert not app.exception
+    assert any(run.id in warning.value for warning in app.warning)
+    assert address(app)["run"] == other.id
+    shutil.rmtree(other.path)
+    app.run()
+    assert not app.exception
+    assert [warning.value for warning in app.warning] == ["The run of the link is not in this store."]
+
+
+def test_keys_turn_pages_without_a_word_in_the_log(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("streamlit")
+    logger.propagate = True
+    app = page_opened("gallery.py", run=run.id)
+    shown = [caption.value for caption in app.caption if "page 1 of" in caption.value]
+    assert shown
+    last = app.session_state[gallery_queries.PAGE]["last"]
+    for step, page in ((1, 2), (1, 3), (-1, 2)):
+        app.session_state[gallery_queries.PAGE] = _turned(app.session_state[gallery_queries.PAGE], step)
+        app.run()
+        assert any(f"page {page} of {last}" in caption.value for caption in app.caption)
+    assert not [r for r in caplog.records if "Session State" in r.getMessage()]
+
+
+def _turned(at: dict, step: int) -> dict:
+    return at | {"number": at["number"] + step, "turned": at["turned"] + 1}
+
+
+@pytest.mark.parametrize(
+    ("page", "query", "said"),
+    [
+        (
+            "fields",
+            {"loss": "nonsense"},
+            "asks for the loss “nonsense”, which there is not; Distance-sensitive (METU) is shown.",
+        ),
+        ("fields", {"n": "nan,1"}, "gives “nan,1” where a number belongs; the usual one is taken."),
+        (
+            "fields",
+            {"loss": "ranking", "m": "abc"},
+            "gives “abc” for m where a number belongs; the usual one is taken.",
+        ),
+        (
+            "fields",
+            {"shade": "<b>", "snap": "x"},
+            "asks for something, which there is not to choose here; the usual is",
+        ),
+        ("compare", {"l1": "nonsense,m:1"}, "asks for the loss “nonsense”, which there is not"),
+        ("sphere", {"loss": "NaN"}, "asks for the loss “NaN”, which there is not"),
+        ("charges", {"classes": "many"}, "gives “many” where a number belongs"),
+        ("microscope", {"l2": "nonsense"}, "asks for the loss “nonsense”, which there is not"),
+        ("truth", {"loss": "nonsense"}, "asks for the loss “nonsense”, which there is not"),
+        ("transport", {"mu": "1e999"}, "gives “1e999” where a number belongs"),
+        ("toys", {"a.loss": "nonsense"}, "asks for the loss “nonsense”, which there is not"),
+    ],
+)
+def test_an_address_with_a_typo_says_what_is_shown_instead(page: str, query: dict[str, str], said: str) -> None:
+    app = page_opened(f"{page}.py", **query)
+    assert not app.exception
+    lines = [caption.value for caption in app.caption if "This address" in caption.value]
+    assert len(lines) == 1
+    assert said in lines[0]
+
+
+def test_a_good_address_is_read_without_a_word() -> None:
+    app = page_opened("fields.py", loss="ranking", m="0.2", n="0.3,1e6", shade="force", hide="take", unknown="x")
+    assert not [caption.value for caption in app.caption if "This address" in caption.value]
