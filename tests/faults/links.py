@@ -1,0 +1,304 @@
+"""Hostile links: thousands of addresses over all pages, none of which may raise, log or take a second.
+
+    python -m tests.faults.links [--links 10000] [--seed 0] [--only PAGE]
+
+Every link is opened by the page itself, in this process (streamlit's AppTest), in a session of its own, over a store
+with one trained run, one that waits and one whose spec is damaged. Parameters are those that the pages read, values a
+pool of what breaks parsers, half of them beside a run or a loss that there is. Prints what failed, with the link to
+repeat it, and the slowest links by processor time, so that neighbours on the machine do not count. Exits with 1 on any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import json
+import logging
+import os
+import random
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: processor time of one thread
+
+from streamlit import config
+from streamlit.testing.v1 import AppTest
+
+from dmlcore import losses, mining, pooling, speed
+from dmlcore.inspection import maps, selections
+from dmlcore.runs import Run, RunStore
+from dmlcore.spec import RunSpec, keys
+from pages._ui.spec_links import presets
+from tests.pages.conftest import make_run
+
+MAIN = Path(__file__).resolve().parents[2] / "pages" / "_main.py"
+SLOWEST = 1.0  # seconds of processor time
+NOISE = ("missing ScriptRunContext",)  # of AppTest itself
+
+SCENE = (
+    "loss probe shade lines flow margin snap region forces edges discs mining cut mu a p n view line hide socket grid"
+)
+HYPER = "m m1 m2 s r rho alpha beta q lambda"
+PICKED = "run selection"
+PARAMETERS = {  # what each page reads of its address
+    "fields": f"{SCENE} {HYPER}",
+    "compare": f"l1 l2 l3 l4 a p n probe shade space clamp orders fit region arrows pair view hide socket {HYPER}",
+    "sphere": f"on loss probe a p n eye discs region arrows socket hide {HYPER}",
+    "charges": f"start classes per seed loss rate optimiser then step socket hide {HYPER}",
+    "microscope": "l1 l2 pn at weight by socket hide",
+    "truth": f"part loss erratum a p n view probe socket {HYPER}",
+    "transport": "mu epsilon sweeps prototypes map paint socket hide",
+    "gap_or_gsp": "mu epsilon seed then step class study socket hide",
+    "prototypes": "source m per tau weigh classes picture socket hide study",
+    "collage": "runs draw query opacity study",
+    "toys": "data part normalize optimiser rate sides then a.loss a.m b.loss b.m2 a.moves batch seed step socket",
+    "data": "data root",
+    "train": "base set like",
+    "runs": "run",
+    "fork": f"{PICKED} step",
+    "studies": "study measure",
+    "gallery": f"{PICKED} query view class with weights order k failures page",
+    "failure": f"{PICKED} query right wrong {SCENE} {HYPER}",
+    "maps": f"{PICKED} map training point query own colour classes",
+    "differences": f"{PICKED} other before after difference-kind",
+    "confusions": f"{PICKED} view pair order k hubs",
+    "published": "view table sweep competition search score",
+}
+NUMBERS = (
+    *("nan", "-nan", "inf", "-inf", "1e999", "-1e999", "1e-300", "-0", "0", "-1", "-3", "1.5", "1e308", "0x10", "1_0"),
+    *("٣", "９", "²", "99999999999999999999", "9" * 5000, "", " ", "+1", "1,2", "nan,nan", "1e999,-1e999", "1,2,3"),
+    *("0," * 1000, "1;2", "-0,-0", "1e-300,1e-300", "100,100", "1e6,-1e6", "5", "2", "3,4", "1,1"),
+)
+TEXTS = (
+    *("\0", "a\0b", "../../etc/passwd", "..%2f..%2f", "%252e%252e", "/", "~", "~nobody", ".", "C:\\", "\\\\host\\x"),
+    *(
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "![](http://127.0.0.1:9/x.png)",
+        "[a](javascript:x)",
+    ),
+    *("$\\frac{1}{0}$", ":red[x]", ":material/x:", "**", "`", "\u202egnp", "\u2066x", "\ufeff", "\U0001f4a3" * 50),
+    *("x" * 100_000, "[" * 3000, "[1," * 1000, "{" * 3000, '"' * 999, "'", "\n", "\r\n", "\t", "a" * 300),
+    *("true", "false", "None", "null", "[]", "{}", "[1]", "{a=1}", "a=b", ";", ";;;", ",", ":", "@", "=", "1=2", "&"),
+    *("__class__", "constructor", "-", "--help", "nonsense", "RANKING", "ranking ", "ranking,ranking"),
+)
+THEN = (*("5:", "-1:m=1", "nan:m=1", "1e999:loss=x"), "3:move=0@1@2", "3:move=99@nan@1;4:loss=triplet", "0:mu=9;0:mu=0")
+TOML = (
+    *("nan", "inf", "-inf", "1e999", "-1", "0", "true", '""', '"x"', "[]", "[1,2]", "[[1]]", "{a=1}", "1979-05-27"),
+    *("9" * 30, "9" * 5000, "0xffffffffffffffffffff", "1e-300", "4096", "100000", "10000000", "[65536,65536,65536]"),
+    *("[1,[1,", "[" * 3000, "abc", "a b", "\0", "\u202e", "<b>", "../x", "/etc/passwd", "1\nseed=2", "''", "1.5", "7"),
+)
+
+CATALOGUES = {
+    "loss": {name: losses.describe(name) for name in (*losses.names(), *losses.batch_names())},
+    "pooling": {name: pooling.describe(name) for name in pooling.names()},
+    "miner": {name: mining.describe(name) for name in mining.names()},
+}
+
+
+@dataclass
+class Store:
+    """The runs that links may name."""
+
+    trained: Run
+    waiting: Run
+    selection: str
+
+    def words(self) -> dict[str, tuple[str, ...]]:
+        """Values that there are, by parameter."""
+        one, two, index = self.trained.id, self.waiting.id, str(self.trained.spec.data.folds + 900)
+        known = ("ranking", "distance_sensitive", "triplet", "angular", *losses.batch_names()[:3])
+        ids = (one, one, one, f"{one},{two}", two, "damaged", "20260101-0000-gone-0000", one.upper(), f"{one}/..")
+        return {
+            "run": ids,
+            "like": ids,
+            "other": ids,
+            "with": ids,
+            "runs": ids,
+            "source": (f"run:{one}", f"run:{two}", "run:gone", "digits", "digits3", "cifar10"),
+            "selection": (self.selection, self.selection, "0" * 16, "../selections"),
+            "loss": known,
+            **dict.fromkeys(("l1", "l2", "l3", "l4"), (*known, "ranking,m:nan", "ranking,m:1e999", "angular,x:1")),
+            "base": tuple(presets()),
+            "data": ("digits", "toy", "cub", "folder", "cifar100", "moons"),
+            "study": ("losses-digits", "losses-cifar100", "toy-table", "tokens"),
+            "view": (
+                "Queries",
+                "Near-duplicates",
+                "Suspicious labels",
+                "Own picture",
+                "Tables",
+                "Margins",
+                "Tournament",
+            ),
+            **dict.fromkeys(("query", "point", "right", "wrong"), (index, "3", "1796", "1797")),
+            "then": THEN,
+            "page": ("-3", "2", "9999"),
+            "before": ("best", "0", "4", "8"),
+            "after": ("best", "0", "4", "8"),
+            "order": ("worst first", "Surest failures"),
+            "erratum": tuple(map(str, range(1, 12))),
+        }
+
+
+@dataclass
+class Report:
+    """What was found."""
+
+    links: int = 0
+    failures: list[str] = field(default_factory=list)
+    seconds: list[tuple[float, str]] = field(default_factory=list)
+
+
+class Log(logging.Handler):
+    """Keeps what the server would log."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if not any(noise in text for noise in NOISE):
+            why = f"{record.exc_info[1]!r} in " if record.exc_info else ""
+            frames = traceback.extract_tb(record.exc_info[2]) if record.exc_info else []
+            where = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in frames[:-8:-1])
+            self.lines.append(f"{record.name}: {why}{where or text}"[:400])
+
+
+def prepared(root: Path) -> Store:
+    """A store with a trained and mapped run, one that waits, one with a damaged spec; $DML_RUNS is it."""
+    os.environ["DML_RUNS"] = str(root)
+    trained = make_run(root, "schedule.keep_every=4", "name=<b>name</b> $x$ ![](x)")
+    maps.make(trained)
+    kept = selections.save(trained, [3, 900, 901, 1796], "lasso on the map")
+    waiting = RunStore(root).create(RunSpec())
+    (root / "damaged").mkdir()
+    (root / "damaged" / "spec.json").write_text("{")
+    config.set_option("client.showErrorDetails", "full")
+    config.set_option("logger.enableRich", False)  # to the log, where it is counted
+    speed.measure_in_background = lambda: None  # type: ignore[assignment]
+    return Store(trained, waiting, kept.id)
+
+
+def drawn(random_: random.Random, page: str, store: Store) -> dict[str, str]:
+    """The query of one hostile link to a page."""
+    if page == "train" and random_.random() < 0.8:
+        return {"base": random_.choice(tuple(presets())), "set": _changes(random_)}
+    words, names = store.words(), PARAMETERS[page].split()
+    query = {}
+    if "run" in names and random_.random() < 0.8:
+        query["run"] = store.trained.id  # most of a page is reached only with a run
+    for name in random_.sample(names, min(len(names), random_.randint(1, 5))):
+        known = words.get(name, ())
+        pool = known if known and random_.random() < 0.5 else random_.choice((NUMBERS, TEXTS))
+        query[name] = random_.choice(pool)
+    if random_.random() < 0.1:
+        query[random_.choice(TEXTS)[:50] or "x"] = random_.choice(TEXTS)
+    return query
+
+
+def _changes(random_: random.Random) -> str:
+    """A ?set= of one to six changes, some of them to keys that there are not."""
+    changes = []
+    for _ in range(random_.randint(1, 6)):
+        kind = random_.random()
+        if kind < 0.6:
+            key = random_.choice(tuple(keys()))
+        elif kind < 0.85:
+            section, entries = random_.choice(tuple(CATALOGUES.items()))
+            name = random_.choice(list(entries))
+            changes.append(f"{section}.name={name}")
+            key = f"{section}.{random_.choice([*entries[name].parameters, 'nonsense'])}"
+        else:
+            key = random_.choice(("", "x", "a." * 1000 + "b", "loss.parameters.x.y", "fork", "data", "__class__"))
+        changes.append(f"{key}={random_.choice(TOML)}")
+    return random_.choice((";", ";", ";", ";;", "\n")).join(changes)
+
+
+def opened(page: str, query: dict[str, str]) -> AppTest:
+    """The page in a session of its own."""
+    app = AppTest.from_file(str(MAIN), default_timeout=300)
+    app.switch_page(f"{page}.py")
+    for name, value in query.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+@contextlib.contextmanager
+def logged() -> Iterator[Log]:
+    """What is logged meanwhile; streamlit's loggers hand nothing on to the root."""
+    log = Log()
+    loggers = [logging.getLogger(), *(logging.getLogger(name) for name in list(logging.root.manager.loggerDict))]
+    loggers = [logger for logger in loggers if logger is logging.root or not logger.propagate]
+    for logger in loggers:
+        logger.addHandler(log)
+    try:
+        yield log
+    finally:
+        for logger in loggers:
+            logger.removeHandler(log)
+
+
+def attack(store: Store, links: int, seed: int, pages: list[str], say: bool = False) -> Report:
+    """Open so many links: every fifth to the page Train, whose ?set= can say most, the others to each page in turn."""
+    random_, report = random.Random(seed), Report()
+    for page in pages:
+        opened(page, {"run": store.trained.id})  # loads its modules, which is no link's fault
+    gc.collect()
+    gc.freeze()
+    with logged() as log:
+        for number in range(links):
+            page = "train" if "train" in pages and number % 5 == 0 else pages[number % len(pages)]
+            query = drawn(random_, page, store)
+            log.lines.clear()
+            begun = time.process_time()
+            try:
+                app = opened(page, query)
+                errors = log.lines + [f"{error.message}" for error in app.exception]
+            except Exception as error:  # AppTest itself, or a time-out
+                errors = [repr(error)]
+            took = time.process_time() - begun
+            link = f"{page}?" + "&".join(f"{quote(k)}={quote(v[:300])}" for k, v in query.items())
+            report.seconds.append((took, link))
+            report.links += 1
+            if took > SLOWEST:
+                errors.append(f"{took:.1f} s of processor time")
+            if errors:
+                report.failures.append(f"{link}\n    {errors[0][:300]}")
+                if say:
+                    print(f"[{number}] {report.failures[-1]}\n    {json.dumps(query)[:2000]}", flush=True)
+            if say and number % 500 == 499:
+                print(f"{number + 1} links, {len(report.failures)} failed", flush=True)
+    return report
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--links", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=list(PARAMETERS))
+    given = parser.parse_args()
+    pages = [given.only] if given.only else list(PARAMETERS)
+    with tempfile.TemporaryDirectory() as folder:
+        report = attack(prepared(Path(folder)), given.links, given.seed, pages, say=True)
+    times = sorted(report.seconds, reverse=True)
+    print(f"\n{report.links} links over {len(pages)} pages, {len(report.failures)} failed")
+    print(f"median {times[len(times) // 2][0]:.3f} s, slowest of processor time:")
+    for took, link in times[:10]:
+        print(f"  {took:.2f} s  {link[:160]}")
+    by_page = Counter(failure.partition("?")[0] for failure in report.failures)
+    print("failed by page:", dict(by_page) or "none")
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
