@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.listing import Brief
-from dmlcore.runs import RUN_ID, Run, RunError, RunStore
+from dmlcore.runs import Run, RunError, RunStore
 from pages._ui import live
 
 KEY = "picked_run"
@@ -70,8 +70,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         st.query_params["run"] = chosen
     asked, instead = st.session_state.get(_GONE, (None, None))
     if asked is not None and instead == chosen:
-        named = f"`{asked}`" if RUN_ID.fullmatch(asked) else "in the link"
-        st.warning(f"The run {named} is not in this store; another one is shown.", icon=":material/link_off:")
+        st.warning("The run of the link is not in this store; another one is shown.", icon=":material/link_off:")
     remember(runs[chosen])
     return runs[chosen]
 

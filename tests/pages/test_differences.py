@@ -124,7 +124,7 @@ def test_labels_that_many_snapshots_doubt_are_listed(run: Run) -> None:
             arrays = dict(file)
         arrays["labels"][wrong] = (arrays["labels"][wrong] + 1) % 10
         np.savez(snapshot.embeddings, **arrays)
-    app = opened(run=run.id)
+    app = opened(run=run.id, before="0", after="3")
     app.segmented_control(key="difference-kind").set_value("labels").run()
     assert not app.exception
     expected = differences.doubted([learned.read(s.embeddings) for s in snapshots.snapshots(run) if s.step])
