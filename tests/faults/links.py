@@ -24,15 +24,18 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import get_args
 from urllib.parse import quote
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: processor time of one thread
 
+import pytest
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import losses, mining, pooling, speed
+from dmlcore import data, losses, mining, pooling, speed
 from dmlcore.inspection import maps, selections
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec, keys
@@ -174,18 +177,16 @@ class Log(logging.Handler):
             self.lines.append(f"{record.name}: {why}{where or text}"[:400])
 
 
-def prepared(root: Path) -> Store:
+def prepared(root: Path, patch: pytest.MonkeyPatch) -> Store:
     """A store with a trained and mapped run, one that waits, one with a damaged spec; $DML_RUNS is it."""
-    os.environ["DML_RUNS"] = str(root)
+    patch.setenv("DML_RUNS", str(root))
     trained = make_run(root, "schedule.keep_every=4", "name=<b>name</b> $x$ ![](x)")
     maps.make(trained)
     kept = selections.save(trained, [3, 900, 901, 1796], "lasso on the map")
     waiting = RunStore(root).create(RunSpec())
     (root / "damaged").mkdir()
-    (root / "damaged" / "spec.json").write_text("{")
-    config.set_option("client.showErrorDetails", "full")
-    config.set_option("logger.enableRich", False)  # to the log, where it is counted
-    speed.measure_in_background = lambda: None  # type: ignore[assignment]
+    (root / "damaged" / "spec.json").write_text("[" * 100_000)
+    patch.setattr(speed, "measure_in_background", lambda: None)
     return Store(trained, waiting, kept.id)
 
 
@@ -206,6 +207,24 @@ def drawn(random_: random.Random, page: str, store: Store) -> dict[str, str]:
     return query
 
 
+@cache
+def extremes() -> tuple[str, ...]:
+    """Changes that a spec accepts, or refuses by its bounds: every choice, both ends of every range, and beyond."""
+    found = ["model.hidden=[65536,65536,65536,65536]", "model.hidden=[]", "ks=[100000]", "model.name=timm:resnet26"]
+    for key, info in keys().items():
+        found += [f"{key}={word}" for word in get_args(info.annotation) if isinstance(word, str)]
+        for rule in info.metadata:
+            found += [f"{key}={getattr(rule, name)}" for name in ("ge", "gt", "le", "lt") if hasattr(rule, name)]
+        if info.annotation is int:
+            found += [f"{key}={number}" for number in (1, 1000, 2**31, 2**62)]
+    for section, entries in CATALOGUES.items():
+        for name, entry in entries.items():
+            for parameter, slider in entry.parameters.items():
+                values = (*getattr(slider, "options", ()), 1e-9, 1.5, 3, 1e6, 1e30, 1e300, "inf")
+                found += [f"{section}.name={name};{section}.{parameter}={value}" for value in values]
+    return (*found, *(f"data.name={name}" for name in data.names()))
+
+
 def _changes(random_: random.Random) -> str:
     """A ?set= of one to six changes, some of them to keys that there are not."""
     changes = []
@@ -221,6 +240,8 @@ def _changes(random_: random.Random) -> str:
         else:
             key = random_.choice(("", "x", "a." * 1000 + "b", "loss.parameters.x.y", "fork", "data", "__class__"))
         changes.append(f"{key}={random_.choice(TOML)}")
+    if random_.random() < 0.4:  # what passes every check alone, at the end of its range
+        changes = [random_.choice(extremes()) for _ in range(random_.randint(1, 3))]
     return random_.choice((";", ";", ";", ";;", "\n")).join(changes)
 
 
@@ -248,13 +269,23 @@ def logged() -> Iterator[Log]:
             logger.removeHandler(log)
 
 
-def attack(store: Store, links: int, seed: int, pages: list[str], say: bool = False) -> Report:
-    """Open so many links: every fifth to the page Train, whose ?set= can say most, the others to each page in turn."""
+def attack(
+    store: Store,
+    links: int,
+    seed: int,
+    pages: list[str],
+    *,
+    slowest: float = SLOWEST,
+    warm: bool = True,
+    say: bool = False,
+) -> Report:
+    """Open so many links: every fifth to the page Train, whose ?set= can say most, the others to each page in turn.
+
+    slowest: seconds of processor time that a link may take; warm: each page is opened once before.
+    """
     random_, report = random.Random(seed), Report()
-    for page in pages:
+    for page in pages if warm else ():
         opened(page, {"run": store.trained.id})  # loads its modules, which is no link's fault
-    gc.collect()
-    gc.freeze()
     with logged() as log:
         for number in range(links):
             page = "train" if "train" in pages and number % 5 == 0 else pages[number % len(pages)]
@@ -270,7 +301,7 @@ def attack(store: Store, links: int, seed: int, pages: list[str], say: bool = Fa
             link = f"{page}?" + "&".join(f"{quote(k)}={quote(v[:300])}" for k, v in query.items())
             report.seconds.append((took, link))
             report.links += 1
-            if took > SLOWEST:
+            if took > slowest:
                 errors.append(f"{took:.1f} s of processor time")
             if errors:
                 report.failures.append(f"{link}\n    {errors[0][:300]}")
@@ -288,8 +319,12 @@ def main() -> int:
     parser.add_argument("--only", choices=list(PARAMETERS))
     given = parser.parse_args()
     pages = [given.only] if given.only else list(PARAMETERS)
-    with tempfile.TemporaryDirectory() as folder:
-        report = attack(prepared(Path(folder)), given.links, given.seed, pages, say=True)
+    config.set_option("client.showErrorDetails", "full")
+    config.set_option("logger.enableRich", False)  # to the log, where it is counted
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        store = prepared(Path(folder), patch)
+        gc.freeze()  # as the server does
+        report = attack(store, given.links, given.seed, pages, say=True)
     times = sorted(report.seconds, reverse=True)
     print(f"\n{report.links} links over {len(pages)} pages, {len(report.failures)} failed")
     print(f"median {times[len(times) // 2][0]:.3f} s, slowest of processor time:")

@@ -1,0 +1,33 @@
+"""A small, fixed draw of the hostile links of `tests.faults.links`, and those that once broke a page."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults import links
+from tests.faults.links import PARAMETERS, Store
+
+BROKE = (
+    ("fork", {"step": "9" * 5000}),  # int() of so many digits
+    ("train", {"base": "digits", "set": "ks=" + "[" * 3000}),
+    ("train", {"base": "digits", "set": "loss.m=abc"}),
+)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DML_RUNS", "")  # put back afterwards
+        yield links.prepared(tmp_path_factory.mktemp("runs"), patch)
+
+
+def test_no_hostile_link_ends_in_an_error_or_a_line_in_the_log(store: Store) -> None:
+    report = links.attack(store, links=22, seed=1, pages=list(PARAMETERS), slowest=20.0, warm=False)
+    assert report.links == 22
+    assert not report.failures, "\n".join(report.failures)
+
+
+@pytest.mark.parametrize(("page", "query"), BROKE, ids=lambda value: value if isinstance(value, str) else "")
+def test_links_that_broke_a_page(store: Store, page: str, query: dict[str, str]) -> None:
+    app = links.opened(page, {"run": store.trained.id} | query)
+    assert not app.exception
