@@ -23,6 +23,7 @@ from pages._ui.access import OPEN_TO_ALL, Access, AccessError, in_address, is_lo
 from pages._ui.content_policy import ASSETS, content_policy
 
 MOST_BYTES = 65_536  # of one WebSocket message to a route of ours; Streamlit bounds its own (server.maxWidgetStateSize)
+LONGEST_START = 60.0  # seconds from the start of the app until its server listens
 HEALTH = "/_stcore/health"  # says "ok" and nothing else: open without the token
 SECURITY_HEADERS = {
     "X-Frame-Options": "SAMEORIGIN",
@@ -114,7 +115,8 @@ class Guard:
         return f"{name}={self.access.cookie()}; Path=/; HttpOnly; SameSite=Lax{secure}"
 
     def _is_beyond(self, own: str | None) -> bool:
-        if self._beyond is None and (places := listening()):
+        unix = own is not None and "/" in own  # the path of a socket of this machine: there is no address to find
+        if self._beyond is None and not unix and (places := listening()):
             self._beyond = not all(is_loopback(host) for host, _ in places)
         return bool(self._beyond) or (own is not None and not is_loopback(own))
 
@@ -136,7 +138,10 @@ class Guard:
 
     async def _tell(self) -> None:
         """Some servers open their socket after the start: then what was to be refused ends here."""
+        deadline = asyncio.get_running_loop().time() + LONGEST_START
         while not (places := listening()):
+            if asyncio.get_running_loop().time() > deadline:
+                return  # it listens on a Unix socket, which has no address to tell
             await asyncio.sleep(0.05)
         if self.access.refuses(self._is_beyond(None)):
             print(OPEN_TO_ALL.format(address=_listed()), file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import resource
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from pages._ui.descriptors import SessionLoopPolicy, raise_limit
 
@@ -35,6 +36,12 @@ def test_a_loop_that_never_runs_holds_no_descriptor():
 
 def test_a_loop_that_runs_does_all_that_a_loop_does():
     before = held()
+    with ThreadPoolExecutor(1) as thread:  # as for a script
+        thread.submit(_run_a_loop).result()
+    assert held() == before
+
+
+def _run_a_loop() -> None:
     loop = SessionLoopPolicy().new_event_loop()
 
     async def work() -> list[object]:
@@ -49,4 +56,3 @@ def test_a_loop_that_runs_does_all_that_a_loop_does():
         assert loop.run_until_complete(work()) == ["from a thread", 1, b"x\n"]
     loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
-    assert held() == before

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
+from socket import create_server
 
 import pytest
 from starlette.responses import PlainTextResponse
@@ -211,6 +214,45 @@ def test_on_loopback_there_is_no_token_unless_asked_for_and_beyond_there_is():
     refused = client("http://10.0.0.1:8501", DML_TOKEN="off").get("/")
     assert refused.status_code == 503
     assert "DML_TOKEN=proxy" in refused.text
+
+
+def start(**environment: str) -> list[dict]:
+    """What the server is told at the start, and whether the app was reached."""
+
+    async def begin() -> None:
+        guard = Guard(reached, Access.from_environment(environment) if "DML_HOSTS" not in environment else None)
+        await guard({"type": "lifespan"}, receive, send)
+
+    async def reached(scope, receive, send) -> None:
+        told.append({"type": "reached"})
+
+    async def receive() -> dict:
+        return {"type": "lifespan.startup"}
+
+    async def send(message: dict) -> None:
+        told.append(message)
+
+    told: list[dict] = []
+    with ThreadPoolExecutor(1) as thread:  # browser tests in this process keep a loop in the main one
+        thread.submit(asyncio.run, begin()).result()
+    return told
+
+
+def test_where_all_could_come_in_the_start_is_refused():
+    with create_server(("0.0.0.0", 0)):
+        (said,) = start(DML_TOKEN="off")
+        assert said["type"] == "lifespan.startup.failed"
+        assert said["message"].startswith("DML Lab does not start: it would listen on ")
+        assert start() == start(DML_TOKEN="proxy") == [{"type": "reached"}]
+    with create_server(("127.0.0.1", 0)):
+        assert start(DML_TOKEN="off") == [{"type": "reached"}]
+
+
+def test_a_setting_that_cannot_be_meant_is_told_at_the_start(monkeypatch):
+    monkeypatch.setenv("DML_HOSTS", "*")
+    (said,) = start(DML_HOSTS="*")
+    assert said["type"] == "lifespan.startup.failed"
+    assert said["message"].startswith("DML_HOSTS names hosts such as")
 
 
 def test_a_failure_of_the_app_is_still_logged_by_the_server(caplog):
