@@ -7,6 +7,7 @@ writes answers as a uint32 length and bytes, and ends with the socket.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -20,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TOGETHER = 0.1  # seconds within which questions of two sockets count as a crowd
 MOST_BYTES = 1 << 24  # of one answer
+REST = 2.0  # seconds between two replacements: a question that kills its worker must not keep the cores busy
 
 
 class Worker:
@@ -43,26 +45,57 @@ class Worker:
 
     def stop(self) -> None:
         """End the process."""
-        self.writer.close()
+        if hasattr(self, "writer"):
+            self.writer.close()
         self.process.kill()
         self.process.wait()
 
 
 class Crew:
-    """The workers; none until `start`, nor once they are lost: then the server answers all by itself."""
+    """The workers; none until `start`. One that dies is replaced at the next question; without any, the server answers
+    all by itself."""
 
     def __init__(self) -> None:
         self.workers: set[Worker] = set()
         self._last: tuple[int, float] = (0, 0.0)
+        self._size, self._rested = 0, 0.0
+        self._coming: asyncio.Task[None] | None = None
 
     async def start(self, size: int | None = None) -> None:
         """Start `size` workers, by default one for every core this process may use."""
         self._idle: asyncio.Queue[Worker | None] = asyncio.Queue()
-        for _ in range(size or len(os.sched_getaffinity(0))):
-            worker = Worker()
+        self._size = size or len(os.sched_getaffinity(0))
+        for _ in range(self._size):
+            await self._add()
+
+    async def _add(self) -> None:
+        worker = Worker()
+        try:
             await worker.start()
-            self.workers.add(worker)
-            self._idle.put_nowait(worker)
+        except BaseException:  # died while it loaded, or the server ends
+            worker.stop()
+            raise
+        self.workers.add(worker)
+        self._idle.put_nowait(worker)
+
+    def _tend(self) -> None:
+        """Bury the dead, which leaves no zombie, and have one of them replaced."""
+        for worker in [worker for worker in self.workers if worker.process.poll() is not None]:
+            self._lose(worker)
+        now = time.monotonic()
+        if len(self.workers) < self._size and now > self._rested and (self._coming is None or self._coming.done()):
+            self._rested = now + REST
+            self._coming = asyncio.create_task(self._replace())
+
+    async def _replace(self) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):  # the next question tries again
+            await self._add()
+
+    def _lose(self, worker: Worker) -> None:
+        self.workers.discard(worker)
+        worker.stop()
+        if not self.workers:
+            self._idle.put_nowait(None)  # for those who wait
 
     def crowded(self, who: int) -> bool:
         """Whether somebody else than socket `who` asked just now."""
@@ -75,19 +108,19 @@ class Crew:
 
         The server itself answers nothing while workers do: an answer computed here would keep theirs waiting.
         """
-        if not self.workers:
-            return None
-        worker = await self._idle.get()
-        if worker is None:  # the last one died; the next in the queue shall know too
-            self._idle.put_nowait(None)
-            return None
+        self._tend()
+        worker = None
+        while worker not in self.workers:  # the dead are still in the queue
+            if not self.workers:
+                return None
+            worker = await self._idle.get()
+            if worker is None and not self.workers:  # the last one died; the next in the queue shall know too
+                self._idle.put_nowait(None)
+        assert worker is not None
         try:
             answer = await worker.ask(question)
         except BaseException as error:  # died, or nobody waits for the answer any more: of no further use
-            self.workers.discard(worker)
-            worker.stop()
-            if not self.workers:
-                self._idle.put_nowait(None)
+            self._lose(worker)
             if isinstance(error, (asyncio.IncompleteReadError, ConnectionError)):
                 return None
             raise
@@ -96,6 +129,9 @@ class Crew:
 
     def stop(self) -> None:
         """End all workers."""
+        self._size = 0
+        if self._coming is not None:
+            self._coming.cancel()
         while self.workers:
             self.workers.pop().stop()
 
