@@ -12,13 +12,16 @@ import re
 import sys
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from dmlcore.spec import RunSpec
 
+T = TypeVar("T")
 Signature = tuple[int, int, int]  # mtime in ns, inode, bytes
 STAMP = re.compile(r"\d{8}-\d{4}(?=-)")  # the minute (UTC) at the beginning of a run id
 # A file written again within one tick of the clock of its file system keeps its time: younger ones are not trusted.
@@ -165,6 +168,24 @@ def signature(path: str) -> Signature | None:
         return _trusted(os.stat(path), TICK)
     except OSError:
         return None
+
+
+class Kept(Generic[T]):
+    """What was read of files, of the `most` used last, and is read again when they change; for all threads."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._kept: OrderedDict[str, tuple[Signature | None, T]] = OrderedDict()
+
+    def get(self, file: str, read: Callable[[], T]) -> T:
+        """What `read` makes of a file; what it raises is not kept."""
+        now, kept = signature(file), self._kept.pop(file, None)
+        if now is None or kept is None or kept[0] != now:
+            kept = now, read()
+        self._kept[file] = kept
+        while len(self._kept) > self.most:
+            self._kept.popitem(last=False)
+        return kept[1]
 
 
 def nameless(spec: RunSpec) -> RunSpec:

@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,13 +16,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from dmlcore import durable, leftovers, origins, rows
-from dmlcore.listing import Brief, Known, Listing, Signature, listing, signature
+from dmlcore.listing import Brief, Kept, Known, Listing, listing, signature
 from dmlcore.rows import Row
 from dmlcore.spec import RunSpec, SpecError
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no hyphen first: a command would take it for an option
 LONGEST = 2**20  # bytes of spec.json and of state.json
-MOST_SPECS = 1000  # kept in memory, 12 kB each
 START_GRACE = 20.0  # seconds a queued run may take until its worker holds the lock
 log = logging.getLogger(__name__)
 State = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -87,21 +85,11 @@ class Run:
     @cached_property
     def spec(self) -> RunSpec:
         """The spec, which never changes; raises RunError if spec.json is damaged or of an unknown release."""
-        file = str(self.path / "spec.json")
-        now, kept = signature(file), _specs.pop(file, None)
-        if now is None or kept is None or kept[0] != now:
-            kept = now, _read_spec(self.path)
-        _specs[file] = kept
-        while len(_specs) > MOST_SPECS:
-            _specs.popitem(last=False)
-        return kept[1]
+        return _specs.get(f"{self.path}/spec.json", lambda: _read_spec(self.path))
 
     def state(self) -> RunState:
         """The last recorded state; raises RunError if state.json is damaged."""
-        try:
-            return RunState.model_validate_json(durable.contents(self.path / "state.json", LONGEST))
-        except (OSError, ValidationError) as error:
-            raise RunError(f"{self.id}: state.json cannot be read: {error}") from None
+        return _states.get(f"{self.path}/state.json", lambda: _read_state(self.path))
 
     def alive(self) -> bool:
         """Whether some process holds the lock of this run: the only sign of life that cannot be stale."""
@@ -346,7 +334,8 @@ class RunStore:
         return listing(self.root, RUN_ID.fullmatch, _read)
 
 
-_specs: OrderedDict[str, tuple[Signature | None, RunSpec]] = OrderedDict()  # what Run.spec has read, by file
+_specs: Kept[RunSpec] = Kept(1000)  # 12 kB each
+_states: Kept[RunState] = Kept(1000)
 
 
 def _read_spec(path: Path) -> RunSpec:
@@ -356,11 +345,18 @@ def _read_spec(path: Path) -> RunSpec:
         raise RunError(f"{path.name}: spec.json cannot be read: {error}") from None
 
 
+def _read_state(path: Path) -> RunState:
+    try:
+        return RunState.model_validate_json(durable.contents(path / "state.json", LONGEST))
+    except (OSError, ValidationError) as error:
+        raise RunError(f"{path.name}: state.json cannot be read: {error}") from None
+
+
 def _read(path: Path) -> Known:
     """What a listing knows of a run; the signatures come first, so that what is replaced meanwhile is read again."""
     files = signature(f"{path}/spec.json"), signature(f"{path}/state.json")
     try:
-        spec, state = _read_spec(path), Run(path).state()
+        spec, state = _read_spec(path), _read_state(path)
     except RunError as error:
         return Known(*files, None, reason=str(error))
     return Known(*files, Brief.of(spec), state.created, state.state)

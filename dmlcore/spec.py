@@ -207,12 +207,19 @@ def _refuse_excess(value: Any, key: str = "", depth: int = 0) -> None:
         raise SpecError(f"{key}: {TOO_DEEP}")
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            _refuse_excess(inner, f"{key}.{name}"[:KEY] if key else str(name)[:KEY], depth + 1)
+            if not _plain(inner):  # most are: a store of 10,000 runs asks a million times
+                _refuse_excess(inner, f"{key}.{name}"[:KEY] if key else str(name)[:KEY], depth + 1)
     elif isinstance(value, (list, tuple)):
         for inner in value:
             _refuse_excess(inner, key, depth + 1)
     elif isinstance(value, int) and abs(value) >= 2**63:
         raise SpecError(f"{key}: a whole number of more than 64 bits, got {brief(value)}")
+
+
+def _plain(value: Any) -> bool:
+    """Whether it is a value that is neither nested nor too large."""
+    kind = type(value)
+    return kind is str or kind is float or kind is bool or value is None or (kind is int and -(2**63) < value < 2**63)
 
 
 def _assign(data: dict[str, Any], key: str, value: Any) -> None:

@@ -128,7 +128,7 @@ def test_a_spec_is_read_once_for_all(store: RunStore, monkeypatch: pytest.Monkey
     aged(store)
     spec = run.spec
     assert store.open(run.id).spec is spec
-    monkeypatch.setattr(runs, "MOST_SPECS", 1)
+    monkeypatch.setattr(runs._specs, "most", 1)
     store.create(RunSpec()).spec  # noqa: B018 - pushes the other out
     assert store.open(run.id).spec == spec
     assert store.open(run.id).spec is not spec

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable
+from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict
 
 from dmlcore import durable, jobs
 from dmlcore.jobs import JobError
+from dmlcore.listing import Signature, signature
 from dmlcore.runs import RunError, RunStore
 from dmlcore.studies.making import Place, PlaceState, detach, make, refuse_missing_data
 from dmlcore.studies.spec import Entry, expand, path_of, read
@@ -29,12 +31,19 @@ class Request(BaseModel):
 
     def entries(self) -> list[Entry]:
         """Its runs; raises SpecError."""
-        return expand(read(self.study), self.seeds or None, self.only, self.overrides)
+        file = signature(str(path_of(self.study)))
+        return list(_entries(self, file) if file else _entries.__wrapped__(self, file))
 
     def arguments(self) -> list[str]:
         """The same as arguments of `python -m dmlcore study`."""
         seeds = ["--seeds", ",".join(map(str, self.seeds))] if self.seeds else []
         return [self.study, *self.overrides, *seeds, *(word for name in self.only for word in ("--only", name))]
+
+
+@lru_cache(maxsize=64)
+def _entries(request: Request, file: Signature | None) -> tuple[Entry, ...]:
+    """file: signature of the study, None where it cannot be trusted; pages ask for the same many times a look."""
+    return tuple(expand(read(request.study), request.seeds or None, request.only, request.overrides))
 
 
 class StudyState(PlaceState):

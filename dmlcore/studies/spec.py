@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from dmlcore.listing import nameless
+from dmlcore.listing import Kept, nameless
 from dmlcore.plan import NAME, Overrides, Plan, Text
 from dmlcore.sections import Section
 from dmlcore.spec import RunSpec, SpecError
@@ -143,6 +143,13 @@ def path_of(name: str) -> Path:
 def read(name: str) -> Study:
     """The study of that name in assets/studies, or of the file at that path; raises SpecError."""
     path = path_of(name)
+    return _studies.get(str(path), lambda: _read(path))
+
+
+_studies: Kept[Study] = Kept(64)
+
+
+def _read(path: Path) -> Study:
     try:
         return Study.from_toml(path.read_text())
     except (OSError, UnicodeDecodeError) as error:

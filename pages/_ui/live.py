@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dmlcore import losses
 from dmlcore.data import DataError, describe
-from dmlcore.listing import Brief, Signature, signature
+from dmlcore.listing import Brief, Kept
 from dmlcore.rows import Row
 from dmlcore.runs import Run, RunError, RunState, RunStore
 
@@ -116,7 +116,7 @@ class Reader:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, History] = OrderedDict()
-        self._scores: OrderedDict[str, tuple[Signature | None, dict[str, Row]]] = OrderedDict()
+        self._scores: Kept[dict[str, Row]] = Kept(10 * KEPT)
 
     def history(self, run: Run) -> History:
         with self._lock:
@@ -134,15 +134,8 @@ class Reader:
 
     def scores(self, run: Run) -> dict[str, Row]:
         """Its test scores alone, for a table of many runs, whose other rows would take seconds to read."""
-        file = str(run.path / "metrics.jsonl")
         with self._lock:
-            now, kept = signature(file), self._scores.pop(file, None)
-            if now is None or kept is None or kept[0] != now:
-                kept = now, run.scores()
-            self._scores[file] = kept
-            while len(self._scores) > 10 * KEPT:
-                self._scores.popitem(last=False)
-            return kept[1]
+            return self._scores.get(f"{run.path}/metrics.jsonl", run.scores)
 
 
 @st.cache_resource

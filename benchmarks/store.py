@@ -1,0 +1,139 @@
+"""A store of 10,000 runs: what do Runs, Gallery and Studies cost, in a fresh process and when it has looked before?
+
+The runs are one real training of digits, hard-linked, each with a spec (seed, loss) and a state of its own. A page is
+opened in a process of its own by Streamlit's test runner: cold is its first opening, modules and all; warm the median
+of five more; of both the CPU seconds are told too. Beside it the same page of a store of 20 runs, so what the number of
+runs adds. Rival: reading all specs and states, as each listing did before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from dmlcore.runs import RunState, RunStore
+from dmlcore.spec import RunSpec
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("runs.py", "gallery.py", "studies.py")
+LOSSES = ("ranking", "facenet", "ratio", "contrastive", "multi_similarity", "proxy_anchor")
+SHORT = ["schedule.steps=300", "schedule.validate_every=50", "schedule.checkpoint_every=100"]
+
+
+def train(root: Path) -> Path:
+    """One real run."""
+    from dmlcore.train import train as trained
+
+    run = RunStore(root).create(RunSpec(device="cpu").with_overrides(SHORT))
+    with run.lock():
+        assert trained(run).state == "done"
+    return run.path
+
+
+def make(root: Path, original: Path, count: int) -> None:
+    """So many runs, one a minute, the newest a minute old; all that is not their own is linked."""
+    now = time.time()
+    state = RunState.model_validate_json((original / "state.json").read_bytes())
+    for number in range(count):
+        loss, created = LOSSES[number % len(LOSSES)], now - 60 * (count - number)
+        stamp = time.strftime("%Y%m%d-%H%M", time.gmtime(created))
+        path = root / f"{stamp}-digits-{loss.replace('_', '-')}-{number:04x}"
+        (path / "embeddings").mkdir(parents=True)
+        for file in (*original.glob("*.ckpt"), original / "metrics.jsonl", *original.glob("embeddings/*.npz")):
+            os.link(file, path / file.relative_to(original))
+        spec = RunSpec(device="cpu", seed=number).with_overrides([*SHORT, f"loss.name={loss}"])
+        (path / "spec.json").write_text(spec.to_json())
+        (path / "state.json").write_text(state.model_copy(update={"created": created}).model_dump_json(indent=1))
+        (path / "lock").touch()
+        (path / "log.txt").touch()
+
+
+def read_all(root: Path) -> int:
+    """The former listing: every spec and state, read and checked."""
+    found = []
+    for path in root.iterdir():
+        if not path.name.startswith(".") and path.is_dir() and not path.is_symlink():
+            spec = RunSpec.from_json((path / "spec.json").read_text())
+            found.append((RunState.model_validate_json((path / "state.json").read_bytes()).created, path.name, spec))
+    return len(sorted(found, key=lambda item: item[:2], reverse=True))
+
+
+def measure(page: str) -> None:
+    """Print cold and warm seconds, and CPU seconds, of a page of $DML_RUNS, as JSON; for a process of its own."""
+    import torch
+    from streamlit.testing.v1 import AppTest
+
+    torch.set_num_threads(1)
+    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=600).run()  # the first page
+    began, used = time.perf_counter(), time.process_time()
+    app.switch_page(page).run()
+    cold, first, warm, cpu = time.perf_counter() - began, time.process_time() - used, [], []
+    assert not app.exception, app.exception
+    time.sleep(1.5)  # folders younger than a second are looked at anew
+    for _ in range(5):
+        wall, used = time.perf_counter(), time.process_time()
+        app.run()
+        warm.append(time.perf_counter() - wall)
+        cpu.append(time.process_time() - used)
+    print(json.dumps([cold, first, statistics.median(warm), statistics.median(cpu)]))
+
+
+def measured(page: str, root: Path) -> list[float]:
+    """The same, from here."""
+    command = [sys.executable, __file__, "--measure", page]
+    env = os.environ | {"DML_RUNS": str(root), "OMP_NUM_THREADS": "1"}
+    output = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    return [float(value) for value in json.loads(output.splitlines()[-1])]
+
+
+def listing(root: Path) -> None:
+    """The listing alone, without a page, against its rival."""
+    store = RunStore(root)
+    looks = {
+        "rival: all specs and states": lambda: read_all(root),
+        "newest 200, first": lambda: store.newest(200),
+        "all, first": store.list,
+        "newest 200, again": lambda: store.newest(200),
+        "those of one spec, again": lambda: store.find(lambda run_id, brief: brief.digest == "none"),
+        "all, again": store.list,
+    }
+    for name, look in looks.items():
+        wall, cpu = time.perf_counter(), time.process_time()
+        look()
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        print(f"{name:30s} {1000 * wall:8.1f} ms   CPU {1000 * cpu:8.1f} ms")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        measure(arguments.measure)
+        return
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
+        root = Path(folder)
+        original = train(root / "original")
+        make(root / "few", original, 20)
+        make(root / "many", original, arguments.runs)
+        time.sleep(1.5)
+        listing(root / "many")
+        for page in PAGES:
+            for name, count in (("few", 20), ("many", arguments.runs)):
+                cold, first, warm, look = measured(page, root / name)
+                times = f"cold {cold:6.2f} s (CPU {first:5.2f} s)   warm {warm:6.3f} s (CPU {look:6.3f} s)"
+                print(f"{page:10s} {count:6,d} runs   {times}")
+
+
+if __name__ == "__main__":
+    main()
