@@ -140,8 +140,11 @@ def study(
     state = None
     if not table:
         state = studies.conduct(request, store, report=lambda text: print(text, flush=True), stop=stop_on_signal())
-    rows = studies.table(studies.measured(entries, store))
-    print(studies.as_text(rows) if rows else "no run of it is done")
+    reached = studies.measured(entries, store)
+    rows = studies.table(reached)
+    print(studies.as_text([*studies.baseline_rows(reached), *rows]) if rows else "no run of it is done")
+    if rows:
+        print(studies.judge(studies.read(name), reached).text.replace("**", ""))
     if write:
         print(studies.write(request, store))
     if state and state.state != "done":

@@ -139,7 +139,7 @@ def verdict(
     bar = _bar(variants, against)
     sentences, learned = [], len(order)
     if bar:
-        sentence, learned = _beside(variants, bar, against[bar], things, measure)
+        sentence, learned = _beside(variants, bar, against, things, measure)
         sentences.append(sentence)
     if seeds < 2:
         sentences.append(
@@ -154,17 +154,15 @@ def verdict(
     return Verdict(sentences[0], tuple(sentences[1:])) if sentences else Verdict("")
 
 
-def contrast(where: str, names: tuple[str, str], values: tuple[Values, Values], of: str, *, lower: bool) -> str:
-    """The answer to whether the first does better than the second by a score `of`, in words; "" without values.
+def contrast(values: tuple[Values, Values], *, lower: bool) -> str:
+    """Whether the first does better than the second: "yes" and "no" only where that is clear.
 
-    lower: less of it is better. "yes" and "no" only where the difference is clear.
+    lower: less of the score is better.
     """
-    if not all(values):
-        return ""
     found = gap(*values)
-    better = (found.mean < 0) == lower
-    answer = "cannot be told" if not clear([found])[0] else "yes" if better else "no"
-    return f"**{where}: {answer}.** {beside(names, values, of)}."
+    if not clear([found])[0]:
+        return "cannot be told"
+    return "yes" if (found.mean < 0) == lower else "no"
 
 
 def beside(names: tuple[str, str], values: tuple[Values, Values], of: str) -> str:
@@ -176,12 +174,14 @@ def beside(names: tuple[str, str], values: tuple[Values, Values], of: str) -> st
 def spread(mean: float, deviation: float | None, *, sign: bool = False) -> str:
     """A share in 0..1 as percent with its deviation, to as many digits as that needs: "1.37 ± 0.04"."""
     noise = 1.0 if deviation is None else 100 * deviation
-    digits = 1 if noise == 0 or noise >= 0.5 else 2 if noise >= 0.005 else 3
+    digits = 1 if noise >= 0.5 else 2 if noise >= 0.005 else 3
+    if noise == 0:  # the same for every seed
+        digits = 1 if abs(mean) >= 0.1 else 2
     shown = f"{100 * mean:{'+' if sign else ''}.{digits}f}".replace("-", "−")
     if deviation is None:
         return shown
     written = f"{noise:.{digits}f}"
-    return f"{shown} ± {written if noise == 0 or float(written) else '< 0.001'}"
+    return f"{shown} ± {'0' if noise == 0 else written if float(written) else '< 0.001'}"
 
 
 def mean_and_deviation(values: Iterable[float]) -> tuple[float, float | None]:
@@ -209,18 +209,20 @@ def _bar(variants: Mapping[str, Values], against: Mapping[str, Mapping[str, Valu
 
 
 def _beside(
-    variants: Mapping[str, Values], bar: str, against: Mapping[str, Values], things: str, measure: str
+    variants: Mapping[str, Values], bar: str, baselines: Mapping[str, Mapping[str, Values]], things: str, measure: str
 ) -> tuple[str, int]:
-    """How many end above and below the baseline, and how many clearly above."""
-    gaps = [gap(values, against[name]) for name, values in variants.items()]
+    """How many end above and below the baseline to beat, and how many clearly above."""
+    gaps = [gap(values, baselines[bar][name]) for name, values in variants.items()]
     sure = clear(gaps)
     above, count = sum(each.mean > 0 for each in gaps), len(gaps)
     surely = sum(s and each.mean > 0 for s, each in zip(sure, gaps, strict=True))
     surely_below = sum(s and each.mean < 0 for s, each in zip(sure, gaps, strict=True))
-    heights = [statistics.fmean(against[name].values()) for name in variants]
-    digits = 1 if max(heights) >= 0.1 else 2
-    low, high = f"{100 * min(heights):.{digits}f}", f"{100 * max(heights):.{digits}f}"
-    level = f"{measure} {low if low == high else f'{low} to {high}'} %"
+    others = [
+        f"; {NAMES[name]} {_height(of, variants)}"
+        for name, of in baselines.items()
+        if name != bar and all(of.get(variant) for variant in variants)
+    ]
+    level = f"{measure} {_height(baselines[bar], variants)} %{''.join(others)}"
     below = count - above
     many, sign, certain = (below, "below", surely_below) if below >= above else (above, "above", surely)
     who = f"All {count} {things} end" if many == count > 1 else f"{many} of {count} {things} end"
@@ -231,6 +233,13 @@ def _beside(
     return f"{words}.", surely
 
 
+def _height(baseline: Mapping[str, Values], variants: Iterable[str]) -> str:
+    """A baseline in per cent, or from where to where it lies beside these variants."""
+    heights = [statistics.fmean(baseline[name].values()) for name in variants]
+    digits = 1 if max(heights) >= 0.1 else 2
+    return " to ".join(dict.fromkeys((f"{100 * min(heights):.{digits}f}", f"{100 * max(heights):.{digits}f}")))
+
+
 def _ranked(variants: Mapping[str, Values], things: str) -> list[str]:
     """What the order of the variants, best first, is worth."""
     names = list(variants)
@@ -239,7 +248,7 @@ def _ranked(variants: Mapping[str, Values], things: str) -> list[str]:
     if len(tied) == len(names) - 1:
         shown = ", ".join(f"{name} {_mean(variants[name])}" for name in names[:MOST_NAMED])
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        return [f"None of the {things} can be told from the best: {shown} %{more} ({_seeds(variants)})."]
+        return [f"The {things} show no difference beyond their noise: {shown} %{more} ({_seeds(variants)})."]
     if tied:
         head = f"At the top {listed([names[0], *tied])} cannot be told apart ({_seeds(variants)})."
     else:
@@ -247,7 +256,7 @@ def _ranked(variants: Mapping[str, Values], things: str) -> list[str]:
     pairs = [gap(variants[a], variants[b]) for a, b in itertools.pairwise(names)]
     same = len(pairs) - sum(clear(pairs))
     near = f"{same} of {len(pairs)} neighbours in this order lie within each other's noise."
-    return [head, near] if len(pairs) > 1 else [head]
+    return [head, near] if len(pairs) > 1 and same else [head]
 
 
 def _seeds(variants: Mapping[str, Values]) -> str:

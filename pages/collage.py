@@ -11,7 +11,6 @@ LAYOUT = Layout(
     "pooling's weight on the tile that shows the class; averaging has 25 %.",
     curves="On sub-classes that training has not seen. The dashed level is the best of **distilled**, average pooling "
     "of the foreground tile alone: the ceiling for a pooling that finds it.",
-    ceiling="distilled",
     examples=collage_examples.examples,
 )
 

@@ -25,8 +25,9 @@ st.markdown(
     "generalized sum pooling (GSP) lets a share μ pass, those nearest to its learned prototypes. **Can it learn to "
     "leave the shared tokens out?**"
 )
+answer = st.container()
 gap_or_gsp_view.show()
-study_panel.show("tokens", LAYOUT)
+study_panel.show("tokens", LAYOUT, head=answer)
 study_panel.about("tokens")
 with st.expander("The settings that the source leaves open, one by one", icon=":material/tune:"):
     study_panel.show("tokens-sweep", LAYOUT)

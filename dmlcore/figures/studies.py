@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dmlcore import verdicts
+from dmlcore.figures import baselines
+from dmlcore.figures.baselines import Levels
 from dmlcore.figures.curves import COLOURS, DASHES, Columns, Spec
 
 CEILING = "#7F7F7F"
+STEP = 26  # pixels from bar to bar
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,17 @@ def ceiling_of(curves: Sequence[SeedCurve], variant: str) -> float | None:
     return float(np.mean(best)) if best else None
 
 
-def curves(found: Sequence[SeedCurve], *, ceiling: str | None = None, height: int = 300) -> tuple[Spec, Columns]:
-    """Thin lines for the seeds, a thick one for their mean, by variant; `ceiling`: the variant of the level line."""
+def curves(
+    found: Sequence[SeedCurve],
+    *,
+    ceiling: str | None = None,
+    against: Mapping[str, float] | None = None,
+    height: int = 300,
+) -> tuple[Spec, Columns]:
+    """Thin lines for the seeds, a thick one for their mean, by variant; `ceiling`: the variant of the level line.
+
+    against: the score of each baseline on the validation part.
+    """
     names = list(dict.fromkeys(curve.variant for curve in found))
     rows: list[tuple[str, str, int, float, str]] = []
     for name in names:
@@ -90,6 +103,7 @@ def curves(found: Sequence[SeedCurve], *, ceiling: str | None = None, height: in
             "encoding": both,
         },
     ]
+    layers += baselines.across(against or {}, y)
     level = ceiling_of(found, ceiling) if ceiling else None
     if level is not None:
         words = f"{ceiling}: best validation {100 * level:.1f} %"
@@ -105,17 +119,19 @@ def curves(found: Sequence[SeedCurve], *, ceiling: str | None = None, height: in
     return {"height": height, "layer": layers, "autosize": {"type": "fit-x", "contains": "padding"}}, columns
 
 
-def bars(found: Sequence[Bar], *, title: str = "test MAP@R", ceiling: str | None = None) -> tuple[Spec, Columns]:
-    """One bar per variant, the best on top: mean, plus and minus a standard deviation of the sample, the seeds."""
+def bars(
+    found: Sequence[Bar], *, title: str = "test MAP@R", ceiling: str | None = None, against: Levels | None = None
+) -> tuple[Spec, Columns]:
+    """One bar per variant, the best on top: mean, plus and minus a standard deviation of the sample, the seeds.
+
+    against: baselines, drawn through the bars.
+    """
     order = sorted((bar for bar in found if len(bar.values)), key=lambda bar: -float(np.mean(bar.values)))
     names = [bar.variant for bar in order]
     means = np.array([np.mean(bar.values) for bar in order])
     spread = np.array([np.std(bar.values, ddof=1) if len(bar.values) > 1 else 0.0 for bar in order])
     count = np.array([len(bar.values) for bar in order])
-    label = [
-        f"{100 * m:.1f} ± {100 * s:.1f}" if n > 1 else f"{100 * m:.1f}"
-        for m, s, n in zip(means, spread, count, strict=True)
-    ]
+    label = [verdicts.spread(*verdicts.mean_and_deviation(bar.values)) for bar in order]
     columns: Columns = {
         "variant": np.array(names),
         "mean": means,
@@ -126,7 +142,10 @@ def bars(found: Sequence[Bar], *, title: str = "test MAP@R", ceiling: str | None
         "label": np.array(label),
     }
     y = {"field": "variant", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 200}}
-    axis = {"title": title, "axis": {"format": ".3~%"}}
+    y["scale"] = {"paddingInner": 0, "paddingOuter": 0}  # strokes of equal baselines join
+    seeds_of = f"{count.min()}" if len(set(count)) == 1 else f"{count.min()} to {count.max()}"
+    noise = f"mean ± deviation of {seeds_of} seeds" if count.max() > 1 else "one seed each: noise unknown"
+    axis = {"title": f"{title} · {noise}", "axis": {"format": ".3~%", "orient": "top"}}
     tooltip = [
         {"field": "variant", "type": "nominal"},
         {"field": "mean", "type": "quantitative", "format": ".2%"},
@@ -157,7 +176,8 @@ def bars(found: Sequence[Bar], *, title: str = "test MAP@R", ceiling: str | None
     ]
     for layer in layers:
         layer["encoding"]["y"] = y
-    spec = {"height": {"step": 26}, "layer": layers, "autosize": {"type": "fit-x", "contains": "padding"}}
+    layers += baselines.beside_bars(against or {}, y)
+    spec = {"height": {"step": STEP}, "layer": layers, "autosize": {"type": "fit-x", "contains": "padding"}}
     return spec, columns
 
 

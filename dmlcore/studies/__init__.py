@@ -2,11 +2,13 @@
 
 from dmlcore.studies.baselines import add as add_baselines
 from dmlcore.studies.conductor import Conduct, Request, StudyState, cancel, conduct, conduct_of, launch
+from dmlcore.studies.judgement import MEASURES, baseline_rows, judge, levels
 from dmlcore.studies.making import find
 from dmlcore.studies.results import Measured, Results, as_text, load, measured, results_path, table, write
 from dmlcore.studies.spec import PRETRAINING, Entry, Study, Variant, expand, names, read
 
 __all__ = [
+    "MEASURES",
     "PRETRAINING",
     "Conduct",
     "Entry",
@@ -18,12 +20,15 @@ __all__ = [
     "Variant",
     "add_baselines",
     "as_text",
+    "baseline_rows",
     "cancel",
     "conduct",
     "conduct_of",
     "expand",
     "find",
+    "judge",
     "launch",
+    "levels",
     "load",
     "measured",
     "names",

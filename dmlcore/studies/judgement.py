@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
+from typing import Any
 
 from dmlcore import verdicts
 from dmlcore.studies.results import Measured
@@ -41,20 +43,60 @@ def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
 
 
 def judge(study: Study, results: Sequence[Measured]) -> Verdict:
-    """The verdict on the variants of a study by the score it judges by; answers to its questions come first."""
+    """The verdict on the variants of a study by the score it judges by; where it asks questions, their answers."""
     values, measure = by_seed(results, study.judged), MEASURES.get(study.judged, study.judged)
     level = values.pop(study.ceiling, None)
     found = verdicts.verdict(values, against(results, study.judged), things=study.things, measure=measure)
-    answers = []
-    for asked in study.contrasts:
-        of = by_seed(results, asked.score)
-        names, pair = (asked.of, asked.against), (of.get(asked.of, {}), of.get(asked.against, {}))
-        answers.append(verdicts.contrast(asked.where, names, pair, asked.title, lower=asked.lower))
-        judged = values.get(asked.of, {}), values.get(asked.against, {})
-        if asked.score != study.judged and all(judged):
-            answers.append(f"{verdicts.beside(names, judged, measure)}.")
+    if answers := _answers(study, results, measure):
+        return Verdict(" ".join(answer for answer, _ in answers), (*(why for _, why in answers), found.headline))
     if level and found.headline:
         reached = verdicts.spread(*verdicts.mean_and_deviation(level.values()))
-        found = Verdict(found.headline, (*found.more, f"The ceiling, {study.ceiling}, reaches {reached} %."))
-    sentences = [*(answer for answer in answers if answer), found.headline, *found.more]
-    return Verdict(sentences[0], tuple(sentences[1:]))
+        return Verdict(found.headline, (*found.more, f"The ceiling, {study.ceiling}, reaches {reached} %."))
+    return found
+
+
+def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tuple[str, str]]:
+    """The answer to each question of a study, and the numbers behind it."""
+    found = []
+    for asked in study.contrasts:
+        names = asked.of, asked.against
+        pairs = {
+            title: (of.get(asked.of, {}), of.get(asked.against, {}))
+            for title, of in ((asked.title, by_seed(results, asked.score)), (measure, by_seed(results, study.judged)))
+        }
+        if all(all(pair) for pair in pairs.values()):
+            answer = verdicts.contrast(pairs[asked.title], lower=asked.lower)
+            why = "; ".join(verdicts.beside(names, pair, title) for title, pair in pairs.items())
+            found.append((f"{asked.where}: {answer}.", f"{asked.where}: {why}."))
+    return found
+
+
+def levels(results: Sequence[Measured], score: str) -> dict[str, dict[str, float]]:
+    """The mean over the seeds of each baseline beside each variant."""
+    return {
+        name: {variant: statistics.fmean(values.values()) for variant, values in of.items()}
+        for name, of in against(results, score).items()
+    }
+
+
+def baseline_rows(results: Sequence[Measured]) -> list[dict[str, Any]]:
+    """The baselines as rows of `table`, each once: of all variants together where they share it, else of each.
+
+    "seeds" counts the runs of one variant, as a baseline is that of the same split and seed.
+    """
+    scores = dict.fromkeys(key for run in results for key in run.scores)  # what the table has
+    rows: list[dict[str, Any]] = []
+    for name in verdicts.NAMES:
+        found = {score: against(results, score).get(name, {}) for score in scores}
+        variants = dict.fromkeys(variant for of in found.values() for variant in of)
+        groups: dict[str, tuple[list[str], dict[str, Any]]] = {}
+        for variant in variants:
+            row = {
+                score: verdicts.mean_and_deviation(of[variant].values()) for score, of in found.items() if variant in of
+            }
+            groups.setdefault(repr(row), ([], row))[0].append(variant)
+        for of_these, row in groups.values():
+            whose = "" if len(of_these) == len(variants) else f" ({verdicts.listed(of_these)})"
+            seeds = len(next(of[of_these[0]] for of in found.values() if of_these[0] in of))
+            rows.append({"variant": f"{verdicts.NAMES[name].removeprefix('the ')}{whose}", "seeds": seeds, **row})
+    return rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,14 +14,6 @@ from dmlcore.studies import PRETRAINING, Measured
 from pages._ui import study_panel
 
 CURVES_AT_FIRST = 4  # the best of these many variants
-TITLES = {
-    "map_at_r": "test MAP@R",
-    "recall_at_1": "test R@1",
-    "train.map_at_r": "train MAP@R",
-    "train.r_precision": "train P@R",
-    "train.recall_at_1": "train R@1",
-    "train.recall_at_8": "train R@8",
-}
 PUBLISHED = {
     "train.recall_at_1": "R@1",
     "train.recall_at_8": "R@8",
@@ -32,41 +25,32 @@ PUBLISHED = {
 def show(name: str) -> None:
     """Progress and buttons of a study, then what its runs reached."""
     study = studies.read(name)
+    said = st.container()  # the verdict comes first, though it is read off last
     st.markdown(study.question)
     study_panel.progress(name)
     results = [r for r in study_panel.results(name) if r.variant != PRETRAINING]
     if not results:
         return
     beside = _published(name)
-    main = "train.map_at_r" if beside else "map_at_r"
-    _bars(name, results, main)
+    with said:
+        study_panel.verdict(name, results)
+    study_panel.bars(name, results)
     if beside:
         _beside(name, results, beside)
     _table(name, results)
     _curves(name, results)
 
 
-def _bars(name: str, results: Sequence[Measured], score: str) -> None:
-    bars = [
-        figures.Bar(variant, [r.scores[score] for r in results if r.variant == variant and score in r.scores])
-        for variant in dict.fromkeys(r.variant for r in results)
-    ]
-    spec, columns = figures.bars(bars, title=TITLES[score])
-    words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
-    st.vega_lite_chart(columns, spec, width="stretch", key=f"bars-{name}", alt=f"{TITLES[score]}. {words}")
-    st.caption("Bars: mean over the seeds; rules: plus and minus one standard deviation; points: the seeds.")
-
-
 def _table(name: str, results: Sequence[Measured]) -> None:
     """Means and deviations as numbers, so that every column can be sorted."""
     rows: list[dict[str, Any]] = []
-    for row in studies.table(results):
+    for row in [*studies.baseline_rows(results), *studies.table(results)]:
         shown: dict[str, Any] = {"variant": row["variant"], "seeds": row["seeds"]}
-        for key, title in TITLES.items():
+        for key, title in studies.MEASURES.items():
             if key in row:
                 mean, deviation = row[key]
                 shown |= {title: 100 * mean, f"± {title}": None if deviation is None else 100 * deviation}
-        shown["steps"] = max(r.steps for r in results if r.variant == row["variant"])
+        shown["steps"] = max((r.steps for r in results if r.variant == row["variant"]), default=0)
         rows.append(shown)
     columns = [title for title in rows[0] if title not in ("variant", "seeds", "steps")]
     config: dict[str, Any] = {c: st.column_config.NumberColumn(c, format="%.2f %%") for c in columns if c[0] != "±"}
@@ -88,11 +72,14 @@ def _curves(name: str, results: Sequence[Measured]) -> None:
     chosen = st.multiselect("Validation curves of", variants, default=best, max_selections=8, key=f"curves-of-{name}")
     if not chosen:
         return
-    spec, columns = figures.curves([curve for curve in found if curve.variant in chosen])
+    level = studies.levels(results, "validation.map_at_r").get("inputs", {})
+    of = [value for variant, value in level.items() if variant in chosen]
+    inputs = {"inputs": statistics.fmean(of)} if of else {}
+    spec, columns = figures.curves([curve for curve in found if curve.variant in chosen], against=inputs)
     st.vega_lite_chart(
         columns, spec, width="stretch", key=f"curves-{name}", alt=f"Validation MAP@R of {', '.join(chosen)}"
     )
-    st.caption("Validation MAP@R over the steps. Thin: one seed each; thick: their mean.")
+    st.caption("Validation MAP@R; step 0 is the network before its first step. Thin: one seed each; thick: their mean.")
 
 
 def _published(name: str) -> dict[str, toys.PublishedRow]:

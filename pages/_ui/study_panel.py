@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore import data, durable, studies
+from dmlcore import data, durable, studies, verdicts
 from dmlcore.data import DataError
+from dmlcore.figures import baselines
 from dmlcore.figures import studies as figures
 from dmlcore.jobs import JobError
 from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import SpecError
 from dmlcore.studies import PRETRAINING, Entry, Measured, Request, Results
+from dmlcore.verdicts import CLEARLY
 from pages._ui import words
 from pages._ui.live import duration, percent
 
@@ -34,18 +38,23 @@ class Layout:
     columns: Columns
     scores: str  # under the table
     curves: str  # under the curves
-    ceiling: str = ""  # variant whose best is drawn as a level
     examples: Callable[[], str] | None = None  # HTML shown while nothing is trained
 
 
-def show(name: str, layout: Layout) -> None:
-    """Progress and buttons of a study, then its scores and training curves."""
-    st.subheader(studies.read(name).title, anchor=False)
-    st.markdown(studies.read(name).question)
+def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
+    """Progress and buttons of a study, then its scores and training curves. head: where the answer stands once more."""
+    study = studies.read(name)
+    st.subheader(study.title, anchor=False)
+    said = st.container()  # the verdict comes first, though it is read off last
+    st.markdown(study.question)
     progress(name, layout.examples)
     found = results(name)
     if not found:
         return
+    with said:
+        answer = verdict(name, found)
+    if head and answer:
+        head.markdown(f"**{answer}**")
     _scores(name, found, layout.columns)
     st.caption(f"Mean and standard deviation over the seeds. {layout.scores}")
     curves = [
@@ -54,31 +63,67 @@ def show(name: str, layout: Layout) -> None:
         if r.variant != PRETRAINING and r.validation.step
     ]
     if curves:
-        spec, columns = figures.curves(curves, ceiling=layout.ceiling or None)
+        level = studies.levels(found, "validation.map_at_r").get("inputs", {})
+        level.pop(study.ceiling, None)
+        inputs = {"inputs": statistics.fmean(level.values())} if level else {}
+        spec, columns = figures.curves(curves, ceiling=study.ceiling or None, against=inputs)
         best = "; ".join(
             f"{v}: {percent(figures.ceiling_of(curves, v))}" for v in dict.fromkeys(c.variant for c in curves)
         )
         words = f"Validation MAP@R over the steps. Best, mean over the seeds: {best}"
         st.vega_lite_chart(columns, spec, width="stretch", key=f"curves-{name}", alt=words)
-        st.caption(f"Validation MAP@R. Thin: one seed each; thick: their mean. {layout.curves}")
+        st.caption(
+            f"Validation MAP@R; step 0 is the network before its first step. Thin: one seed each; thick: their mean. "
+            f"{layout.curves}"
+        )
+
+
+def verdict(name: str, found: Sequence[Measured]) -> str:
+    """What the scores of a study say beside their baselines and their noise, in words; returns the first sentence."""
+    said = studies.judge(studies.read(name), found)
+    if said.headline:
+        with st.container(border=True, key=f"verdict-{name}"):
+            st.markdown(f"**{said.headline}**")
+            st.markdown("\n".join(f"- {sentence}" for sentence in said.more))
+            st.caption(CLEARLY)
+    return said.headline
+
+
+def bars(name: str, found: Sequence[Measured]) -> None:
+    """The chart of the score that a study judges by: its variants from best to worst, their baselines through them."""
+    study = studies.read(name)
+    title = studies.MEASURES.get(study.judged, study.judged)
+    values = [
+        figures.Bar(
+            variant, [r.scores[study.judged] for r in found if r.variant == variant and study.judged in r.scores]
+        )
+        for variant in dict.fromkeys(r.variant for r in found if r.variant != PRETRAINING)
+    ]
+    levels = studies.levels(found, study.judged)
+    spec, columns = figures.bars(values, title=title, against=levels)
+    words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
+    beside = baselines.words(levels)
+    st.vega_lite_chart(
+        columns, spec, width="stretch", key=f"bars-{name}", alt=f"{title}. {words}. Baselines: {beside or 'none'}"
+    )
+    st.caption(
+        "Bars: mean over the seeds; rules: plus and minus one standard deviation; points: the seeds. Lines through the "
+        "bars: what the same samples score without training."
+    )
 
 
 def poolings(name: str) -> None:
     """The bar chart of all poolings, and the study behind it."""
     study = studies.read(name)
     st.subheader("All poolings", anchor=False)
+    said = st.container()
     st.markdown(study.question)
     progress(name)
     found = [r for r in results(name) if r.variant != PRETRAINING]
     if found:
-        bars = [
-            figures.Bar(variant, [r.scores["map_at_r"] for r in found if r.variant == variant])
-            for variant in dict.fromkeys(r.variant for r in found)
-        ]
-        spec, columns = figures.bars(bars)
-        words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
-        st.vega_lite_chart(columns, spec, width="stretch", key=f"bars-{name}", alt=f"Test MAP@R. {words}")
-        st.caption("Bars: mean over the seeds; rules: plus and minus one standard deviation; points: the seeds.")
+        with said:
+            verdict(name, found)
+        bars(name, found)
     for remark in study.remarks:
         st.caption(remark)
 
@@ -294,15 +339,16 @@ def _origin(results: Results, request: Request) -> None:
 
 def _scores(name: str, results: Sequence[Measured], columns: Columns) -> None:
     rows: list[dict[str, Any]] = []
-    for row in studies.table(results):
+    for row in [*studies.baseline_rows(results), *studies.table(results)]:
         shown = {"variant": row["variant"], "seeds": row["seeds"]}
         rows.append(shown | {title: _cell(key, *row[key]) for key, title in columns.items() if key in row})
     if rows:
-        st.dataframe(rows, hide_index=True, key=f"scores-{name}", width="content", placeholder="–")
+        wide = {"variant": st.column_config.TextColumn(width=280)}
+        st.dataframe(rows, hide_index=True, key=f"scores-{name}", width="content", placeholder="–", column_config=wide)
 
 
 def _cell(score: str, mean: float, deviation: float | None) -> str:
     """Mean and deviation: shares in percent, other measures as they are."""
     if score in IN_PERCENT:
-        return f"{100 * mean:.1f}{'' if deviation is None else f' ± {100 * deviation:.1f}'} %"
+        return f"{verdicts.spread(mean, deviation)} %"
     return f"{mean:.3f}{'' if deviation is None else f' ± {deviation:.3f}'}"

@@ -31,6 +31,8 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
 
     eventually(choose)
     expect(test).to_contain_text("5 classes")
+    # The metric is drawn before the buttons, which until then still save the split that was: wait for the last line.
+    expect(page.get_by_test_id("stCode").last).to_contain_text("--split classes")
     with page.expect_download() as saved:
         page.get_by_role("button", name="Split as JSON").click()
     saved.value.save_as(tmp_path / "split.json")

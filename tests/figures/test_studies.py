@@ -49,7 +49,31 @@ def test_bars_go_from_best_to_worst_with_sample_deviations():
     assert spec["layer"][0]["encoding"]["y"]["sort"] == ["high", "low"]
 
 
-@pytest.mark.parametrize("made", [curves(FOUND, ceiling="distilled"), bars([Bar("it's", [0.2, 0.4])], ceiling="it's")])
+def test_baselines_stand_in_every_chart_with_their_scores():
+    levels = {"inputs": {"high": 0.5, "low": 0.5}, "untrained": {"high": 0.02, "low": 0.05}}
+    spec, columns = bars([Bar("low", [0.1]), Bar("high", [0.2, 0.4])], against=levels)
+    drawn = spec["layer"][-1]["data"]["values"]
+    assert [(row["variant"], row["value"]) for row in drawn if row["baseline"] == "raw inputs 50.0 %"] == [
+        ("high", 0.5),
+        ("low", 0.5),
+    ]
+    assert {row["baseline"] for row in drawn} == {"raw inputs 50.0 %", "untrained network 2.00 to 5.00 %"}
+    title = spec["layer"][0]["encoding"]["x"]["title"]
+    assert title == "test MAP@R · mean ± deviation of 1 to 2 seeds"
+    assert columns["label"].tolist() == ["30.0 ± 14.1", "10.0"]
+    assert "raw inputs 5.00 %" in json.dumps(curves(FOUND, against={"inputs": 0.05})[0])
+
+
+AGAINST = {"inputs": {"it's": 0.3}, "chance": {"it's": 0.01}}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        curves(FOUND, ceiling="distilled", against={"inputs": 0.3}),
+        bars([Bar("it's", [0.2, 0.4])], ceiling="it's", against=AGAINST),
+    ],
+)
 def test_the_charts_are_valid_vega_lite(made):
     spec, columns = made
     spec = {k: v for k, v in spec.items() if k != "autosize"}

@@ -45,6 +45,7 @@ def test_shipped_results_are_shown_as_mean_and_deviation_with_their_origin(store
             seed=entry.seed,
             digest=entry.digest(),
             scores={"map_at_r": value, "overlap.hull_iou": 0.25},
+            baselines={"inputs": {"map_at_r": 0.5}, "untrained": {"map_at_r": value / 2}},
             validation=Curve(step=(0, 512), map_at_r=(0.1, value)),
             steps=512,
             seconds=1.0,
@@ -58,7 +59,12 @@ def test_shipped_results_are_shown_as_mean_and_deviation_with_their_origin(store
     assert not app.exception
     (table,) = app.dataframe
     assert table.value.to_dict("records") == [
-        {"variant": "GAP", "seeds": 3, "test MAP@R": "30.0 ± 10.0 %", "hull IoU": "0.250 ± 0.000"}
+        {"variant": "raw inputs", "seeds": 3, "test MAP@R": "50.0 ± 0 %", "hull IoU": None},
+        {"variant": "untrained network", "seeds": 3, "test MAP@R": "15.0 ± 5.0 %", "hull IoU": None},
+        {"variant": "GAP", "seeds": 3, "test MAP@R": "30.0 ± 10.0 %", "hull IoU": "0.250 ± 0.000"},
+    ]
+    assert "**GAP ends below raw inputs (test MAP@R 50.0 %; the untrained network 15.0), none of them clearly.**" in [
+        m.value for m in app.markdown
     ]
     said = " ".join(c.value for c in app.caption)
     assert "Measured 2026-11-21 with torch 2.13 on test, and shipped with the lab." in said
