@@ -119,7 +119,7 @@ def search(
     if not table:
         whole = searching.conduct(wanted, store, storage=storage, report=_say, stop=stop_on_signal())
     rows = searching.trials(wanted, store, storage)
-    print(searching.as_text(rows))
+    print(searching.as_text(rows, searching.validation_baselines(rows, store)))
     if found := searching.best(wanted, rows):
         print(searching.write_best(found, wanted, store))
     if not whole:

@@ -23,6 +23,7 @@ from pages._ui.confusions_data import View
 from pages._ui.evaluated import evaluated
 from pages._ui.learned import naming
 from pages._ui.live import percent
+from pages._ui.results import beside
 
 VIEWS: dict[str, Callable[[View], None]] = {
     "pairs": confusions_pairs.show,
@@ -83,7 +84,7 @@ def _summary(run: Run, found: Learned) -> None:
     searched = f", which search a gallery of {int(found.is_gallery.sum()):,}" if found.is_gallery.any() else ""
     st.markdown(
         f"**R@1 {percent(found.recall_at_1)}** · **MAP@R {percent(found.map_at_r)}** · {queries:,} test samples of "
-        f"{len(np.unique(found.labels)):,} classes{searched}"
+        f"{len(np.unique(found.labels)):,} classes{searched}.{beside(run)}"
     )
 
 

@@ -21,6 +21,7 @@ from pages._ui.differences_list import HERE, KINDS, Shown
 from pages._ui.differences_sides import Side
 from pages._ui.learned import learned, naming
 from pages._ui.live import percent
+from pages._ui.results import beside
 
 LABELS = "doubted labels"
 MANY = 12_000  # test samples, from which only both sides are read and not every snapshot
@@ -109,6 +110,7 @@ def _summary(found: Difference, first: Side, second: Side) -> None:
     st.caption(
         f"{both:,} of {len(found.indices):,} queries are right in both, {neither:,} in none. Of two equally good ones "
         f"so uneven a split has probability {chance} (McNemar's exact test, on these queries).{other}"
+        f"{beside(second.run)}"
     )
 
 

@@ -28,6 +28,7 @@ from pages._ui.evaluated import evaluated
 from pages._ui.gallery_rows import Shown
 from pages._ui.learned import naming
 from pages._ui.live import percent
+from pages._ui.results import beside
 
 CLICK = "gallery_click"
 QUERIES, PAIRS, SUSPECTS, OWN = (
@@ -67,7 +68,8 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], label: int | No
     failures = int(found.failures.sum())
     st.markdown(
         f"**R@1 {percent(found.recall_at_1)}** · **MAP@R {percent(found.map_at_r)}** · {len(found.labels):,} test "
-        f"samples of {len(np.unique(found.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)"
+        f"samples of {len(np.unique(found.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)."
+        f"{beside(run)}"
     )
     selected = selection.chosen(run)
     if selected is not None:

@@ -11,6 +11,7 @@ from pages._ui import job, map_canvas, map_data, map_making, map_selection, run_
 from pages._ui.learned import outdated
 from pages._ui.live import percent
 from pages._ui.map_data import MapData
+from pages._ui.results import beside
 
 TRUST = (
     "1 where all neighbours on the map are neighbours in the embedding too; each that is not costs by how far down "
@@ -104,7 +105,11 @@ def caption(run: Run, data: MapData, method: str) -> str:
     row = scores(run.metrics()[0]).get("trained", {})
     score = row.get("map_at_r") if row.get("weights") == data.source.stem else None
     of = f"{len(data.sheet.indices):,} test embeddings of {len(data.sheet.labels):,} classes"
-    tested = f" Test MAP@R {percent(score)}, measured on the embeddings themselves, not on this plane." if score else ""
+    tested = (
+        f" Test MAP@R {percent(score)}, measured on the embeddings themselves, not on this plane.{beside(run)}"
+        if score
+        else ""
+    )
     frames = (
         f"{data.words} Colours by neighbours are those of the evaluated weights at every step."
         if data.steps

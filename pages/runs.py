@@ -16,7 +16,7 @@ from pages._ui import compare_runs, live, monitors, results, run_picker, words
 from pages._ui.alone import alone
 from pages._ui.live import MOST_LISTED, literal
 
-COLUMNS = ("status", "run", "steps", "untrained", "trained", "started")
+COLUMNS = ("status", "run", "steps", "inputs", "untrained", "trained", "started")
 LIVE, IDLE = 1.0, 5.0  # seconds between two looks
 
 
@@ -117,8 +117,9 @@ def _table(runs: Sequence[Run], shown: Sequence[Run]) -> None:
         column_config={
             "status": st.column_config.TextColumn(width=90),
             "steps": st.column_config.ProgressColumn(min_value=0, max_value=100, format="%d %%", width=90),
-            "untrained": st.column_config.NumberColumn("MAP@R before", format="%.1f %%", help="test part, untrained"),
-            "trained": st.column_config.NumberColumn("MAP@R after", format="%.1f %%", help="test part, trained"),
+            "inputs": st.column_config.NumberColumn("MAP@R raw", format="%.1f %%", help="test part, the inputs alone"),
+            "untrained": st.column_config.NumberColumn("before", format="%.1f %%", help="test MAP@R, untrained"),
+            "trained": st.column_config.NumberColumn("after", format="%.1f %%", help="test MAP@R, trained"),
             "started": st.column_config.DatetimeColumn(format="distance"),
         },
     )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from dmlcore import verdicts
-from dmlcore.figures.curves import Spec
+
+if TYPE_CHECKING:
+    from dmlcore.figures.curves import Spec
 
 # Okabe-Ito colours that no other mark of these charts has, and dashes, so that colour is never alone.
 LOOKS = {

@@ -7,11 +7,13 @@ that stays the same while only the rows change is redrawn without flicker.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dmlcore.figures import baselines
 
 MOST = 300  # points of a curve at most: about one per three pixels
 # Okabe-Ito, in an order that stays apart under colour blindness; each run has its own dashes as well.
@@ -33,12 +35,13 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One of the stacked charts; unit: d3 number format of axis and tooltip; height in pixels."""
+    """One of the stacked charts; unit: d3 number format of axis and tooltip; height in pixels; levels: baselines."""
 
     title: str
     curves: Sequence[Curve]
     unit: str = ".3~g"
     height: int = 190
+    levels: Mapping[str, float] = field(default_factory=dict)
 
 
 def linked(panels: Sequence[Panel], *, steps: int) -> tuple[Spec, Columns]:
@@ -160,4 +163,4 @@ def _panel(number: int, panel: Panel, by_run: Mapping[str, Any], steps: int, *, 
             "encoding": {"x": x, "y": y, **colour, **seen},
         },
     ]
-    return {"height": panel.height, "layer": layers}
+    return {"height": panel.height, "layer": [*layers, *baselines.across(panel.levels, y)]}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlcore import arrays, durable
+from dmlcore import arrays, durable, verdicts
 from dmlcore.arrays import EMBEDDINGS, Unreadable
 from dmlcore.protocols.requests import Request
 from dmlcore.protocols.spec import Protocol
@@ -23,6 +23,7 @@ from dmlcore.rows import Row
 from dmlcore.runs import Run, RunStore, scores
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.studies import PRETRAINING, Entry, find
+from dmlcore.verdicts import Verdict
 
 Floats = NDArray[np.float32]
 Spread = tuple[float, float | None]  # mean and sample deviation, None for a single value
@@ -43,6 +44,7 @@ class Member(_Plain):
     validation: float | None
     scores: dict[str, float]
     train: dict[str, float] = {}
+    baselines: dict[str, dict[str, float]] = {}  # "inputs", "untrained" or "pretrained" -> the same scores
     steps: int
     seconds: float
     device: str
@@ -100,6 +102,11 @@ def measure(entry: Entry, run: Run) -> Member | None:
         validation=chose[-1].get(spec.schedule.monitor) if chose else None,
         scores=flattened(tested),
         train=flattened(train[-1]) if train else {},
+        baselines={
+            "pretrained" if of == "untrained" and spec.model.start else of: flattened(row)
+            for of, row in scores(rows).items()
+            if of != "trained"
+        },
         steps=state.step,
         seconds=state.seconds,
         device=state.device,
@@ -270,6 +277,33 @@ def load(path: Path) -> Results | None:
         return Results.model_validate(json.loads((path / "results.json").read_text()))
     except (OSError, ValueError, ValidationError):
         return None
+
+
+def baselines(results: Results) -> list[Summary]:
+    """What the same test samples score without training: mean and deviation over the runs."""
+    found = []
+    for of, words in verdicts.NAMES.items():
+        if rows := [member.baselines[of] for member in results.runs if of in member.baselines]:
+            found.append(_summary(words.removeprefix("the "), rows))
+    return found
+
+
+def verdict(results: Results, score: str = "map_at_r") -> Verdict:
+    """What the runs say beside their baselines; noise is that of the seeds, as folds share their training classes."""
+    values: dict[int, list[float]] = {}
+    against: dict[str, dict[int, list[float]]] = {}
+    for member in results.runs:
+        if score in member.scores:
+            values.setdefault(member.seed, []).append(member.scores[score])
+            for of, row in member.baselines.items():
+                if score in row:
+                    against.setdefault(of, {}).setdefault(member.seed, []).append(row[score])
+
+    def means(by_seed: Mapping[int, Sequence[float]]) -> dict[int, float]:
+        return {seed: statistics.fmean(found) for seed, found in by_seed.items()}
+
+    beside = {of: {"The mean of the runs": means(by_seed)} for of, by_seed in against.items()}
+    return verdicts.verdict({"The mean of the runs": means(values)}, beside, measure="test MAP@R")
 
 
 def _embeddings(store: RunStore, member: Member) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dmlcore.protocols.expansion import PUBLISHED, images
 from dmlcore.protocols.requests import Request
-from dmlcore.protocols.results import Results, Spread
+from dmlcore.protocols.results import Results, Spread, baselines, verdict
 from dmlcore.published import tables
 from dmlcore.spec import RunSpec
 from dmlcore.studies import Entry
@@ -70,10 +70,12 @@ def as_text(results: Results, printed: Sequence[Printed] = (), remark: str = "")
         lines.append(
             [where + chose, "", *(_cell((member.scores[n], None) if n in member.scores else None) for n in names)]
         )
-    lines += [[s.of, str(s.count), *(_cell(s.scores.get(name)) for name in names)] for s in results.summaries]
+    beside = [*baselines(results), *results.summaries]
+    lines += [[s.of, str(s.count), *(_cell(s.scores.get(name)) for name in names)] for s in beside]
     lines += [[f"published: {row.of}", "", *(_cell(row.scores.get(name)) for name in names)] for row in printed]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     text = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+    text += [said] if (said := verdict(results).text) else []
     text += [f"- {note}" for note in (*results.notes, *([remark] if remark else []))]
     text += (
         ["deviates from the protocol in", *(f"- {line}" for line in results.deviations)] if results.deviations else []

@@ -1,7 +1,17 @@
 """Search over the keys of a spec with Optuna: random, grid, TPE or Gaussian process, by validation MAP@R."""
 
 from dmlcore.search.space import Dimension, Method, Search, parse, prepare
-from dmlcore.search.trials import TrialRow, as_text, best, conduct, score, trials, url_of, write_best
+from dmlcore.search.trials import (
+    TrialRow,
+    as_text,
+    best,
+    conduct,
+    score,
+    trials,
+    url_of,
+    validation_baselines,
+    write_best,
+)
 
 __all__ = [
     "Dimension",
@@ -16,5 +26,6 @@ __all__ = [
     "score",
     "trials",
     "url_of",
+    "validation_baselines",
     "write_best",
 ]

@@ -11,7 +11,7 @@ import itertools
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,10 +120,24 @@ def write_best(spec: RunSpec, search: Search, store: RunStore) -> Path:
     return path
 
 
-def as_text(rows: Sequence[TrialRow]) -> str:
-    """The trials as a table, best first, what failed last."""
+def validation_baselines(rows: Sequence[TrialRow], store: RunStore) -> dict[str, float]:
+    """Validation MAP@R of raw inputs and of the network before its first step, from the first trial that has them."""
+    for row in rows:
+        if row.value is None or not row.run:
+            continue
+        found = store.open(row.run).metrics()[0]
+        raw = [r["map_at_r"] for r in found if r.get("kind") == "baseline" and r["part"] == "validation"]
+        first = [r["map_at_r"] for r in found if r.get("kind") == "validation" and r["step"] == 0]
+        levels = {"raw inputs": raw[:1], "untrained network": first[:1]}
+        return {name: values[0] for name, values in levels.items() if values and values[0] is not None}
+    return {}
+
+
+def as_text(rows: Sequence[TrialRow], beside: Mapping[str, float] | None = None) -> str:
+    """The trials as a table, best first, what failed last; beside: baselines, at its head."""
     ordered = sorted(rows, key=lambda row: (row.value is None, -(row.value or 0.0), row.number))
     lines = [["trial", "validation MAP@R", "state", "point", "run"]]
+    lines += [["-", f"{100 * value:.2f} %", name, "", ""] for name, value in (beside or {}).items()]
     for row in ordered:
         value = "-" if row.value is None else f"{100 * row.value:.2f} %"
         state = row.state + (f" ({row.message})" if row.message else "")

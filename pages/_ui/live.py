@@ -82,6 +82,7 @@ class History:
     measures: dict[str, Series] = field(default_factory=dict)
     histograms: list[Histogram] = field(default_factory=list)
     scores: dict[str, Row] = field(default_factory=dict)
+    baselines: dict[tuple[str, str], Row] = field(default_factory=dict)  # further ones, by what and of which part
     pace: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE))  # (step, seconds) as seen
     offset: int = 0
 
@@ -95,6 +96,8 @@ class History:
             self.validation.add(row["step"], row["map_at_r"])
         elif kind == "scores":
             self.scores[row["of"]] = row
+        elif kind == "baseline":
+            self.baselines[row["of"], row["part"]] = row
         elif kind == "measure":
             self._measured(row)
 

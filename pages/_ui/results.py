@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from dmlcore import verdicts
 from dmlcore.figures.curves import Curve, Panel, linked
 from dmlcore.rows import Row
 from dmlcore.runs import Run
@@ -89,7 +90,12 @@ def _series(history: History, name: str) -> live.Series:
 def _panel(name: str, histories: Sequence[tuple[str, History]]) -> Panel:
     title, unit, height = PANELS[name]
     curves = [Curve(label, *_series(history, name).arrays()) for label, history in histories]
-    return Panel(title, [curve for curve in curves if len(curve.steps)], unit=unit, height=height)
+    levels: dict[str, float] = {}
+    if name == "validation":  # the untrained network is the curve at step 0
+        raw = {history.baselines.get(("inputs", "validation"), {}).get("map_at_r") for _, history in histories}
+        if len(raw) == 1 and (level := raw.pop()) is not None:
+            levels = {"inputs": level}
+    return Panel(title, [curve for curve in curves if len(curve.steps)], unit=unit, height=height, levels=levels)
 
 
 def score_columns(score: Row) -> dict[str, Any]:
@@ -109,8 +115,47 @@ def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, History]]) -> No
     if not rows:
         return
     st.subheader("Scores on the test part", anchor=False)
+    _verdict(runs, [history for _, history in histories])
     if len(histories) == 1:
         rows = [{key: value for key, value in row.items() if key != "run"} for row in rows]
     st.dataframe(rows, hide_index=True, key="scores", width="content", placeholder="–")
     if any("trained" not in history.scores for _, history in histories):
         st.caption("The trained network is tested at the end of the run.")
+
+
+def _verdict(runs: Sequence[Run], histories: Sequence[History]) -> None:
+    """What the scores say beside their baselines; runs that differ in the seed alone are one variant with its noise."""
+    values: dict[str, dict[int, float]] = {}
+    against: dict[str, dict[str, dict[int, float]]] = {}
+    tested = set()
+    for run, history in zip(runs, histories, strict=True):
+        if (score := history.scores.get("trained", {}).get("map_at_r")) is None:
+            continue
+        spec = run.spec
+        name = f"{live.data_title(spec.data.name)} · {live.loss_title(spec.loss.name)}"
+        key = spec.model_copy(update={"name": "", "seed": 0}).digest()
+        label = name if len(runs) == 1 else f"{name} ({key[:4]})"
+        values.setdefault(label, {})[spec.seed] = score
+        rows = [*history.scores.values(), *history.baselines.values()]
+        for of, scores in verdicts.baselines(rows, started=bool(spec.model.start)).items():
+            if of in verdicts.NAMES and "map_at_r" in scores:
+                against.setdefault(of, {}).setdefault(label, {})[spec.seed] = scores["map_at_r"]
+        tested.add(spec.data.model_dump_json())
+    if len(tested) != 1:  # scores on different samples are not set beside each other
+        return
+    said = verdicts.verdict(values, against, things="settings", measure="test MAP@R")
+    st.markdown(f"**{said.headline}** {' '.join(said.more)}")
+    if max(map(len, values.values())) > 1:
+        st.caption(verdicts.CLEARLY)
+
+
+def beside(run: Run) -> str:
+    """What the same test samples score without training, as the end of a line of scores; "" where it is not known."""
+    found = live.reader().history(run).scores
+    named = {"inputs": "raw inputs", "untrained": "pretrained network" if run.spec.model.start else "untrained network"}
+    parts = [
+        f"{words} R@1 {percent(row['recall_at'].get('1'))}, MAP@R {percent(row['map_at_r'])}"
+        for of, words in named.items()
+        if (row := found.get(of))
+    ]
+    return f" Without training: {'; '.join(parts)}." if parts else ""

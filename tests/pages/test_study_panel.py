@@ -58,9 +58,9 @@ def test_shipped_results_are_shown_as_mean_and_deviation_with_their_origin(store
     app = AppTest.from_function(panel, default_timeout=180).run()
     assert not app.exception
     (table,) = app.dataframe
-    assert table.value.to_dict("records") == [
-        {"variant": "raw inputs", "seeds": 3, "test MAP@R": "50.0 ± 0 %", "hull IoU": None},
-        {"variant": "untrained network", "seeds": 3, "test MAP@R": "15.0 ± 5.0 %", "hull IoU": None},
+    assert table.value.fillna("–").to_dict("records") == [
+        {"variant": "raw inputs", "seeds": 3, "test MAP@R": "50.0 ± 0 %", "hull IoU": "–"},
+        {"variant": "untrained network", "seeds": 3, "test MAP@R": "15.0 ± 5.0 %", "hull IoU": "–"},
         {"variant": "GAP", "seeds": 3, "test MAP@R": "30.0 ± 10.0 %", "hull IoU": "0.250 ± 0.000"},
     ]
     assert "**GAP ends below raw inputs (test MAP@R 50.0 %; the untrained network 15.0), none of them clearly.**" in [
@@ -80,4 +80,4 @@ def test_a_study_that_is_already_running_is_refused_aloud(store, monkeypatch):
     monkeypatch.setattr(study_panel.studies, "launch", busy)
     app = AppTest.from_function(panel, default_timeout=180).run()
     app.button(key="start-tokens").click().run()
-    assert [e.value for e in app.error] == ["tokens is already running"]
+    assert [e.value for e in app.error] == ["Tokens is already running"]
