@@ -5,6 +5,7 @@ import { control } from "../shared/controls.js";
 import { el, save, say, show, styled } from "../shared/dom.js";
 import { INK, LETTER, POINTS } from "../shared/ink.js";
 import { Fields } from "../field_canvas/field_canvas.js";
+import { beside } from "./thumbs.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const svg = (tag, attributes = {}) => { const node = document.createElementNS(SVG, tag); for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, v); return node; };
@@ -162,10 +163,10 @@ class Failure extends Fields {
     const ink = INK[this.theme], place = POINTS.map((name) => this.toPixels(this.scene[name])), [ox, oy] = this.toPixels([0, 0]), { circle } = this.data;
     this.circle.style.display = circle ? "" : "none";
     if (circle) put(this.circle, { cx: ox, cy: oy, r: (circle * this.size) / (2 * this.scene.view[2]), stroke: ink.text });
-    const middle = [0, 1].map((i) => place.reduce((sum, p) => sum + p[i], 0) / 3), room = 27;
-    POINTS.forEach((name, i) => { // beside its point, away from the others
-      const [x, y] = place[i], dx = x - middle[0], dy = y - middle[1], d = Math.hypot(dx, dy) || 1, inside = (v) => Math.min(Math.max(v, room), this.size - room);
-      this.thumbs[name].style.transform = `translate(${inside(x + (46 * dx) / d)}px, ${inside(y + (d > 1 ? (46 * dy) / d : 46))}px)`;
+    const thumbs = beside(place, this.size);
+    POINTS.forEach((name, i) => {
+      const [x, y] = place[i];
+      this.thumbs[name].style.transform = `translate(${thumbs[i][0]}px, ${thumbs[i][1]}px)`;
       const end = this.failure?.ends?.[i], [line, mark] = this.ghosts[i], moves = end && !this.hand.busy?.classList?.contains("handle");
       for (const node of [line, mark]) node.style.display = moves ? "" : "none";
       if (!moves) return;

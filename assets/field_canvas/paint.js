@@ -60,6 +60,7 @@ export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
     if (scene.edges) edgeForces(ctx, scene, field, at, size, ink, scale);
     if (scene.forces !== false) resultants(ctx, scene, field, at, size, ink, scene.edges ? scale : null);
   }
+  ticks(ctx, size, scene.view, ink);
   points(ctx, scene, at, ink);
   if (extra.hover) hoverMark(ctx, scene, extra.hover, at, ink);
 }
@@ -80,24 +81,38 @@ function outside(ctx, field, box, size, ink) {
   ctx.fill(path, "evenodd");
 }
 
-function grid(ctx, size, view, ink) {
+// visit(axis, value, pixels) for each line of the grid.
+function gridLines(size, view, visit) {
   const [x, y, half] = view, step = niceStep(2 * half), at = toPixels(view, size);
-  const digits = Math.max(0, -Math.floor(Math.log10(step)));
-  ctx.font = "11px system-ui, sans-serif";
-  ctx.lineWidth = 1;
   for (const [axis, centre] of [[0, x], [1, y]]) {
     for (let k = Math.ceil((centre - half) / step); k * step <= centre + half; k++) {
-      const value = k * step, place = Math.round(at(axis ? [0, value] : [value, 0])[axis]) + 0.5;
-      ctx.strokeStyle = ink.grid;
-      ctx.beginPath();
-      if (axis) { ctx.moveTo(0, place); ctx.lineTo(size, place); } else { ctx.moveTo(place, 0); ctx.lineTo(place, size); }
-      ctx.stroke();
-      if (place < 16 || place > size - 16) continue;
-      ctx.textAlign = axis ? "left" : "center";
-      ctx.textBaseline = axis ? "middle" : "alphabetic";
-      halo(ctx, value.toFixed(digits), axis ? 5 : place, axis ? place : size - 5, ink.text, ink.rim);
+      const value = k * step;
+      visit(axis, value, Math.round(at(axis ? [0, value] : [value, 0])[axis]) + 0.5, step);
     }
   }
+}
+
+function grid(ctx, size, view, ink) {
+  ctx.lineWidth = 1;
+  ctx.strokeStyle = ink.grid;
+  ctx.beginPath();
+  gridLines(size, view, (axis, _, place) => {
+    ctx.moveTo(axis ? 0 : place, axis ? place : 0);
+    ctx.lineTo(axis ? size : place, axis ? place : size);
+  });
+  ctx.stroke();
+}
+
+// The numbers of the grid, over whatever arrows reach there.
+function ticks(ctx, size, view, ink) {
+  ctx.font = "11px system-ui, sans-serif";
+  gridLines(size, view, (axis, value, place, step) => {
+    if (place < 16 || place > size - 16) return;
+    const digits = Math.max(0, -Math.floor(Math.log10(step)));
+    ctx.textAlign = axis ? "left" : "center";
+    ctx.textBaseline = axis ? "middle" : "alphabetic";
+    halo(ctx, value.toFixed(digits), axis ? 5 : place, axis ? place : size - 5, ink.text, ink.rim);
+  });
 }
 
 // Draws polylines of `counts` corners each, from corner `first` on; returns the next corner. visit(x, y) sees their middles.

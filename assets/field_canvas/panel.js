@@ -30,7 +30,7 @@ export class Panel {
   menu(label, key, options, then) {
     const { app } = this, menu = el("select", { "aria-label": label }, ...Object.entries(options).map(([value, text]) => el("option", { value, selected: value === app.scene[key] }, text)));
     menu.addEventListener("change", () => { app.touch(); app.scene[key] = menu.value; then?.(); app.rest(); });
-    return menu;
+    return el("label", { class: "menu" }, el("span", {}, label), menu);
   }
 
   loss() {
@@ -55,7 +55,7 @@ export class Panel {
       onProbe: (name) => { app.touch(); app.scene.probe = name; app.scale = app.reference = null; app.rest(); app.explain.build(); },
       onMove: (name, axis, x) => { app.touch(); const place = [...app.scene[name]]; place[axis] = x; app.scene[name] = app.hand.snapped(name, place); app.rest(); return app.scene[name]; },
     });
-    return [el("section", {}, el("h4", {}, "Points"), this.rows.grid, el("div", { class: "row" }, this.menu("snap", "snap", SNAPS, () => app.hand.snapNow())))];
+    return [el("section", {}, el("h4", {}, "Points"), this.rows.grid, el("div", { class: "menus below-points" }, this.menu("snap", "snap", SNAPS, () => app.hand.snapNow())))];
   }
 
   shown() {

@@ -21,21 +21,28 @@ export function control(schema, value, { onInput, onRest }) {
     min: log ? 0 : low, max: log ? 1000 : high, step: log ? 1 : schema.step });
   const box = el("input", { type: "number", step: "any", "aria-label": `${schema.name} value`, title: schema.help });
   const last = value ?? schema.default ?? high;
+  const tell = (x) => bar.setAttribute("aria-valuetext", tidy(x)); // a logarithmic bar counts 0..1000
+  const place = (x) => { bar.value = toBar(x); tell(x); };
   const show = (x) => {
     bar.disabled = box.disabled = x === null;
-    bar.value = toBar(x ?? last);
+    place(x ?? last);
     box.value = x === null ? "" : tidy(x);
     box.placeholder = x === null ? "∞" : "";
   };
   let current = value; // what is in use, whatever stands in the box
   const use = (x) => { current = x; onInput(x); };
   show(value);
-  bar.addEventListener("input", () => { const x = Number(tidy(fromBar(Number(bar.value)))); box.value = tidy(x); use(x); });
+  bar.addEventListener("input", () => {
+    const x = Number(tidy(fromBar(Number(bar.value))));
+    box.value = tidy(x);
+    tell(x);
+    use(x);
+  });
   bar.addEventListener("change", onRest);
   box.addEventListener("change", () => {
     const x = Number(box.value);
     if (box.value === "" || !Number.isFinite(x)) return show(current);
-    bar.value = toBar(x);
+    place(x);
     use(x);
     onRest();
   });

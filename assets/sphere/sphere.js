@@ -232,6 +232,7 @@ class Sphere {
   paint(crisp) {
     const { scene, theme, answer } = this, main = scene.on === "sphere" ? this.globe : this.circle;
     if (!main.size) return;
+    this.placeHandles();
     if (scene.on === "sphere") {
       const { size } = this.globe, scale = crisp ?? !this.busy ? this.globe.width / size : Math.min(1, 720 / size);
       this.surface.draw(viewFrom(scene.eye), Math.round(size * scale), scale);
@@ -245,11 +246,18 @@ class Sphere {
     if (answer?.on === scene.on) main.dataset.seq = answer.id;
   }
 
-  // Handles and boxes follow the scene.
+  // Boxes follow the scene at once; handles wait for the picture, so that none is ahead of its point.
   sync() {
     if (!this.rows) return;
-    const { scene } = this, sphere = scene.on === "sphere", size = (sphere ? this.globe : this.circle).size;
-    if (!size) return;
+    const { scene } = this;
+    if (!(scene.on === "sphere" ? this.globe : this.circle).size) return;
+    this.rows.show(scene, this.theme);
+    this.invalidate();
+  }
+
+  placeHandles() {
+    const { scene } = this, sphere = scene.on === "sphere";
+    const { size } = sphere ? this.globe : this.circle;
     const at = sphere ? projector(viewFrom(scene.eye), size) : null;
     for (const name of POINTS) {
       const [x, y, z] = sphere ? at(direction(scene[name])) : onCircle(size, scene[name][0]), handle = this.handles[name];
@@ -262,8 +270,6 @@ class Sphere {
       this.dot.style.transform = `translate(${x}px, ${y}px)`;
       this.dot.setAttribute("aria-label", `P ${tidy(both[0])} and N ${tidy(both[1])} degrees from A`);
     }
-    this.rows.show(scene, this.theme);
-    this.invalidate();
   }
 
   // ---- the hand

@@ -181,8 +181,27 @@ def marked(latex: str, colour: str) -> str:
     return "".join(out)
 
 
+# A letter (or grad) with an index, as in d_ap², e^d_an, grad_p; names of losses have more letters before theirs.
+_INDEXED = re.compile(r"(e\^)?(?<![A-Za-z_])(grad|[A-Za-z])_([A-Za-z0-9]+)(?![A-Za-z0-9_])([²³])?")
+
+
 def literal(text: str) -> str:
-    """Text whose underscores, stars and tildes Markdown leaves alone."""
+    """Text whose underscores, stars and tildes Markdown leaves alone; letters with an index become formulas."""
+    out, at = [], 0
+    for found in _INDEXED.finditer(text):
+        out += [_plain(text[at : found.start()]), _formula(*found.groups())]
+        at = found.end()
+    return "".join(out) + _plain(text[at:])
+
+
+def _formula(exponential: str | None, letter: str, index: str, power: str | None) -> str:
+    base = r"\nabla" if letter == "grad" else letter
+    index = index if len(index) <= 2 else rf"\text{{{index}}}"
+    raised = f"^{'²³'.index(power) + 2}" if power else ""
+    return f"$e^{{{base}_{{{index}}}}}$" if exponential else f"${base}_{{{index}}}{raised}$"
+
+
+def _plain(text: str) -> str:
     for sign in ("*", "_", "~", "|", "$", "[", "<"):
         text = text.replace(sign, "\\" + sign)
     return text
