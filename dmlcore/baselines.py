@@ -6,7 +6,6 @@ What the inputs score is the same for every run on the same data, so it is compu
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -99,8 +98,8 @@ def inputs_row(data: Dataset, part: str, ks: tuple[int, ...]) -> Row:
 
 def _read(path: Path) -> Row | None:
     try:
-        row = rows.checked(json.loads(durable.contents(path, rows.LONGEST_LINE)))
-    except (OSError, ValueError, RecursionError):
+        row = rows.checked(durable.read_json(path, rows.LONGEST_LINE))
+    except (OSError, ValueError):
         return None
     return row if row and row.get("of") == "inputs" else None
 

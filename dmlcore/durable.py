@@ -63,6 +63,14 @@ def contents(path: Path, most: int) -> bytes:
         return file.read()
 
 
+def read_json(path: Path, most: int = 2**24) -> Any:
+    """What a JSON file of at most `most` bytes holds; raises OSError, or ValueError for what is no JSON."""
+    try:
+        return json.loads(contents(path, most))
+    except RecursionError:
+        raise ValueError("brackets within brackets") from None
+
+
 def newest_first(paths: Iterable[Path]) -> list[Path]:
     """The regular files among `paths` by the time they were written; those that vanish meanwhile are left out."""
     found = []

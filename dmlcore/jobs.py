@@ -7,7 +7,6 @@ asked for beside trainings stands in `.queue/asked/RUN.json` until it is over, s
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -137,9 +136,9 @@ def stop_projecting(run: Run) -> None:
         over(run)
         return
     try:
-        told = json.loads((run.path / "map.json").read_bytes())
+        told = durable.read_json(run.path / "map.json")
         pid, started = int(told["pid"]), int(told["started"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return
     if pid == durable.holder(run.path / "lock"):
         durable.terminate(pid, started)

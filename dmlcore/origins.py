@@ -19,7 +19,7 @@ from dmlcore.sections import ForkSpec
 from dmlcore.spec import SpecError
 
 CHECKPOINT, ROWS = "origin.ckpt", "origin.json"
-LONGEST = 2**24  # bytes of the rows
+LONGEST_HEADER = 2**26  # bytes; a name and a place for each tensor
 _PREFIX = 65  # bytes of digest and newline before the payload, as `dmlcore.checkpoint` writes them
 
 
@@ -37,9 +37,10 @@ def step_of(path: Path) -> int | None:
     try:
         with open(path, "rb") as file:
             file.seek(_PREFIX)
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length)) if length <= LONGEST_HEADER else {}
         return int(json.loads(header["__metadata__"]["facts"])["step"])
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 
@@ -78,9 +79,8 @@ def _write(contents: bytes, file: IO[bytes]) -> None:
 def rows_of(folder: Path) -> list[Row]:
     """The rows that `take` has put into a run directory; raises SpecError if they cannot be read."""
     try:
-        found = json.loads(durable.contents(folder / ROWS, LONGEST))
-        return [row for each in found if (row := rows.checked(each))]
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+        return [row for each in durable.read_json(folder / ROWS) if (row := rows.checked(each))]
+    except (OSError, ValueError, TypeError) as error:
         raise SpecError(f"fork.run: {ROWS} cannot be read: {error}. Make the fork again") from None
 
 

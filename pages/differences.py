@@ -19,7 +19,7 @@ from dmlcore.runs import Run, RunStore
 from pages._ui import differences_list, differences_sides, job, run_picker, selection, words
 from pages._ui.differences_list import HERE, KINDS, Shown
 from pages._ui.differences_sides import Side
-from pages._ui.learned import learned, naming
+from pages._ui.learned import learned, naming, refuse_other_data
 from pages._ui.live import percent
 from pages._ui.results import beside
 
@@ -47,6 +47,8 @@ def page() -> None:
         return
     try:
         a, b = learned(first.path), learned(second.path)
+        for side, found_there in ((first, a), (second, b)):
+            refuse_other_data(side.run, side.path, found_there)
         differences_sides.same_samples(first, second, a, b)
         found = differences.difference(a, b)
     except Unreadable as error:

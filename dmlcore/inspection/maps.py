@@ -187,11 +187,11 @@ def place(found: Map, embeddings: ArrayLike) -> Plane:
 def progress(run: Run) -> tuple[float, str] | None:
     """Share done (0..1) and what is being done, of the map that is being made; None if none is."""
     try:
-        told = json.loads(durable.contents(run.path / PROGRESS, 4096))
+        told = durable.read_json(run.path / PROGRESS)
         done, words, pid = float(told["done"]), str(told["words"]), int(told["pid"])
         # What a killed process left tells of nothing: it no longer holds the lock.
         return (done, words) if 0 <= done <= 1 and pid == durable.holder(run.path / "lock") else None
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
 
 

@@ -52,8 +52,11 @@ def load(run: Run, name: str) -> Selection | None:
     if not _NAME.fullmatch(name):
         return None
     try:
-        kept = json.loads((_folder(run) / f"{name}.json").read_bytes())
-        return Selection(name, np.asarray(kept["indices"], np.int64), str(kept["origin"]))
+        kept = durable.read_json(_folder(run) / f"{name}.json")
+        indices = np.unique(np.asarray(kept["indices"], np.int64))
+        if indices.ndim != 1 or not len(indices) or indices[0] < 0:
+            return None
+        return Selection(name, indices, str(kept["origin"])[:1000])
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
 

@@ -67,7 +67,7 @@ def path_of(run: Run, query: int, right: int, wrong: int) -> Path | None:
 def read(path: Path | None) -> dict[str, Any] | None:
     """What a step did, as `make` writes it; None where there is nothing or nothing whole."""
     try:
-        found = json.loads(path.read_bytes()) if path else None
+        found = durable.read_json(path) if path else None
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and {"rule", "before", "after"} <= found.keys() else None

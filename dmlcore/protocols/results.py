@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -274,7 +273,7 @@ def write(results: Results, path: Path) -> Path:
 def load(path: Path) -> Results | None:
     """The results in the folder, or None if there are none that can be read."""
     try:
-        return Results.model_validate(json.loads((path / "results.json").read_text()))
+        return Results.model_validate(durable.read_json(path / "results.json"))
     except (OSError, ValueError, ValidationError):
         return None
 

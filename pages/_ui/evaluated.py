@@ -10,7 +10,7 @@ from dmlcore.arrays import Unreadable
 from dmlcore.inspection.learned import Learned
 from dmlcore.runs import Run
 from pages._ui import job, words
-from pages._ui.learned import learned, outdated
+from pages._ui.learned import learned, outdated, refuse_other_data
 
 
 def evaluated(run: Run, what: str) -> tuple[Path, Learned] | None:
@@ -27,7 +27,9 @@ def evaluated(run: Run, what: str) -> tuple[Path, Learned] | None:
         st.caption("The run was trained on since; below is its last evaluation.")
         job.offer(run, "evaluate")
     try:
-        return source, learned(source)
+        found = learned(source)
+        refuse_other_data(run, source, found)
+        return source, found
     except Unreadable as error:
         st.error(words.plain(error), icon=":material/broken_image:")
         job.offer(run, "evaluate")

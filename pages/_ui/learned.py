@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import streamlit as st
 
+from dmlcore.arrays import Unreadable
 from dmlcore.data import DataError
 from dmlcore.inspection.learned import Learned, read
 from dmlcore.runs import Run
@@ -20,6 +22,17 @@ def learned(path: Path) -> Learned:
     except OSError:  # reading it says what is wrong
         changed = 0
     return _learned(path, changed)
+
+
+def refuse_other_data(run: Run, source: Path, found: Learned) -> None:
+    """Raise Unreadable if the embeddings name samples that the data set has not; one that is gone is not asked."""
+    with suppress(DataError):
+        count, last = len(thumbnails.dataset(run.spec).labels), int(found.indices.max())
+        if last >= count:
+            raise Unreadable(
+                f"{source.name} is of other data: it names sample {last:,}, and the data set of this run has "
+                f"{count:,}. Evaluate the run again."
+            )
 
 
 @st.cache_resource(max_entries=6, show_spinner="Finding the nearest neighbours …")

@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 import traceback
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
@@ -35,6 +36,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import checkpoint, collapse, events, linter, origins, rows, weight_maps
 from dmlcore.arrays import Unreadable
 from dmlcore.checkpoint import CheckpointError
+from dmlcore.data import DataError
 from dmlcore.figures.curves import linked
 from dmlcore.inspection import confusions, hubness, learned, maps, selections, snapshots, trajectory
 from dmlcore.map_settings import Settings
@@ -47,7 +49,7 @@ PAGES = (
     "runs.py", "gallery.py", "maps.py", "confusions.py", "differences.py", "failure.py", "fork.py", "studies.py",
     "published.py", "collage.py", "train.py",
 )  # fmt: skip
-KNOWN = (RunError, Unreadable, CheckpointError)  # what the pages show as a sentence
+KNOWN = (RunError, Unreadable, CheckpointError, DataError)  # what the pages show as a sentence
 PCA = Settings(method="pca")
 SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=4", "schedule.measure_every=2"]
 
@@ -312,6 +314,17 @@ def _rows_of(*found: dict[str, Any]) -> Callable[[Path], object]:
     return _append(*(rows.to_line(row)[:-1] for row in found))
 
 
+def _claim(path: Path) -> None:
+    """Embeddings whose header claims 23 TiB."""
+    with np.load(path) as file:
+        content = dict(file)
+    shape = (len(content["labels"]), 10**10 * content.pop("embeddings").shape[1])
+    np.savez(path, **content)
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(118) + b"\n"
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("embeddings.npy", b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + b"0" * 64)
+
+
 SPEC, STATE, METRICS, TABLE = "spec.json", "state.json", "metrics.jsonl", "embeddings/*.npz"
 MAP, STEPS, KEPT, PLANES = "embeddings/*.map.npz", "trajectories/*.npz", "kept/*.npz", "selections/*.json"
 FORGED: dict[str, tuple[str, Callable[[Path], object]]] = {
@@ -368,6 +381,7 @@ FORGED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a lock that is a loop": ("lock", _become(lambda path: path.symlink_to("lock"))),
     "a log without end": ("log.txt", _become(lambda path: path.symlink_to("/dev/zero"))),
     "fewer labels": (TABLE, _npz(labels=lambda x: x[:-3])),
+    "23 TiB": (TABLE, _claim),
     "samples beyond the data": (TABLE, _npz(indices=lambda x: x + 10**9)),
     "samples below zero": (TABLE, _npz(indices=lambda x: x - 10**6)),
     "one sample many times": (TABLE, _npz(indices=lambda x: x * 0)),

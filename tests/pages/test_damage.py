@@ -1,0 +1,143 @@
+"""Damaged and forged runs and the pages: none goes down, each says what is wrong, and the other runs are listed.
+
+`python -m tests.faults.damage` does the same with 10,000 flipped bits and 100 folders; here is a sample of it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dmlcore.inspection import selections
+from dmlcore.runs import Run, RunStore
+from dmlcore.spec import RunSpec
+from pages._ui import live
+from tests.faults import damage
+from tests.pages.conftest import page_opened
+
+ON_RUNS = [
+    "rows without step",
+    "rows of noise",
+    "rows of brackets",
+    "numbers of 5,000 digits",
+    "huge losses",
+    "steps without end",
+    "created in 1e20",
+    "created never",
+    "seconds NaN",
+    "a spec of brackets",
+    "a loss with strange parameters",
+    "a terabyte of rows",
+    "rows in a pipe",
+    "a lock that is a loop",
+]
+READABLE = [name for name in ON_RUNS if not name.startswith(("created", "seconds", "a spec"))]
+
+
+@pytest.fixture
+def beside(runs: Path) -> Run:
+    return RunStore(runs).create(RunSpec(name="beside"))
+
+
+@pytest.fixture(autouse=True)
+def sentences_are_for_users() -> None:
+    """Not asked here: that of the same name in conftest.py looks through what healthy runs make the pages say."""
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    logging.disable(logging.WARNING)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def forged(run: Run, *names: str) -> dict[str, Run]:
+    """Copies of a run beside it, one for each of these forgeries."""
+    made = {}
+    for number, name in enumerate(names):
+        folder = run.path.with_name(f"forged-{number}")
+        shutil.copytree(run.path, folder)
+        pattern, change = damage.FORGED[name]
+        for path in damage._matching(folder, pattern):
+            change(path)
+        made[name] = Run(folder)
+    return made
+
+
+def said(app: AppTest) -> str:
+    return "\n".join(
+        str(element.value) for kind in ("error", "text", "caption", "warning") for element in app.get(kind)
+    )
+
+
+def test_a_sample_of_flipped_bits_harms_no_reader(run: Run, beside: Run) -> None:
+    source, store = random.Random(12), RunStore(run.path.parent)
+    selections.save(run, np.arange(5), "lasso")
+    for _ in range(80):
+        with damage.drawn(run, source) as flip:
+            try:
+                damage.look(store, run.id, beside.id, str(flip.path.relative_to(run.path)))
+            except Exception as error:
+                raise AssertionError(str(flip)) from error
+
+
+def test_runs_that_anybody_may_have_forged_take_no_page_from_the_others(run: Run, beside: Run) -> None:
+    made = forged(run, *ON_RUNS)
+    for page in damage.PAGES:
+        app = page_opened(page)
+        assert not app.exception, page
+    for ids in (READABLE[:8], READABLE[8:]):
+        app = page_opened("runs.py", run=",".join(made[name].id for name in ids))
+        assert not app.exception, ids
+        listed = [name for frame in app.dataframe if "status" in frame.value for name in frame.value["run"]]
+        assert live.label(beside) in listed
+        assert sum(button.key.startswith("delete-for-good-") for button in app.button) == len(ids)
+    unreadable = {expander.label.removeprefix("Unreadable: ") for expander in app.expander}
+    assert {made[name].id for name in ON_RUNS if name not in READABLE} <= unreadable
+
+
+@pytest.mark.parametrize("page", ["gallery.py", "maps.py", "confusions.py", "failure.py"])
+def test_embeddings_that_do_not_fit_are_a_sentence_on_every_page(run: Run, beside: Run, page: str) -> None:
+    words = {
+        "fewer labels": "are due",
+        "23 TiB": "claims to be",
+        "NaN embeddings": "must hold numbers",
+        "samples beyond the data": "of other data",
+    }
+    for name, made in forged(run, *words).items():
+        if page == "maps.py" and name in ("NaN embeddings", "samples beyond the data"):
+            continue  # it shows the points of the map alone
+        app = page_opened(page, run=made.id)
+        assert not app.exception, name
+        assert words[name] in said(app), name
+
+
+def test_a_part_that_fails_leaves_the_rest_of_the_page(run: Run, beside: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("histogram")
+
+    monkeypatch.setattr("pages._ui.results.show", broken)
+    app = page_opened("runs.py", run=run.id)
+    assert not app.exception
+    assert "The curves cannot be shown: something in its files is damaged." in said(app)
+    assert any("Command line" in expander.label for expander in app.expander)
+
+
+def test_a_selection_of_brackets_or_of_strange_numbers_is_none(run: Run) -> None:
+    kept = selections.save(run, np.arange(5), "lasso")
+    path = run.path / "selections" / f"{kept.id}.json"
+    for text in ("[" * 10**6, '{"origin": "x", "indices": [1e999]}', '{"origin": "x", "indices": [-1]}', "{}"):
+        path.write_text(text)
+        assert selections.load(run, kept.id) is None
+    path.write_text(json.dumps({"origin": "x" * 10**5, "indices": [3, 1, 1]}))
+    found = selections.load(run, kept.id)
+    assert found is not None
+    assert (found.indices.tolist(), len(found.origin)) == ([1, 3], 1000)
