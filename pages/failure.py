@@ -69,7 +69,7 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], bar: DeltaGener
     st.html(_pictures(run, found, name, case, rights, wrongs))
     of: dict[str, Any] = {"run": run.id} | dict(zip(("query", "right", "wrong"), samples, strict=True))
     failure_canvas.show(of, case, run.spec, [f"{thumbnails.address(run)}{index}" for index in samples])
-    failure_true.show(run, of, home(case.triplet, run.spec))
+    failure_true.show(run, of, case, home(case.triplet, run.spec))
 
 
 def _query(found: Learned, order: NDArray[np.int64]) -> int:

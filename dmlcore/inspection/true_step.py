@@ -76,9 +76,9 @@ def read(path: Path | None) -> dict[str, Any] | None:
 def make(run: Run, question: Question) -> Path:
     """Take the step of each loss of a question, one after another, and write what came of it; return the file.
 
-    {"rule", "before", "after"}: before and after[loss] hold right, wrong (ranks), ap and map_at_r; after[loss] also
-    active and hyper. The file grows loss by loss, and keeps those of earlier questions. Raises RunError, DataError,
-    CheckpointError, and ValueError for a triplet that does not fit.
+    {"rule", "before", "after"}: before and after[loss] hold right, wrong (ranks), ap, map_at_r and the distances d_ap,
+    d_an (absent from results of old); after[loss] also active and hyper. The file grows loss by loss, and keeps those
+    of earlier questions. Raises RunError, DataError, CheckpointError, and ValueError for a triplet that does not fit.
     """
     from dmlcore import evaluation, losses
     from dmlcore.inspection.one_step import Embeddings, Failure
@@ -100,7 +100,8 @@ def make(run: Run, question: Question) -> Path:
         embeddings = evaluation.embed(bench.embedder, bench.data, "test", bench.device)
         case = Failure(Embeddings(embeddings, labels, searched), *triplet, on_sphere=bench.spec.model.normalize)
         score = evaluation.score(embeddings, bench.data, "test", (1,))
-        return _told(case.before) | {"map_at_r": score.map_at_r}
+        d_ap, d_an = (float(np.linalg.norm(case.points[0] - case.points[i])) for i in (1, 2))
+        return _told(case.before) | {"map_at_r": score.map_at_r, "d_ap": d_ap, "d_an": d_an}
 
     o = bench.spec.optimiser
     found: dict[str, Any] = {

@@ -9,16 +9,18 @@ import streamlit as st
 
 from dmlcore import jobs, losses
 from dmlcore.inspection import true_step
+from dmlcore.inspection.one_step import Failure, Standing
 from dmlcore.inspection.true_step import Question
 from dmlcore.runs import START_GRACE, Run, RunError
-from pages._ui import words
+from pages._ui import failure_words, words
 from pages._ui.failure_scene import Home, RealScene, losses_to_compare
+from pages._ui.failure_service import asked as step_size
 
 OF = ("query", "right", "wrong")
 
 
-def show(run: Run, of: dict[str, Any], home: Home) -> None:
-    """The section below the plane. of: the three samples; home: of their triplet."""
+def show(run: Run, of: dict[str, Any], case: Failure, home: Home) -> None:
+    """The section below the plane. of: the three samples; case, home: of their triplet."""
     st.subheader("The true step", anchor=False)
     st.markdown(
         "A network cannot move three embeddings alone: its weights move, and with them every embedding. This takes one "
@@ -40,11 +42,11 @@ def show(run: Run, of: dict[str, Any], home: Home) -> None:
                 on_click=_begin,
                 args=(run, of, home, whole),
             )
-    _follow(run, of, busy)
+    _follow(run, of, case, home, busy)
 
 
 @st.fragment(run_every="1s")
-def _watched(run: Run, of: dict[str, Any]) -> None:
+def _watched(run: Run, of: dict[str, Any], case: Failure, home: Home) -> None:
     if not _working(run, of):
         st.rerun()
     asked = st.session_state[_key(run, of)]
@@ -52,32 +54,38 @@ def _watched(run: Run, of: dict[str, Any]) -> None:
         f"Stepping and embedding the test part, {time.monotonic() - asked['at']:.0f} s …",
         icon=":material/hourglass_top:",
     )
-    _result(run, of)
+    _result(run, of, case, home)
 
 
-def _follow(run: Run, of: dict[str, Any], busy: bool) -> None:
+def _follow(run: Run, of: dict[str, Any], case: Failure, home: Home, busy: bool) -> None:
     if busy:
-        _watched(run, of)
+        _watched(run, of, case, home)
         return
     asked = st.session_state.pop(_key(run, of), None)
     if asked and _stamp(run, of) == asked["before"]:
         st.error("The step ended without a result. The last lines of the log:", icon=":material/error:")
         st.code("\n".join(run.log_tail(6)) or "the log is empty", language=None)
-    _result(run, of)
+    _result(run, of, case, home)
 
 
-def _result(run: Run, of: dict[str, Any]) -> None:
+def _result(run: Run, of: dict[str, Any], case: Failure, home: Home) -> None:
     found = true_step.read(_path(run, of))
     if found is None:
         return
-    before = found["before"]
+    before, rows = found["before"], [name for name in losses.names() if name in found["after"]]
+    free = _free_steps(case, {name: found["after"][name]["hyper"] for name in rows})
+    drawn = RealScene.of_link(home, st.query_params.to_dict()).loss
+    if rows:
+        name = drawn if drawn in rows else rows[0]
+        st.text(failure_words.why(name, before, found["after"][name], free[name], run.spec.optimiser))
     st.dataframe(
-        [_row(name, found["after"][name], before) for name in losses.names() if name in found["after"]],
+        [_row(name, found["after"][name], before, free[name]) for name in rows],
         column_config={
             "loss": st.column_config.TextColumn("Loss", width="medium"),
             "settings": st.column_config.TextColumn("With", width="medium"),
-            "right": st.column_config.TextColumn("Rank of right P", help="lower is better"),
-            "wrong": st.column_config.TextColumn("Rank of wrong N", help="higher is better"),
+            "free": st.column_config.TextColumn("Right P, free step", help="of the three embeddings alone, as above"),
+            "right": st.column_config.TextColumn("Right P, true step", help="its rank; lower is better"),
+            "wrong": st.column_config.TextColumn("Wrong N, true step", help="its rank; higher is better"),
             "ap": st.column_config.TextColumn("AP@R of the query, %"),
             "map": st.column_config.TextColumn("MAP@R of all queries, %", help="what the step does to everything else"),
         },
@@ -90,10 +98,19 @@ def _result(run: Run, of: dict[str, Any]) -> None:
     )
 
 
-def _row(name: str, after: dict[str, Any], before: dict[str, Any]) -> dict[str, str]:
+def _free_steps(case: Failure, hyper: dict[str, true_step.Hyper]) -> dict[str, Standing]:
+    """Where one step of each loss puts the three embeddings alone, by the step size of the link."""
+    rate, way = step_size(st.query_params.to_dict())
+    compared = [losses.create(name, **given) for name, given in hyper.items()]
+    steps = case.steps(compared, rate, length=rate if way == "length" else None) if compared else []
+    return {name: step.after for name, step in zip(hyper, steps, strict=True)}
+
+
+def _row(name: str, after: dict[str, Any], before: dict[str, Any], free: Standing) -> dict[str, str]:
     formula = losses.formula(name)
     given = {k: v for k, v in after["hyper"].items() if v is not None and v != formula.defaults.get(k)}
     row = {"loss": formula.title, "settings": ", ".join(f"{k} = {v}" for k, v in given.items()) or "defaults"}
+    row["free"] = f"{before['right']:,} → {free.right:,}"
     if not after["active"]:
         return (
             row

@@ -16,9 +16,10 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import losses
 from dmlcore.geometry import forces
 from dmlcore.inspection import learned, selections, true_step
-from dmlcore.inspection.one_step import Failure, failures, neighbours
+from dmlcore.inspection.one_step import Failure, Standing, failures, neighbours
+from dmlcore.sections import OptimiserSpec
 from dmlcore.spec import RunSpec
-from pages._ui import failure_service, failure_view
+from pages._ui import failure_service, failure_view, failure_words
 from pages._ui.failure_scene import RealScene, home, unit_of
 from pages._ui.scene import POINTS
 from pages._ui.wire import unpack
@@ -183,11 +184,49 @@ def test_the_true_step_is_shown_where_it_was_taken(run):
     before, after = found["before"], found["after"]["ranking"]
     assert (ranking["loss"], ranking["settings"]) == ("Ranking", "m = 0.5")
     assert ranking["right"] == f"{before['right']:,} → {after['right']:,}"
+    (free,) = case_of(run, of).steps([losses.create("ranking", m=0.5)], failure_service.RATE)
+    assert ranking["free"] == f"{before['right']:,} → {free.after.right:,}"
+    told = failure_words.why("ranking", before, after, free.after, run.spec.optimiser)
+    assert told in [text.value for text in app.text]
     assert ranking["map"] == f"{100 * before['map_at_r']:.2f} → {100 * after['map_at_r']:.2f}"
     assert clamped["wrong"] == "1"
     assert "no force" in clamped["settings"]
     app.button(key="Next failure").click().run()
     assert not app.dataframe
+
+
+BEFORE = {"right": 297, "wrong": 1, "d_ap": 1.02}
+
+
+@pytest.mark.parametrize(
+    ("after", "free", "said"),
+    [
+        ({"right": 344}, 28, ["297 → 28, nearer by the free", "297 → 344, away by the true", "They disagree"]),
+        (
+            {"right": 344, "d_ap": 0.98},
+            28,
+            ["P itself came nearer to A (1.02 → 0.98), but 47 samples more stand before"],
+        ),
+        (
+            {"right": 344, "d_ap": 1.1},
+            28,
+            ["P itself went away from A (1.02 → 1.1), and 47 samples more stand before it."],
+        ),
+        ({"right": 296, "d_ap": 0.98}, 28, ["They agree in direction", "A (1.02 → 0.98), and 1 sample fewer stands"]),
+        ({"right": 297}, 28, ["stays at rank 297 by the true one", "They disagree"]),
+        ({"right": 344}, 344, ["They agree"]),
+    ],
+)
+def test_why_the_free_and_the_true_step_differ(after, free, said):
+    told = failure_words.why("ranking", BEFORE, after | {"active": True}, Standing(free, 2, 0.5), OptimiserSpec())
+    assert all(part in told for part in said), told
+    assert "weights that all samples share" in told
+    assert "equally far" in told
+    assert "equally far" not in failure_words.why(
+        "ranking", BEFORE, after | {"active": True}, Standing(free, 2, 0.5), OptimiserSpec(name="sgd")
+    )
+    still = failure_words.why("ranking", BEFORE, BEFORE | {"active": False}, Standing(297, 1, 0.5), OptimiserSpec())
+    assert still == "Ranking has no force on this triplet: neither step moves anything."
 
 
 def test_a_strange_question_gets_words(run):
