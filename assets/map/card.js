@@ -31,7 +31,10 @@ export class Card {
       return link;
     };
     this.neighbours = el("div", { class: "near" });
-    return [this.neighbours, ...map.data.links.map(to), el("button", { class: "shut", "aria-label": "close", title: "close (Esc)", onclick: () => { map.close_card(); map.canvas.focus(); } }, "×")];
+    const links = map.data.links.map(to);
+    this.failure = links.find((link) => link.dataset.page === "failure");
+    if (this.failure) this.failure.hidden = true; // until the nearest neighbour is known to be wrong
+    return [this.neighbours, ...links, el("button", { class: "shut", "aria-label": "close", title: "close (Esc)", onclick: () => { map.close_card(); map.canvas.focus(); } }, "×")];
   }
 
   // The nearest neighbours of the opened point: ✓ or ✗, and the distance.
@@ -42,6 +45,7 @@ export class Card {
       return el("button", { class: right ? "right" : "wrong", title: text, "aria-label": `neighbour, ${text}`, onclick: () => map.open(row, true) },
         el("img", { src: map.data.pictures + map.cloud.indices[row], alt: "", width: 26, height: 26 }), right ? "✓" : "✗");
     }));
+    if (this.failure) this.failure.hidden = !neighbours.length || neighbours[0].right;
     if (this.pinned >= 0) this.place(this.pinned);
   }
 

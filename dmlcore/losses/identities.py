@@ -109,9 +109,11 @@ def _label(loss: TripletLoss) -> str:
 def _verdict(first: str, second: str, symmetrised: bool, found: Sameness) -> str:
     factor, shift = found.factor, found.shift
     if not found.same:
+        near = f"{found.cosine:.4f}" if found.cosine > 0.99 else f"{found.cosine:.2f}"
         return (
-            f"Not the same: the best multiple, {factor:.4g} times the gradient of {second}, misses that of {first} by "
-            f"up to {found.largest:.2g} of its largest value (cosine {found.cosine:.4f})."
+            f"Not the same: even scaled by {factor:.3g}, which fits best, the gradient of {second} is another than "
+            f"that of {first}: cosine {near}, where the same loss has 1, and off by up to {100 * found.largest:.2g} % "
+            "of the longest."
         )
     times = "equals" if abs(factor - 1) <= SAME else f"is {factor:.6g} times"
     if symmetrised:

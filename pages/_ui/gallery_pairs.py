@@ -98,14 +98,19 @@ def suspects(shown: Shown, selected: Selection | None, label: int | None) -> int
     if label is not None:
         keep &= shown.found.labels[found.rows] == label
     rows, agreed, votes = found.rows[keep], found.label[keep], found.votes[keep]
-    st.caption(
-        f"{len(rows):,} samples without a neighbour of their own class among the {found.asked} nearest, of which at "
-        f"least {least} are of one other class. A wrong label looks like this, but so do two classes that this "
-        "network confuses: look at the pictures before you relabel."
-    )
     if not len(rows):
-        st.info("No sample stands among so many of one other class. Let fewer agree.", icon=":material/check:")
+        st.info(
+            f"No sample has {least} or more of one other class, and none of its own, among its {found.asked} nearest "
+            "neighbours. Let fewer agree.",
+            icon=":material/check:",
+        )
         return -1
+    have = "samples have" if len(rows) > 1 else "sample has"
+    st.caption(
+        f"{len(rows):,} {have} {least} or more of one other class, and none of the own, among the {found.asked} "
+        "nearest neighbours. A wrong label looks like this, but so do two classes that this network confuses: look at "
+        "the pictures before you relabel."
+    )
     each = gallery_queries.ROWS
     number = gallery_queries.page_of(
         f"suspects {shown.run.id} {least} {label} {selected and selected.id}", len(rows), each, "samples"

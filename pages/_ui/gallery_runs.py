@@ -72,7 +72,7 @@ def together(shown: Shown, others: Sequence[str]) -> tuple[list[Shown], Comparis
             compare([shown.found, found])
         except (Incomparable, Unreadable, DataError, RunError) as error:
             st.warning("A run cannot stand beside this one, and is left out:", icon=":material/rule:")
-            st.text(f"{name}: {words.plain(error)}")
+            st.text(words.plain(f"{name}: {error}"))
             continue
         over = gallery_weights.addresses(other) if gallery_weights.shown() else shown.over
         runs.append(Shown(other, found, shown.name, over))

@@ -73,7 +73,7 @@ def deviations(spec: RunSpec) -> tuple[str, ...]:
     published = PUBLISHED.get(spec.data.name)
     if published and (here := _images(spec.data.model_dump_json(), spec)) not in (None, published[0]):
         found = [f"training samples: {here:,}, the published scores are of {published[0]:,}", *found]
-    return tuple(found)
+    return tuple(map(words.plain, found))
 
 
 @st.cache_data(max_entries=64, show_spinner="Counting the training samples …")

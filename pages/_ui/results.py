@@ -57,7 +57,8 @@ def show(runs: Sequence[Run]) -> None:
         st.vega_lite_chart(columns, spec, width="stretch", key="curves", alt=f"Over the steps: {shown}")
     st.caption(
         "Hover to read values at the same step in all panels. The band is the range of the loss within a few steps; "
-        "active triplets are those that still move a point. Tested are the weights with the best validation score."
+        "active tuples, the triplets or pairs of a loss, are those that still move a point. Tested are the weights "
+        "with the best validation score."
     )
     _scores(runs, histories)
 

@@ -25,6 +25,7 @@ _PROTOCOL = re.compile(
     rf"(?<![\w/.-])(?:{'|'.join(sorted(map(re.escape, protocols.names()), reverse=True))})(?![\w./-])"
 )
 _PARAMETER = re.compile(rf"(?<![\w./-])({'|'.join(WITH_PARAMETERS)})\.([a-z]\w*)(?![\w(])")
+_COMMAND = re.compile(r"(?:(?P<after>[:;]) (?:run: )?|\b(?:Run )?)python -m dmlcore (?P<word>\w+) \S+(?: --step \d+)?")
 _LINE = re.compile(r"([a-z_]+(?:\.[a-z_0-9]+)*): ")
 
 
@@ -120,6 +121,7 @@ def _line(line: str) -> str:
     if match and (known := _known(match[1])):
         line = f"{LABELS[known]}: {line[match.end() :]}"
     line = _KEY.sub(lambda found: f"“{LABELS[found[0]]}”", line)
+    line = _COMMAND.sub(_done_here, line)
     line = _PARAMETER.sub(r"“\2” of the \1", line)
     line = _ID.sub(_named, line)
     line = _PROTOCOL.sub(lambda name: f"“{protocols.read(name[0]).title}”", line)
@@ -136,6 +138,13 @@ def _known(key: str) -> str | None:
 def _label(key: str) -> str:
     known = _known(key)
     return LABELS[known] if known else key
+
+
+def _done_here(match: re.Match[str]) -> str:
+    """What the page offers in place of a command."""
+    if match["word"] != "evaluate":
+        return ""
+    return "; evaluate the run again" if match["after"] else "Evaluate the run again"
 
 
 def _named(match: re.Match[str]) -> str:

@@ -75,9 +75,9 @@ def test_a_point_shows_its_picture_and_its_neighbours_and_leads_to_the_gallery(p
     row = int(np.flatnonzero(known.indices == int(hovered))[0])
     marks = ["✓" if right else "✗" for right in known.right[row, :5]]
     becomes(lambda: [text.strip() for text in page.locator(".card .near button").all_text_contents()], marks)
-    expect(page.get_by_role("link", name="Forces of its failure")).to_have_attribute(
-        "href", re.compile(f"failure.run={shown.id}&query={hovered}")
-    )
+    forces = page.locator(".card a", has_text="Forces of its failure")
+    expect(forces).to_have_attribute("href", re.compile(f"failure.run={shown.id}&query={hovered}"))
+    expect(forces).to_be_visible(visible=not known.right[row, 0])  # of a failure alone
     page.evaluate("window.same_page = true")
     page.get_by_role("link", name="Neighbours in the gallery").click()
     page.wait_for_url(re.compile(f"gallery.*query={hovered}"))

@@ -102,7 +102,7 @@ def test_hostile_views_become_valid_ones(given):
 
 def test_a_run_that_is_gone_is_said():
     found = answered(PrototypesView(source="run:nobody"))
-    assert "no run 'nobody'" in found["error"]
+    assert "No run 'nobody'" in found["error"]
     assert "nobody (not here)" in prototypes_canvas.sources("run:nobody")["run:nobody"]
 
 

@@ -99,8 +99,8 @@ def test_our_runs_stand_under_their_protocol_with_what_they_deviate_in(store, mo
     assert ours["deviates in"][0] == 2
     assert "does not compare" in app.warning[0].value
     lines = " ".join(text.value for text in app.text)
-    assert "training samples: 189, the published scores are of 5,864" in lines
-    assert "optimiser.learning_rate: 0.001, the protocol has 1e-06" in lines
+    assert "Training samples: 189, the published scores are of 5,864" in lines
+    assert "Learning rate: 0.001, the protocol has 1e-06" in lines
     other = opened(table="P-6")
     assert "Nothing was run under this protocol" in " ".join(x.value for x in other.markdown)
 

@@ -64,6 +64,19 @@ def test_a_run_is_called_by_its_name_and_time_even_when_it_is_gone(run: Run) -> 
     assert words.plain(kept) == f"C{kept[1:]}"  # where a file lies is told as it is
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("no embeddings yet: python -m dmlcore evaluate RUN", "No embeddings yet; evaluate the run again"),
+        ("trained on since; run: python -m dmlcore evaluate RUN", "Trained on since; evaluate the run again"),
+        ("x.npz cannot be read. Run python -m dmlcore evaluate RUN", "X.npz cannot be read. Evaluate the run again"),
+        ("as it was, or go on in a fork: python -m dmlcore fork RUN --step 40", "As it was, or go on in a fork"),
+    ],
+)
+def test_a_command_becomes_what_the_page_offers(text: str, said: str) -> None:
+    assert words.plain(text) == said
+
+
 CHANGES = ["loss.name=multi_similarity", "loss.alpha=3", "schedule.steps=1000", "data.augment=false"]
 
 
