@@ -105,7 +105,7 @@ def carry_over(bench: Workbench, parent: Origin, classes: int) -> Carried:
         slower = ("optimiser.learning_rate", "schedule.plateau", "schedule.plateau_factor")
         keeps = not any(key in _changes(parent.spec, spec) for key in slower)
         facts |= {"best_score": None, "best_step": saved.facts["step"], "stale": 0, "plateau": 0}
-        facts |= {"halvings": facts["halvings"] if keeps else 0}
+        facts |= {"halvings": facts.get("halvings", 0) if keeps else 0}  # the first release counted none
         anew.append("best weights, chosen from here on")
     return Carried(whole, facts, _changes(parent.spec, spec), carried, anew)
 

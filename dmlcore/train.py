@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -40,6 +40,12 @@ class Progress:
     stale: int = 0  # validations since the best
     plateau: int = 0  # validations since the best or since the learning rate was last lowered
     halvings: int = 0  # times it was lowered, by schedule.plateau_factor
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Progress:
+        """What a checkpoint recorded; one of an earlier release lacks what was added later."""
+        later = {field.name: facts[field.name] for field in fields(cls) if field.name in facts}
+        return cls(**later | {"step": facts["step"]})
 
 
 def train(
@@ -191,7 +197,7 @@ def _test_untrained(bench: Workbench, metrics: Ledger) -> Progress:
 def _begin_fork(bench: Workbench, parent: Origin, classes: int, metrics: Ledger) -> Progress:
     """Carry over what fits, note it, and choose the best weights anew if another question is asked from here on."""
     found = carry_over.carry_over(bench, parent, classes)
-    progress = Progress(**{field.name: found.facts[field.name] for field in fields(Progress)})
+    progress = Progress.of(found.facts)
     bench.lowered = progress.halvings
     for row in parent.rows:
         if found.whole or row["kind"] == "scores":
@@ -309,7 +315,7 @@ def _moved(saved: Checkpoint, device: torch.device) -> str:
 def _restore(bench: Workbench, saved: Checkpoint) -> Progress:
     # A run that began before there were fused kernels says nothing about them.
     bench.restore(saved.tensors, fused=saved.facts.get("fused", False))
-    progress = Progress(**{field.name: saved.facts[field.name] for field in fields(Progress)})
+    progress = Progress.of(saved.facts)
     bench.lowered = progress.halvings
     return progress
 

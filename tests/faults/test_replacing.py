@@ -8,6 +8,8 @@ import signal
 import pytest
 
 from dmlcore import durable
+from dmlcore.runs import MetricsWriter, RunStore
+from dmlcore.spec import RunSpec
 
 OLD, NEW = b"old " * 1000, b"new " * 1000
 
@@ -87,6 +89,23 @@ def test_row_5_contents_are_on_the_disk_before_the_name_and_the_name_before_it_r
     durable.replace(path, lambda file: file.write(NEW))
     assert [name for name, _ in events] == ["contents", "name", "directory"]
     assert events[0] == ("contents", True)
+
+
+def test_row_5_a_row_that_the_disk_takes_half_of_is_taken_back(tmp_path):
+    run = RunStore(tmp_path).create(RunSpec())
+
+    def fill():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        with MetricsWriter(run, 0) as metrics:
+            metrics.append({"kind": "step", "step": 1, "loss": 0.5})
+            whole = metrics.offset
+            resource.setrlimit(resource.RLIMIT_FSIZE, (whole + 10, resource.RLIM_INFINITY))
+            with pytest.raises(OSError, match="no space left for a row"):
+                metrics.append({"kind": "step", "step": 2, "loss": 0.5})
+            assert metrics.offset == whole == os.path.getsize(run.path / "metrics.jsonl")
+
+    assert in_a_child(fill) == 0
+    assert [row["step"] for row in run.metrics()[0]] == [1]
 
 
 def test_what_is_not_json_leaves_the_old_file(path):
