@@ -172,7 +172,7 @@ def test_what_the_training_part_has_not_is_refused(fork: ForkSpec, message: str,
     [
         (["fork.run=nobody"], "there is no run 'nobody'"),
         (["fork.step=7"], "no checkpoint of step 7; there are: 0, 10, 20, 24"),
-        (["fork.run=../x"], "should match pattern"),
+        (["fork.run=../x"], "is no such name"),
         (["fork.run=", "fork.step=0", "fork.leave_out=[1]"], "needs the run that is forked"),
         (["fork.relabel=[[4, 1], [4, 2]]"], "one class only"),
     ],

@@ -162,6 +162,8 @@ def test_20_objects_and_functions_are_refused(tmp_path, kind):
     for ask in ("integers", "words"):
         with pytest.raises(DataError, match=r"a.mat: n: no (real numbers|cells)"):
             getattr(read(tmp_path / "a.mat"), ask)("n")
+    with pytest.raises(DataError, match=r"a.mat: n: no struct array"):
+        read(tmp_path / "a.mat").has_field("n", "f")
 
 
 def test_20_a_bomb_is_refused(tmp_path, monkeypatch):
