@@ -14,7 +14,7 @@ from dmlcore.runs import Run, RunError, RunState, RunStore
 from dmlcore.turns import Waiting
 from pages._ui import compare_runs, live, monitors, results, run_picker, words
 from pages._ui.alone import alone
-from pages._ui.live import MOST_LISTED, literal
+from pages._ui.live import literal
 
 COLUMNS = ("status", "run", "steps", "inputs", "untrained", "trained", "started")
 LIVE, IDLE = 1.0, 5.0  # seconds between two looks
@@ -67,8 +67,8 @@ def _board(was_busy: bool) -> None:
 
 def _listed(store: RunStore, total: int) -> Sequence[Run]:
     """The runs of the table: the newest or, where there are more than it shows, the newest that the words name."""
-    if total <= MOST_LISTED:
-        return store.newest(MOST_LISTED)
+    if total <= live.MOST_LISTED:
+        return store.newest(live.MOST_LISTED)
     words = st.text_input(
         "Find",
         key="find",
@@ -78,14 +78,14 @@ def _listed(store: RunStore, total: int) -> Sequence[Run]:
         width=360,
         placeholder="loss, data, network, name or id",
     )
-    runs = store.find(live.searched(words), MOST_LISTED) if words else store.newest(MOST_LISTED)
+    runs = store.find(live.searched(words), live.MOST_LISTED) if words else store.newest(live.MOST_LISTED)
     if not runs:
         st.info("No run has all of these words.", icon=":material/search_off:")
     elif words:
-        shown = f"the newest {MOST_LISTED}" if len(runs) == MOST_LISTED else f"{len(runs)}"
+        shown = f"the newest {live.MOST_LISTED}" if len(runs) == live.MOST_LISTED else f"{len(runs)}"
         st.caption(f"Of {total:,} runs, {shown} with these words.")
     else:
-        st.caption(f"The newest {MOST_LISTED} of {total:,} runs.")
+        st.caption(f"The newest {live.MOST_LISTED} of {total:,} runs.")
     return runs
 
 
@@ -256,5 +256,5 @@ st.markdown(
     "Every training is a process of its own: close the browser, restart the server, and it goes on. Watch it here, "
     "cancel or resume it, and lay several over each other."
 )
-is_busy = live.busy(RunStore().newest(MOST_LISTED))
+is_busy = live.busy(RunStore().newest(live.MOST_LISTED))
 st.fragment(board, run_every=LIVE if is_busy else IDLE)(is_busy)

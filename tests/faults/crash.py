@@ -80,7 +80,7 @@ def after_a_crash(root: Path, queued: int, running: int) -> str:
     for run in runs[:running]:
         until(lambda run=run: starts(run) == 2 and run.state().step > reached[run.id])
         jobs.cancel(run)
-    until(lambda: all(run.state().state == "done" for run in runs[running:]))
+    until(lambda: all(run.state().state == "done" for run in runs[running:]), 60.0 * len(runs))
     until(lambda: not any(run.alive() for run in runs))
     assert [starts(run) for run in runs] == [2] * running + [1] * queued, "a run was trained by two processes"
     for run in runs:

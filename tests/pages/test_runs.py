@@ -248,3 +248,23 @@ def _live(opened, store: RunStore, run: Run) -> None:
     assert not run.path.exists()
     assert "run" not in app.query_params
     assert "No runs yet" in texts(app, "markdown")
+
+
+def test_of_many_runs_the_newest_are_listed_and_the_others_found(opened, tmp_path, monkeypatch):
+    monkeypatch.setattr("pages._ui.live.MOST_LISTED", 3)
+    store = RunStore(tmp_path)
+    made = [store.create(TINY.with_overrides([f"name={name}"])) for name in ("first", "second", "third", "fourth")]
+    made.append(store.create(TINY.with_overrides(["loss.name=facenet", "name=other"])))
+    app = opened(store)
+    assert not app.exception
+    assert [name[-4:] for name in app.dataframe[0].value["run"]] == [run.id[-4:] for run in made[:1:-1]]
+    assert "The newest 3 of 5 runs." in texts(app, "caption")
+    app.text_input(key="find").input("SECOND digits").run()
+    assert [name[-4:] for name in app.dataframe[0].value["run"]] == [made[1].id[-4:]]
+    assert "Of 5 runs, 1 with these words." in texts(app, "caption")
+    app.text_input(key="find").input("no such words").run()
+    assert not app.exception
+    assert "No run has all of these words." in texts(app, "info")
+    linked = opened(store, find="facenet", run=made[0].id)  # a run that the table does not show is shown below it
+    assert len(linked.dataframe[0].value) == 1
+    assert made[0].id[-4:] in texts(linked, "html")
