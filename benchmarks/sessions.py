@@ -4,6 +4,9 @@ Each visitor is a real Streamlit session (its page has run) with a field socket 
 drives it: one request in flight, the newest wins, coarser grids once answers get slow, the fine picture at rest. A
 slider move is five requests in 80 ms and the rest; its time is from the first request to the last answer. The rival, in
 the same run: 100 sessions that rerun a page of one slider and one number (benchmarks/empty_rerun) once a second.
+
+With --browse the sessions open ten pages one after another instead, a second apart, from the moment a fresh server
+listens (cold), and again when all of them have been through (warm); the server's CPU a page is told too.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import argparse
 import asyncio
 import json
 import math
+import os
 import sys
 import tempfile
 import time
@@ -30,6 +34,8 @@ from tests.e2e.harness import ROOT, Server
 
 FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # as in assets/field_canvas/field_canvas.js
 
+PAGES = ("fields", "compare", "charges", "truth", "data", "train", "runs", "studies", "gallery", "published")
+
 
 class Visitor:
     """One session: Streamlit's socket, and the field's."""
@@ -44,10 +50,11 @@ class Visitor:
         await self.rerun()
         self.field = await connect(f"{self.address}/api/field", max_size=None) if fields else None
 
-    async def rerun(self) -> float:
-        """Seconds of one rerun of the page."""
+    async def rerun(self, page: str = "") -> float:
+        """Seconds of one rerun of a page, by its name in the address."""
         start, message = time.perf_counter(), BackMsg()
         message.rerun_script.query_string = ""
+        message.rerun_script.page_name = page
         await self.page.send(message.SerializeToString())
         while True:
             answer = ForwardMsg()
@@ -104,6 +111,40 @@ async def once_a_second(visitors: list[Visitor], act: str, seconds: int) -> list
     return [t for times in await asyncio.gather(*spread) for t in times]
 
 
+async def browsing(visitors: list[Visitor], pause: float = 1.0) -> list[float]:
+    """Every visitor opens all pages, each beginning with another one; seconds of each opening."""
+
+    async def one(visitor: Visitor, first: int) -> list[float]:
+        await asyncio.sleep(pause * first / len(visitors))
+        times = []
+        for number in range(len(PAGES)):
+            times.append(await visitor.rerun(PAGES[(first + number) % len(PAGES)]))
+            await asyncio.sleep(pause)
+        return times
+
+    found = await asyncio.gather(*(one(visitor, number) for number, visitor in enumerate(visitors)))
+    return [seconds for times in found for seconds in times]
+
+
+def cpu(server: Server) -> float:
+    """CPU seconds of the server process so far."""
+    assert server.process
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def browse(server: Server, arguments: argparse.Namespace) -> None:
+    """Cold and warm, of a server that has just begun to listen."""
+    visitors = [Visitor(server.url) for _ in range(arguments.sessions)]
+    before = cpu(server)
+    await asyncio.gather(*(visitor.arrive(fields=False) for visitor in visitors))
+    for name in ("cold", "warm"):
+        times = await browsing(visitors)
+        used, before = cpu(server) - before, cpu(server)
+        report(f"{len(visitors)} sessions, {len(PAGES)} pages, {name}", times)
+        print(f"worst {max(times):.1f} s, CPU {1000 * used / len(times):.0f} ms a page")
+
+
 async def gathered(server: Server, count: int, fields: bool) -> list[Visitor]:
     visitors = [Visitor(server.url) for _ in range(count)]
     for visitor in visitors:
@@ -151,9 +192,17 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=100)
     parser.add_argument("--dragging", type=int, default=32)
     parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--browse", action="store_true", help="open pages instead of moving sliders")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder) / "runs"
+        if arguments.browse:
+            server = Server(runs).start()
+            try:
+                asyncio.run(browse(server, arguments))
+            finally:
+                server.kill()
+            return
         rival = Server(runs, script=ROOT / "benchmarks" / "empty_rerun" / "app.py").start()
         server = Server(runs).start()
         time.sleep(15)  # both have loaded what they load in quiet
