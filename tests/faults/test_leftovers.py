@@ -176,6 +176,18 @@ def test_no_new_run_has_the_name_of_another_or_of_what_is_left_of_one(
     assert store.create(RunSpec()).id == "free"
 
 
+def test_a_run_that_is_being_made_is_locked(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, write = [], durable.replace_json
+
+    def look(path: Path, value: object) -> None:
+        seen.append(durable.held_here(path.with_name("lock")))
+        write(path, value)
+
+    monkeypatch.setattr(durable, "replace_json", look)
+    assert not store.create(RunSpec()).alive()
+    assert seen == [True]
+
+
 def test_a_full_disk_at_creation_leaves_nothing(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
