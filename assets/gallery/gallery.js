@@ -22,13 +22,19 @@ class Gallery {
   constructor(root) {
     this.dialog = el("dialog", { "aria-label": "Keys" });
     this.button = el("button", { class: "keys", title: "Keys (?)", onclick: () => this.dialog.showModal() }, "Keys ", el("kbd", {}, "?"));
-    root.append(el("style", {}, STYLE), this.button, this.dialog);
+    this.gone = el("p", { class: "gone", role: "status", hidden: true },
+      "Pictures of this page are not there any more: the run was removed, or the files of its data set. Reload the page.");
+    root.append(el("style", {}, STYLE), this.button, this.gone, this.dialog);
+    // A picture that fails tells only itself, before the event could bubble.
+    this.failed = (event) => { if (event.target.matches?.(`${TILES} img`)) this.gone.hidden = false; };
+    document.addEventListener("error", this.failed, true);
     this.heard = { click: (event) => this.click(event), keydown: (event) => this.press(event) };
     for (const [kind, heard] of Object.entries(this.heard)) document.addEventListener(kind, heard);
   }
 
   end() {
     clearTimeout(this.looking);
+    document.removeEventListener("error", this.failed, true);
     for (const [kind, heard] of Object.entries(this.heard)) document.removeEventListener(kind, heard);
   }
 
@@ -40,6 +46,7 @@ class Gallery {
       el("h3", {}, "Keys"),
       ...rows.map(([keys, words]) => el("div", {}, el("span", {}, ...keys.map((key) => el("kbd", {}, key))), words)),
       el("button", { onclick: () => this.dialog.close() }, "Close"));
+    if (data.first !== this.seen) this.gone.hidden = true;
     if (this.refocus && data.first !== this.seen) this.focusFirst(40);
     this.seen = data.first;
     clearTimeout(this.looking);
@@ -114,6 +121,7 @@ button:hover { border-color: var(--st-primary-color); color: var(--st-primary-co
 kbd { font: 600 12px/18px monospace; display: inline-block; min-width: 18px; text-align: center; padding: 0 4px; margin-right: 4px;
   border: 1px solid rgb(128 128 128 / .5); border-bottom-width: 2px; border-radius: 4px; }
 .keys kbd { margin: 0; }
+.gone { margin: 6px 0 0; color: var(--st-orange-text-color, #B34E00); }
 dialog { color: var(--st-text-color); background: var(--st-background-color); border: 1px solid rgb(128 128 128 / .4);
   border-radius: 12px; padding: 18px 22px; max-width: min(92vw, 420px); }
 dialog::backdrop { background: rgb(0 0 0 / .4); }

@@ -54,6 +54,8 @@ def selected(page: Any, run: Run) -> np.ndarray:
     count = becomes(lambda: page.locator(".count").get_attribute("data-count"), lambda n: n not in (None, "", "0"))
     page.get_by_text(f"{int(count):,} samples selected").wait_for()
     found = becomes(lambda: re.search("selection=([0-9a-f]{16})", address(page)), lambda match: match is not None)
+    bar = page.get_by_role("button", name="Drop the selection").bounding_box()
+    assert bar["y"] + bar["height"] <= 900, "what to do with it is in sight"
     kept = selections.load(run, found[1])
     assert kept is not None
     assert len(kept.indices) == int(count), "the browser and Python count the same"
