@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from pages._ui.server import LATER, ROUTES, routes
+from pages._ui.server import LATER, OPENED, ROUTES, routes
 from pages._ui.wire import unpack
 from tests.e2e.harness import ROOT
 
@@ -29,6 +30,10 @@ def test_later_modules_answer_through_the_same_address(client):
             assert unpack(socket.receive_bytes())
     assert client.get("/api/field/export.json").json()
     assert len(routes(LATER).routes) >= len(LATER)
+
+
+def test_what_is_loaded_for_a_crowd_is_there():
+    assert [name for name in OPENED if importlib.util.find_spec(name) is None] == []
 
 
 def test_an_unknown_address_is_refused(client):
