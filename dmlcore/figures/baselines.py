@@ -83,7 +83,7 @@ def _label(name: str, scores: Mapping[str, float]) -> str:
 def _looks(there: Sequence[str], levels: Levels) -> Spec:
     domain = [_label(name, levels[name]) for name in there]
     legend = {"title": None, "orient": "top", "symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 3}
-    field = {"field": "baseline", "type": "nominal", "legend": legend | {"labelLimit": 320, "columns": 2}}
+    field = {"field": "baseline", "type": "nominal", "legend": legend | {"labelLimit": 320, "columns": 1}}
     return {
         "color": field | {"scale": {"domain": domain, "range": [LOOKS[name][0] for name in there]}},
         "strokeDash": field | {"scale": {"domain": domain, "range": [LOOKS[name][1] for name in there]}},

@@ -207,7 +207,10 @@ def test_a_protocol_from_end_to_end_on_digits(tmp_path, monkeypatch):
     assert protocols.collect(request, entries, store) == results
     text = as_text(results, [], "a remark")
     for words in (
+        "raw inputs ",
+        "untrained network ",
         "separated, 4-D, mean of 2 models",
+        "One seed: its noise is unknown.",
         "concatenated, 8-D",
         "- a remark",
         "deviates from the protocol in",
