@@ -35,13 +35,17 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One of the stacked charts; unit: d3 number format of axis and tooltip; height in pixels; levels: baselines."""
+    """One of the stacked charts; unit: d3 number format of axis and tooltip; height in pixels; levels: baselines.
+
+    bend: where a scale that shows small values beside large ones turns from linear to logarithmic; None: linear.
+    """
 
     title: str
     curves: Sequence[Curve]
     unit: str = ".3~g"
     height: int = 190
     levels: Mapping[str, float] = field(default_factory=dict)
+    bend: float | None = None
 
 
 def linked(panels: Sequence[Panel], *, steps: int) -> tuple[Spec, Columns]:
@@ -130,7 +134,7 @@ def _panel(number: int, panel: Panel, by_run: Mapping[str, Any], steps: int, *, 
         "field": "value",
         "type": "quantitative",
         "title": panel.title,
-        "scale": {"zero": False},
+        "scale": {"zero": False} if panel.bend is None else {"type": "symlog", "constant": panel.bend},
         "axis": {"format": panel.unit, "tickCount": 5, "minExtent": 48},
     }
     low, high = y | {"field": "low"}, {"field": "high"}

@@ -101,7 +101,7 @@ def number(
     else:
         fault = bounds.fault(label, value)
     if fault:
-        st.caption(f":red[:material/error: {fault}]")
+        st.markdown(f":small[:red[:material/error: {fault}]]")
     return int(value) if whole and value is not None and not fault else value, fault
 
 

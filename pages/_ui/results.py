@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -38,6 +40,9 @@ PANELS = {
     "covering_radius": ("covering radius", ".3~g", 110),
     "learning_rate": ("learning rate", ".2~e", 90),
 }
+WIDE = 100.0  # times the smallest loss above 0, from which a linear scale hides it
+SMALL = "Small losses, on a logarithmic scale"
+HOW = "Logarithmic above the smallest loss that is not 0, linear below it, so that 0 has its place"
 FIRST = ("loss", "validation", "active")
 
 
@@ -51,6 +56,7 @@ def show(runs: Sequence[Run]) -> None:
     st.subheader("Curves", anchor=False)
     chosen = _chosen(there)
     panels = [_panel(name, histories) for name in PANELS if name in chosen]
+    panels = _with_small_losses(panels)
     if panels:
         spec, columns = linked(panels, steps=max(run.state().steps for run in runs))
         shown = ", ".join(panel.title for panel in panels)
@@ -86,6 +92,16 @@ def _chosen(there: Sequence[str]) -> list[str]:
 def _series(history: History, name: str) -> live.Series:
     own = {"loss": history.loss, "validation": history.validation, "active": history.active}
     return own.get(name) or history.measures.get(name) or live.Series()
+
+
+def _with_small_losses(panels: list[Panel]) -> list[Panel]:
+    """The panel of the loss on a scale that shows small ones too, once its switch is on; it has one where they are."""
+    losses = [value for panel in panels if panel.title == "loss" for curve in panel.curves for value in curve.values]
+    positive = [value for value in losses if 0 < value < math.inf]
+    if not positive or max(positive) < WIDE * min(positive) or not st.toggle(SMALL, key="curves-log", help=HOW):
+        return panels
+    bend = max(min(positive), max(positive) / 1e6)
+    return [replace(panel, bend=bend) if panel.title == "loss" else panel for panel in panels]
 
 
 def _panel(name: str, histories: Sequence[tuple[str, History]]) -> Panel:

@@ -268,3 +268,21 @@ def test_of_many_runs_the_newest_are_listed_and_the_others_found(opened, tmp_pat
     linked = opened(store, find="facenet", run=made[0].id)  # a run that the table does not show is shown below it
     assert len(linked.dataframe[0].value) == 1
     assert made[0].id[-4:] in texts(linked, "html")
+
+
+def test_a_loss_that_falls_far_may_be_seen_on_a_logarithmic_scale(opened, tmp_path):
+    store = RunStore(tmp_path)
+    run = store.create(TINY)
+    rows = [{"kind": "step", "step": step, "loss": loss} for step, loss in enumerate((2.0, 0.5, 0.001, 0.0), 1)]
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    app = opened(store, run=run.id)
+
+    def scales() -> set[str]:
+        (chart,) = app.get("vega_lite_chart")
+        layers = json.loads(chart.proto.spec)["vconcat"][0]["layer"]
+        return {layer["encoding"]["y"]["scale"].get("type", "linear") for layer in layers if "y" in layer["encoding"]}
+
+    assert scales() == {"linear"}
+    app.toggle(key="curves-log").set_value(True).run()
+    assert not app.exception
+    assert scales() == {"symlog"}

@@ -287,7 +287,7 @@ def test_a_number_that_is_none_is_named_by_its_label_and_nothing_can_start(opene
         field.set_value(typed).run()
         assert not app.exception
         assert [text.value for text in app.text] == [said]
-        assert any(said in caption.value for caption in app.caption)  # below the field
+        assert any(said in below.value for below in app.sidebar.markdown)  # below the field
         assert app.button(key="start").disabled
         if key != "seed":
             app.number_input(key=f"train-{key}").set_value(good)
