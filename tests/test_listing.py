@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import threading
 import time
 from pathlib import Path
@@ -116,9 +117,12 @@ def test_what_is_damaged_later_is_found_and_what_is_mended_returns(store: RunSto
 
 def test_a_change_of_the_same_size_within_a_tick_is_seen(store: RunStore) -> None:
     run = store.create(RunSpec(seed=1))
-    file = run.path / "spec.json"
+    file, tick = run.path / "spec.json", time.time_ns() + 10**10
+    os.utime(file, ns=(tick, tick))
     for seed in range(2, 9):
+        assert [found.spec.seed for found in store.list()] == [seed - 1]
         file.write_text(file.read_text().replace(f'"seed":{seed - 1}', f'"seed":{seed}'))
+        os.utime(file, ns=(tick, tick))  # as a clock of files that stands still
         assert store.open(run.id).spec.seed == seed
         assert [found.spec.seed for found in store.list()] == [seed]
 
@@ -157,11 +161,23 @@ def test_a_crowd_reads_each_run_once(store: RunStore, read: list[str]) -> None:
 
 def test_a_forked_process_lists_while_a_thread_of_its_parent_does(store: RunStore) -> None:
     store.create(RunSpec())
-    with store._listing()._lock:  # as a thread that lists holds it
-        pid = os.fork()
-        if not pid:
-            os._exit(0 if len(store.list()) == 1 else 1)
+    held, over = threading.Event(), threading.Event()
+
+    def listing_still() -> None:
+        with store._listing()._lock:
+            held.set()
+            over.wait(60)
+
+    thread = threading.Thread(target=listing_still)
+    thread.start()
+    held.wait(60)
+    pid = os.fork()
+    if not pid:
+        signal.alarm(20)  # ends it where the lock stays locked
+        os._exit(0 if len(store.list()) == 1 else 1)
     assert os.waitpid(pid, 0)[1] == 0
+    over.set()
+    thread.join()
 
 
 def test_scores_are_read_without_the_other_rows(store: RunStore) -> None:

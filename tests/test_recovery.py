@@ -83,6 +83,20 @@ def test_a_crowd_of_recoveries_resumes_each_run_once(store: RunStore, started, m
     assert sorted(started) == sorted((run.id, "train") for run in runs)
 
 
+def test_another_recovery_between_the_look_and_the_lock_is_noticed(store: RunStore, started, monkeypatch) -> None:
+    run, real, seen = made(store, state="running"), Run.lock, []
+
+    def lock(self: Run, wait: float = 2.0) -> durable.ProcessLock:
+        if not seen:
+            seen.append("once")
+            assert recovery._resume(Run(self.path), print) is True
+        return real(self, wait)
+
+    monkeypatch.setattr(Run, "lock", lock)
+    assert recovery._resume(run, print) is None
+    assert started == [(run.id, "train")]
+
+
 def test_a_run_queued_before_a_reboot_is_lost_at_once(store: RunStore, started) -> None:
     run = store.create(SPEC)
     assert (run.status(), run.state().on_its_way()) == ("queued", True)
