@@ -67,11 +67,15 @@ def test_row_32_only_ids_of_runs_open(tmp_path_factory: pytest.TempPathFactory, 
 
 
 def test_row_32_links_do_not_open(store: RunStore, run: Run, tmp_path: Path) -> None:
+    other = store.create(run.spec)
     run.path.rename(tmp_path / "outside")
     (store.root / "link").symlink_to(tmp_path / "outside")
+    (store.root / "alias").symlink_to(other.path)  # of a run that is here
+    with pytest.raises(RunError):
+        store.open("alias")
     with pytest.raises(RunError):
         store.open("link")
-    assert list(store.list()) == []
+    assert [found.id for found in store.list()] == [other.id]
 
 
 def test_transitions(run: Run) -> None:
