@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from pages._ui import server
 from pages._ui.server import LATER, OPENED, ROUTES, routes
 from pages._ui.wire import unpack
 from tests.e2e.harness import ROOT
@@ -34,6 +35,18 @@ def test_later_modules_answer_through_the_same_address(client):
 
 def test_what_is_loaded_for_a_crowd_is_there():
     assert [name for name in OPENED if importlib.util.find_spec(name) is None] == []
+
+
+def test_a_server_resumes_what_was_interrupted_where_it_is_asked_to(monkeypatch, tmp_path):
+    stores = []
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    monkeypatch.delenv("DML_RECOVER", raising=False)
+    monkeypatch.setattr("dmlcore.recovery.recover", lambda store, report: stores.append(store.root) or [])
+    server._recover()
+    assert stores == []
+    monkeypatch.setenv("DML_RECOVER", "1")
+    server._recover()
+    assert stores == [tmp_path]
 
 
 def test_an_unknown_address_is_refused(client):
