@@ -86,6 +86,9 @@ def _reached(runs: Sequence[Run]) -> dict[str, list[Any]]:
         if len(values):
             best = int(np.argmax(values))
             row["best checkpoint"] = f"step {steps[best]:,}, validation MAP@R {percent(float(values[best]))}"
+        for of, words_of in {"inputs": "MAP@R of raw inputs", "untrained": "MAP@R before training"}.items():
+            if score := history.scores.get(of):
+                row[words_of] = percent(score["map_at_r"])
         if trained:
             row |= {"tested": f"step {trained['step']:,}"} | score_columns(trained)
         rows.append(row)

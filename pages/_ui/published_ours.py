@@ -52,6 +52,30 @@ def beside(table: Table) -> list[Ours]:
     return found
 
 
+def baselines(table: Table) -> list[Ours]:
+    """What the samples of ours score without training, in the columns of a table; `what` names the baseline."""
+    prefix = "train." if table.part == "train" else ""
+    found = []
+    name = STUDIES.get(table.key)
+    if name and (results := studies.load(name)):
+        spec = studies.expand(studies.read(name), seeds=(0,))[0].spec
+        for row in studies.baseline_rows(results.runs):
+            own = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
+            if reached := _columns(table, own):
+                found.append(Ours(f"{row['variant']}, {row['seeds']} seeds", spec, row["seeds"], reached))
+    tested = [run for run in of_protocol(table.protocol) if _fits(table, run.spec)] if table.protocol else []
+    for of, title in {"inputs": "raw inputs", "untrained": "network before its first step"}.items():
+        members = [
+            (run, _columns(table, protocols.results.flattened(scored)))
+            for run in tested
+            if not prefix and (scored := scores(run.metrics()[0]).get(of))
+        ]
+        if members:
+            mean = _group(members)
+            found.append(Ours(f"{title}, {mean.count} runs", mean.spec, mean.count, mean.scores))
+    return found
+
+
 def of_protocol(name: str) -> list[Run]:
     """Finished runs whose spec names a protocol."""
     found = []

@@ -152,11 +152,12 @@ def _beside(table: Table) -> None:
         st.code(f"python -m dmlcore protocol {table.protocol} --data {data}", language="bash")
         st.page_link("train.py", label="Or choose the protocol on the Train page", icon=":material/play_circle:")
         return
+    untrained = published_ours.baselines(table)
     frame = pd.DataFrame(
         [
             {
-                "method": published_ours.method(one),
-                "setting": published_ours.setting(one),
+                "method": "without training" if one in untrained else published_ours.method(one),
+                "setting": "" if one in untrained else published_ours.setting(one),
                 "ours": one.what,
                 **{
                     key: value
@@ -166,7 +167,7 @@ def _beside(table: Table) -> None:
                 "network": f"{one.spec.model.name}, {one.spec.model.embedding_dim}D",
                 "deviates in": len(one.deviations),
             }
-            for one in ours
+            for one in [*untrained, *ours]
         ]
     )
     frame = frame.drop(columns=[c for c in frame.columns if c[0] == "±" and frame[c].isna().all()])

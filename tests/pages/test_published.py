@@ -51,7 +51,10 @@ def test_the_first_screen_is_a_table_beside_our_study():
     assert not app.exception
     printed, ours = (frame.value for frame in app.dataframe[:2])
     assert printed["MAP@R"].tolist() == [row.values["MAP@R"] for row in collection.table("K-4.1").rows]
-    assert len(ours) == 10
+    assert ours["ours"].tolist()[:2] == ["raw inputs, 5 seeds", "untrained network, 5 seeds"]
+    assert ours["method"].tolist()[:3] == ["without training", "without training", "Ranking"]
+    assert ours["MAP@R"][0] == pytest.approx(32.03, abs=0.01)
+    assert len(ours) == 2 + 10
     study = json.loads((ROOT / "assets/studies/toy-table.results.json").read_text())
     ranking = [run["scores"]["train.map_at_r"] for run in study["runs"] if run["variant"] == "Ranking, m = 0.1"]
     (shown,) = ours[ours["setting"] == "m=0.1"]["MAP@R"]
