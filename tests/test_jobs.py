@@ -109,6 +109,15 @@ def test_cancel_before_the_worker_came_is_final(store: RunStore) -> None:
     assert run.metrics()[0] == []
 
 
+def test_row_35_a_run_that_ended_takes_no_request_to_cancel(store: RunStore) -> None:
+    run = store.create(SHORT)
+    with run.lock():
+        run.update(state="failed")
+    jobs.cancel(run)
+    assert not run.cancel_requested()  # it would end whatever is done with the run next
+    assert run.status() == "failed"
+
+
 def test_what_only_the_worker_finds_becomes_failed(store: RunStore) -> None:
     run = store.open(jobs.launch(SHORT.with_overrides(["loss.name=nonsense"]), store))
     until(lambda: run.status() == "failed", run)
