@@ -430,7 +430,7 @@ HOSTILE = [
     "pooling.name=gem;pooling.p=abc",
     "miner.name=nonsense",
     "seed=" + "9" * 5000,
-    "seed=1;" * 2000,
+    "schedule.steps=400;" * 500,
     "a." * 2000 + "b=1",
     "model.name=<b>x</b>",
 ]
