@@ -112,7 +112,7 @@ def _verdict(first: str, second: str, symmetrised: bool, found: Sameness) -> str
         near = f"{found.cosine:.4f}" if found.cosine > 0.99 else f"{found.cosine:.2f}"
         return (
             f"Not the same: even scaled by {factor:.3g}, which fits best, the gradient of {second} is another than "
-            f"that of {first}: cosine {near}, where the same loss has 1, and off by up to {100 * found.largest:.2g} % "
+            f"that of {first}: cosine {near}, where the same loss has 1, and off by up to {100 * found.largest:.0f} % "
             "of the longest."
         )
     times = "equals" if abs(factor - 1) <= SAME else f"is {factor:.6g} times"
