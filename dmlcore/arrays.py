@@ -69,7 +69,7 @@ def read(path: Path, schema: Schema, *names: str, remedy: str, **sizes: int) -> 
             there = _compared(archive, schema, dict(sizes))
             return {name: _loaded(archive, name, schema[name]) for name in names or there if name in there}
     except Exception as error:  # a cut or forged archive raises nearly anything, MemoryError included
-        raise Unreadable(f"{path.name} cannot be read ({_words(error)}). {remedy}.") from None
+        raise Unreadable(f"The file {_called(path)} cannot be read ({_words(error)}). {remedy}.") from None
 
 
 def _compared(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -> list[str]:
@@ -89,7 +89,7 @@ def _compared(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -
         for size, wanted in zip(shape, of.shape, strict=True):
             expected = sizes.setdefault(wanted, size) if isinstance(wanted, str) else wanted
             if size != expected or size < 0:
-                raise ValueError(f"{name} is {_type(dtype, shape)} where {expected} are due")
+                raise ValueError(f"{size:,} of {name} where {expected:,} are due")
         if not math.prod(shape) * dtype.itemsize <= min(info.file_size, MOST):
             raise ValueError(f"{name} claims to be {_type(dtype, shape)} in {info.file_size:,} bytes")
         found.append(name)
@@ -124,6 +124,12 @@ def _loaded(archive: zipfile.ZipFile, name: str, of: Of) -> NDArray[Any]:
 
 def _type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
     return f"{dtype} {' x '.join(map(str, shape)) or 'alone'}"
+
+
+def _called(path: Path) -> str:
+    """Its name; a digest is told by its beginning."""
+    stem, *more = path.name.split(".")
+    return ".".join([stem if len(stem) < 20 else f"{stem[:12]}…", *more])
 
 
 def _words(error: Exception) -> str:
