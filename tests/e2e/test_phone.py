@@ -38,10 +38,9 @@ def opened(page, server, name, touch):
 )
 def test_the_drawer_closes_on_choice(visitor, server, touch, options):
     page = visitor(**PHONE, **options)
-    links, act = opened(page, server, "microscope", touch)
-    act(links.filter(has_text="Truth"))
-    expect(page).to_have_url(f"{server.url}/truth")
-    expect(page.get_by_role("heading", name="What is printed, what is true")).to_be_visible()
+    links, act = opened(page, server, "fork", touch)
+    act(links.filter(has_text="Studies"))
+    expect(page.get_by_role("heading", name="Studies")).to_be_visible()
     expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
     expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
 
