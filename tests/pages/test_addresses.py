@@ -9,7 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore.inspection import selections
-from dmlcore.runs import Run
+from dmlcore.runs import Run, RunStore
+from dmlcore.spec import RunSpec
 from pages._ui import gallery_queries, run_picker
 from tests.pages.conftest import make_run, page_opened
 
@@ -153,3 +154,14 @@ def test_an_address_with_a_typo_says_what_is_shown_instead(page: str, query: dic
 def test_a_good_address_is_read_without_a_word() -> None:
     app = page_opened("fields.py", loss="ranking", m="0.2", n="0.3,1e6", shade="force", hide="take", unknown="x")
     assert not [caption.value for caption in app.caption if "This address" in caption.value]
+
+
+def test_a_fragment_starts_its_page_anew_once_the_run_is_gone(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(run_picker.st, "rerun", lambda: asked.append("page"))
+    run = RunStore(tmp_path).create(RunSpec())
+    assert run_picker.present(run)
+    assert not asked
+    shutil.rmtree(run.path)
+    assert not run_picker.present(run)
+    assert asked == ["page"]
