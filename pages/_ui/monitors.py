@@ -81,7 +81,10 @@ def _window(run: Run) -> tuple[float, float] | None:
     spec = run.spec
     if spec.loss.name != "ranking":
         return None
-    loss = losses.create(spec.loss.name, **spec.loss.parameters)
+    try:
+        loss = losses.create(spec.loss.name, **spec.loss.parameters)
+    except (TypeError, ValueError):  # parameters that this release does not know
+        return None
     return -math.inf if math.isinf(loss.m2) else loss.margin - loss.m2, loss.margin
 
 
