@@ -27,6 +27,7 @@ import traceback
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -250,6 +251,7 @@ def flips(runs: tuple[Run, ...], count: int, pages: int, seed: int, report: Call
                 look(store, run.id, other.id, str(damage.path.relative_to(run.path)))
             except Exception:
                 wrong.append(f"{damage}\n{traceback.format_exc()}")
+                report(wrong[-1])
             if number % every == 0:
                 for page in ("runs.py", next(others)):
                     wrong += [f"{damage}\n{words}" for words in shown.show(page, run.id)]
@@ -284,7 +286,8 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
 def _forge(path: Path, change: Callable[[Path], object]) -> None:
     if path.is_symlink() or not path.is_file():
         return
-    change(path)
+    with suppress(TypeError, ValueError, OSError, zipfile.BadZipFile):  # it was forged already, into something else
+        change(path)
 
 
 def _json(**changes: Any) -> Callable[[Path], object]:
