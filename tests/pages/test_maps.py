@@ -198,5 +198,5 @@ def test_a_map_that_does_not_fit_is_refused(run):
     np.savez(path, **kept | {"points": np.zeros((3, 2), np.float32)})
     app = opened("maps.py")
     assert not app.exception
-    assert "do not fit" in app.error[0].value
+    assert "896 of embeddings where 3 are due" in app.error[0].value
     assert app.button(key="project")

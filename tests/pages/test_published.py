@@ -155,7 +155,7 @@ def test_the_tournament_without_and_with_the_band():
 
 
 def test_csv_keeps_every_column_of_every_row():
-    assert published_common.as_csv([{"a": 1, "b": None}, {"a": 2, "c": 'x,"y"'}]) == 'a,b,c\r\n1,,\r\n2,,"x,""y"""\r\n'
+    assert published_common.as_csv([{"a": 1, "b": None}, {"a": 2, "c": 'x,"y"'}]) == 'a,b,c\n1,,\n2,,"x,""y"""\n'
 
 
 def test_what_a_column_is_called_in_metrics():

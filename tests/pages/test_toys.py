@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from dmlcore import toys
 from dmlcore.live import LiveTraining
-from dmlcore.spec import RunSpec
+from dmlcore.spec import RunSpec, SpecError
 from dmlcore.workbench import StepError
 from pages._ui import kept, spec_form, toys_recording, toys_service, toys_spec, toys_view
 from pages._ui.toys_spec import Change, Side, Toy, from_query, to_json, to_query, toy_of
@@ -157,8 +157,9 @@ def test_each_side_is_a_run_of_its_own():
     for run, link, command in zip(runs, found["links"], found["command"], strict=True):
         assert spec_form.linked(dict(parse_qsl(link))) == run
         assert command.startswith("python -m dmlcore train ")
-    assert spec_form.linked({"base": "toy", "set": "loss.name=nothing;x"}) is None
-    assert spec_form.linked({"base": "../etc"}) is None
+    for link in ({"base": "toy", "set": "loss.name=nothing;x"}, {"base": "../etc"}):
+        with pytest.raises(SpecError):
+            spec_form.linked(link)
 
 
 def test_the_table_has_ours_and_the_printed_rows():
