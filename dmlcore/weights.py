@@ -70,6 +70,18 @@ CHECKPOINTS: Mapping[str, Checkpoint] = {
             "http://data.lip6.fr/cadene/pretrainedmodels/bn_inception-52deb4733.pth",
             "52deb473314542a5c2f87e9e6f26f4ca42fe863d15f986414dbae8c2dfdd2353",
         ),
+        _torchvision("squeezenet1_0", "squeezenet1_0-b66bff10.pth", "b66bff10"),
+        _torchvision("squeezenet1_1", "squeezenet1_1-b8a52dc0.pth", "b8a52dc0"),
+        _torchvision("mobilenet_v3_small", "mobilenet_v3_small-047dcff4.pth", "047dcff4"),
+        _torchvision("mobilenet_v3_large", "mobilenet_v3_large-8738ca79.pth", "8738ca79"),  # the first version
+        Checkpoint(  # pruned and quantised by Han et al. 2015, under torchvision's names and for its inputs
+            "squeezenet1_0",
+            "squeezenet1_0-deep-compression.safetensors",
+            "imagenet",
+            None,
+            "6989a9abc4b4267e15d4f14df5b4a47f105b51fae91fe84e8a4ec0149ad61aa2",
+            4_998_760,
+        ),
         Checkpoint(
             "resnet20",
             "resnet20-cifar10.pt",
@@ -184,7 +196,7 @@ def _path(name: str, start: str, progress: download.Progress | None) -> Path:
         return path
     checkpoint = pinned(name) if start == "imagenet" else CHECKPOINTS[start]
     if checkpoint is None:
-        others = ", ".join(c.network for c in CHECKPOINTS.values() if c.trained_on == "imagenet")
+        others = ", ".join(dict.fromkeys(c.network for c in CHECKPOINTS.values() if c.trained_on == "imagenet"))
         raise WeightsError(f"{name} has no pinned ImageNet weights, which exist for {others}; give a file instead")
     return find(checkpoint) or _fetched(checkpoint, progress)
 

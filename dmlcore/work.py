@@ -39,8 +39,9 @@ class Counted:
     channels: int
 
 
-# As `count` finds them with pictures of 224 pixels (resnet20: 32); tests/test_work.py counts one anew.
+# As `count` finds them with pictures of 224 pixels (conv4: 28, resnet20: 32); tests/test_work.py counts one anew.
 BACKBONES = {
+    "conv4": Counted(27342.37, 941.31, 256.0, 42, 112832, 64),
     "resnet20": Counted(79200.0, 1489.38, 64.0, 171, 269072, 64),
     "resnet18": Counted(72288.0, 442.77, 64.0, 179, 11176512, 512),
     "resnet34": Counted(146016.0, 643.36, 64.0, 323, 21284672, 512),
@@ -48,6 +49,10 @@ BACKBONES = {
     "resnet101": Counted(310880.0, 2536.4, 64.0, 934, 42500160, 2048),
     "googlenet": Counted(59684.0, 961.04, 64.0, 539, 5599904, 1024),
     "bn_inception": Counted(80978.0, 878.85, 64.0, 638, 10270240, 1024),
+    "squeezenet1_0": Counted(29193.1, 477.28, 90.93, 73, 735424, 512),
+    "squeezenet1_1": Counted(10468.11, 283.91, 62.86, 73, 722496, 512),
+    "mobilenet_v3_small": Counted(2188.16, 322.94, 18.0, 367, 927008, 576),
+    "mobilenet_v3_large": Counted(8533.2, 880.75, 64.0, 463, 2971952, 960),
 }
 
 

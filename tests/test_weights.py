@@ -11,6 +11,7 @@ from torch import Tensor
 from dmlcore import backbones, download, weights
 from dmlcore.weights import CHECKPOINTS, WeightsError
 
+SQUEEZENET = Path(__file__).parents[1] / "../shared/data/squeezenet1_0-deep-compression.safetensors"
 PACK = Path(__file__).parents[1] / "../shared/data/resnet20-cifar10.pt"
 
 
@@ -216,7 +217,11 @@ def test_a_file_under_a_pinned_name_must_be_that_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "start", "message"),
     [
-        ("resnet20", "imagenet", "resnet20 has no pinned ImageNet weights, which exist for resnet18, .*bn_inception"),
+        (
+            "resnet20",
+            "imagenet",
+            "resnet20 has no pinned ImageNet weights, which exist for resnet18, .*bn_inception, .*large;",
+        ),
         ("resnet20", "resnet20-cifar10.pt", "comes with the data packs"),
         ("resnet20", "no/such/file.pth", "is no file; give imagenet, a path"),
     ],
@@ -227,7 +232,10 @@ def test_a_start_that_does_not_exist_says_what_does(name: str, start: str, messa
 
 
 def test_the_table_is_pinned_and_its_names_agree_with_its_digests() -> None:
-    assert {name for name in backbones.names() if weights.pinned(name)} == set(backbones.names()) - {"resnet20"}
+    assert {name for name in backbones.names() if weights.pinned(name)} == set(backbones.names()) - {
+        "resnet20",
+        "conv4",
+    }
     for file, checkpoint in CHECKPOINTS.items():
         assert file == checkpoint.file
         assert checkpoint.network in backbones.names()
@@ -235,3 +243,12 @@ def test_the_table_is_pinned_and_its_names_agree_with_its_digests() -> None:
         if checkpoint.url:
             assert checkpoint.url.endswith(f"/{file}")
             assert checkpoint.sha256.startswith(Path(file).stem.partition("-")[2])
+
+
+@pytest.mark.skipif(not SQUEEZENET.exists(), reason=f"no ../shared/data/{SQUEEZENET.name}")
+def test_squeezenet_of_the_data_pack_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "search_folders", lambda: [PACK.parent])
+    backbone = backbones.create("squeezenet1_0").eval()
+    assert weights.load(backbone, "squeezenet1_0", SQUEEZENET.name) == SQUEEZENET
+    expected = weights.read(SQUEEZENET)
+    assert all(torch.equal(value, expected[name]) for name, value in backbone.state_dict().items())

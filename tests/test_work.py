@@ -7,7 +7,8 @@ from dmlcore.sections import ModelSpec
 
 
 def test_the_table_is_what_counting_gives() -> None:
-    assert work.count("resnet20", 32) == work.BACKBONES["resnet20"]
+    for name, side in (("conv4", 28), ("resnet20", 32)):
+        assert work.count(name, side) == work.BACKBONES[name]
 
 
 def test_every_backbone_is_in_the_table_with_its_parameters() -> None:

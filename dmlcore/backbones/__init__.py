@@ -11,6 +11,7 @@ __all__ = ["IMAGENET", "Backbone", "Normalisation", "create", "names"]
 TIMM = "timm:"
 # Loaded at first use: one training needs one of them.
 _BACKBONES = {
+    "conv4": ("conv4", "Conv4"),
     "resnet20": ("resnet20", "ResNet20"),
     "resnet18": ("resnet", "ResNet18"),
     "resnet34": ("resnet", "ResNet34"),
@@ -18,11 +19,15 @@ _BACKBONES = {
     "resnet101": ("resnet", "ResNet101"),
     "googlenet": ("googlenet", "GoogLeNet"),
     "bn_inception": ("bn_inception", "BNInception"),
+    "squeezenet1_0": ("squeezenet", "SqueezeNet10"),
+    "squeezenet1_1": ("squeezenet", "SqueezeNet11"),
+    "mobilenet_v3_small": ("mobilenet_v3", "MobileNetV3Small"),
+    "mobilenet_v3_large": ("mobilenet_v3", "MobileNetV3Large"),
 }
 
 
 def names() -> list[str]:
-    """Every backbone, the ResNets first, the smallest first; timm:NAME is one too where timm is installed."""
+    """Every backbone; timm:NAME is one too where timm is installed."""
     return list(_BACKBONES)
 
 

@@ -46,6 +46,18 @@ class Backbone(nn.Module):
         return () if hasattr(self, self.classifier) else (f"{self.classifier}.",)
 
 
+class Headless(Backbone):
+    """A backbone whose public classifier is no linear layer behind a pooling, so that it cannot be kept."""
+
+    def keep_classifier(self) -> nn.Linear:
+        """Raises ValueError."""
+        raise ValueError(f"{type(self).__name__} has no linear classifier that could be kept; set it to false")
+
+    def without_place(self) -> tuple[str, ...]:
+        """The classifier of torchvision's files."""
+        return ("classifier.",)
+
+
 def initialise(backbone: nn.Module) -> None:
     """He initialisation of all convolutions by the fan out, as torchvision's ResNets; zero biases."""
     for module in backbone.modules():
@@ -55,6 +67,8 @@ def initialise(backbone: nn.Module) -> None:
                 nn.init.zeros_(module.bias)
 
 
-def convolution(inward: int, outward: int, size: int, stride: int = 1, *, bias: bool = False) -> nn.Conv2d:
+def convolution(
+    inward: int, outward: int, size: int, stride: int = 1, *, groups: int = 1, bias: bool = False
+) -> nn.Conv2d:
     """A convolution of odd `size`, padded so that stride 1 keeps the map."""
-    return nn.Conv2d(inward, outward, size, stride, padding=size // 2, bias=bias)
+    return nn.Conv2d(inward, outward, size, stride, padding=size // 2, groups=groups, bias=bias)

@@ -1,7 +1,7 @@
 """Names, shapes and outputs of the public networks, as torchvision and the port of BN-Inception compute them.
 
 `python -m tests.backbones.golden` writes tests/golden/backbones.json anew; it needs torchvision and pretrainedmodels
-(the file there was written with 0.29.1 and 0.7.4).
+(the file there was written with 0.29.1 and 0.7.4; SqueezeNet and MobileNetV3 with 0.28.0, without classifiers).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 PATH = Path(__file__).parents[1] / "golden/backbones.json"
+HEADLESS = ("squeezenet1_0", "squeezenet1_1", "mobilenet_v3_small", "mobilenet_v3_large")  # no classifier to keep
 SIZE = 64  # of the picture whose features are compared
 
 
@@ -65,12 +66,15 @@ def main() -> None:
     made |= {name: getattr(published, name)(weights=None) for name in ("resnet50", "resnet101")}
     made["googlenet"] = published.googlenet(weights=None, aux_logits=False, init_weights=False)
     made["bn_inception"] = pretrainedmodels.bninception(pretrained=None)
+    made |= {name: getattr(published, name)(weights=None) for name in HEADLESS}
     found = {}
     for name, model in made.items():
         fill(model.double().eval())
+        if name in HEADLESS:
+            model.classifier = nn.Identity()
         entry = {"parameters": sum(p.numel() for p in model.parameters()), "layout": layout(model.state_dict())}
         features = model
-        if name == "bn_inception":
+        if name == "bn_inception" or name in HEADLESS:
             features = model.features
         else:
             model.avgpool, model.fc, model.dropout = nn.Identity(), nn.Identity(), nn.Identity()

@@ -1,0 +1,35 @@
+"""The four blocks of convolutions of the few-shot literature."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from dmlcore.backbones.base import Headless, convolution, initialise
+
+WIDTH = 64
+
+
+class Conv4(Headless):
+    """Normalised pictures (B, 3, H, W) -> features (B, 64, H // 8, W // 8): 3 x 3 at 28, 7 x 7 at 56; He initialised.
+
+    Each block is a 3 x 3 convolution, batch norm, ReLU; a maximum of 2 x 2 follows the first three. The literature has
+    a fourth maximum and flattens what is left; here the pooling of the spec sees the last map. Source: Vinyals et al.
+    2016, Snell et al. 2017.
+    """
+
+    out_channels = WIDTH
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for inward in (3, WIDTH, WIDTH, WIDTH):
+            if layers:
+                layers.append(nn.MaxPool2d(2))
+            layers += [convolution(inward, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(inplace=True)]
+        self.blocks = nn.Sequential(*layers)
+        initialise(self)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """The features."""
+        found: Tensor = self.blocks(pictures)
+        return found
