@@ -15,6 +15,7 @@ from torch import Tensor
 from dmlcore.data import Dataset
 from dmlcore.sections import DataSpec
 
+TURN, SCALE, SHIFT = math.radians(12), 0.15, 0.1  # of affine moves, each to both sides
 TRIES = 10  # cuts drawn for a picture before its centre is taken, as in torchvision's RandomResizedCrop
 
 
@@ -50,6 +51,8 @@ def apply(found: Gathered, side: int, data: DataSpec, seed: int, device: torch.d
         return inputs
     if data.crop == "shift":
         return shifted(inputs, seed)
+    if data.crop == "affine":
+        return moved(inputs, seed)
     sizes = found.sizes
     if sizes is None:
         sizes = np.broadcast_to(np.array(inputs.shape[2:]), (len(inputs), 2))
@@ -78,6 +81,25 @@ def shifted(pictures: Tensor, seed: int) -> Tensor:
     each, rows, columns = (_send(index, pictures.device) for index in (torch.arange(batch), rows, columns))
     padded = F.pad(pictures, (pad, pad, pad, pad)).permute(0, 2, 3, 1)
     return padded[each[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+def moved(pictures: Tensor, seed: int) -> Tensor:
+    """Turn, shear, scale and shift each picture (B, C, H, W) uint8 a little, black outside; none is mirrored.
+
+    Uniform: angle and shear within TURN radians, both scales within SCALE of 1, shifts within SHIFT of the side.
+    """
+    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same
+    turn, shear, wide, high, right, down = 2 * torch.rand(6, len(pictures), generator=random) - 1
+    turn, shear = TURN * turn, TURN * shear
+    wide, high = 1 + SCALE * wide, 1 + SCALE * high
+    rows = (
+        torch.stack([turn.cos() / wide, (shear - turn.sin()) / wide, 2 * SHIFT * right], 1),
+        torch.stack([turn.sin() / high, turn.cos() / high, 2 * SHIFT * down], 1),
+    )
+    with torch.autocast(pictures.device.type, enabled=False):
+        where = F.affine_grid(_send(torch.stack(rows, 1), pictures.device), list(pictures.shape), align_corners=False)
+        values = F.grid_sample(pictures.float(), where, align_corners=False)
+    return values.round_().clamp_(0, 255).to(torch.uint8).contiguous(memory_format=torch.channels_last)
 
 
 def draw_boxes(

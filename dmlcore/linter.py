@@ -75,7 +75,9 @@ def _crop(spec: RunSpec) -> str:
     if not d.augment:
         return "none"
     low, high = d.crop_area
-    return "shifted" if d.crop == "shift" else f"resized crops of {100 * low:g} to {100 * high:g} %"
+    if d.crop != "resized":
+        return "shifted" if d.crop == "shift" else "moved affinely"
+    return f"resized crops of {100 * low:g} to {100 * high:g} %"
 
 
 def _seen(spec: RunSpec) -> str:

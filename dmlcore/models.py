@@ -16,6 +16,7 @@ from dmlcore.spec import ModelSpec, PoolingSpec
 
 LEAKY_SLOPE = 0.01
 PICTURE_MEAN, PICTURE_STD = IMAGENET.mean, IMAGENET.std
+SMALLEST = {"conv4": 16, "resnet20": 16}  # pixels a side of a picture; the others need 32
 TOKEN_BOUND = 0.3  # entries of tokens and prototypes are clipped to +-0.3 after each step (Gurbuz 2022, code)
 
 
@@ -35,9 +36,9 @@ def build(
 ) -> MLP | PictureNetwork | TokenNetwork:
     """Build and initialise a network, a function of `seed` alone.
 
-    input_shape: (F,) for vectors, (3, H, W) for pictures, (L,) for bags of tokens. mean, std: of the training vectors;
-    pictures have those of their backbone. vocabulary: number of tokens, 0 for what is no bag. Raises ModelError if the
-    network cannot be made or cannot take such inputs.
+    input_shape: (F,) for vectors, (3, H, W) or (1, H, W) for pictures, (L,) for bags of tokens. mean, std: of the
+    training vectors; pictures have those of their backbone. vocabulary: number of tokens, 0 for what is no bag. Raises
+    ModelError if the network cannot be made or cannot take such inputs.
     """
     shape, pool = tuple(input_shape), pool or PoolingSpec()
     kind = "bags of tokens" if vocabulary else "vectors" if len(shape) == 1 else "pictures"
@@ -54,8 +55,11 @@ def build(
                 return MLP(shape[0], spec, mean, std)
             if kind == "bags of tokens":
                 return TokenNetwork(vocabulary, spec, pool)
-            if shape[0] != 3 or min(shape[1:]) < 32:
-                raise ModelError(f"{spec.name} takes pictures (3, H, W) of at least 32 x 32, got {shape}")
+            least = SMALLEST.get(spec.name, 32)
+            if shape[0] not in (1, 3) or min(shape[1:]) < least:
+                raise ModelError(
+                    f"{spec.name} takes pictures (3, H, W) or (1, H, W) of at least {least} x {least}, got {shape}"
+                )
             return PictureNetwork(spec, pool, _backbone(spec, (shape[1], shape[2])))
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, ModelError):
@@ -144,7 +148,10 @@ class MLP(nn.Module):
 
 
 class NormalisePictures(Normalise):
-    """Raw pictures (B, 3, H, W), RGB in 0..255, uint8 or floating -> the inputs that a backbone was trained on."""
+    """Raw pictures (B, 3, H, W), RGB, or (B, 1, H, W), grey; 0..255, uint8 or floating -> inputs (B, 3, H, W).
+
+    They are as the backbone's checkpoint was trained on.
+    """
 
     def __init__(self, target: Normalisation) -> None:
         super().__init__(_channels(target.mean), _channels(target.std))
@@ -153,6 +160,7 @@ class NormalisePictures(Normalise):
     def forward(self, inputs: Tensor) -> Tensor:
         """The normalised pictures, in the backbone's order of channels."""
         values = inputs if inputs.is_floating_point() else inputs.float()
+        values = values.expand(-1, 3, -1, -1)  # grey is a colour of equal parts
         if self.target.scale == 1:
             values = values / 255
         if self.target.order == "BGR":
@@ -161,10 +169,10 @@ class NormalisePictures(Normalise):
 
 
 class PictureNetwork(nn.Module):
-    """(B, 3, H, W) pictures -> (B, D) embeddings: backbone, then pooling and projection to D in one head.
+    """(B, 3 or 1, H, W) pictures -> (B, D) embeddings: backbone, then pooling and projection to D in one head.
 
-    Pictures are RGB in 0..255, uint8 or floating. With `model.keep_classifier` the pooled features pass the classifier
-    of the backbone's checkpoint before the linear layer (1000 -> D).
+    Pictures are RGB or grey in 0..255, uint8 or floating. With `model.keep_classifier` the pooled features pass the
+    classifier of the backbone's checkpoint before the linear layer (1000 -> D).
     """
 
     def __init__(self, spec: ModelSpec, pool: PoolingSpec, backbone: backbones.Backbone) -> None:

@@ -111,11 +111,13 @@ class DataSpec(Section):
     )
     fold_seed: int = Field(0, ge=0, le=2**32 - 1, description="Seed of random folds, apart from the seed of the run")
     image_size: int | None = Field(
-        None, ge=32, le=512, description="Side of the square pictures in pixels; empty: as stored"
+        None, ge=16, le=512, description="Side of the square pictures in pixels; empty: as stored"
     )
     augment: bool = Field(True, description="Flip the training pictures and cut them at random")
-    crop: Literal["shift", "resized"] = Field(
-        "shift", description="Cut: shifted by up to an eighth of the side, or a part of random area and aspect, resized"
+    crop: Literal["shift", "resized", "affine"] = Field(
+        "shift",
+        description="Cut: shifted by up to an eighth of the side, or a part of random area and aspect, resized; "
+        "affine: turned, sheared, scaled and shifted a little, never flipped, for writing",
     )
     crop_area: Range = Field((0.16, 1.0), description="Share of the picture that a resized crop takes: from, to")
     crop_ratio: Range = Field((0.75, 4 / 3), description="Aspect ratio of a resized crop: from, to")

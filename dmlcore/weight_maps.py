@@ -81,7 +81,7 @@ def write(run: Run) -> Path:
         raise RunError(f"{run.id} has not been evaluated yet, so there is nothing to weigh")
     device = prepare_device(run.spec.device, torch.get_num_threads())
     data = load_data(run.spec)
-    if data.inputs.shape[1:][0:1] != (3,) or len(data.inputs.shape) != 4:
+    if len(data.inputs.shape) != 4:
         raise RunError(f"{run.id} is no network for pictures, so there are no maps to lay over them")
     bench = build(run.spec, data, device)
     bench.restore(saved.tensors)

@@ -143,3 +143,30 @@ def test_without_augmentation_or_pictures_inputs_are_untouched():
     vectors = np.ones((4, 5), np.float32)
     vectors.flags.writeable = False
     assert np.array_equal(augmentation.batch(a_dataset(vectors), rows, DataSpec(), 0, CPU), vectors[rows])
+
+
+def test_affine_moves_are_small_and_mirror_nothing():
+    pictures = torch.zeros(64, 1, 28, 28, dtype=torch.uint8)
+    pictures[:, :, 6:22, 6:9] = 255  # an L
+    pictures[:, :, 19:22, 6:16] = 255
+    spec = DataSpec(crop="affine")
+    changed = augmentation.batch(a_dataset(pictures.numpy()), np.arange(64), spec, 5, CPU)
+    assert changed.shape == pictures.shape
+    assert changed.dtype == torch.uint8
+    assert torch.equal(changed, augmentation.moved(pictures, 5))
+    assert not torch.equal(changed, augmentation.moved(pictures, 6))
+    ink = changed.float() / 255
+    places = torch.arange(28.0)
+    across, down = ((ink.sum(dim).squeeze(1) @ places) / ink.sum((1, 2, 3)) for dim in (2, 3))
+    assert across.std() > 0.5  # they do move
+    assert (across - 9.6).abs().max() < 5  # but little
+    assert (down - 16).abs().max() < 5
+    left, right = ink[..., :14, :14].sum((1, 2, 3)), ink[..., :14, 14:].sum((1, 2, 3))
+    assert (left > right).all()  # the upright of the L stays on its side
+
+
+def test_one_channel_passes_through_every_cut():
+    pictures = torch.randint(0, 256, (4, 1, 32, 32), dtype=torch.uint8)
+    for crop in ("shift", "resized", "affine"):
+        found = augmentation.batch(a_dataset(pictures.numpy()), np.arange(4), DataSpec(crop=crop), 1, CPU)
+        assert found.shape == (4, 1, 32, 32)

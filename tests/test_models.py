@@ -63,7 +63,7 @@ def test_an_mlp_without_hidden_layers_is_linear() -> None:
 
 @pytest.mark.parametrize(
     ("spec", "shape", "message"),
-    [(MLP, (3, 32, 32), "resnet20"), (RESNET, (64,), "model.name=mlp"), (RESNET, (3, 16, 16), "at least 32 x 32")],
+    [(MLP, (3, 32, 32), "resnet20"), (RESNET, (64,), "model.name=mlp"), (RESNET, (3, 8, 8), "at least 16 x 16")],
 )
 def test_a_network_that_does_not_fit_is_refused(spec: ModelSpec, shape: tuple[int, ...], message: str) -> None:
     with pytest.raises(ModelError, match=message):
@@ -211,5 +211,21 @@ def test_a_pooling_that_ends_elsewhere_cannot_keep_the_classifier() -> None:
 
 
 def test_an_unknown_backbone_is_refused() -> None:
-    with pytest.raises(ModelError, match=r"model\.name: unknown backbone 'vgg'; known: resnet20, .*timm:NAME"):
+    with pytest.raises(ModelError, match=r"model\.name: unknown backbone 'vgg'; known: resnet20, conv4, .*timm:NAME"):
         models.build(ModelSpec(name="vgg"), (3, 32, 32), seed=0)
+
+
+@pytest.mark.parametrize("name", ["conv4", "resnet20"])
+def test_grey_pictures_are_colours_of_equal_parts(name: str) -> None:
+    spec = ModelSpec(name=name, embedding_dim=8)
+    grey = torch.randint(0, 256, (2, 1, 28, 28), dtype=torch.uint8)
+    one, three = models.build(spec, (1, 28, 28), seed=0).eval(), models.build(spec, (3, 28, 28), seed=0).eval()
+    with torch.no_grad():
+        torch.testing.assert_close(one(grey), three(grey.expand(-1, 3, -1, -1)))
+
+
+def test_pictures_that_are_too_small_are_refused_with_the_least_size() -> None:
+    with pytest.raises(ModelError, match="at least 16 x 16"):
+        models.build(ModelSpec(name="conv4"), (1, 8, 8), seed=0)
+    with pytest.raises(ModelError, match="at least 32 x 32"):
+        models.build(ModelSpec(name="resnet18"), (1, 28, 28), seed=0)

@@ -11,8 +11,8 @@ __all__ = ["IMAGENET", "Backbone", "Normalisation", "create", "names"]
 TIMM = "timm:"
 # Loaded at first use: one training needs one of them.
 _BACKBONES = {
-    "conv4": ("conv4", "Conv4"),
     "resnet20": ("resnet20", "ResNet20"),
+    "conv4": ("conv4", "Conv4"),
     "resnet18": ("resnet", "ResNet18"),
     "resnet34": ("resnet", "ResNet34"),
     "resnet50": ("resnet", "ResNet50"),

@@ -23,7 +23,7 @@ GREY = {"digits": (8, 16)}  # vectors that are grey pictures, light ink on black
 
 def takes_pictures(data: Dataset) -> bool:
     """Whether samples of a data set are pictures, so that others can be queries."""
-    return data.name in GREY or (len(data.inputs.shape) == 4 and data.inputs.shape[1] == 3)
+    return data.name in GREY or len(data.inputs.shape) == 4
 
 
 def as_inputs(pictures: Sequence[Source], data: Dataset, *, invert: bool = False) -> NDArray[Any]:
@@ -62,6 +62,8 @@ def _one(picture: Source, data: Dataset, invert: bool) -> NDArray[Any]:
     if data.inputs.shape[-2] != side:
         raise DataError(f"pictures of {data.name} are not square, so others cannot be cut alike; search by embeddings")
     cut = centre(_short(picture, short_side(side) if hasattr(data.inputs, "whole") else side), side)
+    if data.inputs.shape[1] == 1:
+        cut = np.rint(cut.mean(axis=2, keepdims=True)).astype(np.uint8)
     return np.ascontiguousarray((255 - cut if invert else cut).transpose(2, 0, 1))
 
 

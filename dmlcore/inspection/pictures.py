@@ -77,6 +77,7 @@ def sheet(images: Iterable[Picture], side: int, columns: int, rows: int) -> Imag
 def small(data: Dataset, indices: Sequence[int] | NDArray[np.int64], side: int) -> Iterable[Picture]:
     """Pictures for thumbnails of `side`: what the network reads, decoded already, where it is large enough."""
     draw = drawer(data)
-    ready = data.inputs.dtype == np.uint8 and len(data.inputs.shape) == 4 and min(data.inputs.shape[2:]) >= side
+    shape = data.inputs.shape
+    ready = data.inputs.dtype == np.uint8 and shape[1:2] == (3,) and len(shape) == 4 and min(shape[2:]) >= side
     for index in indices:
         yield np.asarray(data.inputs[int(index)]).transpose(1, 2, 0) if ready else draw(int(index))

@@ -38,5 +38,5 @@ def test_option_a_shortcut_subsamples_and_pads_with_zeros() -> None:
 
 
 def test_an_unknown_backbone_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(KeyError, match="unknown backbone 'vgg'; known: conv4, resnet20"):
+    with pytest.raises(KeyError, match="unknown backbone 'vgg'; known: resnet20, conv4"):
         backbones.create("vgg")
