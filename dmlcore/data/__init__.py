@@ -22,6 +22,7 @@ from dmlcore.data import (
     folder,
     folders,
     inshop,
+    omniglot,
     shapes,
     sop,
     splits,
@@ -81,6 +82,7 @@ _READERS: dict[str, tuple[Description, Read]] = {
         (inshop.INFO, inshop.read),
         (aircraft.INFO, aircraft.read),
         (flowers.INFO, flowers.read),
+        (omniglot.INFO, omniglot.read),
         (folder.INFO, folder.read),
     )
 }

@@ -64,6 +64,14 @@ KNOWN = (
     Archive("102flowers.tgz", 344_862_509, "2d01ecc807db462958cfe3d92f57a8c252b4abd240eb955770201e45f783b246"),
     Archive("imagelabels.mat", 502, "4903e94206bac23bf772aadf06451916df56b58fc483a62db32a97b82656651d"),
     Archive("setid.mat", 14_989, "46b8678f91fd95d3c8f4feab80d271a6c834a1dd896fe29fd3e6ad9ce5c8dccd"),
+    Archive("images_background.zip", None, md5="68d2efa1b9178cc56df9314c21c6e718"),
+    Archive("images_evaluation.zip", None, md5="6b91aef0f799c5bb55b94e3f2daec811"),
+    Archive(
+        "images_background_small1.zip", 1_319_022, "f38eb80f801274ac2b4dff5b24289016bfaba4a7d5bb50deebf27104ad6cb8a4"
+    ),
+    Archive(
+        "images_background_small2.zip", 1_580_917, "3ccaa407515a8778e5d0861875af38b17e418f301ad5bb3b5a6b65d901a41c7f"
+    ),
     # Small packs in the same layouts.
     Archive("cifar-100-python.tar.gz", 19_623_674, "726050b4bbad660d4b314a04738b7b760c0ba36c4cdb356bac359dce3a203ac5"),
     Archive(

@@ -38,6 +38,7 @@ class Source:
 
 
 _FLOWERS = "https://www.robots.ox.ac.uk/~vgg/data/flowers/102/"
+_OMNIGLOT = "https://raw.githubusercontent.com/brendenlake/omniglot/master/python/"
 _CIFAR_TERMS = (
     "No explicit licence; cite Krizhevsky 2009. The pictures are from 80 Million Tiny Images, which was withdrawn."
 )
@@ -103,6 +104,17 @@ SOURCES: Mapping[str, Source] = {
             "In-shop Clothes Retrieval Benchmark/     or In-shop, InShop, inshop, DeepFashion\n"
             "  Eval/list_eval_partition.txt           or beside Eval/, or in Anno/\n"
             "  Img/img/WOMEN/Dresses/id_00000002/*.jpg      from Img/img.zip, unpacked in Img/ or beside it\n  …",
+        ),
+    ),
+    "omniglot": Source(
+        terms="MIT.",
+        urls=tuple(f"{_OMNIGLOT}{name}.zip" for name in ("images_background", "images_evaluation")),
+        layouts=(
+            "omniglot-py/\n  images_background/<alphabet>/character01/*.png\n"
+            "  images_evaluation/<alphabet>/character01/*.png",
+            "omniglot-py/             the minimal sets, tested on the alphabets that the first lacks\n"
+            "  images_background_small1/<alphabet>/character01/*.png\n  images_background_small2/…",
+            "both zip files of either, packed, side by side",
         ),
     ),
     "aircraft": Source(

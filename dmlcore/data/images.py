@@ -21,14 +21,14 @@ WORKERS = min(8, os.cpu_count() or 1)
 
 def thumbnail(path: Path, longest: int = 256) -> Picture:
     """Decode `path` to (h, w, 3), uncropped, neither side over `longest` pixels."""
-    image = _decode(path, longest=longest)
+    image = decode(path, longest=longest)
     image.thumbnail((longest, longest), Image.Resampling.BICUBIC)
     return np.array(image)
 
 
 def with_short_side(path: Path | BinaryIO, short: int) -> Picture:
     """Decode `path` to (h, w, 3), the shorter side resized to `short` pixels; of what is longer than 4:1 the middle."""
-    return shortened(_decode(path, 2 * short), short)
+    return shortened(decode(path, 2 * short), short)
 
 
 def upright(image: Image.Image) -> Image.Image:
@@ -46,8 +46,8 @@ def shortened(image: Image.Image, short: int) -> Picture:
     return np.asarray(image.resize(size, Image.Resampling.BILINEAR, box))  # Pillow's averages where it reduces
 
 
-def _decode(path: Path | BinaryIO, at_least: int | None = None, longest: int | None = None) -> Image.Image:
-    """Return the whole picture as upright RGB; raise DataError naming `path`, or the `name` of an open file.
+def decode(path: Path | BinaryIO, at_least: int | None = None, longest: int | None = None) -> Image.Image:
+    """Return the whole picture as upright RGB; raises DataError naming `path`, or the `name` of an open file.
 
     at_least, longest: a JPEG may be read at 1/2, 1/4 or 1/8 of its size, several times faster, if no side, or the
     longer one, gets shorter than this.

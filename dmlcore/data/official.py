@@ -25,6 +25,7 @@ PUBLISHED: Mapping[str, Mapping[str, Size]] = {
     "sop": {"train": Size(59_551, 11_318), "test": Size(60_502, 11_316)},
     "inshop": {"train": Size(25_882, 3_997), "test": Size(14_218, 3_985), "gallery": Size(12_612, 3_985)},
     "aircraft": {"train": Size(5_000, 50), "test": Size(5_000, 50)},
+    "omniglot": {"train": Size(19_280, 964), "test": Size(13_180, 659)},
     "flowers": {"train": Size(3_493, 51), "test": Size(4_696, 51)},
 }
 

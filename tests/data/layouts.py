@@ -199,7 +199,27 @@ def class_folders(folder: Path, names=("ant", "bee", "cat", "dog", "elk", "fox",
     return folder
 
 
+def omniglot_set(folder: Path, alphabets: dict[str, int], drawers: int = 3) -> None:
+    """One set of Omniglot: of each alphabet so many characters, told apart by the width of a bar of ink."""
+    for alphabet, characters in alphabets.items():
+        for number in range(1, characters + 1):
+            place = folder / alphabet / f"character{number:02}"
+            place.mkdir(parents=True)
+            for drawer in range(1, drawers + 1):
+                paper = np.ones((105, 105), bool)
+                paper[:, : 10 * number] = False
+                Image.fromarray(paper).save(place / f"{100 * number:04}_{drawer:02}.png")
+
+
+def omniglot(folder: Path) -> Path:
+    """The minimal sets: Latin is in both."""
+    omniglot_set(folder / "images_background_small1", {"Balinese": 4, "Latin": 4}, drawers=8)
+    omniglot_set(folder / "images_background_small2", {"Latin": 4, "Tagalog": 8}, drawers=8)
+    return folder
+
+
 WRITERS = {
+    "omniglot": omniglot,
     "cars": cars_single,
     "sop": sop,
     "inshop": inshop,

@@ -1,0 +1,14 @@
+"""Pictures of ink in one channel, 0 paper and 255 ink: shown as people write them, dark on white."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dmlcore.data.dataset import Picture
+
+
+def picture(pixels: Any, index: int) -> Picture:
+    """Return picture `index` of pixels (N, 1, H, W) uint8 as (H, W, 3), dark ink on white."""
+    return np.repeat(255 - np.asarray(pixels[index])[0, :, :, None], 3, axis=2)

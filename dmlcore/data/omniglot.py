@@ -1,0 +1,108 @@
+"""Omniglot: handwritten characters of fifty alphabets, twenty hands each; tested on alphabets never seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from dmlcore.data import ink, official
+from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.images import WORKERS, decode
+from dmlcore.data.table import folders_in, pictures_in
+
+IMAGE_SIZE = 28  # pixels a side, of 105: as the few-shot literature has it
+
+# Folders that train and that test; the complete ones are preferred. Alphabets of both sides only train.
+SETS = (("images_background", "images_evaluation"), ("images_background_small1", "images_background_small2"))
+
+INFO = Description(
+    name="omniglot",
+    title="Omniglot",
+    sentence="Handwritten characters, twenty hands each, in white on black; tested on alphabets never seen.",
+    citation="Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through probabilistic program induction. "
+    "Science 350, 2015.",
+    kind="pictures",
+    image_size=IMAGE_SIZE,
+    resizes=True,
+    needs_files=True,
+    folder="omniglot-py",
+    other_folders=("omniglot", "python"),
+    markers=tuple(f"{train}/*/character01" for train, _ in SETS),
+    archives=tuple(f"{train}.zip" for train, _ in SETS),
+    companions={f"{train}.zip": (f"{test}.zip",) for train, test in SETS},
+    url="https://github.com/brendenlake/omniglot/tree/master/python",
+)
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Read the complete sets where both are there, else the minimal ones: inputs (N, 1, S, S) uint8, 0 paper, 255 ink.
+
+    facts: alphabet (N,), the number of its name in order; drawer (N,), from 1. Classes are named "Alphabet 07". Raises
+    DataError naming the folder or file and what it lacks.
+    """
+    train, test = _folders(folder)
+    known = {path.name for path in folders_in(train)}
+    alphabets = [*folders_in(train), *(path for path in folders_in(test) if path.name not in known)]
+    classes = [(number, path) for number, alphabet in enumerate(alphabets) for path in folders_in(alphabet)]
+    files = [pictures_in(path) for _, path in classes]
+    for (_, path), found in zip(classes, files, strict=True):
+        if not found:
+            raise DataError(f"{path} holds no pictures; complete the data set")
+    paths = [path for found in files for path in found]
+    labels = np.repeat(np.arange(len(classes)), [len(found) for found in files])
+    train_classes = sum(alphabets[number].parent == train for number, _ in classes)
+    if not 0 < train_classes < len(classes):
+        raise DataError(f"{folder} needs alphabets in {train.name} and others in {test.name}; complete the data set")
+    pixels = read_ink(paths, image_size or IMAGE_SIZE)
+    return Samples(
+        inputs=pixels,
+        labels=labels,
+        class_names=tuple(f"{path.parent.name} {path.name.removeprefix('character')}" for _, path in classes),
+        train_classes=train_classes,
+        keys=[path.relative_to(folder).as_posix() for path in paths],
+        files=paths,
+        picture=partial(ink.picture, pixels),
+        notes=(
+            f"{train.name} trains, {test.name} tests; alphabets of both only train",
+            *official.deviations(INFO.name, labels, train_classes),
+        ),
+        facts={
+            "alphabet": np.array([number for number, _ in classes])[labels],
+            "drawer": np.array([_drawer(path) for path in paths]),
+        },
+    )
+
+
+def read_ink(paths: Sequence[Path], size: int) -> NDArray[np.uint8]:
+    """Decode dark strokes on white as (N, 1, size, size), 0 paper and 255 ink, averaged over each pixel."""
+
+    def one(path: Path) -> NDArray[np.uint8]:
+        grey = decode(path).convert("L").resize((size, size), Image.Resampling.BOX)
+        return 255 - np.asarray(grey)
+
+    pixels = np.empty((len(paths), 1, size, size), np.uint8)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for place, found in zip(pixels, pool.map(one, paths), strict=True):
+            place[0] = found
+    return pixels
+
+
+def _folders(folder: Path) -> tuple[Path, Path]:
+    for train, test in SETS:
+        if (folder / train).is_dir() and (folder / test).is_dir():
+            return folder / train, folder / test
+    lacking: Iterator[str] = (test for train, test in SETS if (folder / train).is_dir())
+    raise DataError(f"{folder / next(lacking, SETS[0][0])} is missing; put it beside the other folder of {INFO.url}")
+
+
+def _drawer(path: Path) -> int:
+    try:
+        return int(path.stem.rpartition("_")[2])
+    except ValueError:
+        raise DataError(f"{path} is not named CHARACTER_DRAWER as in the official sets; restore the name") from None
