@@ -26,6 +26,11 @@ def takes_pictures(data: Dataset) -> bool:
     return data.name in GREY or len(data.inputs.shape) == 4
 
 
+def is_ink(data: Dataset) -> bool:
+    """Whether samples are light ink on black, so that writing on paper has to be inverted."""
+    return data.name in (*GREY, "digits_pictures") or (len(data.inputs.shape) == 4 and data.inputs.shape[1] == 1)
+
+
 def as_inputs(pictures: Sequence[Source], data: Dataset, *, invert: bool = False) -> NDArray[Any]:
     """Inputs (n, ...) of a data set, of n files, open files or PIL pictures of any size.
 

@@ -76,12 +76,12 @@ def _search(shown: Shown, index: Index, data: Dataset, content: bytes, name: str
     file.name = name
     invert = False
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        if data.name in (*own_pictures.GREY, "digits_pictures"):
+        if own_pictures.is_ink(data):
             invert = st.toggle(
                 "Dark ink on paper",
                 own_pictures.dark_on_light(file),
                 key=f"invert {hash(content)}",
-                help="The digits of this data set are light on black",
+                help="What is written in this data set is light on black to the network",
             )
         classes = np.unique(shown.found.labels[index.searched]).tolist()
         label = st.selectbox(

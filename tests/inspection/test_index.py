@@ -2,6 +2,7 @@
 
 import io
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from dmlcore import data
 from dmlcore.__main__ import app
 from dmlcore.data import DataError
 from dmlcore.inspection.index import Index
-from dmlcore.inspection.own_pictures import as_inputs
+from dmlcore.inspection.own_pictures import as_inputs, is_ink
 from dmlcore.runs import RunError, RunStore
 from dmlcore.spec import RunSpec
 from tests.pages.conftest import make_run
@@ -130,6 +131,14 @@ def test_a_drawn_digit_is_a_query_of_a_run_on_digits(digits):
     assert np.array_equal(index.search(on_paper, 1, invert=True)[1], rows)
     large = [picture.resize((240, 240), Image.Resampling.NEAREST) for picture in pictures]
     assert (index.labels[index.search(large, 1)[1][:, 0]] == index.labels[:20]).all()
+
+
+def test_a_picture_becomes_one_channel_where_the_data_set_has_one():
+    ink = SimpleNamespace(name="ink", inputs=np.zeros((1, 1, 28, 28), np.uint8))
+    paper = Image.new("RGB", (56, 56), "white")
+    assert is_ink(ink)
+    assert as_inputs([paper], ink, invert=True).shape == (1, 1, 28, 28)
+    assert not as_inputs([paper], ink, invert=True).any()
 
 
 def test_vectors_are_no_pictures():
