@@ -51,7 +51,7 @@ def test_every_kind_that_a_training_writes_is_read(tmp_path: Path) -> None:
     lines = (run.path / "metrics.jsonl").read_bytes().splitlines()
     found, _ = run.metrics()
     assert len(found) == len(lines) > 8
-    assert {row["kind"] for row in found} == {"step", "measure", "scores", "validation", "train"}
+    assert {row["kind"] for row in found} == {"step", "measure", "scores", "baseline", "validation", "train"}
 
 
 @pytest.mark.parametrize("row", GOOD, ids=lambda row: row["kind"])
