@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from numbers import Real
 
+LARGEST = 3.4e38  # float32 holds no more, and losses compute in it
+
 
 @dataclass(frozen=True)
 class Slider:
@@ -39,6 +41,8 @@ class Slider:
         number = float(value)
         if math.isnan(number) or (math.isinf(number) and not (self.optional and number > 0)):
             raise ValueError(f"{name} must be finite, got {number}")
+        if LARGEST < abs(number) < math.inf:
+            raise ValueError(f"{name} must lie within {LARGEST:.1e} of 0, got {number:g}")
         if number <= self.above:
             raise ValueError(f"{name} must be greater than {self.above:g}, got {number:g}")
         return number

@@ -48,3 +48,10 @@ def test_numpy_numbers_are_numbers(value):
 def test_a_choice_lists_its_options():
     with pytest.raises(ValueError, match="variant must be one of printed, rule"):
         Choice(("printed", "rule"), "c", "variant").check("variant", "other")
+
+
+@pytest.mark.parametrize("value", [1e300, -1e39, 10**40])
+def test_what_float32_cannot_hold_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match=r"loss\.beta must lie within 3\.4e\+38 of 0"):
+        Slider(0.0, 2.0, "b", "").check("loss.beta", value)
+    assert Slider(0.0, 2.0, "b", "", optional=True).check("m2", float("inf")) == float("inf")
