@@ -19,7 +19,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m supply.locks
+	$(BIN)/python -m docs.supply.locks
 
 # Every defence taken away once, and the test that notices; MUTANTS="--area training" for some of them.
 mutants: $(VENV)/.dev chromium
@@ -48,14 +48,14 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.run
 # Resolves anew, keeping what the requirements still allow (make lock UPGRADE=--upgrade: the newest); nothing is installed.
 lock: $(VENV)/.dev
 	$(INSTALL) --target $(VENV)/uv --upgrade uv==0.13.9
-	$(BIN)/python -m supply.locks --uv $(VENV)/uv/bin/uv $(UPGRADE)
+	$(BIN)/python -m docs.supply.locks --uv $(VENV)/uv/bin/uv $(UPGRADE)
 
 licences: $(VENV)/.dev
-	$(BIN)/python -m supply.licences
+	$(BIN)/python -m docs.supply.licences
 
 # CycloneDX: every package of the app with version, digests, licence and who needs it.
 sbom: $(VENV)/.run
-	$(BIN)/python -m supply.sbom sbom.cdx.json
+	$(BIN)/python -m docs.supply.sbom sbom.cdx.json
 
 # Browser tests use Debian's Chromium. Without it and without root they skip and say so, unless REQUIRE_BROWSER=1.
 chromium:

@@ -6,7 +6,7 @@ from importlib import metadata
 
 import pytest
 
-from supply import licences, locks, sbom
+from docs.supply import licences, locks, sbom
 
 
 def test_the_locks_fit_the_requirements_and_hold_all_that_is_needed():

@@ -1,7 +1,7 @@
 """The lock files: every package that is installed, directly or for another one, with its version and SHA-256 digests.
 
-    python -m supply.locks --uv UV [--upgrade]    resolve anew; what is locked stays where the requirements allow it
-    python -m supply.locks                        check, offline: do the locks fit the requirements and the machine?
+    python -m docs.supply.locks --uv UV [--upgrade]  resolve anew; what is locked stays where it may
+    python -m docs.supply.locks                      check, offline: do the locks fit the requirements and the machine?
 
 requirements.lock is what the app needs but for torch, requirements-torch.lock torch as the registry serves it (on Linux
 with CUDA) and what that build alone needs, requirements-dev.lock what tests and checks need besides. They hold for all
@@ -25,7 +25,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 APP, TORCH, DEVELOPMENT = "requirements.lock", "requirements-torch.lock", "requirements-dev.lock"
 HEADS = {
     APP: "What the app needs, but for torch. Made by `make lock`; install with pip --require-hashes --no-deps.",
@@ -168,7 +168,7 @@ def _installed(name: str) -> str | None:
 
 def main() -> int:
     """Resolve or check; 0 if all is well."""
-    parser = argparse.ArgumentParser(prog="python -m supply.locks", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m docs.supply.locks", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--uv", help="resolve anew with this uv")
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions that the requirements allow")
     asked = parser.parse_args()

@@ -1,11 +1,11 @@
-"""The licences of all that is locked, as the packages state them, as a table in docs: `python -m supply.licences`."""
+"""The licences of all that is locked, as the packages state them: `python -m docs.supply.licences` writes the table."""
 
 from __future__ import annotations
 
 from importlib import metadata
 from importlib.metadata import PackageMetadata
 
-from supply import locks
+from docs.supply import locks
 
 TABLE = locks.ROOT / "docs" / "licences.md"
 _NOT_HERE, _NOT_STATED = "not installed where this was written", "not stated"

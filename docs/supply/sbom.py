@@ -17,8 +17,8 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from supply import licences, locks
-from supply.locks import Locked
+from docs.supply import licences, locks
+from docs.supply.locks import Locked
 
 
 def bill() -> dict[str, Any]:
