@@ -44,7 +44,7 @@ def compact(numbers: Sequence[int]) -> tuple[NDArray[np.int64], Labels]:
 
 def samples(info: Description, folder: Path, table: Table, image_size: int | None) -> Samples:
     """Check that every picture exists in `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
-    files = [folder / path for path in table.paths]
+    files = [Path(f"{folder}/{path}") for path in table.paths]  # a third of the time of folder / path
 
     def picture(index: int) -> Picture:
         return thumbnail(files[index])
@@ -61,12 +61,27 @@ def samples(info: Description, folder: Path, table: Table, image_size: int | Non
         picture=picture,
         notes=official.deviations(info.name, table.labels, table.train_classes, table.gallery) + table.notes,
     )
-    missing = [file for file in files if not os.path.isfile(file)]
+    missing = [file for file, is_there in zip(files, _present(folder, table.paths), strict=True) if not is_there]
     if missing:
         few = f"{len(missing):,} of {len(files):,} pictures are missing, first {missing[0]}; see {info.url}"
         none = f"{info.title} has its lists but no pictures: put them at {files[0]} and so on; see {info.url}"
         raise MissingPictures(none if len(missing) == len(files) else few, found, missing)
     return found
+
+
+def _present(folder: Path, paths: Sequence[str]) -> list[bool]:
+    """Whether each path is a file in `folder`: every folder is listed once, as asking for each file is slow."""
+    parts = [path.rpartition("/") for path in paths]
+    names = {place: _files_in(folder / place) for place in {place for place, _, _ in parts}}
+    return [name in names[place] for place, _, name in parts]
+
+
+def _files_in(folder: Path) -> set[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name for entry in entries if entry.is_file()}
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
 
 
 def folders_in(folder: Path) -> list[Path]:
