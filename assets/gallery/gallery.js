@@ -46,7 +46,11 @@ class Gallery {
       el("h3", {}, "Keys"),
       ...rows.map(([keys, words]) => el("div", {}, el("span", {}, ...keys.map((key) => el("kbd", {}, key))), words)),
       el("button", { onclick: () => this.dialog.close() }, "Close"));
-    if (data.first !== this.seen) this.gone.hidden = true;
+    // Pictures may have failed before this part of the page was there to hear it.
+    if (data.first !== this.seen) {
+      const pictures = [...document.querySelectorAll(`${TILES} img`)];
+      this.gone.hidden = !pictures.some((picture) => picture.complete && !picture.naturalWidth);
+    }
     if (this.refocus && data.first !== this.seen) this.focusFirst(40);
     this.seen = data.first;
     clearTimeout(this.looking);
