@@ -41,7 +41,7 @@ class MissingPictures(DataError):
 
     def __init__(self, message: str, samples: Samples, missing: Sequence[Path]) -> None:
         super().__init__(message)
-        self.samples, self.missing = samples, tuple(missing)
+        self.samples, self.missing = samples, missing
 
 
 @dataclass(frozen=True)

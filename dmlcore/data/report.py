@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class Found:
     place: Path | None
     samples: Samples | None
     problems: tuple[str, ...] = ()
-    missing: tuple[Path, ...] = ()
+    missing: Sequence[Path] = ()
 
 
 class Part(NamedTuple):

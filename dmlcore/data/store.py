@@ -46,7 +46,7 @@ class StoredPictures:
     dtype = np.dtype(np.uint8)
 
     def __init__(self, paths: Sequence[Path], size: int) -> None:
-        self._paths = tuple(paths)
+        self._paths = paths
         self.shape = (len(self._paths), 3, size, size)
         self._guard = threading.Lock()
         self._opened: tuple[NDArray[np.uint8], Indices, Indices] | None = None

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,25 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
+class Files(Sequence[Path]):
+    """The files `names` of `folder`; each is made a Path when it is asked for, as a Path takes 4 microseconds."""
+
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
+        self._folder, self._names = folder, names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @overload
+    def __getitem__(self, index: int) -> Path: ...
+    @overload
+    def __getitem__(self, index: slice) -> Files: ...
+    def __getitem__(self, index: int | slice) -> Path | Files:
+        if isinstance(index, slice):
+            return Files(self._folder, self._names[index])
+        return self._folder / self._names[index]
+
+
 def compact(numbers: Sequence[int]) -> tuple[NDArray[np.int64], Labels]:
     """Return the numbers that occur, ascending, and for each number its rank among them: labels in 0..C-1."""
     present, labels = np.unique(np.asarray(numbers, dtype=np.int64), return_inverse=True)
@@ -44,7 +64,7 @@ def compact(numbers: Sequence[int]) -> tuple[NDArray[np.int64], Labels]:
 
 def samples(info: Description, folder: Path, table: Table, image_size: int | None) -> Samples:
     """Check that every picture exists in `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
-    files = [Path(f"{folder}/{path}") for path in table.paths]  # a third of the time of folder / path
+    files = Files(folder, table.paths)
 
     def picture(index: int) -> Picture:
         return thumbnail(files[index])
@@ -61,7 +81,7 @@ def samples(info: Description, folder: Path, table: Table, image_size: int | Non
         picture=picture,
         notes=official.deviations(info.name, table.labels, table.train_classes, table.gallery) + table.notes,
     )
-    missing = [file for file, is_there in zip(files, _present(folder, table.paths), strict=True) if not is_there]
+    missing = Files(folder, _missing(folder, table.paths))
     if missing:
         few = f"{len(missing):,} of {len(files):,} pictures are missing, first {missing[0]}; see {info.url}"
         none = f"{info.title} has its lists but no pictures: put them at {files[0]} and so on; see {info.url}"
@@ -69,11 +89,11 @@ def samples(info: Description, folder: Path, table: Table, image_size: int | Non
     return found
 
 
-def _present(folder: Path, paths: Sequence[str]) -> list[bool]:
-    """Whether each path is a file in `folder`: every folder is listed once, as asking for each file is slow."""
+def _missing(folder: Path, paths: Sequence[str]) -> tuple[str, ...]:
+    """The paths that are no file in `folder`: every folder is listed once, as asking for each file is slow."""
     parts = [path.rpartition("/") for path in paths]
     names = {place: _files_in(folder / place) for place in {place for place, _, _ in parts}}
-    return [name in names[place] for place, _, name in parts]
+    return tuple(path for path, (place, _, name) in zip(paths, parts, strict=True) if name not in names[place])
 
 
 def _files_in(folder: Path) -> set[str]:

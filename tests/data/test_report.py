@@ -61,7 +61,7 @@ def test_missing_pictures_are_listed_and_the_lists_still_counted(tmp_path: Path)
     gone = folder / "cars_test" / "00003.jpg"
     gone.unlink()
     found = report.report("cars", folder)
-    assert found.found.missing == (gone,)
+    assert list(found.found.missing) == [gone]
     assert "1 of 64 pictures are missing" in found.problems[0]
     assert sum(part.samples for part in found.parts) == 64
     with pytest.raises(DataError, match="1 of 64 pictures are missing"):
