@@ -1,4 +1,5 @@
 import numpy as np
+from sklearn.datasets import load_digits
 
 import dmlcore.data
 
@@ -12,3 +13,10 @@ def test_every_pixel_of_a_digit_becomes_a_grey_square():
         expected = np.kron(vectors.inputs[row].reshape(8, 8), np.ones((4, 4)))
         assert abs(pictures.inputs[row] / 255 - expected).max() <= 0.5 / 255 + 1e-6
         assert np.array_equal(pictures.picture(row)[:, :, 1], pictures.inputs[row, 0])
+
+
+def test_the_digits_are_those_of_scikit_learn():
+    pixels, labels = load_digits(return_X_y=True)
+    data = dmlcore.data.load("digits")
+    assert np.array_equal(data.inputs * 16, pixels)
+    assert np.array_equal(data.labels, labels)
