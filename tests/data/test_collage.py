@@ -1,5 +1,6 @@
 """Cifar-Collage: who may be a tile of whom, how often, and where; on small, full-size and real CIFAR-100."""
 
+import hashlib
 import pickle
 
 import numpy as np
@@ -143,6 +144,25 @@ def test_the_layout_is_a_function_of_the_seed(full):
     assert np.array_equal(layout.tiles, again.tiles)
     assert np.array_equal(layout.foreground, again.foreground)
     assert (layout.tiles != other.tiles).mean() > 0.5
+
+
+# Told by the code of 2026-11-22, before the generator of collages served other sets too.
+SAMPLES = {
+    ("collage", 0): "47cf0d2c38965e84bed4682f393914d07f1fe788777957b160797d49f6de2b35",
+    ("collage", 4): "57dfba748a542fd95c25c42cd41b6b01b444de5f5a311f08b2dd7d2329235caf",
+    ("collage_distilled", 4): "8f1da2c66e43a751fab0195ca2fa6af7bbae6f3935ccc0031354c6ab46d06532",
+    ("collage_pretraining", 0): "bf0800cb1ba4ec35ca34cfa1c0f7d5477e37bdfb991ba5a8f33e552a98895e6d",
+}
+
+
+@pytest.mark.parametrize(("name", "seed"), SAMPLES)
+def test_the_samples_are_those_they_always_were(folder, name, seed):
+    dataset = dmlcore.data.load(name, root=folder, seed=seed)
+    told = hashlib.sha256()
+    facts = [dataset.facts[fact] for fact in ("tiles", "foreground", "fine") if fact in dataset.facts]
+    for array in (dataset.inputs[:], dataset.labels, *dataset.parts.values(), *facts):
+        told.update(f"{array.shape} {array.dtype}".encode() + np.ascontiguousarray(array).tobytes())
+    assert told.hexdigest() == SAMPLES[name, seed]
 
 
 # Pictures
