@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.data import cifar, cifar100
+from dmlcore.data import cifar, cifar100, collages
+from dmlcore.data.collages import Layout, Pictures
 from dmlcore.data.dataset import DataError, Indices, Labels, Samples
 
-TILES, SUPER_CLASSES, SUB_CLASSES = 4, 20, 5  # tiles of a collage; super-classes; sub-classes of each
+SUPER_CLASSES, SUB_CLASSES = 20, 5  # super-classes; sub-classes of each
 BACKGROUNDS = ("flowers", "large_man-made_outdoor_things", "large_natural_outdoor_scenes", "trees")
 PARTS = {"train": (0, 1), "validation": (2,), "test": (3, 4)}  # ranks of the sub-classes, in alphabetical order
 
@@ -26,6 +27,7 @@ INFO = replace(
     split="own",
     validation="own",
     image_size=2 * cifar.SIDE,
+    grid=2,
 )
 DISTILLED = replace(
     INFO,
@@ -33,6 +35,7 @@ DISTILLED = replace(
     title="Cifar-Collage, distilled",
     sentence="The foreground pictures of Cifar-Collage alone, in the same order: the ceiling for a pooling.",
     image_size=cifar.SIDE,
+    grid=0,
 )
 PRETRAINING = replace(
     cifar100.INFO,
@@ -72,52 +75,16 @@ class Source:
         return np.concatenate([np.flatnonzero(np.isin(self.fine, some)) for some in sub_classes])
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Which pictures make the collages: tiles (N, 4) rows of the source, row by row; foreground (N,) in 0..3."""
-
-    tiles: Indices
-    foreground: Indices
-    parts: dict[str, Indices]
-
-
-class Collages:
-    """Pictures (N, 3, 64, 64) uint8, put together from their tiles of 32 x 32 whenever they are read.
-
-    Stored, 48,000 collages would take 590 MB beside the 184 MB of their tiles. Indexing is numpy's along the first
-    axis and returns a copy.
-    """
-
-    dtype = np.dtype(np.uint8)
-
-    def __init__(self, pixels: NDArray[np.uint8], tiles: Indices) -> None:
-        self._pixels, self._tiles = pixels, tiles
-        self.shape = (len(tiles), 3, 2 * cifar.SIDE, 2 * cifar.SIDE)
-
-    def __len__(self) -> int:
-        return len(self._tiles)
-
-    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
-        if isinstance(index, tuple):
-            raise IndexError("collages are indexed along the first axis alone")
-        tiles = self._tiles[index]
-        collages = np.empty((*tiles.shape[:-1], *self.shape[1:]), dtype=np.uint8)
-        for place in range(TILES):
-            down, right = (slice(half * cifar.SIDE, (half + 1) * cifar.SIDE) for half in divmod(place, 2))
-            collages[..., down, right] = self._pixels[tiles[..., place]]
-        return collages
-
-
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Lay out the collages for `seed`: inputs (N, 3, 64, 64) uint8, 16 super-classes as labels, own parts.
 
     facts: tiles (N, 4), rows of CIFAR-100's train and then test; foreground (N,), the tile in 0..3 that shows the
-    class; fine (N,), its sub-class among the 100.
+    class, the same as shows (N, 4); fine (N,), its sub-class among the 100.
     """
     source = read_source(folder)
     layout = lay_out(source, seed)
-    inputs = Collages(source.pixels, layout.tiles)
-    facts = {"tiles": layout.tiles, "foreground": layout.foreground}
+    inputs = collages.collages(source.pixels, layout, _pictures(source)["train"], source.fine)
+    facts = {"tiles": layout.tiles, "foreground": layout.foreground, "shows": layout.shows}
     return _samples(source, layout, inputs, facts)
 
 
@@ -125,7 +92,7 @@ def read_distilled(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Return the foregrounds of `read` alone, in its order: inputs (N, 3, 32, 32) uint8; facts: tiles (N, 1), fine."""
     source = read_source(folder)
     layout = lay_out(source, seed)
-    rows = _foreground_rows(layout)
+    rows = layout.front
     return _samples(source, layout, source.pixels[rows], {"tiles": rows[:, None]})
 
 
@@ -168,28 +135,18 @@ def read_source(folder: Path) -> Source:
 
 
 def lay_out(source: Source, seed: int) -> Layout:
-    """Place every foreground picture once, among three backgrounds of its part, in a random permutation.
+    """Place every foreground picture once, among three backgrounds of its part, in a random permutation."""
+    return collages.lay_out(_pictures(source), source.fine, seed)
 
-    Backgrounds are drawn without replacement from a shuffled pool, reshuffled when fewer than three are left.
-    """
-    random = np.random.default_rng(seed)
-    tiles, foreground, parts = [], [], {}
-    begin = 0
-    for part in PARTS:
-        front, pool = source.rows(source.foregrounds, part), source.rows(source.backgrounds, part)
-        fit = len(pool) // 3  # collages that one shuffle serves
-        rounds = -(-len(front) // fit)
-        behind = np.concatenate([random.permutation(pool)[: 3 * fit] for _ in range(rounds)]).reshape(-1, 3)
-        order = random.permuted(np.tile(np.arange(TILES), (len(front), 1)), axis=1)
-        tiles.append(np.take_along_axis(np.column_stack([front, behind[: len(front)]]), order, axis=1))
-        foreground.append(np.argmin(order, axis=1))
-        parts[part] = np.arange(begin, begin + len(front))
-        begin += len(front)
-    return Layout(np.concatenate(tiles), np.concatenate(foreground), parts)
+
+def _pictures(source: Source) -> dict[str, Pictures]:
+    return {
+        part: Pictures(source.rows(source.foregrounds, part), source.rows(source.backgrounds, part)) for part in PARTS
+    }
 
 
 def _samples(source: Source, layout: Layout, inputs: Any, facts: dict[str, NDArray[Any]]) -> Samples:
-    fine = source.fine[_foreground_rows(layout)]
+    fine = source.fine[layout.front]
     label_of = np.zeros(cifar100.CLASSES, dtype=np.int64)
     for label, number in enumerate(source.foregrounds):
         label_of[source.sub_classes[number]] = label
@@ -203,10 +160,6 @@ def _samples(source: Source, layout: Layout, inputs: Any, facts: dict[str, NDArr
         notes=_subset(source),
         facts=facts | {"fine": fine},
     )
-
-
-def _foreground_rows(layout: Layout) -> Indices:
-    return np.take_along_axis(layout.tiles, layout.foreground[:, None], axis=1)[:, 0]
 
 
 def _subset(source: Source) -> tuple[str, ...]:

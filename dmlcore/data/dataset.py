@@ -56,6 +56,7 @@ class Description:
     split: Split = "classes"  # default; "own" leaves no choice
     validation: Validation = "classes"  # default; "own" where split is
     image_size: int | None = None  # default side of the square pictures in pixels; None for vectors and tokens
+    grid: int = 0  # tiles a side, where each picture is a collage
     resizes: bool = False  # whether `load` takes another image_size
     needs_files: bool = False
     folder: str = ""  # of the official layout; "" if any folder will do that is given as root

@@ -8,7 +8,8 @@ import pytest
 
 import dmlcore.data
 from dmlcore.data import collage
-from dmlcore.data.collage import BACKGROUNDS, Collages, Source, lay_out
+from dmlcore.data.collage import BACKGROUNDS, Source, lay_out
+from dmlcore.data.collages import Collages
 
 PACK = "cifar-100-python.tar.gz"
 NAMES = tuple(sorted([*BACKGROUNDS, *(f"super {number:02d}" for number in range(16))]))

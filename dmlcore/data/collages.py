@@ -1,0 +1,162 @@
+"""Collages of any image set: tiles of which some show the class and the others what all classes share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.dataset import DataError, Indices, Labels
+
+Anew = Callable[[Indices, int], Indices]  # (rows of the collages, seed) -> their tiles, laid out anew
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """side x side tiles, of which `showing` show the class."""
+
+    side: int = 2
+    showing: int = 1
+
+    def __post_init__(self) -> None:
+        if self.side < 1 or not 0 < self.showing <= self.tiles:
+            raise ValueError(f"a collage needs side >= 1 and 1 <= showing <= side x side, got {self}")
+
+    @property
+    def tiles(self) -> int:
+        """How many there are."""
+        return self.side * self.side
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Rows of the image set that make one part: `front` (n,) give a collage each, `behind` (k,) the backgrounds."""
+
+    front: Indices
+    behind: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Which pictures make the collages: tiles (N, T) rows of the image set, row by row; shows (N, T) bool.
+
+    front (N,): the picture that each collage is of, a tile of it.
+    """
+
+    tiles: Indices
+    shows: NDArray[np.bool_]
+    front: Indices
+    parts: dict[str, Indices]
+
+    @property
+    def foreground(self) -> Indices:
+        """The first tile (N,) in 0..T-1 that shows the class."""
+        places: Indices = np.argmax(self.shows, axis=1)
+        return places
+
+
+class Collages:
+    """Pictures (N, C, H, W) uint8, put together from their tiles whenever they are read.
+
+    Stored, 48,000 collages of CIFAR would take 590 MB beside the 184 MB of their tiles. Indexing is numpy's along the
+    first axis and returns a copy.
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, pixels: NDArray[np.uint8], tiles: Indices, anew: Anew | None = None) -> None:
+        self._pixels, self._tiles, self._anew = pixels, tiles, anew
+        self._side = isqrt(tiles.shape[1])
+        channels, height, width = pixels.shape[1:]
+        self.shape = (len(tiles), channels, self._side * height, self._side * width)
+
+    def __len__(self) -> int:
+        return len(self._tiles)
+
+    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
+        if isinstance(index, tuple):
+            raise IndexError("collages are indexed along the first axis alone")
+        return self._together(self._tiles[index])
+
+    def fresh(self, indices: Indices, seed: int) -> NDArray[np.uint8]:
+        """The same pictures of their classes, (n, C, H, W), in other places among other backgrounds of training."""
+        if self._anew is None:
+            raise DataError("these collages are fixed; they cannot be laid out anew")
+        return self._together(self._anew(indices, seed))
+
+    def _together(self, tiles: Indices) -> NDArray[np.uint8]:
+        height, width = self._pixels.shape[2:]
+        collages = np.empty((*tiles.shape[:-1], *self.shape[1:]), dtype=np.uint8)
+        for place in range(tiles.shape[-1]):
+            row, column = divmod(place, self._side)
+            down, right = slice(row * height, (row + 1) * height), slice(column * width, (column + 1) * width)
+            collages[..., down, right] = self._pixels[tiles[..., place]]
+        return collages
+
+
+def lay_out(parts: Mapping[str, Pictures], labels: Labels, seed: int, recipe: Recipe = Recipe()) -> Layout:
+    """Give every picture in `front` a collage, part after part; labels (M,): the class of each row of the image set.
+
+    Backgrounds are drawn without replacement from a shuffled pool, reshuffled when too few for a collage are left;
+    places are a random permutation. Raises DataError where there are too few pictures for one collage.
+    """
+    random = np.random.default_rng(seed)
+    tiles, shows, rows = [], [], {}
+    begin = 0
+    for name, pictures in parts.items():
+        arranged, is_front = _arranged(pictures.front, pictures, labels, recipe, random)
+        tiles.append(arranged)
+        shows.append(is_front)
+        rows[name] = np.arange(begin, begin + len(arranged))
+        begin += len(arranged)
+    front = np.concatenate([pictures.front for pictures in parts.values()])
+    return Layout(np.concatenate(tiles), np.concatenate(shows), front, rows)
+
+
+def collages(
+    pixels: NDArray[np.uint8], layout: Layout, training: Pictures, labels: Labels, recipe: Recipe = Recipe()
+) -> Collages:
+    """The collages of a layout of pixels (M, C, h, w); `fresh` draws with the pictures of the training part."""
+    return Collages(pixels, layout.tiles, partial(_anew, layout.front, training, labels, recipe))
+
+
+def _anew(front: Indices, training: Pictures, labels: Labels, recipe: Recipe, indices: Indices, seed: int) -> Indices:
+    return _arranged(front[indices], training, labels, recipe, np.random.default_rng(seed))[0]
+
+
+def _arranged(
+    front: Indices, pictures: Pictures, labels: Labels, recipe: Recipe, random: np.random.Generator
+) -> tuple[Indices, NDArray[np.bool_]]:
+    """Tiles (n, T) of a collage for each picture in `front`, and which of them show the class (n, T)."""
+    others = recipe.tiles - recipe.showing
+    columns = [front[:, None]]
+    if recipe.showing > 1:
+        columns.append(_of_the_same(front, pictures.front, labels, recipe.showing - 1, random))
+    if others:
+        fit = len(pictures.behind) // others  # collages that one shuffle serves
+        if not fit:
+            raise DataError(f"{others} tiles need backgrounds, there are {len(pictures.behind)}: complete the data set")
+        rounds = -(-len(front) // fit)
+        behind = np.concatenate([random.permutation(pictures.behind)[: others * fit] for _ in range(rounds)])
+        columns.append(behind.reshape(-1, others)[: len(front)])
+    order = random.permuted(np.tile(np.arange(recipe.tiles), (len(front), 1)), axis=1)
+    return np.take_along_axis(np.concatenate(columns, axis=1), order, axis=1), order < recipe.showing
+
+
+def _of_the_same(front: Indices, pictures: Indices, labels: Labels, count: int, random: np.random.Generator) -> Indices:
+    """`count` other pictures (n, count) of the class of each picture in `front`."""
+    found = np.empty((len(front), count), np.int64)
+    members = {label: pictures[labels[pictures] == label] for label in np.unique(labels[front])}
+    for place, row in enumerate(front.tolist()):
+        same = members[labels[row]]
+        if len(same) <= count:
+            raise DataError(
+                f"{count + 1} tiles show the class, but one has {len(same)} pictures: complete the data set"
+            )
+        found[place] = random.permutation(same[same != row])[:count]
+    return found
