@@ -6,6 +6,7 @@ Torch is imported only to make them, so that pages read them without it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,8 @@ WEIGHTS = {
 class WeightMaps:
     """Row i is sample `indices[i]` of the data set; weights (N, h, w) sum to 1, or have h = w = 0 without weights.
 
-    foreground (N,): share of the weight on the tile that shows the class, NaN where no tile is known to; tile (N,): its
-    place in 0..3, row by row, -1 where unknown.
+    foreground (N,): share of the weight on the tiles that show the class, NaN where none is known to; tile (N,): its
+    place, row by row, where it is a single one, else -1.
     """
 
     indices: NDArray[np.int64]
@@ -56,17 +57,24 @@ def read(path: Path) -> WeightMaps:
     return WeightMaps(found["indices"], found["weights"].astype(np.float32), found["foreground"], found["tile"])
 
 
-def foreground_share(weights: NDArray[np.floating], tile: NDArray[np.integer]) -> Floats:
-    """Share (N,) of weights (N, h, w) inside quarter `tile` (N,) in 0..3 of the picture, row by row; h, w even.
+def foreground_share(weights: NDArray[np.floating], shows: NDArray[np.bool_]) -> Floats:
+    """Share (N,) of weights (N, h, w) on the tiles that show the class; shows (N, T) bool, T = grid x grid.
 
-    Average pooling has 1/4. Raises ValueError for an odd map, whose middle belongs to no tile.
+    A position on the border of two tiles counts for both by its area, so average pooling always has the tiles' share.
     """
-    count, h, w = weights.shape
-    if h % 2 or w % 2:
-        raise ValueError(f"weights must have an even height and width to be cut into four tiles, got {h} x {w}")
-    tiles = weights.reshape(count, 2, h // 2, 2, w // 2).sum((2, 4), dtype=np.float64).reshape(count, 4)
-    share: Floats = np.take_along_axis(tiles, np.asarray(tile, np.int64)[:, None], axis=1)[:, 0].astype(np.float32)
+    grid = isqrt(shows.shape[1])
+    rows, columns = (_overlap(grid, count) for count in weights.shape[1:])
+    tiles = np.einsum("nhw,gh,fw->ngf", weights.astype(np.float64), rows, columns).reshape(shows.shape)
+    share: Floats = (tiles * shows).sum(1).astype(np.float32)
     return share
+
+
+def _overlap(grid: int, positions: int) -> NDArray[np.float64]:
+    """(grid, positions): how much of the stretch of each position lies in the stretch of each tile."""
+    cuts = np.arange(grid + 1) * positions / grid
+    begin = np.arange(positions)
+    inside = np.minimum(begin + 1, cuts[1:, None]) - np.maximum(begin, cuts[:-1, None])
+    return inside.clip(min=0)
 
 
 def write(run: Run) -> Path:
@@ -100,10 +108,11 @@ def write(run: Run) -> Path:
             else:
                 parts.append(found.float().cpu().numpy().reshape(len(features), *features.shape[2:]))
     weights = np.concatenate(parts)
-    tile = data.facts.get("foreground")
-    places = np.full(len(indices), -1) if tile is None else tile[indices]
-    known = tile is not None and weights.shape[1] and not (weights.shape[1] % 2 or weights.shape[2] % 2)
-    share = foreground_share(weights, places) if known else np.full(len(indices), np.nan, np.float32)
+    share, places = np.full(len(indices), np.nan, np.float32), np.full(len(indices), -1)
+    if "shows" in data.facts:
+        shows = data.facts["shows"][indices]
+        places = np.where(shows.sum(1) == 1, shows.argmax(1), -1)
+        share = foreground_share(weights, shows) if weights.size else share
     path = run.path / "weights" / source.name
     path.parent.mkdir(exist_ok=True)
     durable.replace(

@@ -14,11 +14,22 @@ def test_the_share_of_a_tile_is_the_sum_over_its_quarter():
     weights = random.random((4, 6, 8))
     weights /= weights.sum((1, 2), keepdims=True)
     quarters = [weights[0, :3, :4], weights[1, :3, 4:], weights[2, 3:, :4], weights[3, 3:, 4:]]
-    share = weight_maps.foreground_share(weights, np.arange(4))
+    share = weight_maps.foreground_share(weights, np.eye(4, dtype=bool))
     assert share == pytest.approx([quarter.sum() for quarter in quarters], rel=1e-6)
-    assert weight_maps.foreground_share(np.full((2, 4, 4), 1 / 16), np.array([0, 3])) == pytest.approx([0.25, 0.25])
-    with pytest.raises(ValueError, match="5 x 4"):
-        weight_maps.foreground_share(np.ones((1, 5, 4)), np.array([0]))
+
+
+@pytest.mark.parametrize("grid", [2, 3])
+@pytest.mark.parametrize("side", [1, 4, 6, 7])
+def test_averaging_has_the_share_of_the_tiles_even_where_they_cut_a_position(grid, side):
+    tiles = grid * grid
+    shows = np.concatenate([np.eye(tiles, dtype=bool), np.ones((1, tiles), bool)])
+    even = np.full((tiles + 1, side, side), 1 / side**2)
+    assert weight_maps.foreground_share(even, shows) == pytest.approx([1 / tiles] * tiles + [1], rel=1e-6)
+    corner = np.zeros((tiles, side, side))
+    corner[:, -1, -1] = 1  # all of it where the last tile is
+    share = weight_maps.foreground_share(corner, shows[:-1])
+    assert share[-1] == pytest.approx(1 if side >= grid else 1 / tiles)
+    assert share.sum() == pytest.approx(1)
 
 
 def test_a_run_on_pictures_gets_its_maps_and_a_damaged_file_says_so(tmp_path):

@@ -235,7 +235,8 @@ def _create(entry: Entry, entries: Sequence[Entry], store: RunStore) -> Run | No
 
 def _weigh(run: Run) -> None:
     """Write the weight maps of a finished run on collages, whose foreground tile is known; a failure is in its log."""
-    if run.spec.data.name == "collage" and run.state().state == "done" and weight_maps.path_of(run) is None:
+    on_collages = data.describe(run.spec.data.name).grid > 0
+    if on_collages and run.state().state == "done" and weight_maps.path_of(run) is None:
         jobs.start(run, "weigh").wait()
 
 

@@ -77,8 +77,8 @@ def test_weight_maps_fade_and_a_chosen_collage_shows_its_neighbours(page, server
 
     # The shares shown are those of the maps.
     found = weight_maps.read(weight_maps.path_of(runs[1]))
-    tile = load("collage", root=str(pictures)).facts["foreground"][found.indices]
-    share = dict(zip(found.indices.tolist(), weight_maps.foreground_share(found.weights, tile).tolist(), strict=True))
+    shows = load("collage", root=str(pictures)).facts["shows"][found.indices]
+    share = dict(zip(found.indices.tolist(), weight_maps.foreground_share(found.weights, shows).tolist(), strict=True))
 
     def shares():
         for i in range(8):
