@@ -34,11 +34,13 @@ def batch(
 
     Vectors and tokens come as they are. A function of (indices, data, seed), the same on every device up to rounding.
     """
-    return apply(gather(dataset, indices, data), dataset.inputs.shape[-1], data, seed, device)
+    return apply(gather(dataset, indices, data, seed), dataset.inputs.shape[-1], data, seed, device)
 
 
-def gather(dataset: Dataset, indices: NDArray[np.int64], data: DataSpec) -> Gathered:
+def gather(dataset: Dataset, indices: NDArray[np.int64], data: DataSpec, seed: int) -> Gathered:
     """Read what `apply` needs, with NumPy alone, so that a thread may do it while the last step computes."""
+    if data.fresh:
+        return Gathered(dataset.inputs.fresh(indices, seed))  # type: ignore[attr-defined]
     if data.augment and data.crop == "resized" and hasattr(dataset.inputs, "whole"):
         return Gathered(*dataset.inputs.whole(indices))
     return Gathered(dataset.inputs[indices])

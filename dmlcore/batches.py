@@ -43,6 +43,8 @@ class Batches:
         self.spec, self.dataset, self.device = spec, dataset, device
         self.part = dataset.parts["train"]
         self.table: Table | None = None
+        if spec.data.fresh and not hasattr(dataset.inputs, "fresh"):
+            raise TrainingError(f"data.fresh: only collages can be put together anew, and {dataset.name} has none")
         b, mined = spec.batch, spec.batch.sampler == "mined"
         try:
             self.sampler = sampling.create(
@@ -65,8 +67,8 @@ class Batches:
             self.table = embed(self.part)
         indices, tuples = self._choose(step)
         gathered = self._gather(step, indices)
-        seed = seed_of(self.spec.seed, "augment", step)
-        inputs = augmentation.apply(gathered, self.dataset.inputs.shape[-1], self.spec.data, seed, self.device)
+        side, data = self.dataset.inputs.shape[-1], self.spec.data
+        inputs = augmentation.apply(gathered, side, data, self._seed(step), self.device)
         labels = augmentation.upload(self.dataset.labels[indices], self.device)
         return Batch(indices, inputs, labels, tuples)
 
@@ -79,14 +81,18 @@ class Batches:
             return self.part[chosen], tuple(augmentation.upload(place, self.device) for place in places)
         return self.part[self.sampler.batch(step, self.table)], None
 
+    def _seed(self, step: int) -> int:
+        return seed_of(self.spec.seed, "augment", step)
+
     def _gather(self, step: int, indices: Indices) -> Gathered:
         """Read the samples of `step`, and ask for those of the next one where that costs no waiting."""
+        dataset, data = self.dataset, self.spec.data
         if self._reader is None:
-            return augmentation.gather(self.dataset, indices, self.spec.data)
+            return augmentation.gather(dataset, indices, data, self._seed(step))
         waiting = self._next
         found = None if waiting is None or waiting[0] != step else waiting[1].result()
         self._next = None
         if not self._stale(step + 1):
-            following = self._choose(step + 1)[0]
-            self._next = step + 1, self._reader.submit(augmentation.gather, self.dataset, following, self.spec.data)
-        return found or augmentation.gather(self.dataset, indices, self.spec.data)
+            following, seed = self._choose(step + 1)[0], self._seed(step + 1)
+            self._next = step + 1, self._reader.submit(augmentation.gather, dataset, following, data, seed)
+        return found or augmentation.gather(dataset, indices, data, self._seed(step))

@@ -25,7 +25,7 @@ from dmlcore.workbench import Workbench
 
 # What a fork cannot change: the network, whose weights it takes over, and what is tested.
 FIXED = ("model.", "pooling.name", "pooling.parameters", "data.", "seed")
-FREE = ("data.root", "data.augment", "data.crop", "data.crop_area", "data.crop_ratio")
+FREE = ("data.root", "data.augment", "data.fresh", "data.crop", "data.crop_area", "data.crop_ratio")
 # What leaves the question as it is, so that the best weights of the parent stay candidates.
 NEUTRAL = ("name", "protocol", "device", "ks", "fork.run", "fork.step", "data.root")
 SAME_MOMENTS = frozenset(("adam", "adamw"))

@@ -72,12 +72,9 @@ def _start(spec: RunSpec) -> str:
 
 def _crop(spec: RunSpec) -> str:
     d = spec.data
-    if not d.augment:
-        return "none"
-    low, high = d.crop_area
-    if d.crop != "resized":
-        return "shifted" if d.crop == "shift" else "moved affinely"
-    return f"resized crops of {100 * low:g} to {100 * high:g} %"
+    low, high = (100 * share for share in d.crop_area)
+    words = {"shift": "shifted", "affine": "moved affinely", "resized": f"resized crops of {low:g} to {high:g} %"}
+    return ", ".join([words[d.crop]] * d.augment + ["fresh collages"] * d.fresh) or "none"
 
 
 def _seen(spec: RunSpec) -> str:

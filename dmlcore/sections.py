@@ -119,6 +119,9 @@ class DataSpec(Section):
         description="Cut: shifted by up to an eighth of the side, or a part of random area and aspect, resized; "
         "affine: turned, sheared, scaled and shifted a little, never flipped, for writing",
     )
+    fresh: bool = Field(
+        False, description="Collages of the training part are put together anew at every step; else they stay"
+    )
     crop_area: Range = Field((0.16, 1.0), description="Share of the picture that a resized crop takes: from, to")
     crop_ratio: Range = Field((0.75, 4 / 3), description="Aspect ratio of a resized crop: from, to")
 

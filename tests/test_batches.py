@@ -8,6 +8,7 @@ from dmlcore.batches import Batches
 from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.workbench import TrainingError, load_data
+from tests.data import layouts
 
 CPU = torch.device("cpu")
 BASE = RunSpec().with_overrides(["batch.classes=4", "batch.samples=3"])
@@ -81,9 +82,30 @@ def test_a_thread_that_reads_ahead_changes_nothing(sampler: str, digits: Dataset
             assert torch.equal(a.inputs, b.inputs)
 
 
+def test_fresh_collages_are_a_function_of_the_step_and_reading_ahead_changes_nothing(tmp_path) -> None:
+    layouts.omniglot_for_collages(tmp_path)
+    overrides = ["data.name=omniglot_collage", f"data.root={tmp_path}", "data.augment=false", "batch.classes=3"]
+    fixed = BASE.with_overrides(overrides)
+    fresh = fixed.with_overrides(["data.fresh=true"])
+    data = load_data(fresh)
+    plain, ahead, stays = (Batches(spec, data, CPU) for spec in (fresh, fresh, fixed))
+    seen = []
+    with ThreadPoolExecutor(1) as reader:
+        ahead._reader = reader
+        for step in (1, 2, 7, 2):
+            a, b, c = (batches.make(step, never) for batches in (plain, ahead, stays))
+            assert np.array_equal(a.indices, c.indices)
+            assert torch.equal(a.inputs, b.inputs)
+            assert np.array_equal(c.inputs.numpy(), data.inputs[c.indices])
+            assert not torch.equal(a.inputs, c.inputs)
+            seen.append(a.inputs)
+    assert torch.equal(seen[1], seen[3])
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
+        (["data.fresh=true"], "data.fresh: only collages can be put together anew, and digits has none"),
         (["batch.classes=11"], "batch: a batch needs 11 classes"),
         (["batch.sampler=mined"], "batch: mined batches take the negatives that .*; set miner.name"),
         (["batch.sampler=neighbourhood", "batch.neighbours=4096"], "batch: a neighbourhood of 4096"),

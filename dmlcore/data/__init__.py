@@ -10,6 +10,7 @@ import numpy as np
 
 from dmlcore.data import (
     aircraft,
+    alphabet_collages,
     birds,
     cars,
     cifar10,
@@ -83,6 +84,7 @@ _READERS: dict[str, tuple[Description, Read]] = {
         (aircraft.INFO, aircraft.read),
         (flowers.INFO, flowers.read),
         (omniglot.INFO, omniglot.read),
+        (alphabet_collages.OMNIGLOT, alphabet_collages.read_omniglot),
         (folder.INFO, folder.read),
     )
 }

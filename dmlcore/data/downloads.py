@@ -140,7 +140,10 @@ SOURCES: Mapping[str, Source] = {
         ),
     ),
 }
-_SAME = {"collage": "cifar100", "collage_distilled": "cifar100", "collage_pretraining": "cifar100"}
+_SAME = {
+    **dict.fromkeys(("collage", "collage_distilled", "collage_pretraining"), "cifar100"),
+    "omniglot_collage": "omniglot",
+}
 
 
 def source_of(name: str) -> Source | None:

@@ -28,6 +28,7 @@ LABELS: Mapping[str, str] = {
     "data.fold_seed": "Seed of the folds",
     "data.image_size": "Picture size",
     "data.augment": "Flip and cut at random",
+    "data.fresh": "Collages anew at every step",
     "data.crop": "Cut",
     "data.crop_area": "Share of the area",
     "data.crop_ratio": "Aspect ratio",

@@ -95,6 +95,8 @@ def _data(form: Form) -> data.Description:
         field(form, "data.validation", without=("own",))
     if info.resizes:
         field(form, "data.image_size")
+    if info.grid:
+        field(form, "data.fresh")
     if folds_apply(form.values, info):
         with st.expander("Folds"):
             _folds(form)

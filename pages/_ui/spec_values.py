@@ -103,6 +103,7 @@ def _data_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Descr
     if not folds_apply(values, info):
         section |= {"folds": 0, "fold": 1}
     section["image_size"] = values["data.image_size"] if info.resizes else None
+    section["fresh"] = bool(values["data.fresh"]) if info.grid else False
 
 
 def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Description) -> None:

@@ -218,8 +218,16 @@ def omniglot(folder: Path) -> Path:
     return folder
 
 
+def omniglot_for_collages(folder: Path) -> Path:
+    """The minimal sets with the alphabets that collages need."""
+    omniglot_set(folder / "images_background_small1", {"Balinese": 3, "Greek": 2, "Latin": 2}, drawers=10)
+    omniglot_set(folder / "images_background_small2", {"Latin": 2, "Tagalog": 4}, drawers=10)
+    return folder
+
+
 WRITERS = {
     "omniglot": omniglot,
+    "omniglot_collage": omniglot_for_collages,
     "cars": cars_single,
     "sop": sop,
     "inshop": inshop,
