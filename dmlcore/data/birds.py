@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dmlcore.data.bird_drawing import draw
 from dmlcore.data.bird_species import FAMILIES, MARKS, guide
 from dmlcore.data.dataset import Description, Indices, Picture, Samples
+from dmlcore.data.drawings import Drawings
 from dmlcore.data.store import short_side
 
 PER_CLASS = 40
@@ -38,37 +39,30 @@ class DrawnBirds:
     dtype = np.dtype(np.uint8)
 
     def __init__(self, labels: Indices, seed: int, size: int) -> None:
-        self._labels, self._seed = labels, seed
-        self.shape = (len(labels), 3, size, size)
         side = short_side(size)
-        self._pictures = np.empty((len(labels), side, side, 3), np.uint8)  # memory is taken up as birds are drawn
-        self._is_drawn = np.zeros(len(labels), bool)
+
+        def draw(rows: Indices) -> NDArray[np.uint8]:
+            return np.stack([picture(labels, seed, side, row) for row in rows.tolist()])
+
+        def drawn_from(index: int) -> bytes:
+            return f"{seed} {index} {labels[index]}".encode()
+
+        self.shape = (len(labels), 3, size, size)
+        self.drawn_from = drawn_from
+        self._pictures = Drawings((len(labels), side, side, 3), draw, drawn_from)
 
     def __len__(self) -> int:
-        return len(self._labels)
+        return len(self._pictures)
 
     def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
-        if isinstance(index, tuple):
-            raise IndexError("drawn birds are indexed along the first axis alone")
-        rows: Indices = np.arange(len(self))[index]
         side, first = self.shape[-1], (self._pictures.shape[1] - self.shape[-1]) // 2
         inside = slice(first, first + side)
-        return self._drawn(rows)[..., inside, inside, :].swapaxes(-1, -2).swapaxes(-2, -3)
+        return self._pictures[index][..., inside, inside, :].swapaxes(-1, -2).swapaxes(-2, -3)
 
     def whole(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return the pictures uncut, (n, 3, H, H) uint8, and their sizes (n, 2) int64."""
-        pictures = self._drawn(np.asarray(indices, np.int64)).transpose(0, 3, 1, 2)
+        pictures = self._pictures[np.asarray(indices, np.int64)].transpose(0, 3, 1, 2)
         return pictures, np.full((len(pictures), 2), pictures.shape[-1], np.int64)
-
-    def drawn_from(self, index: int) -> bytes:
-        """What decides a bird, at every size."""
-        return f"{self._seed} {index} {self._labels[index]}".encode()
-
-    def _drawn(self, rows: Indices) -> NDArray[np.uint8]:
-        for row in np.unique(rows[~self._is_drawn[rows]]).tolist():
-            self._pictures[row] = picture(self._labels, self._seed, self._pictures.shape[1], row)
-            self._is_drawn[row] = True
-        return self._pictures.take(rows, axis=0)
 
 
 def picture(labels: Indices, seed: int, side: int, index: int) -> Picture:

@@ -122,7 +122,7 @@ def test_inputs_and_pictures(load, name):
     else:
         side = dmlcore.data.describe(name).image_size
         assert batch.dtype == np.uint8
-        assert batch.shape[1:] == (1 if name.startswith("omniglot") else 3, side, side)
+        assert batch.shape[1:] == (1 if name.startswith(("glyph", "omniglot")) else 3, side, side)
     if dataset.picture is not None:
         picture = dataset.picture(int(dataset.parts["test"][0]))
         assert picture.dtype == np.uint8

@@ -1,0 +1,47 @@
+"""Pictures that are drawn, each when it is first asked for, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.dataset import Indices
+
+CHUNK = 512  # pictures drawn at once
+
+
+class Drawings:
+    """Pictures (N, ...) uint8; `draw` makes those of some rows (n,) ascending, as (n, ...).
+
+    Indexing is numpy's along the first axis and returns a copy. What a picture is drawn from, and nothing else, should
+    be in `drawn_from(index)`, where identities of samples come from.
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        draw: Callable[[Indices], NDArray[np.uint8]],
+        drawn_from: Callable[[int], bytes],
+    ) -> None:
+        self.shape, self._draw, self.drawn_from = shape, draw, drawn_from
+        self._pictures = np.empty(shape, np.uint8)  # memory is taken up as pictures are drawn
+        self._is_drawn = np.zeros(len(self), bool)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
+        if isinstance(index, tuple):
+            raise IndexError("drawn pictures are indexed along the first axis alone")
+        rows: Indices = np.arange(len(self))[index]
+        missing = np.unique(rows[~self._is_drawn[rows]])
+        for start in range(0, len(missing), CHUNK):
+            chunk = missing[start : start + CHUNK]
+            self._pictures[chunk] = self._draw(chunk)
+            self._is_drawn[chunk] = True
+        return self._pictures.take(rows, axis=0)
