@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -23,6 +25,7 @@ from dmlcore.spec import RunSpec
 
 __all__ = ["Objective", "StepError", "TrainingError", "Workbench", "build", "seed_of", "to_device"]
 
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h
 CHUNK = 256  # samples embedded at once for the table of a sampler
 
 
@@ -274,7 +277,20 @@ def prepare_device(name: str, threads: int) -> torch.device:
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = False, True
     torch.set_num_threads(threads)
+    if device.type == "cpu" and sys.platform == "linux":
+        _keep_freed_memory()
     return device
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep what large tensors free: to ask the system for it at every step takes 30 to 40 % of a step.
+
+    One core, conv4, batches of 64: 63 -> 44 ms at 28 pixels a side, 259 -> 156 ms at 56, with 470 MB as before.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:  # other C libraries have none
+        mallopt(M_MMAP_MAX, 0)
+        mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def device_model(device: torch.device) -> str:
