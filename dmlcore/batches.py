@@ -67,8 +67,11 @@ class Batches:
             self.table = embed(self.part)
         indices, tuples = self._choose(step)
         gathered = self._gather(step, indices)
-        side, data = self.dataset.inputs.shape[-1], self.spec.data
-        inputs = augmentation.apply(gathered, side, data, self._seed(step), self.device)
+        if self.dataset.features is not None:
+            inputs = augmentation.upload(gathered.inputs, self.device)
+        else:
+            side, data = self.dataset.inputs.shape[-1], self.spec.data
+            inputs = augmentation.apply(gathered, side, data, self._seed(step), self.device)
         labels = augmentation.upload(self.dataset.labels[indices], self.device)
         return Batch(indices, inputs, labels, tuples)
 
@@ -86,13 +89,18 @@ class Batches:
 
     def _gather(self, step: int, indices: Indices) -> Gathered:
         """Read the samples of `step`, and ask for those of the next one where that costs no waiting."""
-        dataset, data = self.dataset, self.spec.data
         if self._reader is None:
-            return augmentation.gather(dataset, indices, data, self._seed(step))
+            return self._read(step, indices)
         waiting = self._next
         found = None if waiting is None or waiting[0] != step else waiting[1].result()
         self._next = None
         if not self._stale(step + 1):
-            following, seed = self._choose(step + 1)[0], self._seed(step + 1)
-            self._next = step + 1, self._reader.submit(augmentation.gather, dataset, following, data, seed)
-        return found or augmentation.gather(dataset, indices, data, self._seed(step))
+            following = self._choose(step + 1)[0]
+            self._next = step + 1, self._reader.submit(self._read, step + 1, following)
+        return found or self._read(step, indices)
+
+    def _read(self, step: int, indices: Indices) -> Gathered:
+        """Pictures, or the feature maps that a frozen backbone made of them or of their views."""
+        if self.dataset.features is not None:
+            return Gathered(self.dataset.features.batch(indices, self._seed(step)))
+        return augmentation.gather(self.dataset, indices, self.spec.data, self._seed(step))

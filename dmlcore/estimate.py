@@ -90,6 +90,10 @@ def _seconds(spec: RunSpec, size: Size, net: Work, speed: Speed) -> float:
     monitored = size.test if spec.schedule.monitor_part == "test" else size.validation
     validations = 1 + math.ceil(spec.schedule.steps / spec.schedule.validate_every)
     looks = validations * (monitored * look + monitored**2 * search) + 2 * (size.test * look + size.test**2 * search)
+    whole = work_of(spec.model.model_copy(update={"freeze": "none"}), size.shape)
+    if spec.model.freeze == "backbone" and whole:
+        views = spec.data.views * (size.training + size.validation)
+        looks += (size.training + size.validation + size.test + views) * whole.flops * speed.flop  # once, if not kept
     if spec.batch.sampler in ("mined", "neighbourhood"):
         looks += spec.schedule.steps / spec.batch.refresh * (size.training * look + size.training**2 * search)
     return spec.schedule.steps * step + looks + speed.test
@@ -170,7 +174,7 @@ def _ratios(spec: RunSpec, size: Size, finished: Iterable[Run], net: Work, speed
 def _what_costs(spec: RunSpec) -> tuple[Any, ...]:
     """What two specs have in common whose times can be told from each other."""
     m, d = spec.model, spec.data
-    network = (m.name, m.hidden, m.keep_classifier, spec.pooling.name, spec.compute, turns.device_of(spec))
+    network = (m.name, m.hidden, m.keep_classifier, m.freeze, spec.pooling.name, spec.compute, turns.device_of(spec))
     return (*network, d.name, d.image_size, d.augment, d.crop)
 
 

@@ -102,6 +102,12 @@ def _edits(spec: RunSpec) -> str:
     return f"{without}, {len(spec.fork.relabel)} samples relabelled" if spec.fork.relabel else without
 
 
+def _frozen(spec: RunSpec) -> str:
+    if spec.model.freeze == "none":
+        return "none"
+    return f"backbone, {spec.data.views} views of each picture" if spec.data.views else "backbone"
+
+
 RULES = (
     Rule("incomparable", "data.name", "data set", "the scores are of other tasks", _key("data.name")),
     Rule(
@@ -140,6 +146,7 @@ RULES = (
     Rule("caution", "data.crop", "augmentation", "it regularises as a loss may", _crop),
     Rule("caution", "pooling.name", "pooling", "part of the difference may be its", _key("pooling.name")),
     Rule("caution", "model.normalize", "normalisation of embeddings", "the geometry differs", _key("model.normalize")),
+    Rule("caution", "model.freeze", "frozen part", "what stays as it starts cannot learn", _frozen),
     Rule("caution", "model.freeze_batch_norm", "frozen batch norm", "it regularises", _key("model.freeze_batch_norm")),
     Rule("caution", "schedule.steps", "budget", "a run that saw more samples had more time to learn", _seen),
     Rule(
@@ -204,6 +211,15 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[Finding]:
             "network hardly learns. Start from weights, or let batch norm learn."
         )
         found.append(Finding("caution", ("model.freeze_batch_norm", "model.start"), sentence))
+    if spec.model.freeze == "backbone" and not spec.model.start:
+        sentence = (
+            "The backbone is frozen, but starts at random: only a head on random features is trained. Start from "
+            "weights or a run, or let the backbone learn."
+        )
+        found.append(Finding("caution", ("model.freeze", "model.start"), sentence))
+    if spec.model.freeze == "backbone" and spec.data.augment and not spec.data.views:
+        sentence = "Training pictures are neither flipped nor cut, as the kept feature maps are of whole pictures."
+        found.append(Finding("note", ("data.views", "data.augment"), sentence))
     if _split(spec) == "known classes":
         found.append(
             Finding("note", ("data.split",), "Tested on classes it was trained on: no measure of unseen classes.")

@@ -172,7 +172,8 @@ class PictureNetwork(nn.Module):
     """(B, 3 or 1, H, W) pictures -> (B, D) embeddings: backbone, then pooling and projection to D in one head.
 
     Pictures are RGB or grey in 0..255, uint8 or floating. With `model.keep_classifier` the pooled features pass the
-    classifier of the backbone's checkpoint before the linear layer (1000 -> D).
+    classifier of the backbone's checkpoint before the linear layer (1000 -> D). With `model.freeze` the backbone stays
+    in evaluation mode and has no gradient, and the maps that it makes of pictures go in as well as these.
     """
 
     def __init__(self, spec: ModelSpec, pool: PoolingSpec, backbone: backbones.Backbone) -> None:
@@ -186,16 +187,21 @@ class PictureNetwork(nn.Module):
         else:
             self.head = pooling.Head(pool.name, channels, spec.embedding_dim, **pool.parameters)
         self.on_sphere = spec.normalize
+        self.frozen = spec.freeze == "backbone"
         self.batch_norm_frozen = False
         if spec.freeze_batch_norm:
             freeze_batch_norm(self)
+        if self.frozen:
+            self.backbone.eval().requires_grad_(False)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The embeddings; `head.pooling` then holds weights and shares of this batch, where it has any."""
         return _embed(self.head(self.features(inputs)), self.on_sphere)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Feature maps (B, C, h, w) of the backbone."""
+        """Feature maps (B, C, h, w) of the backbone, float; those of a frozen one, of any precision, pass through."""
+        if self.frozen and inputs.shape[1] == self.backbone.out_channels:
+            return inputs.float()
         found: Tensor = self.backbone(self.normalise(inputs))
         return found
 
@@ -209,8 +215,10 @@ class PictureNetwork(nn.Module):
         return [m for m in self.backbone.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
 
     def train(self, mode: bool = True) -> Self:
-        """Training or evaluation mode; frozen batch norm stays in the latter."""
+        """Training or evaluation mode; a frozen backbone, or its frozen batch norm, stays in the latter."""
         super().train(mode)
+        if self.frozen:
+            self.backbone.eval()
         if self.batch_norm_frozen:
             for layer in self.batch_norms():
                 layer.eval()

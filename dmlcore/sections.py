@@ -124,6 +124,13 @@ class DataSpec(Section):
     )
     crop_area: Range = Field((0.16, 1.0), description="Share of the picture that a resized crop takes: from, to")
     crop_ratio: Range = Field((0.75, 4 / 3), description="Aspect ratio of a resized crop: from, to")
+    views: int = Field(
+        0,
+        ge=0,
+        le=64,
+        description="Flipped and cut views of each training picture whose feature maps are kept, where the backbone is "
+        "frozen; 0: the picture as it is, neither flipped nor cut",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -153,6 +160,11 @@ class ModelSpec(Section):
     )
     keep_classifier: bool = Field(
         False, description="Keep the 1000-way output of the backbone and embed its logits (2021 thesis)"
+    )
+    freeze: Literal["none", "backbone"] = Field(
+        "none",
+        description="What stays as it starts; backbone: its feature maps are computed once and kept, and only pooling, "
+        "embedding layer and loss are trained, a step in milliseconds",
     )
     freeze_batch_norm: bool = Field(False, description="Keep the statistics of batch norm as they start")
 

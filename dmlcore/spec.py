@@ -82,6 +82,13 @@ class RunSpec(Section):
             without = self.data.validation == "none" and self.schedule.monitor_part == "validation"
             if getattr(self.schedule, key) and without:
                 raise ValueError(f'schedule.{key}: needs a validation part, but data.validation is "none"')
+        frozen = self.model.freeze == "backbone"
+        if frozen and self.model.name in ("mlp", "tokens"):
+            raise ValueError(f"model.freeze: {self.model.name} has no backbone; choose none, or a network for pictures")
+        if frozen and self.data.fresh:
+            raise ValueError("data.fresh: the kept maps of a frozen backbone are of fixed collages; set it to false")
+        if self.data.views and not (frozen and self.data.augment):
+            raise ValueError("data.views: needs model.freeze = backbone and data.augment = true; set it to 0")
         return self
 
     @classmethod

@@ -100,6 +100,11 @@ def _train(
     data = dataset or load_data(spec)
     bench = build(spec, data, device, start=before is None)
     progress = _restore(bench, saved) if saved else Progress()
+    if bench.data.features is not None and not forked:  # a fork has its weights later, and its parent's maps
+        if not spec.model.start:
+            log.warning("the backbone is frozen as it starts, at random; set model.start to begin with weights")
+        report(progress.step, "computing the feature maps of the frozen backbone, where they are not kept yet")
+        bench.data.features.open()
     log.info("%s from step %d to %d", device_name(device), progress.step, spec.schedule.steps)
 
     with MetricsWriter(run, saved.facts["metrics_offset"] if saved else 0) as file:

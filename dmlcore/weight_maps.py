@@ -100,7 +100,7 @@ def write(run: Run) -> Path:
     parts: list[Floats] = []
     with torch.inference_mode():
         for start in range(0, len(indices), CHUNK):
-            features = model.features(to_device(data, indices[start : start + CHUNK], device))
+            features = model.features(to_device(bench.data, indices[start : start + CHUNK], device))
             model.head(features)
             found = model.pool.weights
             if found is None or not len(found):

@@ -13,6 +13,7 @@ from dmlcore import backbones
 from dmlcore.sections import ModelSpec
 
 FLOAT = 4  # bytes
+MAP_PIXELS = 16 * 16  # of the picture to one position of the map, of most backbones
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ BACKBONES = {
 def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Work | None:
     """The work of a network on (F,) vectors, (3, H, W) pictures or (L,) tokens; None of one that is not known.
 
-    Pooling counts as an average, and a kept classifier as its parameters.
+    Pooling counts as an average, and a kept classifier as its parameters; of a frozen backbone the maps are read.
     """
     dimension = model.embedding_dim
     if model.name == "tokens":
@@ -76,6 +77,9 @@ def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Work | None:
     pixels = shape[1] * shape[2]
     features = 1000 if model.keep_classifier else found.channels
     head = features * dimension + dimension + (found.channels + 1) * 1000 * model.keep_classifier
+    if model.freeze == "backbone":
+        read = found.channels * pixels / MAP_PIXELS
+        return Work(2 * head + 2 * read, FLOAT * read, FLOAT * read, 12, head)
     return Work(
         found.flops * pixels + 2 * head,
         found.kept * pixels,

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dmlcore import augmentation, backbones, checkpoint, data, models, objective, optimisers, starts
+from dmlcore import augmentation, backbones, checkpoint, data, kept_features, models, objective, optimisers, starts
 from dmlcore.batches import Batches, Indices, Table
 from dmlcore.data import Dataset
 from dmlcore.edits import edited
@@ -210,6 +210,8 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
     loss = objective.create(spec, classes_of(dataset), model).to(device)
     optimiser = optimisers.create(spec, model, loss)
     dataset = edited(dataset, spec.fork)  # network and loss are made as they were for the run that is forked
+    if isinstance(model, models.PictureNetwork) and model.frozen:
+        dataset = replace(dataset, features=kept_features.KeptFeatures(model, spec, dataset, device))
     # Where the optimiser can skip an update by itself, no step waits for the device.
     deferred = device.type == "cuda" and optimisers.is_fused(optimiser)
     return Workbench(
@@ -232,8 +234,8 @@ def classes_of(dataset: Dataset) -> int:
 
 
 def to_device(dataset: Dataset, indices: NDArray[np.int64], device: torch.device) -> Tensor:
-    """Inputs of these samples on the device; pictures in the memory layout that convolutions like best."""
-    return augmentation.upload(dataset.inputs[indices], device)
+    """Inputs of these samples on the device, or the maps that a frozen backbone made of them; channels last."""
+    return augmentation.upload((dataset.inputs if dataset.features is None else dataset.features)[indices], device)
 
 
 def refuse_unusable(spec: RunSpec) -> None:

@@ -97,3 +97,11 @@ def test_speed_is_kept_and_a_damaged_file_is_no_speed(tmp_path: Path, monkeypatc
     file.write_text("{")
     os.utime(file, ns=(2, 2))
     assert speed.known_speed("cpu") is None
+
+
+def test_a_frozen_backbone_costs_its_pictures_once() -> None:
+    frozen = PICTURES.with_overrides(["model.freeze=backbone", "data.augment=true"])
+    once, plain = told(frozen, CIFAR).seconds, told(PICTURES, CIFAR).seconds
+    assert once < plain / 2
+    assert told(frozen.with_overrides(["schedule.steps=800"]), CIFAR).seconds - once < plain / 10
+    assert told(frozen.with_overrides(["data.views=4"]), CIFAR).seconds > 2 * once

@@ -36,6 +36,16 @@ class Inputs(Protocol):
     def __getitem__(self, index: Any, /) -> Any: ...
 
 
+class Features(Protocol):
+    """Feature maps of a frozen backbone, (n, C, h, w) float16, in place of the pictures that they are of."""
+
+    def __getitem__(self, indices: Indices, /) -> NDArray[np.float16]: ...
+
+    def batch(self, indices: Indices, seed: int) -> NDArray[np.float16]: ...
+
+    def open(self) -> None: ...
+
+
 class MissingPictures(DataError):
     """The lists are there but pictures are not; `samples` is what the lists say, `missing` the files."""
 
@@ -103,7 +113,8 @@ class Dataset:
     gallery of their own "gallery", "test" then being the queries; picture(index) -> (h, w, 3) uint8 for display, None
     for plain vectors; notes: what was left out or counted, in plain words; facts: more of each sample (N, ...) by
     name, as the reader of the data set says; keys: the name of each picture in the lists, and files: where it lies,
-    None where there is none; settings: how it was split, by the names of DataSpec and "seed".
+    None where there is none; settings: how it was split, by the names of DataSpec and "seed"; features: what a frozen
+    backbone makes of each input, None where nothing is frozen.
     """
 
     name: str
@@ -117,6 +128,7 @@ class Dataset:
     keys: Sequence[str] | None = None
     files: Sequence[Path] | None = None
     settings: Mapping[str, str | int] = field(default_factory=dict)
+    features: Features | None = None
 
 
 Read = Callable[[Path, int | None, int], Samples]  # (folder, image_size, seed)

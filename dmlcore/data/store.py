@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import logging
 import os
-import shutil
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -18,10 +15,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore import durable
 from dmlcore.data import images
 from dmlcore.data.dataset import DataError, Indices, Picture
 from dmlcore.data.folders import cache_folder
+from dmlcore.data.made_once import made_once, unkept
 
 VERSION = 1  # of the layout and of how pictures are resized: a store of another version is not read
 CHUNK = 256  # pictures between two points from which a killed decoding goes on
@@ -90,25 +87,16 @@ class StoredPictures:
 
 def _open(paths: Sequence[Path], short: int) -> tuple[NDArray[np.uint8], Indices, Indices]:
     """Map the store of these files, decoded first if need be: pixels, sizes (N, 2), offsets (N + 1,)."""
-    folder = cache_folder() / "pictures"
-    kind, name = _names(paths, short)
-    place = folder / f"{kind}-{name}"
+    folder, what = cache_folder() / "pictures", "the decoded pictures"
+    place = made_once(folder, *_names(paths, short), "sizes", lambda staging: _decode(paths, short, staging), what)
     try:
-        if not (place / "sizes").is_file():
-            folder.mkdir(parents=True, exist_ok=True)
-            with _alone(folder / f"{place.name}.lock"):
-                if not (place / "sizes").is_file():
-                    _remove_others(folder, kind, place.name)
-                    _decode(paths, short, place)
         sizes, offsets = _read_sizes(place)
         pixels = np.memmap(place / "pixels", np.uint8, mode="r")
-        if len(sizes) != len(paths) or len(pixels) != offsets[-1]:
-            raise DataError(f"the decoded pictures in {place} are damaged; remove that folder, it is made again")
-        return pixels, sizes, offsets
     except OSError as error:
-        space = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        why = "there is no space left for the decoded pictures" if space else "the decoded pictures cannot be kept"
-        raise DataError(f"{why} in {folder} ({error}); make room there, or set DML_CACHE to another folder") from error
+        raise unkept(folder, what, error) from error
+    if len(sizes) != len(paths) or len(pixels) != offsets[-1]:
+        raise DataError(f"{what} in {place} are damaged; remove that folder, it is made again")
+    return pixels, sizes, offsets
 
 
 def _names(paths: Sequence[Path], short: int) -> tuple[str, str]:
@@ -125,46 +113,13 @@ def _names(paths: Sequence[Path], short: int) -> tuple[str, str]:
     return where.hexdigest()[:20], now.hexdigest()[:20]
 
 
-@contextlib.contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Let one process, and one thread of it, decode; the others wait and then find it done."""
-    try:
-        held = durable.ProcessLock(lock, wait=0.0).__enter__()
-    except durable.Busy:
-        log.info("another process decodes these pictures; waiting for it")
-        held = durable.ProcessLock(lock, wait=float("inf")).__enter__()
-    try:
-        yield
-    finally:
-        held.__exit__()
-
-
-def _remove_others(folder: Path, kind: str, name: str) -> None:
-    """Remove the copies of these files as they were before they changed; whoever has them mapped keeps them."""
-    for other in folder.glob(f"{kind}-*"):
-        lock = folder / f"{other.name.partition('.')[0]}.lock"
-        if other.is_dir() and other.name.partition(".")[0] != name and durable.holder(lock) == 0:
-            shutil.rmtree(other, ignore_errors=True)
-            lock.unlink(missing_ok=True)
-
-
-def _decode(paths: Sequence[Path], short: int, place: Path) -> None:
-    """Make the store `place`, going on where a killed process stopped; renamed to it when it is whole."""
-    staging = place.with_name(f"{place.name}.staging")
-    staging.mkdir(exist_ok=True)
-    try:
-        with open(staging / "pixels", "ab") as pixels, open(staging / "sizes", "ab") as sizes:
-            done = _rewind(staging, pixels, sizes)
-            failures = _append(paths, done, short, pixels, sizes)
-    except OSError:
-        shutil.rmtree(staging, ignore_errors=True)  # it may be what fills the disk
-        raise
+def _decode(paths: Sequence[Path], short: int, staging: Path) -> None:
+    """Make the two files of a store, going on where a killed process stopped; raises DataError."""
+    with open(staging / "pixels", "ab") as pixels, open(staging / "sizes", "ab") as sizes:
+        done = _rewind(staging, pixels, sizes)
+        failures = _append(paths, done, short, pixels, sizes)
     if failures:
-        shutil.rmtree(staging, ignore_errors=True)
         raise DataError(f"{len(failures)} of {len(paths)} pictures are unreadable; first: {failures[0]}")
-    durable.sync_directory(staging)
-    os.rename(staging, place)
-    durable.sync_directory(place.parent)
 
 
 def _append(paths: Sequence[Path], done: int, short: int, pixels: IO[bytes], sizes: IO[bytes]) -> list[DataError]:

@@ -88,7 +88,7 @@ class _Embedder:
         self._bench = bench = self._bench or build(spec, self.data, device, start=False)
         bench.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
         bench.loss.load_state_dict(checkpoint.part(saved.tensors, "loss"))  # an ensemble's joins the embeddings
-        embeddings = evaluation.embed(bench.embedder, self.data, "test", device)
+        embeddings = evaluation.embed(bench.embedder, bench.data, "test", device)
         scores = evaluation.score(embeddings, self.data, "test", spec.ks)
         path = snapshot.checkpoint.with_suffix(".npz")
         evaluation.save_embeddings(path, embeddings, self.data, "test", scores)

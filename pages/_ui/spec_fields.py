@@ -32,12 +32,14 @@ LABELS: Mapping[str, str] = {
     "data.crop": "Cut",
     "data.crop_area": "Share of the area",
     "data.crop_ratio": "Aspect ratio",
+    "data.views": "Views kept",
     "model.name": "Network",
     "model.hidden": "Hidden layers",
     "model.embedding_dim": "Embedding dimension",
     "model.normalize": "Normalise embeddings",
     "model.start": "Backbone starts from",
     "model.keep_classifier": "Keep the 1000-way output",
+    "model.freeze": "Frozen",
     "model.freeze_batch_norm": "Freeze batch norm",
     "pooling.name": "Pooling",
     "pooling.parameters": "Settings of the pooling",
@@ -138,6 +140,7 @@ WORDS_OF: Mapping[str, Mapping[str, str]] = {
     "schedule.decay": {"none": "constant"},
     "data.fold_order": {"random": "classes drawn at random"},
     "model.start": {"imagenet": "ImageNet weights"},
+    "model.freeze": {"backbone": "the backbone"},
 }
 EMPTY: Mapping[str, str] = {
     "data.root": "the usual places",

@@ -179,7 +179,7 @@ def _network(form: Form, kind: str) -> None:
     field(form, "model.embedding_dim")
     field(form, "model.normalize")
     if kind == "pictures":
-        with st.expander("Start and batch norm"):
+        with st.expander("Start and what stays frozen"):
             _start(form, network)
     if kind != "vectors":
         with st.expander(f"Pooling: {pooling.describe(form.values.get('pooling.name') or 'gap').title}"):
@@ -206,7 +206,10 @@ def _start(form: Form, network: str) -> None:
     if begin == A_FILE:
         form.text("model.file", "File of weights", placeholder="/path/to/weights.pth or .safetensors")
     field(form, "model.keep_classifier")
-    field(form, "model.freeze_batch_norm")
+    if field(form, "model.freeze") == "none":
+        field(form, "model.freeze_batch_norm")
+    elif form.values.get("data.augment"):
+        field(form, "data.views")
 
 
 def _pooling(form: Form) -> None:

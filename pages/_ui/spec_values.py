@@ -117,7 +117,11 @@ def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Desc
     found = {A_RUN: values.get("model.run"), A_FILE: (values.get("model.file") or "").strip(), IMAGENET: IMAGENET}
     section["start"] = found.get(begin) or None if info.kind == "pictures" else None
     if info.kind != "pictures":
-        section |= {"keep_classifier": False, "freeze_batch_norm": False}
+        section |= {"keep_classifier": False, "freeze_batch_norm": False, "freeze": "none"}
+    if section["freeze"] == "backbone":
+        nested["data"]["fresh"] = False
+    if section["freeze"] == "none" or not values["data.augment"]:
+        nested["data"]["views"] = 0
 
 
 def takes_memory(loss: Any) -> bool:

@@ -103,6 +103,7 @@ def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
     look()
     app.selectbox(key="train-optimiser-name").select("sgd").run()
     app.selectbox(key="train-loss-name").select("proxy_nca").run()
+    app.selectbox(key="train-model-freeze").select("backbone").run()
     look()
     app.selectbox(key="train-loss-name").select("ranking").run()
     look()

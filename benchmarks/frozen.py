@@ -1,0 +1,114 @@
+"""Steps a second of a training on kept feature maps of a frozen backbone, and its rival without them, in one run.
+
+CUB-mini (or what DML_DATA has of CUB), SqueezeNet 1.0, 227 pixels, batches of 16 x 4, multi-similarity, one thread.
+Rival: the same training whose frozen backbone sees the pictures of every batch, with nothing kept and no gradient in
+it. `Workbench.step` alone, then a whole run of 200 steps as `python -m dmlcore train` makes it: validations,
+checkpoints and the test included. Where the maps are not in the cache yet, computing them is timed too. The verdict is
+by processor time of the one thread, as other processes do not count there; the clock is told beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import torch
+
+from dmlcore import workbench
+from dmlcore.runs import RunStore
+from dmlcore.spec import RunSpec
+from dmlcore.train import train
+
+GOAL = 100.0  # steps a second with average pooling
+START = "squeezenet1_0-deep-compression.safetensors"
+SPEC = [
+    *("data.name=cub", "data.image_size=227", "model.name=squeezenet1_0", "model.freeze=backbone"),
+    *("model.embedding_dim=128", "loss.name=multi_similarity", "batch.classes=16", "batch.samples=4"),
+    *(
+        "optimiser.learning_rate=3e-4",
+        "optimiser.weight_decay=1e-4",
+        "schedule.steps=200",
+        "schedule.validate_every=50",
+    ),
+]
+POOLINGS = {
+    "GAP": ["pooling.name=gap"],
+    "GSP, m = 64, mu = 0.3": ["pooling.name=gsp", "pooling.mu=0.3", "pooling.epsilon=5"],
+    "GeM": ["pooling.name=gem"],
+}
+
+
+Times = list[tuple[float, float]]  # milliseconds of a step by the clock, and of the processor
+
+
+def steps_ms(bench: workbench.Workbench, count: int) -> Times:
+    """The times of each of `count` steps after three others."""
+    bench.model.train()
+    times = []
+    for step in range(1, count + 4):
+        began = time.perf_counter(), time.process_time()
+        float(bench.step(step))
+        times.append((1e3 * (time.perf_counter() - began[0]), 1e3 * (time.process_time() - began[1])))
+    return times[3:]
+
+
+def report(name: str, times: Times, rival: float | None = None) -> float:
+    """Print rate and times of a training; return the mean processor time of its steps."""
+    clock = statistics.median(clock for clock, _ in times)
+    worked = statistics.mean(worked for _, worked in times)
+    more = f"   {rival / worked:6.1f} x the rival" if rival else ""
+    print(f"{name:34s} {1e3 / worked:7.1f} steps/s of processor time ({worked:7.1f} ms; clock {clock:7.1f} ms){more}")
+    return worked
+
+
+def main() -> None:
+    """Print a line for each pooling, the rival, and the whole run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--start", default=START, help="weights of SqueezeNet 1.0")
+    parser.add_argument("--steps", type=int, default=100, help="steps of each training that are timed")
+    parser.add_argument("--rival-steps", type=int, default=2)
+    arguments = parser.parse_args()
+    device = workbench.prepare_device("cpu", 1)
+    spec = RunSpec(device="cpu").with_overrides([*SPEC, f"model.start={arguments.start}"])
+    data = workbench.load_data(spec)
+    load = os.getloadavg()[0]
+    print(f"{os.cpu_count()} cores, load {load:.1f}, torch {torch.__version__}, {len(data.labels)} pictures")
+
+    began = time.perf_counter()
+    bench = workbench.build(spec, data, device)
+    assert bench.data.features is not None
+    bench.data.features.open()
+    print(
+        f"maps {bench.data.features[data.parts['test'][:1]].shape[1:]}: there after {time.perf_counter() - began:.1f} s"
+    )
+
+    plain = workbench.build(spec, data, device)
+    plain.batches.dataset = plain.data = data  # pictures, which the frozen backbone sees anew
+    rival = report("rival: GAP, nothing kept", steps_ms(plain, arguments.rival_steps))
+    found = {}
+    for name, overrides in POOLINGS.items():
+        made = workbench.build(spec.with_overrides(overrides), data, device)
+        found[name] = report(f"features kept: {name}", steps_ms(made, arguments.steps), rival)
+
+    with tempfile.TemporaryDirectory() as folder:
+        run = RunStore(Path(folder)).create(spec)
+        with run.lock():
+            began = time.perf_counter()
+            state = train(run)
+            took = time.perf_counter() - began
+    count = spec.schedule.steps
+    print(f"whole run of {count} steps, GAP: {took:.1f} s ({count / took:.0f} steps/s); {state.message}")
+    rate = 1e3 / found["GAP"]
+    verdict = "at least" if rate >= GOAL else "BELOW"
+    print(f"GAP: {rate:.0f} steps/s of processor time ({verdict} {GOAL:.0f}), {rival / found['GAP']:.0f} x the rival")
+
+
+if __name__ == "__main__":
+    main()
