@@ -113,6 +113,9 @@ class DataSpec(Section):
     image_size: int | None = Field(
         None, ge=16, le=512, description="Side of the square pictures in pixels; empty: as stored"
     )
+    standardize: bool = Field(
+        True, description="Give vectors mean 0 and deviation 1 over the training part; off: as they are"
+    )
     augment: bool = Field(True, description="Flip the training pictures and cut them at random")
     crop: Literal["shift", "resized", "affine"] = Field(
         "shift",

@@ -322,6 +322,8 @@ def _model(spec: RunSpec, dataset: Dataset, start: bool) -> nn.Module:
     if np.issubdtype(dataset.inputs.dtype, np.integer):
         largest = int(dataset.inputs[dataset.parts["train"]].max())
         return models.build(spec.model, shape, seed=seed, pool=spec.pooling, vocabulary=largest + 1)
+    if not spec.data.standardize:
+        return models.build(spec.model, shape, seed=seed)
     vectors = dataset.inputs[dataset.parts["train"]]
     mean, std = float(vectors.mean()), float(vectors.std())
     return models.build(spec.model, shape, seed=seed, mean=mean, std=std or 1.0)

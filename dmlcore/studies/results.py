@@ -48,6 +48,9 @@ class Measured(_Plain):
     seconds: float
     device: str
     run: str = ""  # id in the store it was read from
+    fold: int = 0  # of the study's folds, from 1
+    best_step: int | None = None  # of the weights that were scored; 0: no validation was better than the first
+    validated: float | None = None  # the best validation MAP@R
     baselines: dict[str, dict[str, float]] = {}  # "chance", "inputs", "untrained" or "pretrained" -> the same scores
 
 
@@ -83,6 +86,9 @@ def measure(entry: Entry, run: Run) -> Measured | None:
         seconds=state.seconds,
         device=state.device,
         run=run.id,
+        fold=entry.fold,
+        best_step=trained["step"],
+        validated=max(values, default=None),
         baselines=verdicts.baselines(rows, started=bool(run.spec.model.start)),
     )
 
@@ -91,6 +97,21 @@ def measured(entries: Sequence[Entry], store: RunStore) -> list[Measured]:
     """The finished runs of these entries; those that are missing or not done are left out."""
     pairs = zip(entries, find(entries, store), strict=True)
     return [result for entry, run in pairs if run and (result := measure(entry, run))]
+
+
+def best_folds(results: Iterable[Measured], *, started: bool = True) -> list[Measured]:
+    """Of the folds of each variant and seed the one that validates best; runs without folds stay as they are.
+
+    started: folds whose untrained weights stayed the best count too.
+    """
+    best: dict[tuple[str, int], Measured] = {}
+    for run in results:
+        if run.fold and not started and run.best_step == 0:
+            continue
+        known = best.setdefault((run.variant, run.seed), run)
+        if (run.validated or 0.0) > (known.validated or 0.0):
+            best[run.variant, run.seed] = run
+    return list(best.values())
 
 
 def table(results: Iterable[Measured]) -> list[dict[str, Any]]:

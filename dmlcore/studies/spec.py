@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,9 @@ class Study(Plan):
     remarks: tuple[Text, ...] = Field((), strict=False, description="What differs from the source and what is left out")
     minutes: float = Field(gt=0, description="All of it on two quiet cores, told from measured steps")
     seeds: Seeds = (0, 1, 2)
+    folds: Literal[0, 2, 3, 4, 5, 6, 7, 8, 9, 10] = Field(
+        0, description="Each seed is trained on so many class folds, and the one that validates best stands for it"
+    )
     things: Text = Field("variants", description="What the variants are, in the plural")
     judged: Text = Field("map_at_r", description="The score by which they are, as in the results")
     ceiling: str = Field("", description="A variant that is no competitor, but what the others could reach")
@@ -75,6 +79,8 @@ class Study(Plan):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [variant.name for variant in self.variants]
+        if self.folds and self.pretraining:
+            raise ValueError("folds: a pretraining would see the classes that another fold validates; leave one out")
         for name in names:
             if names.count(name) > 1 or name == PRETRAINING:
                 raise ValueError(f"variants: the name {name!r} is taken; give each variant its own")
@@ -109,6 +115,7 @@ class Entry:
     seed: int
     spec: RunSpec
     starts: RunSpec | None = None  # the pretraining spec of the same seed
+    fold: int = 0  # from 1, of the folds of the study; 0: it has none
 
     def after(self, pretraining: str | None) -> RunSpec:
         """The spec with the run id of its pretraining filled in."""
@@ -179,12 +186,14 @@ def expand(
     for seed in seeds or study.seeds:
         common = [f"seed={seed}"]
         pretraining = None
+        folds = range(1, study.folds + 1) if study.folds else [0]
         if study.pretraining and any(variant.start for variant in chosen):
             pretraining = _named(study, PRETRAINING, [*study.pretraining.overrides, *common, *last])
             entries.append(Entry(PRETRAINING, seed, pretraining))
-        for variant in chosen:
-            spec = _named(study, variant.name, [*variant.overrides, *common, *last])
-            entries.append(Entry(variant.name, seed, spec, pretraining if variant.start else None))
+        for variant, fold in itertools.product(chosen, folds):
+            of = [f"data.folds={study.folds}", f"data.fold={fold}"] if fold else []
+            spec = _named(study, variant.name, [*variant.overrides, *common, *of, *last])
+            entries.append(Entry(variant.name, seed, spec, pretraining if variant.start else None, fold))
     return entries
 
 

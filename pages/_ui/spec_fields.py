@@ -27,6 +27,7 @@ LABELS: Mapping[str, str] = {
     "data.fold_order": "Folds are",
     "data.fold_seed": "Seed of the folds",
     "data.image_size": "Picture size",
+    "data.standardize": "Standardise vectors",
     "data.augment": "Flip and cut at random",
     "data.fresh": "Collages anew at every step",
     "data.crop": "Cut",

@@ -97,6 +97,8 @@ def _data(form: Form) -> data.Description:
         field(form, "data.image_size")
     if info.grid:
         field(form, "data.fresh")
+    if info.kind == "vectors":
+        field(form, "data.standardize")
     if folds_apply(form.values, info):
         with st.expander("Folds"):
             _folds(form)
