@@ -8,15 +8,33 @@ nothing about it is clear. Where nothing is clear nothing is called a lead.
 from __future__ import annotations
 
 import itertools
-import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Values = Mapping[int, float]  # seed -> score in 0..1
+from dmlcore.noise import Gap, Separation, Values, clear, gap, mean_and_deviation, separation, spread, top
+from dmlcore.power import MOST
 
-LEVEL = 0.05
+__all__ = [
+    "CLEARLY",
+    "NAMES",
+    "Gap",
+    "Separation",
+    "Values",
+    "Verdict",
+    "baselines",
+    "beside",
+    "clear",
+    "contrast",
+    "gap",
+    "listed",
+    "mean_and_deviation",
+    "separation",
+    "spread",
+    "top",
+    "verdict",
+]
 CLEARLY = (
     "Clearly: by a t test over the seeds, paired where they are the same, p < 0.05 after Benjamini–Hochberg for the "
     "number of comparisons."
@@ -28,28 +46,6 @@ NAMES = {  # of baselines, strongest reference first
     "chance": "chance",
 }
 MOST_NAMED = 4  # variants in one sentence
-
-
-@dataclass(frozen=True)
-class Gap:
-    """First minus second over the seeds; deviation of the paired differences, or of the unpaired difference's terms.
-
-    count: pairs, or seeds of the smaller side; p: two-sided, None where a side has a single seed.
-    """
-
-    mean: float
-    deviation: float | None
-    count: int
-    paired: bool
-    p: float | None
-
-    @property
-    def words(self) -> str:
-        """For example "+0.27 ± 0.12 points, paired over 3 seeds"."""
-        if self.deviation is None:
-            return f"{spread(self.mean, None, sign=True)} points, one seed"
-        how = f"paired over {self.count} seeds" if self.paired else f"unpaired, {self.count} seeds"
-        return f"{spread(self.mean, self.deviation, sign=True)} points, {how}"
 
 
 @dataclass(frozen=True)
@@ -81,41 +77,6 @@ def baselines(rows: Iterable[Mapping[str, Any]], *, started: bool) -> dict[str, 
             prefix = "" if row["part"] == "test" else f"{row['part']}."
             numbers = {k: v for k, v in row.items() if k not in ("kind", "of", "part", "step") and v is not None}
             found.setdefault(of, {}).update({f"{prefix}{k}": float(v) for k, v in numbers.items()})
-    return found
-
-
-def gap(first: Values, second: Values) -> Gap:
-    """How far the first lies above the second, with its noise; both have at least one seed."""
-    from scipy import stats  # slow to import
-
-    paired = set(first) == set(second)
-    mean = statistics.fmean(first.values()) - statistics.fmean(second.values())
-    count = min(len(first), len(second))
-    if count < 2:
-        return Gap(mean, None, count, paired, None)
-    if paired:
-        deviation = statistics.stdev(first[seed] - second[seed] for seed in first)
-        error, freedom = deviation / math.sqrt(count), float(count - 1)
-    else:  # Welch
-        own = [statistics.variance(side.values()) / len(side) for side in (first, second)]
-        error = math.sqrt(sum(own))
-        deviation = error * math.sqrt(count)
-        terms = sum(part**2 / (len(side) - 1) for part, side in zip(own, (first, second), strict=True))
-        freedom = sum(own) ** 2 / terms if terms else 1.0
-    p = float(2 * stats.t.sf(abs(mean) / error, freedom)) if error else float(mean == 0)
-    return Gap(mean, deviation, count, paired, p)
-
-
-def clear(gaps: Sequence[Gap]) -> list[bool]:
-    """Which of these differences, looked at together, are more than noise."""
-    from scipy import stats
-
-    known = [i for i, each in enumerate(gaps) if each.p is not None]
-    found = [False] * len(gaps)
-    if known:
-        adjusted = stats.false_discovery_control([float(gaps[i].p or 0.0) for i in known])
-        for i, p in zip(known, adjusted, strict=True):
-            found[i] = bool(p < LEVEL)
     return found
 
 
@@ -171,25 +132,6 @@ def beside(names: tuple[str, str], values: tuple[Values, Values], of: str) -> st
     return f"{of}: {_mean(one)} ({first}) against {_mean(two)} % ({second}), {gap(one, two).words}"
 
 
-def spread(mean: float, deviation: float | None, *, sign: bool = False) -> str:
-    """A share in 0..1 as percent with its deviation, to as many digits as that needs: "1.37 ± 0.04"."""
-    noise = 1.0 if deviation is None else 100 * deviation
-    digits = 1 if noise >= 0.5 else 2 if noise >= 0.005 else 3
-    if noise == 0:  # the same for every seed
-        digits = 1 if abs(mean) >= 0.1 else 2
-    shown = f"{100 * mean:{'+' if sign else ''}.{digits}f}".replace("-", "−")
-    if deviation is None:
-        return shown
-    written = f"{noise:.{digits}f}"
-    return f"{shown} ± {'0' if noise == 0 else written if float(written) else '< 0.001'}"
-
-
-def mean_and_deviation(values: Iterable[float]) -> tuple[float, float | None]:
-    """Mean and deviation of a sample (n - 1), None for a single value."""
-    found = list(values)
-    return statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else None
-
-
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence, the first few of many."""
     if len(names) > MOST_NAMED:
@@ -243,20 +185,33 @@ def _height(baseline: Mapping[str, Values], variants: Iterable[str]) -> str:
 def _ranked(variants: Mapping[str, Values], things: str) -> list[str]:
     """What the order of the variants, best first, is worth."""
     names = list(variants)
-    to_best = [gap(variants[names[0]], variants[name]) for name in names[1:]]
-    tied = [name for name, sure in zip(names[1:], clear(to_best), strict=True) if not sure]
+    _, *tied = top(variants)
+    apart = separation(variants) if len(names) > 2 else None
+    noise = [apart.words] if apart else []
     if len(tied) == len(names) - 1:
         shown = ", ".join(f"{name} {_mean(variants[name])}" for name in names[:MOST_NAMED])
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        return [f"The {things} show no difference beyond their noise: {shown} %{more} ({_seeds(variants)})."]
+        head = f"The {things} show no difference beyond their noise: {shown} %{more} ({_seeds(variants)})."
+        return [head, *_asked(variants, names[0], names[-1]), *noise]
     if tied:
         head = f"At the top {listed([names[0], *tied])} cannot be told apart ({_seeds(variants)})."
+        noise = [*_asked(variants, names[0], tied[0]), *noise]
     else:
-        head = f"{names[0]} leads {names[1]}, the next, by {to_best[0].words.lstrip('+')}."
+        lead = gap(variants[names[0]], variants[names[1]])
+        head = f"{names[0]} leads {names[1]}, the next, by {lead.words.lstrip('+')}."
     pairs = [gap(variants[a], variants[b]) for a, b in itertools.pairwise(names)]
     same = len(pairs) - sum(clear(pairs))
     near = f"{same} of {len(pairs)} neighbours in this order lie within each other's noise."
-    return [head, near] if len(pairs) > 1 and same else [head]
+    return [head, *noise, near] if len(pairs) > 1 and same else [head, *noise]
+
+
+def _asked(variants: Mapping[str, Values], first: str, second: str) -> list[str]:
+    """How many seeds it would take to tell one from another, where that is known."""
+    between = gap(variants[first], variants[second])
+    if between.deviation is None:
+        return []
+    count = f"about {between.needed} seeds" if between.needed else f"more than {MOST:,} seeds"
+    return [f"To tell {first} from {second} ({between.words}) would take {count}."]
 
 
 def _seeds(variants: Mapping[str, Values]) -> str:

@@ -28,6 +28,7 @@ st.markdown(
 answer = st.container()
 gap_or_gsp_view.show()
 study_panel.show("tokens", LAYOUT, head=answer)
+study_panel.show("tokens-epsilon", LAYOUT)
 study_panel.about("tokens")
 with st.expander("The settings that the source leaves open, one by one", icon=":material/tune:"):
     study_panel.show("tokens-sweep", LAYOUT)

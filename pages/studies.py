@@ -7,24 +7,26 @@ from pages._ui import many_variants, study_panel
 
 ELSEWHERE = {
     "tokens": ("gap_or_gsp.py", "GAP or GSP"),
+    "tokens-epsilon": ("gap_or_gsp.py", "GAP or GSP"),
     "tokens-sweep": ("gap_or_gsp.py", "GAP or GSP"),
     "collage": ("collage.py", "Collage"),
     "collage-poolings": ("collage.py", "Collage"),
     "collage-sweep": ("collage.py", "Collage"),
     "prototypes": ("prototypes.py", "Prototypes"),
 }
+FIRST = "losses-omniglot"
 
 st.title("Studies", anchor=False)
 st.markdown(
     "A study trains many variants on one budget and one protocol, over several seeds, and sets their scores side by "
     "side. What is shipped was measured by the command given below each; start it to measure on this machine."
 )
-known = [name for name in studies.names() if name not in ELSEWHERE]
+known = [name for name in studies.names() if name not in ELSEWHERE and studies.read(name).shown]
 asked = st.query_params.get("study")
 name = st.selectbox(
     "Study",
     known,
-    index=known.index(asked) if asked in known else 0,
+    index=known.index(asked if asked in known else FIRST),
     format_func=lambda name: studies.read(name).title,
     key="study",
 )

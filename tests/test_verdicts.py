@@ -116,3 +116,19 @@ def test_rows_of_a_run_become_its_baselines():
         "pretrained": {"map_at_r": 0.05, "recall_at_1": 0.1},
     }
     assert math.isclose(verdicts.baselines(rows, started=False)["untrained"]["map_at_r"], 0.05)
+
+
+def test_means_are_set_beside_what_seeds_do_and_a_tie_says_how_many_would_tell():
+    values = {"a": seeds(0.30, 0.32, 0.31), "b": seeds(0.31, 0.30, 0.30), "c": seeds(0.10, 0.12, 0.11)}
+    apart = verdicts.separation(values)
+    within = [statistics.variance(of.values()) for of in values.values()]
+    assert apart.pooled == pytest.approx(math.sqrt(statistics.fmean(within)))
+    assert apart.means == pytest.approx(statistics.stdev(statistics.fmean(of.values()) for of in values.values()))
+    assert apart.chance == pytest.approx(1 / math.sqrt(3))
+    assert verdicts.separation({"a": seeds(0.3), "b": seeds(0.2)}) is None
+    assert verdicts.top(values) == ("a", "b")
+    said = verdict(values, inputs(values, 0.05, 0.05, 0.05)).text
+    needed = gap(values["a"], values["b"]).needed
+    assert 3 < needed < 100
+    assert f"To tell a from b (+0.7 ± 1.5 points, paired over 3 seeds) would take about {needed} seeds." in said
+    assert f"{apart.ratio:.1f} times the pooled deviation of the seeds, {100 * apart.pooled:.1f}" in said

@@ -120,11 +120,16 @@ def curves(
 
 
 def bars(
-    found: Sequence[Bar], *, title: str = "test MAP@R", ceiling: str | None = None, against: Levels | None = None
+    found: Sequence[Bar],
+    *,
+    title: str = "test MAP@R",
+    ceiling: str | None = None,
+    against: Levels | None = None,
+    top: Sequence[str] | None = None,
 ) -> tuple[Spec, Columns]:
     """One bar per variant, the best on top: mean, plus and minus a standard deviation of the sample, the seeds.
 
-    against: baselines, drawn through the bars.
+    against: baselines, drawn through the bars. top: the variants in full colour, others pale; None: all of them.
     """
     order = sorted((bar for bar in found if len(bar.values)), key=lambda bar: -float(np.mean(bar.values)))
     names = [bar.variant for bar in order]
@@ -139,6 +144,7 @@ def bars(
         "high": means + spread,
         "end": np.array([max(*bar.values, m + s) for bar, m, s in zip(order, means, spread, strict=True)]),
         "seeds": count,
+        "opacity": np.array([0.85 if top is None or name in top else 0.4 for name in names]),
         "label": np.array(label),
     }
     y = {"field": "variant", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 200}}
@@ -156,8 +162,13 @@ def bars(
     colour = {"condition": {"test": f"datum.variant === {_text(ceiling)}", "value": CEILING}, "value": COLOURS[0]}
     layers: list[Spec] = [
         {
-            "mark": {"type": "bar", "height": {"band": 0.68}, "opacity": 0.8},
-            "encoding": {"x": {"field": "mean", "type": "quantitative", **axis}, "color": colour, "tooltip": tooltip},
+            "mark": {"type": "bar", "height": {"band": 0.68}},
+            "encoding": {
+                "x": {"field": "mean", "type": "quantitative", **axis},
+                "color": colour,
+                "opacity": {"field": "opacity", "type": "quantitative", "scale": None, "legend": None},
+                "tooltip": tooltip,
+            },
         },
         {
             "transform": [{"filter": "datum.seeds > 1"}],

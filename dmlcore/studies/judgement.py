@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dmlcore import verdicts
-from dmlcore.studies.results import Measured
+from dmlcore.noise import Gap
+from dmlcore.power import MOST, POWER, power
+from dmlcore.studies.results import Measured, best_folds
 from dmlcore.studies.spec import PRETRAINING, Study
 from dmlcore.verdicts import Verdict
 
@@ -44,6 +50,7 @@ def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
 
 def judge(study: Study, results: Sequence[Measured]) -> Verdict:
     """The verdict on the variants of a study by the score it judges by; where it asks questions, their answers."""
+    results = best_folds(results)
     values, measure = by_seed(results, study.judged), MEASURES.get(study.judged, study.judged)
     level = values.pop(study.ceiling, None)
     found = verdicts.verdict(values, against(results, study.judged), things=study.things, measure=measure)
@@ -69,6 +76,61 @@ def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tu
             why = "; ".join(verdicts.beside(names, pair, title) for title, pair in pairs.items())
             found.append((f"{asked.where}: {answer}.", f"{asked.where}: {why}."))
     return found
+
+
+def top(results: Sequence[Measured], score: str) -> tuple[str, ...] | None:
+    """The best variant and all that cannot be told from it; None where no noise is known."""
+    values = by_seed(best_folds(results), score)
+    return verdicts.top(values) if values and min(map(len, values.values())) > 1 else None
+
+
+def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> list[str]:
+    """What lies between two variants: over the seeds, how many of them it asks for, and over the test classes."""
+    of = by_seed(best_folds(results), study.judged)
+    values = of[names[0]], of[names[1]]
+    found = verdicts.gap(*values)
+    if found.p is None or found.deviation is None:
+        return [f"{_between(names, found)} Its noise is unknown; train two seeds of each, better five."]
+    sure = "clear" if verdicts.clear([found])[0] else "not clear"
+    said = [f"{_between(names, found)} By a test of these two alone that is **{sure}** (p = {_p(found.p)})."]
+    seen = power(found.mean / found.deviation, found.count) if found.deviation else 1.0
+    enough = f"{found.needed} seeds of each" if found.needed else f"more than {MOST:,} seeds of each"
+    said.append(
+        f"To find such a difference with a probability of {100 * POWER:.0f} % takes {enough}; {found.count} find it "
+        f"with {100 * seen:.0f} %. Few seeds know their noise badly, so this is an order of magnitude."
+    )
+    by_class = [_classes(results, name) for name in names]
+    if study.judged == "map_at_r" and by_class[0] is not None and by_class[1] is not None:
+        said.append(_over_classes(by_class[0] - by_class[1]))
+    return said
+
+
+def _between(names: tuple[str, str], found: Gap) -> str:
+    return f"{names[0]} minus {names[1]}: {found.words}."
+
+
+def _p(value: float) -> str:
+    return f"{value:.2g}" if value >= 0.001 else "less than 0.001"
+
+
+def _classes(results: Sequence[Measured], variant: str) -> NDArray[np.float64] | None:
+    """Mean AP@R of each test class over the seeds of a variant; None unless every run has it."""
+    found = [run.classes for run in results if run.variant == variant]
+    return np.mean(found, axis=0) if found and found[0] and len(set(map(len, found))) == 1 else None
+
+
+def _over_classes(difference: NDArray[np.float64]) -> str:
+    """What a difference by test class says of other classes."""
+    from scipy import stats  # slow to import
+
+    count = len(difference)
+    half = float(stats.t.isf(0.025, count - 1) * difference.std(ddof=1) / math.sqrt(count)) if count > 1 else math.inf
+    low, high = 100 * (difference.mean() - half), 100 * (difference.mean() + half)
+    holds = "holds for other classes too" if low * high > 0 else "may be that of these classes alone"
+    return (
+        f"Paired over the {count} test classes, mean of the seeds: higher in {int((difference > 0).sum())}, lower in "
+        f"{int((difference < 0).sum())}; 95 % interval {low:+.1f} to {high:+.1f} points, so the difference {holds}."
+    ).replace("-", "−")
 
 
 def levels(results: Sequence[Measured], score: str) -> dict[str, dict[str, float]]:

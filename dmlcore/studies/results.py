@@ -11,11 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dmlcore import durable, verdicts, weight_maps
+from dmlcore.arrays import Unreadable
 from dmlcore.rows import Row
-from dmlcore.runs import Run, RunStore, scores, series
+from dmlcore.runs import Run, RunError, RunStore, scores, series
 from dmlcore.spec import SpecError
 from dmlcore.studies.conductor import Request
 from dmlcore.studies.making import find
@@ -51,6 +53,7 @@ class Measured(_Plain):
     fold: int = 0  # of the study's folds, from 1
     best_step: int | None = None  # of the weights that were scored; 0: no validation was better than the first
     validated: float | None = None  # the best validation MAP@R
+    classes: tuple[float, ...] = ()  # mean AP@R of each test class, in the order of its number; written results have it
     baselines: dict[str, dict[str, float]] = {}  # "chance", "inputs", "untrained" or "pretrained" -> the same scores
 
 
@@ -172,9 +175,29 @@ def write(request: Request, store: RunStore) -> Path:
         machine=f"{_processor()}, {runs[-1].device}",
         data=notes,
         overrides=request.overrides,
-        runs=tuple(run.model_copy(update={"run": ""}) for run in runs),
+        runs=tuple(run.model_copy(update={"run": "", "classes": by_class(run, store)}) for run in runs),
     )
     return save(found, results_path(request.study))
+
+
+def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:
+    """Mean AP@R of each test class that has any, in the order of its number, to four digits; () without embeddings."""
+    from dmlcore.inspection import learned  # torch comes with it
+
+    if run.classes or not run.run:
+        return run.classes
+    try:
+        source = store.open(run.run).embeddings()
+        found = learned.read(source) if source else None
+    except (RunError, Unreadable):
+        return ()
+    if found is None:
+        return ()
+    scored = ~np.isnan(found.average_precision)
+    labels, precision = found.labels[scored], found.average_precision[scored]
+    counts = np.bincount(labels)
+    means = np.bincount(labels, weights=precision)[counts > 0] / counts[counts > 0]
+    return tuple(round(float(mean), 4) for mean in means)
 
 
 def save(results: Results, path: Path) -> Path:

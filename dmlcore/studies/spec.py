@@ -69,6 +69,7 @@ class Study(Plan):
     folds: Literal[0, 2, 3, 4, 5, 6, 7, 8, 9, 10] = Field(
         0, description="Each seed is trained on so many class folds, and the one that validates best stands for it"
     )
+    shown: bool = Field(True, description="On the Studies page; false: it teaches nothing, but its trials count")
     things: Text = Field("variants", description="What the variants are, in the plural")
     judged: Text = Field("map_at_r", description="The score by which they are, as in the results")
     ceiling: str = Field("", description="A variant that is no competitor, but what the others could reach")

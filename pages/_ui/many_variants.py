@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore import studies, toys
 from dmlcore.figures import studies as figures
+from dmlcore.runs import RunStore
 from dmlcore.studies import PRETRAINING, Measured
-from pages._ui import study_panel
+from pages._ui import study_panel, study_trials
 
 CURVES_AT_FIRST = 4  # the best of these many variants
 PUBLISHED = {
@@ -23,11 +25,18 @@ PUBLISHED = {
 
 
 def show(name: str) -> None:
-    """Progress and buttons of a study, then what its runs reached."""
+    """The question, the verdict, bars, what two of them differ by, numbers and curves; then how to measure it here."""
     study = studies.read(name)
-    said = st.container()  # the verdict comes first, though it is read off last
     st.markdown(study.question)
-    study_panel.progress(name)
+    said = st.container()  # the verdict comes first, though it is read off last
+    if busy := studies.conduct_of(name, RunStore()).busy():
+        study_panel.progress(name)
+    _reached(name, said)
+    if not busy:
+        study_panel.progress(name)
+
+
+def _reached(name: str, said: DeltaGenerator) -> None:
     results = [r for r in study_panel.results(name) if r.variant != PRETRAINING]
     if not results:
         return
@@ -37,7 +46,9 @@ def show(name: str) -> None:
     study_panel.bars(name, results)
     if beside:
         _beside(name, results, beside)
-    _table(name, results)
+    with st.expander("All scores", icon=":material/table:"):
+        _table(name, results)
+    study_trials.seeds(name, results)
     _curves(name, results)
 
 

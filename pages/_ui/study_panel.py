@@ -19,7 +19,7 @@ from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import SpecError
 from dmlcore.studies import PRETRAINING, Entry, Measured, Request, Results
 from dmlcore.verdicts import CLEARLY
-from pages._ui import words
+from pages._ui import study_trials, words
 from pages._ui.live import duration, percent
 
 LOOK = 1.0  # seconds between two looks while it runs
@@ -100,15 +100,17 @@ def bars(name: str, found: Sequence[Measured]) -> None:
         for variant in dict.fromkeys(r.variant for r in found if r.variant != PRETRAINING)
     ]
     levels = studies.levels(found, study.judged)
-    spec, columns = figures.bars(values, title=title, against=levels)
+    top = studies.top(found, study.judged)
+    spec, columns = figures.bars(values, title=title, against=levels, top=top)
     words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
     beside = baselines.words(levels)
     st.vega_lite_chart(
         columns, spec, width="stretch", key=f"bars-{name}", alt=f"{title}. {words}. Baselines: {beside or 'none'}"
     )
+    full = "" if top is None else "Full colour: the best and all that cannot be told from it; pale: clearly behind. "
     st.caption(
-        "Bars: mean over the seeds; rules: plus and minus one standard deviation; points: the seeds. Lines through the "
-        "bars: what the same samples score without training."
+        f"{full}Bars: mean over the seeds; rules: plus and minus one standard deviation; points: the seeds. Lines "
+        "through the bars: what the same samples score without training."
     )
 
 
@@ -129,8 +131,9 @@ def poolings(name: str) -> None:
 
 
 def about(name: str) -> None:
-    """What the source says, and what is decided here."""
+    """How much was tried, what the source says, and what is decided here."""
     study = studies.read(name)
+    study_trials.show_ledger(name)
     with st.expander("About this study", icon=":material/menu_book:"):
         st.markdown(f"**The source reports:** {study.claim}")
         st.markdown("\n".join(f"- {remark}" for remark in study.remarks))
@@ -317,12 +320,12 @@ def results(name: str) -> list[Measured]:
         if shipped is None:
             return []
         _origin(shipped, Request(study=name))
-        return list(shipped.runs)
+        return studies.best_folds(shipped.runs)
     if compared:
         narrowed = f", with {', '.join(request.overrides)}" if request.overrides else ""
         runs = "1 run" if len(compared) == 1 else f"{len(compared)} runs"
         st.caption(f"Measured on this machine, {runs} so far{narrowed}.")
-    return here
+    return studies.best_folds(here)
 
 
 def _origin(results: Results, request: Request) -> None:

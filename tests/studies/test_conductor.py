@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dmlcore import durable, jobs, studies, weight_maps
@@ -110,7 +111,9 @@ def test_the_command_makes_the_runs_keeps_them_and_writes_what_they_reached(tmp_
     assert [(r.variant, r.seed, r.steps) for r in results.runs] == [("first", 0, 3), ("second", 0, 3)]
     assert [r.digest for r in results.runs] == [e.digest() for e in request.entries()]
     live = studies.measured(request.entries(), store)
-    assert [r.model_copy(update={"run": ""}) for r in live] == list(results.runs)
+    whole = [r.model_copy(update={"run": "", "classes": studies.by_class(r, store)}) for r in live]
+    assert whole == list(results.runs)
+    assert all(len(r.classes) > 0 and abs(np.mean(r.classes) - r.scores["map_at_r"]) < 0.02 for r in whole)
     rows = [row for row in found[0].metrics()[0] if row["kind"] == "scores" and row["of"] == "trained"]
     (learned,) = (row for row in found[0].metrics()[0] if row["kind"] == "train")
     assert results.runs[0].scores == {"map_at_r": rows[-1]["map_at_r"], "recall_at_1": rows[-1]["recall_at"]["1"]} | {
