@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from dmlcore.data import ink, official
+from dmlcore.data import ink, official, store
 from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.folders import cache_folder
 from dmlcore.data.images import WORKERS, decode
+from dmlcore.data.made_once import made_once, unkept
 from dmlcore.data.table import folders_in, pictures_in
 
+INK = "ink.npy"
 IMAGE_SIZE = 28  # pixels a side, of 105: as the few-shot literature has it
 
 # Folders that train and that test; the complete ones are preferred. Alphabets of both sides only train.
@@ -80,7 +83,24 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 def read_ink(paths: Sequence[Path], size: int) -> NDArray[np.uint8]:
-    """Decode dark strokes on white as (N, 1, size, size), 0 paper and 255 ink, averaged over each pixel."""
+    """Return dark strokes on white as (N, 1, size, size), 0 paper and 255 ink; decoded once, then kept in the cache."""
+    folder, what = cache_folder() / "ink", "the decoded pictures"
+    place = made_once(
+        folder, *store.names(paths, size), INK, lambda staging: np.save(staging / INK, _decoded(paths, size)), what
+    )
+    try:
+        pixels: NDArray[np.uint8] = np.load(place / INK, allow_pickle=False)
+    except OSError as error:
+        raise unkept(folder, what, error) from error
+    except (ValueError, EOFError):
+        pixels = np.empty(0, np.uint8)
+    if pixels.shape != (len(paths), 1, size, size) or pixels.dtype != np.uint8:
+        raise DataError(f"{what} in {place} are damaged; remove that folder, it is made again")
+    return pixels
+
+
+def _decoded(paths: Sequence[Path], size: int) -> NDArray[np.uint8]:
+    """The pictures, averaged over each pixel of the smaller ones."""
 
     def one(path: Path) -> NDArray[np.uint8]:
         grey = decode(path).convert("L").resize((size, size), Image.Resampling.BOX)

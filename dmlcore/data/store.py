@@ -88,7 +88,7 @@ class StoredPictures:
 def _open(paths: Sequence[Path], short: int) -> tuple[NDArray[np.uint8], Indices, Indices]:
     """Map the store of these files, decoded first if need be: pixels, sizes (N, 2), offsets (N + 1,)."""
     folder, what = cache_folder() / "pictures", "the decoded pictures"
-    place = made_once(folder, *_names(paths, short), "sizes", lambda staging: _decode(paths, short, staging), what)
+    place = made_once(folder, *names(paths, short), "sizes", lambda staging: _decode(paths, short, staging), what)
     try:
         sizes, offsets = _read_sizes(place)
         pixels = np.memmap(place / "pixels", np.uint8, mode="r")
@@ -99,10 +99,10 @@ def _open(paths: Sequence[Path], short: int) -> tuple[NDArray[np.uint8], Indices
     return pixels, sizes, offsets
 
 
-def _names(paths: Sequence[Path], short: int) -> tuple[str, str]:
-    """What names a store: a digest of where the files are, and one of how they are now."""
+def names(paths: Sequence[Path], size: int) -> tuple[str, str]:
+    """What names these pictures decoded at a size: a digest of where the files are, and one of how they are now."""
     root = os.path.commonpath([os.path.abspath(path.parent) for path in paths])
-    where, now = hashlib.sha256(f"{VERSION} {short} {os.path.realpath(root)}".encode()), hashlib.sha256()
+    where, now = hashlib.sha256(f"{VERSION} {size} {os.path.realpath(root)}".encode()), hashlib.sha256()
     for path in paths:
         where.update(os.fsencode(os.path.relpath(path, root)) + b"\0")
         try:

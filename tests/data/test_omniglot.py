@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dmlcore.data
-from dmlcore.data import DataError, official, omniglot
+from dmlcore.data import DataError, folders, images, official, omniglot
 from tests.data import layouts
 
 
@@ -45,6 +45,24 @@ def test_ink_is_white_to_the_network_and_dark_to_people(minimal: Path, size: int
     shown = dataset.picture(0)
     assert shown.shape == (side, side, 3)
     assert np.array_equal(shown[..., 0], 255 - first)
+
+
+def test_ink_is_decoded_once_and_again_when_a_picture_changes(minimal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, decoded = minimal / "omniglot-py", []
+    monkeypatch.setattr(omniglot, "decode", lambda path: decoded.append(path) or images.decode(path))
+    first = omniglot.read(folder, None, 0)
+    assert np.array_equal(omniglot.read(folder, None, 0).inputs, first.inputs)
+    assert len(decoded) == len(first.labels)
+    changed, other = decoded[0], decoded[-1]
+    changed.write_bytes(other.read_bytes())
+    again = omniglot.read(folder, None, 0)
+    assert len(decoded) == 2 * len(first.labels)
+    rows = [list(first.files).index(path) for path in (changed, other)]
+    assert np.array_equal(again.inputs[rows[0]], first.inputs[rows[1]])
+    for kept in (folders.cache_folder() / "ink").glob("*/ink.npy"):
+        kept.write_bytes(b"damaged")
+    with pytest.raises(DataError, match="are damaged; remove that folder"):
+        omniglot.read(folder, None, 0)
 
 
 def test_what_is_missing_or_damaged_is_named(minimal: Path) -> None:
