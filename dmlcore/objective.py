@@ -111,11 +111,16 @@ def refuse_unknown(spec: RunSpec) -> None:
 
 
 def refuse_unusable(spec: RunSpec) -> None:
-    """Raise TrainingError for a loss or miner that cannot be made, without building anything large."""
-    small = metric_loss(spec, classes=2)
-    _miner(spec, small)
-    if spec.loss.memory:
-        _with_memory(spec.model_copy(update={"loss": spec.loss.model_copy(update={"memory": 1})}), small)
+    """Raise TrainingError for a loss, miner or pooling that cannot be made; on the meta device weights take no room."""
+    with torch.device("meta"):
+        try:
+            pooling.create(spec.pooling.name, 16, **spec.pooling.parameters)
+        except (KeyError, TypeError, ValueError) as error:
+            raise TrainingError(f"pooling: {error.args[0]}") from None
+        small = metric_loss(spec, classes=2)
+        _miner(spec, small)
+        if spec.loss.memory:
+            _with_memory(spec.model_copy(update={"loss": spec.loss.model_copy(update={"memory": 1})}), small)
 
 
 def seed_of(seed: int, purpose: str, step: int = 0) -> int:

@@ -51,11 +51,21 @@ def test_a_memory_joins_the_loss_of_pairs() -> None:
         (["loss.name=nonsense"], "loss: unknown loss 'nonsense'"),
         (["model.name=resnet19"], r"model.name: unknown network 'resnet19'"),
         (["pooling.name=nonsense"], "pooling: unknown pooling 'nonsense'"),
+        (["pooling.name=gsop", "pooling.width=1000000"], "pooling: width must be 4,096 at most, got 1,000,000"),
+        (["pooling.name=netvlad", "pooling.clusters=9999"], "pooling: clusters must be 4,096 at most, got 9,999"),
+        (["loss.name=soft_triple", "loss.centres=1e6"], "loss: centres must be 65,536 at most, got 1e\\+06"),
     ],
 )
 def test_what_cannot_be_made_is_refused_before_a_run_exists(overrides: list[str], message: str) -> None:
     with pytest.raises((TrainingError, SpecError), match=message):
         workbench.refuse_unusable(RunSpec().with_overrides(overrides))
+
+
+def test_whether_it_can_be_made_is_asked_without_making_its_weights() -> None:
+    spec = RunSpec().with_overrides(
+        ["model.embedding_dim=4096", "loss.name=soft_triple", "loss.centres=65536", "pooling.name=gsp"]
+    )
+    workbench.refuse_unusable(spec.with_overrides(["pooling.prototypes=65536", "pooling.memory=0"]))  # 2 GB of weights
 
 
 class _Halves(nn.Module):

@@ -255,7 +255,9 @@ class ProxyLoss(nn.Module):
 
 
 def whole(name: str, value: float) -> int:
-    """`value` as a whole number of 1 or more; raises ValueError naming it."""
+    """`value` as a whole number from 1 to 65,536, as weights have its size; raises ValueError naming it."""
     if value != int(value) or value < 1:
         raise ValueError(f"{name} must be a whole number of 1 or more, got {value:g}")
+    if value > 65_536:
+        raise ValueError(f"{name} must be 65,536 at most, got {value:g}")
     return int(value)

@@ -107,10 +107,12 @@ def pool(layer: nn.Module, features: Tensor) -> Tensor:
     return pooled
 
 
-def whole(name: str, value: object, least: int = 1) -> int:
-    """`value` if it is an integer of at least `least`; else ValueError naming it."""
+def whole(name: str, value: object, least: int = 1, most: int = 65_536) -> int:
+    """`value` if it is an integer from `least` to `most`, as weights have its size; else ValueError naming it."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    if value > most:
+        raise ValueError(f"{name} must be {most:,} at most, got {value:,}")
     return value
 
 

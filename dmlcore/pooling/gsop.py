@@ -37,8 +37,8 @@ class SecondOrderAttention(Pooling):
         grid: Annotated[int, Slider(2, 16, "s", "positions are resampled to s x s", step=1, above=0)] = 8,
     ) -> None:
         super().__init__(channels)
-        self.grid = whole("grid", grid)
-        self.reduce_channels = _reduce(channels, whole("width", width))
+        self.grid = whole("grid", grid, most=64)
+        self.reduce_channels = _reduce(channels, whole("width", width, most=4096))
         self.reduce_positions = _reduce(channels, width)
         self.channel_rows = _Rows(width)
         self.channel_gate = he(nn.Linear(4 * width, channels))

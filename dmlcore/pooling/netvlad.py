@@ -32,7 +32,7 @@ class NetVLAD(Pooling):
         clusters: Annotated[int, Slider(1, 64, "m", "clusters", step=1, above=0)] = 8,
         dimension: Annotated[int, Slider(1, 128, "d", "channels of the reduced features", step=1, above=0)] = 16,
     ) -> None:
-        super().__init__(channels, whole("clusters", clusters) * whole("dimension", dimension))
+        super().__init__(channels, whole("clusters", clusters, most=4096) * whole("dimension", dimension, most=4096))
         self.reduction = he(nn.Conv2d(channels, dimension, 1, bias=False))
         self.assignment = he(nn.Conv2d(dimension, clusters, 1))
         self.centers = nn.Parameter(nn.init.xavier_uniform_(torch.empty(clusters, dimension)))

@@ -40,7 +40,7 @@ class OptimalTransportPooling(Pooling):
         ] = 2.0,
         sweeps: Annotated[int, Slider(1, 100, "K", "Sinkhorn sweeps", step=1, above=0)] = 10,
     ) -> None:
-        super().__init__(channels, whole("clusters", clusters) * whole("dimension", dimension))
+        super().__init__(channels, whole("clusters", clusters, most=4096) * whole("dimension", dimension, most=4096))
         if not (epsilon > 0 and math.isfinite(epsilon)):
             raise ValueError(f"epsilon must be positive and finite, got {epsilon}")
         self.epsilon, self.sweeps = epsilon, whole("sweeps", sweeps)

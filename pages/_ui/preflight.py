@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from dmlcore import data, jobs, objective, pooling, speed
+from dmlcore import data, jobs, objective, speed
 from dmlcore.data import Dataset, Folds
 from dmlcore.data.dataset import Picture, Split, Validation
 from dmlcore.estimate import Estimate, Size, estimate
@@ -98,10 +98,6 @@ def problems(spec: RunSpec, found: Summary) -> list[str]:
         objective.refuse_unusable(spec)
     except TrainingError as error:
         said.append(str(error)[:1].upper() + str(error)[1:])
-    try:
-        pooling.create(spec.pooling.name, 16, **spec.pooling.parameters)
-    except (KeyError, TypeError, ValueError) as error:
-        said.append(f"Pooling: {error.args[0]}")
     return said
 
 
