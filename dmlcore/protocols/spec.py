@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -102,12 +103,25 @@ class Protocol(Plan):
 
 def names() -> list[str]:
     """The protocols in assets/protocols."""
-    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+    return list(_shipped())
+
+
+@cache  # they are of the program, and a form asks for the titles of all
+def _shipped() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
 
 
 def read(name: str) -> Protocol:
     """The protocol of that name in assets/protocols, or of the .toml file at that path; raises SpecError."""
-    path = path_of(name)
+    return _of_the_program(name) if name in _shipped() else _read(path_of(name))
+
+
+@cache
+def _of_the_program(name: str) -> Protocol:
+    return _read(path_of(name))
+
+
+def _read(path: Path) -> Protocol:
     try:
         return Protocol.parse(_plain(path, ()))
     except SpecError as error:
@@ -116,7 +130,7 @@ def read(name: str) -> Protocol:
 
 def path_of(name: str) -> Path:
     """The file of a protocol; raises SpecError."""
-    if name in names():
+    if name in _shipped():
         return FOLDER / f"{name}.toml"
     path = Path(name)
     if path.suffix == ".toml" and path.is_file() and NAME.fullmatch(path.stem):

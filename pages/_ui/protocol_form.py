@@ -23,15 +23,10 @@ from pages._ui.spec_values import fill
 FOLD = "protocol.fold"
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def _protocol(name: str) -> Protocol:
-    return protocols.read(name)
-
-
 @cache
 def _offline_first() -> list[str]:
     """The protocols, those first whose data need no download."""
-    return sorted(protocols.names(), key=lambda name: data.describe(_protocol(name).data).needs_files)
+    return sorted(protocols.names(), key=lambda name: data.describe(protocols.read(name).data).needs_files)
 
 
 def sidebar(form: Form) -> None:
@@ -40,7 +35,7 @@ def sidebar(form: Form) -> None:
         "protocol.name",
         "Protocol",
         _offline_first(),
-        words=lambda name: _protocol(name).title,
+        words=lambda name: protocols.read(name).title,
         help="How a source trains, selects and reports. Everything below follows it until you change it.",
         on_change=_use_protocol,
         args=(form,),
@@ -56,7 +51,7 @@ def sidebar(form: Form) -> None:
 
 def panel(form: Form) -> None:
     """What the protocol does, how many runs it takes, and how to make all of them."""
-    request, found = _request(form), _protocol(form.values["protocol.name"])
+    request, found = _request(form), protocols.read(form.values["protocol.name"])
     with st.container(border=True, key="protocol"):
         st.markdown(f"**{found.title}**: {found.sentence}")
         st.caption(f"{found.source}. Weights are chosen by {found.selection}.")
@@ -143,7 +138,7 @@ def _use_protocol(form: Form) -> None:
 def _fill(form: Form) -> None:
     """Data and loss of the protocol, then its first run."""
     name = form.values["protocol.name"]
-    found = _protocol(name)
+    found = protocols.read(name)
     here = found.data if found.data in data.names() else data.names()[0]
     choices = {"protocol.data": here, "protocol.loss": found.label(found.base.loss.name), "protocol.applied": name}
     form.fill(choices | {FOLD: None})
@@ -164,14 +159,14 @@ def _fill_run(form: Form) -> None:
 
 def _losses(protocol: str) -> list[str]:
     """First those the source names, then the rest of the catalogue."""
-    found = _protocol(protocol)
+    found = protocols.read(protocol)
     first = list(dict.fromkeys([found.label(found.base.loss.name), *found.losses]))
     known = {found.losses.get(word, word) for word in first}
     return [*first, *(name for name in (*losses.names(), *losses.batch_names()) if name not in known)]
 
 
 def _loss_title(protocol: str) -> Callable[[str], str]:
-    named = _protocol(protocol).losses
+    named = protocols.read(protocol).losses
     return lambda word: (
         f"{losses.describe(named[word]).title} ({word})" if word in named else losses.describe(word).title
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from dmlcore.inspection import maps
@@ -16,6 +18,9 @@ from dmlcore.spec import RunSpec
 from dmlcore.train import train
 from tests.e2e.harness import ROOT
 from tests.pages.leaks import leaks, spoken
+
+# Each AppTest has Streamlit look for components in all installed packages again: 0.14 s of processor.
+manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=8"]
 

@@ -348,7 +348,9 @@ def test_two_hundred_presses_with_one_token_start_one_job(store):
 
 
 def test_many_tokens_do_not_pass_the_ceiling_and_a_refused_one_may_try_again(store, monkeypatch):
+    started = []
     monkeypatch.setattr(jobs, "MOST_QUEUED", 8)
+    monkeypatch.setattr(jobs, "start", lambda run, task: started.append((run.id, task)))  # two hundred presses train
     submits, spec = Submits(), RunSpec().with_overrides(TINY)
     waiting = [store.create(spec) for _ in range(7)]  # queued: their workers may be on the way
 
@@ -366,8 +368,7 @@ def test_many_tokens_do_not_pass_the_ceiling_and_a_refused_one_may_try_again(sto
     assert not submits.used(refused)
     waiting[0].delete()
     second = submits.launch(refused, spec, store)
-    for name in (run_id, second):
-        wait(lambda name=name: store.open(name).status() == "done")
+    assert started == [(run_id, "train"), (second, "train")]
 
 
 CHANGES = [
