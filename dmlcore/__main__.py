@@ -140,7 +140,7 @@ def study(
     state = None
     if not table:
         state = studies.conduct(request, store, report=lambda text: print(text, flush=True), stop=stop_on_signal())
-    reached = studies.best_folds(studies.measured(entries, store))
+    reached = studies.measured(entries, store)
     rows = studies.table(reached)
     print(studies.as_text([*studies.baseline_rows(reached), *rows]) if rows else "no run of it is done")
     if rows:

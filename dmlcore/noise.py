@@ -129,6 +129,26 @@ def top(variants: Mapping[str, Values]) -> tuple[str, ...]:
     return (*order[:1], *(name for name, sure in zip(order[1:], clear(to_best), strict=True) if not sure))
 
 
+def over_classes(differences: Iterable[float]) -> str:
+    """What paired differences (C,) of a score, one for each of two or more test classes, say of other classes.
+
+    Queries of a class share their neighbours, so classes are the independent samples; by a t test over them.
+    """
+    from scipy import stats
+
+    found = list(differences)
+    mean, half = statistics.fmean(found), math.inf
+    if len(found) > 1:
+        half = float(stats.t.isf(LEVEL / 2, len(found) - 1)) * statistics.stdev(found) / math.sqrt(len(found))
+    low, high = mean - half, mean + half
+    holds = "holds for other classes too" if low * high > 0 else "may be one of these classes alone"
+    ends = f"{100 * low:+.1f} to {100 * high:+.1f}".replace("-", "−")
+    return (
+        f"Paired over the {len(found)} test classes MAP@R is higher in {sum(each > 0 for each in found)} and lower in "
+        f"{sum(each < 0 for each in found)}, 95 % interval {ends} points: the difference {holds}."
+    )
+
+
 def spread(mean: float, deviation: float | None, *, sign: bool = False) -> str:
     """A share in 0..1 as percent with its deviation, to as many digits as that needs: "1.37 ± 0.04"."""
     noise = 1.0 if deviation is None else 100 * deviation

@@ -15,6 +15,7 @@ from dmlcore.inspection.comparison import Incomparable
 from dmlcore.inspection.differences import Difference, Doubted, Kind, Turnover
 from dmlcore.inspection.learned import Learned
 from dmlcore.inspection.snapshots import snapshots
+from dmlcore.noise import over_classes
 from dmlcore.runs import Run, RunStore
 from pages._ui import differences_list, differences_sides, job, run_picker, selection, words
 from pages._ui.differences_list import HERE, KINDS, Shown
@@ -108,10 +109,12 @@ def _summary(found: Difference, first: Side, second: Side) -> None:
         st.metric("right in B alone", f"{gained:,}", "gained", delta_color="off", delta_arrow="off", border=True)
     p = comparison.p_value(0, 1)
     chance = f"{p:.2g}" if p >= 0.001 else "less than 0.001"
+    of_classes = comparison.by_class(0, 1)
+    paired = f" B minus A: {over_classes(of_classes)}" if len(of_classes) > 1 else ""
     other = "" if first.run.id == second.run.id else " Another seed may change more than that."
     st.caption(
         f"{both:,} of {len(found.indices):,} queries are right in both, {neither:,} in none. Of two equally good ones "
-        f"so uneven a split has probability {chance} (McNemar's exact test, on these queries).{other}"
+        f"so uneven a split has probability {chance} (McNemar's exact test, on these queries).{paired}{other}"
         f"{beside(second.run)}"
     )
 

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from dmlcore import verdicts
+from dmlcore.noise import over_classes
 from dmlcore.verdicts import beside, clear, contrast, gap, spread, verdict
 
 
@@ -132,3 +133,13 @@ def test_means_are_set_beside_what_seeds_do_and_a_tie_says_how_many_would_tell()
     assert 3 < needed < 100
     assert f"To tell a from b (+0.7 ± 1.5 points, paired over 3 seeds) would take about {needed} seeds." in said
     assert f"{apart.ratio:.1f} times the pooled deviation of the seeds, {100 * apart.pooled:.1f}" in said
+
+
+def test_classes_are_what_a_difference_is_asked_over():
+    differences = np.random.default_rng(0).normal(0.01, 0.03, 40)
+    low, high = stats.ttest_1samp(differences, 0).confidence_interval()
+    said = over_classes(differences)
+    assert f"95 % interval {100 * low:+.1f} to {100 * high:+.1f} points".replace("-", "−") in said
+    assert said.endswith("holds for other classes too." if low * high > 0 else "may be one of these classes alone.")
+    assert f"higher in {(differences > 0).sum()} and lower in {(differences < 0).sum()}" in said
+    assert over_classes([0.1, -0.1, 0.05]).endswith("may be one of these classes alone.")

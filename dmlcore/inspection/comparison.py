@@ -51,6 +51,15 @@ class Comparison:
         a, b = self.right[[first, second]]
         return int((a & b).sum()), int((a & ~b).sum()), int((~a & b).sum()), int((~a & ~b).sum())
 
+    def by_class(self, first: int, second: int) -> NDArray[np.float64]:
+        """(C,): mean AP@R of the queries of each class, the second run minus the first, in the order of its number."""
+        labels = self.learned[first].labels[self.rows[first]]
+        precision = self.average_precision
+        counts = np.bincount(labels)
+        sums = np.bincount(labels, weights=precision[second] - precision[first])
+        means: NDArray[np.float64] = sums[counts > 0] / counts[counts > 0]
+        return means
+
     def p_value(self, first: int, second: int) -> float:
         """Probability of at least this uneven a split of the queries that one run alone has right, by chance.
 

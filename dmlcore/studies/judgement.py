@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dmlcore import verdicts
-from dmlcore.noise import Gap
+from dmlcore.noise import Gap, over_classes
 from dmlcore.power import MOST, POWER, power
 from dmlcore.studies.results import Measured, best_folds
 from dmlcore.studies.spec import PRETRAINING, Study
@@ -30,9 +29,9 @@ MEASURES = {
 
 
 def by_seed(results: Sequence[Measured], score: str) -> BySeed:
-    """A score of each variant by seed, in order of appearance; the pretraining is no variant."""
+    """A score of each variant by seed, in order of appearance, of its best fold; the pretraining is no variant."""
     found: BySeed = {}
-    for run in results:
+    for run in best_folds(results):
         if run.variant != PRETRAINING and score in run.scores:
             found.setdefault(run.variant, {})[run.seed] = run.scores[score]
     return found
@@ -41,7 +40,7 @@ def by_seed(results: Sequence[Measured], score: str) -> BySeed:
 def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
     """The same score of the baselines of each variant: baseline, as in verdicts.NAMES -> variant -> seed -> score."""
     found: dict[str, BySeed] = {name: {} for name in verdicts.NAMES}
-    for run in results:
+    for run in best_folds(results):
         for name, scores in run.baselines.items():
             if run.variant != PRETRAINING and score in scores and name in found:
                 found[name].setdefault(run.variant, {})[run.seed] = scores[score]
@@ -50,7 +49,6 @@ def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
 
 def judge(study: Study, results: Sequence[Measured]) -> Verdict:
     """The verdict on the variants of a study by the score it judges by; where it asks questions, their answers."""
-    results = best_folds(results)
     values, measure = by_seed(results, study.judged), MEASURES.get(study.judged, study.judged)
     level = values.pop(study.ceiling, None)
     found = verdicts.verdict(values, against(results, study.judged), things=study.things, measure=measure)
@@ -59,7 +57,23 @@ def judge(study: Study, results: Sequence[Measured]) -> Verdict:
     if level and found.headline:
         reached = verdicts.spread(*verdicts.mean_and_deviation(level.values()))
         return Verdict(found.headline, (*found.more, f"The ceiling, {study.ceiling}, reaches {reached} %."))
-    return found
+    return Verdict(found.headline, (*found.more, *_without_starts(study, results)))
+
+
+def _without_starts(study: Study, every: Sequence[Measured]) -> list[str]:
+    """What the best folds score if those whose untrained weights stayed the best are left out; [] without folds."""
+    if not study.folds:
+        return []
+    still = sum(run.best_step == 0 for run in every)
+    left = by_seed(best_folds(every, started=False), study.judged)
+    shown = ", ".join(
+        f"{name} {verdicts.spread(*verdicts.mean_and_deviation(values.values()))} ({len(values)})"
+        for name, values in left.items()
+    )
+    return [
+        f"In {still} of {len(every)} runs the untrained weights validate best; above they count. Without them, in per "
+        f"cent, in brackets the draws that are left: {shown or 'nothing is left'}."
+    ]
 
 
 def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tuple[str, str]]:
@@ -80,13 +94,13 @@ def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tu
 
 def top(results: Sequence[Measured], score: str) -> tuple[str, ...] | None:
     """The best variant and all that cannot be told from it; None where no noise is known."""
-    values = by_seed(best_folds(results), score)
+    values = by_seed(results, score)
     return verdicts.top(values) if values and min(map(len, values.values())) > 1 else None
 
 
 def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> list[str]:
     """What lies between two variants: over the seeds, how many of them it asks for, and over the test classes."""
-    of = by_seed(best_folds(results), study.judged)
+    of = by_seed(results, study.judged)
     values = of[names[0]], of[names[1]]
     found = verdicts.gap(*values)
     if found.p is None or found.deviation is None:
@@ -101,7 +115,7 @@ def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> l
     )
     by_class = [_classes(results, name) for name in names]
     if study.judged == "map_at_r" and by_class[0] is not None and by_class[1] is not None:
-        said.append(_over_classes(by_class[0] - by_class[1]))
+        said.append(over_classes(by_class[0] - by_class[1]))
     return said
 
 
@@ -117,20 +131,6 @@ def _classes(results: Sequence[Measured], variant: str) -> NDArray[np.float64] |
     """Mean AP@R of each test class over the seeds of a variant; None unless every run has it."""
     found = [run.classes for run in results if run.variant == variant]
     return np.mean(found, axis=0) if found and found[0] and len(set(map(len, found))) == 1 else None
-
-
-def _over_classes(difference: NDArray[np.float64]) -> str:
-    """What a difference by test class says of other classes."""
-    from scipy import stats  # slow to import
-
-    count = len(difference)
-    half = float(stats.t.isf(0.025, count - 1) * difference.std(ddof=1) / math.sqrt(count)) if count > 1 else math.inf
-    low, high = 100 * (difference.mean() - half), 100 * (difference.mean() + half)
-    holds = "holds for other classes too" if low * high > 0 else "may be that of these classes alone"
-    return (
-        f"Paired over the {count} test classes, mean of the seeds: higher in {int((difference > 0).sum())}, lower in "
-        f"{int((difference < 0).sum())}; 95 % interval {low:+.1f} to {high:+.1f} points, so the difference {holds}."
-    ).replace("-", "−")
 
 
 def levels(results: Sequence[Measured], score: str) -> dict[str, dict[str, float]]:

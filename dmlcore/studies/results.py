@@ -123,7 +123,7 @@ def table(results: Iterable[Measured]) -> list[dict[str, Any]]:
     The deviation is that of a sample (n - 1), None for a single seed. The pretraining is no variant.
     """
     by_variant: dict[str, list[Measured]] = {}
-    for result in results:
+    for result in best_folds(results):
         if result.variant != PRETRAINING:
             by_variant.setdefault(result.variant, []).append(result)
     rows: list[dict[str, Any]] = []

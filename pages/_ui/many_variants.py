@@ -37,13 +37,15 @@ def show(name: str) -> None:
 
 
 def _reached(name: str, said: DeltaGenerator) -> None:
+    figure = st.container()
     results = [r for r in study_panel.results(name) if r.variant != PRETRAINING]
     if not results:
         return
     beside = _published(name)
     with said:
         study_panel.verdict(name, results)
-    study_panel.bars(name, results)
+    with figure:
+        study_panel.bars(name, results)
     if beside:
         _beside(name, results, beside)
     with st.expander("All scores", icon=":material/table:"):
@@ -94,8 +96,8 @@ def _curves(name: str, results: Sequence[Measured]) -> None:
 
 
 def _published(name: str) -> dict[str, toys.PublishedRow]:
-    """The row of Table 4.1 of each variant whose loss it lists; only for that table's own study."""
-    if name != "toy-table":
+    """The row of Table 4.1 of each variant whose loss it lists; only for studies of that table."""
+    if name not in ("toy-table", "toy-table-raw"):
         return {}
     variants = {entry.variant: entry.spec for entry in studies.expand(studies.read(name), seeds=(0,))}
     rows = toys.published()

@@ -91,7 +91,7 @@ def verdict(name: str, found: Sequence[Measured]) -> str:
 
 def bars(name: str, found: Sequence[Measured]) -> None:
     """The chart of the score that a study judges by: its variants from best to worst, their baselines through them."""
-    study = studies.read(name)
+    study, found = studies.read(name), studies.best_folds(found)
     title = studies.MEASURES.get(study.judged, study.judged)
     values = [
         figures.Bar(
@@ -320,12 +320,12 @@ def results(name: str) -> list[Measured]:
         if shipped is None:
             return []
         _origin(shipped, Request(study=name))
-        return studies.best_folds(shipped.runs)
+        return list(shipped.runs)
     if compared:
         narrowed = f", with {', '.join(request.overrides)}" if request.overrides else ""
         runs = "1 run" if len(compared) == 1 else f"{len(compared)} runs"
         st.caption(f"Measured on this machine, {runs} so far{narrowed}.")
-    return studies.best_folds(here)
+    return here
 
 
 def _origin(results: Results, request: Request) -> None:

@@ -57,6 +57,17 @@ def test_the_test_is_the_binomial_one(pair):
     assert found.p_value(0, 1) == pytest.approx(sum(likely) / 2 ** (a + b))
 
 
+def test_classes_are_paired_whatever_the_order_of_the_rows(pair):
+    found = comparison.compare(pair)
+    expected = [
+        np.nanmean(pair[1].average_precision[pair[1].labels == label])
+        - np.nanmean(pair[0].average_precision[pair[0].labels == label])
+        for label in np.unique(pair[0].labels[found.rows[0]])
+    ]
+    assert found.by_class(0, 1) == pytest.approx(expected)
+    assert found.by_class(1, 0) == pytest.approx(-np.array(expected))
+
+
 def test_other_samples_are_refused_with_the_reason(pair):
     first, second = pair
     for changed, words in (

@@ -49,4 +49,9 @@ def test_a_study_of_many_variants_shows_bars_numbers_curves_and_the_printed_tabl
     assert beside["MAP@R"][0] == "31.0 ± 1.4 | 37.32"  # Karaman 2021, Table 4.1, ranking m = 0.01
     assert numbers["train MAP@R"][0] == pytest.approx(31.0)
     assert numbers["± train MAP@R"][0] == pytest.approx(1.4142, abs=1e-3)
+    said = [m.value for m in app.markdown]
+    assert any(value.startswith("Ranking, m = 0.01 minus Ranking, m = 0.1: +0.1") for value in said)
+    app.selectbox(key="against-toy-table").select("Ranking, m = 40").run()
+    assert any("Ranking, m = 0.01 minus Ranking, m = 40: +0.3" in m.value for m in app.markdown)
+    assert any("configurations were run for this claim" in m.value for m in app.markdown)
     assert app.multiselect[0].value == [variant.name for variant in studies.read("toy-table").variants[:4]]
