@@ -50,11 +50,13 @@ class Gap:
 class Separation:
     """How far variants lie apart beside what their seeds do: deviation of the means, pooled deviation within variants.
 
-    chance: what `ratio` were in the mean if all variants were alike, one over the root of the number of seeds.
+    paired: the same without what a seed does to all variants alike; None where they do not have the same seeds. chance:
+    what the means were over it if all variants were alike, one over the root of the number of seeds.
     """
 
     means: float
     pooled: float
+    paired: float | None
     chance: float
 
     @property
@@ -66,11 +68,16 @@ class Separation:
     def words(self) -> str:
         """In a sentence."""
         digits = 1 if self.pooled >= 0.005 else 2
-        return (
+        words = (
             f"The means spread by {100 * self.means:.{digits}f} points (standard deviation), {self.ratio:.1f} times "
-            f"the pooled deviation of the seeds, {100 * self.pooled:.{digits}f}; were all variants alike, "
-            f"{self.chance:.1f} times would be expected."
+            f"the pooled deviation of the seeds, {100 * self.pooled:.{digits}f}"
         )
+        if self.paired:
+            words += (
+                f", and {self.means / self.paired:.1f} times what is left of that, {100 * self.paired:.{digits}f}, "
+                "without what a seed does to all alike"
+            )
+        return f"{words}; were all alike, {self.chance:.1f} times would be expected."
 
 
 def gap(first: Values, second: Values) -> Gap:
@@ -110,14 +117,20 @@ def clear(gaps: Sequence[Gap]) -> list[bool]:
 
 def separation(variants: Mapping[str, Values]) -> Separation | None:
     """Whether variants differ by more than their seeds do; None with fewer than two variants of two seeds or more."""
-    known = [list(values.values()) for values in variants.values() if len(values) > 1]
+    known = [values for values in variants.values() if len(values) > 1]
     if len(known) < 2:
         return None
     freedom = [len(values) - 1 for values in known]
-    within = sum(statistics.variance(values) * free for values, free in zip(known, freedom, strict=True)) / sum(freedom)
+    within = [statistics.variance(values.values()) * free for values, free in zip(known, freedom, strict=True)]
+    paired = None
+    if all(set(values) == set(known[0]) for values in known):
+        of_seed = [statistics.fmean(values[seed] for values in known) for seed in known[0]]
+        left = sum(within) - len(known) * statistics.variance(of_seed) * freedom[0]
+        paired = math.sqrt(max(0.0, left) / ((len(known) - 1) * freedom[0]))
     return Separation(
-        means=statistics.stdev(map(statistics.fmean, known)),
-        pooled=math.sqrt(within),
+        means=statistics.stdev(statistics.fmean(values.values()) for values in known),
+        pooled=math.sqrt(sum(within) / sum(freedom)),
+        paired=paired,
         chance=math.sqrt(statistics.fmean(1 / len(values) for values in known)),
     )
 

@@ -125,6 +125,9 @@ def test_means_are_set_beside_what_seeds_do_and_a_tie_says_how_many_would_tell()
     within = [statistics.variance(of.values()) for of in values.values()]
     assert apart.pooled == pytest.approx(math.sqrt(statistics.fmean(within)))
     assert apart.means == pytest.approx(statistics.stdev(statistics.fmean(of.values()) for of in values.values()))
+    table = np.array([list(of.values()) for of in values.values()])
+    left = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
+    assert apart.paired == pytest.approx(np.sqrt((left**2).sum() / 4))  # (3 - 1) x (3 - 1)
     assert apart.chance == pytest.approx(1 / math.sqrt(3))
     assert verdicts.separation({"a": seeds(0.3), "b": seeds(0.2)}) is None
     assert verdicts.top(values) == ("a", "b")
