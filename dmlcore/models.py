@@ -16,7 +16,7 @@ from dmlcore.spec import ModelSpec, PoolingSpec
 
 LEAKY_SLOPE = 0.01
 PICTURE_MEAN, PICTURE_STD = IMAGENET.mean, IMAGENET.std
-SMALLEST = {"conv4": 16, "resnet20": 16}  # pixels a side of a picture; the others need 32
+SMALLEST = {"conv4": 16, "conv4_32": 16, "resnet20": 16}  # pixels a side of a picture; the others need 32
 TOKEN_BOUND = 0.3  # entries of tokens and prototypes are clipped to +-0.3 after each step (Gurbuz 2022, code)
 
 

@@ -40,10 +40,11 @@ class Counted:
     channels: int
 
 
-# As `count` finds them with pictures of 224 pixels (conv4: 28, resnet20: 32); tests/test_work.py counts one anew.
+# As `count` finds them with pictures of 224 pixels (conv4: 28, resnet20: 32); tests/test_work.py counts some anew.
 BACKBONES = {
     "resnet20": Counted(79200.0, 1489.38, 64.0, 171, 269072, 64),
     "conv4": Counted(27342.37, 941.31, 256.0, 42, 112832, 64),
+    "conv4_32": Counted(7699.59, 476.65, 128.0, 42, 28768, 32),
     "resnet18": Counted(72288.0, 442.77, 64.0, 179, 11176512, 512),
     "resnet34": Counted(146016.0, 643.36, 64.0, 323, 21284672, 512),
     "resnet50": Counted(162912.0, 1716.23, 64.0, 475, 23508032, 2048),

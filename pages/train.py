@@ -30,7 +30,7 @@ FEW_CLASSES = (
 )
 # Measured with the two specs as they are, seeds 0 to 2 and 0: python -m dmlcore train digits-classes | digits
 DIGITS_STORY = (
-    "Measured by benchmarks/digits.py, means of three seeds: MAP@R falls from 49 to 39 % on unseen digits, and rises "
+    "Measured by benchmarks/specs.py, means of three seeds: MAP@R falls from 49 to 39 % on unseen digits, and rises "
     "from 43 to 93 % on known ones."
 )
 

@@ -7,7 +7,7 @@ from dmlcore.sections import ModelSpec
 
 
 def test_the_table_is_what_counting_gives() -> None:
-    for name, side in (("conv4", 28), ("resnet20", 32)):
+    for name, side in (("conv4", 28), ("conv4_32", 28), ("resnet20", 32)):
         assert work.count(name, side) == work.BACKBONES[name]
 
 

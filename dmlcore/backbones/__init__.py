@@ -13,6 +13,7 @@ TIMM = "timm:"
 _BACKBONES = {
     "resnet20": ("resnet20", "ResNet20"),
     "conv4": ("conv4", "Conv4"),
+    "conv4_32": ("conv4", "Conv4Narrow"),
     "resnet18": ("resnet", "ResNet18"),
     "resnet34": ("resnet", "ResNet34"),
     "resnet50": ("resnet", "ResNet50"),

@@ -6,8 +6,6 @@ from torch import Tensor, nn
 
 from dmlcore.backbones.base import Headless, convolution, initialise
 
-WIDTH = 64
-
 
 class Conv4(Headless):
     """Normalised pictures (B, 3, H, W) -> features (B, 64, H // 8, W // 8): 3 x 3 at 28, 7 x 7 at 56; He initialised.
@@ -17,15 +15,16 @@ class Conv4(Headless):
     2016, Snell et al. 2017.
     """
 
-    out_channels = WIDTH
+    out_channels = 64
 
     def __init__(self) -> None:
         super().__init__()
         layers: list[nn.Module] = []
-        for inward in (3, WIDTH, WIDTH, WIDTH):
+        width = self.out_channels
+        for inward in (3, width, width, width):
             if layers:
                 layers.append(nn.MaxPool2d(2))
-            layers += [convolution(inward, WIDTH, 3), nn.BatchNorm2d(WIDTH), nn.ReLU(inplace=True)]
+            layers += [convolution(inward, width, 3), nn.BatchNorm2d(width), nn.ReLU(inplace=True)]
         self.blocks = nn.Sequential(*layers)
         initialise(self)
 
@@ -33,3 +32,9 @@ class Conv4(Headless):
         """The features."""
         found: Tensor = self.blocks(pictures)
         return found
+
+
+class Conv4Narrow(Conv4):
+    """`Conv4` with 32 channels, as in Finn et al. 2017: a quarter of the weights, a third of the time."""
+
+    out_channels = 32

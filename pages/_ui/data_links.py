@@ -6,13 +6,7 @@ import json
 
 from dmlcore import data
 from pages._ui.data_reads import Cut, Where
-from pages._ui.spec_links import presets
-
-BASES = {
-    "vectors": "digits",
-    "pictures": "cub",
-    "tokens": "digits",
-}  # specs that a training without its own starts from
+from pages._ui.spec_links import BASES, presets
 
 
 def command(at: Where, cut: Cut) -> str:

@@ -101,6 +101,7 @@ WORDS: Mapping[str, str] = {
     "mlp": "MLP, for vectors",
     "resnet20": "ResNet20, for small pictures",
     "conv4": "Four blocks of convolutions, for small pictures",
+    "conv4_32": "Four blocks of 32 channels, for small pictures",
     "resnet18": "ResNet-18",
     "resnet34": "ResNet-34",
     "resnet50": "ResNet-50",

@@ -15,7 +15,7 @@ from pages._ui import protocol_form, run_picker, spec_training, words
 from pages._ui.forms import Form
 from pages._ui.live import label
 from pages._ui.spec_fields import LABELS, WORDS, cuda, field
-from pages._ui.spec_links import FIRST, command, link, linked, overrides, presets
+from pages._ui.spec_links import BASES, FIRST, command, link, linked, overrides, presets
 from pages._ui.spec_values import (
     A_FILE,
     A_RUN,
@@ -246,8 +246,8 @@ def _use_data(form: Form) -> None:
     name = st.session_state[form.widget_key("data.name")]
     spec = next((spec for spec in presets().values() if spec.data.name == name), None)
     if spec is None:
-        values = values_of(RunSpec(data=DataSpec(name=name)))
-        form.fill({key: value for key, value in values.items() if key.startswith("data.")})
+        values = values_of(RunSpec(data=DataSpec(name=name), model=presets()[BASES[data.describe(name).kind]].model))
+        form.fill({key: value for key, value in values.items() if key.startswith(("data.", "model.", "pooling."))})
         return
     stays = ("loss.", "miner.", "seed", "device")
     form.fill({key: value for key, value in values_of(spec).items() if not key.startswith(stays)})

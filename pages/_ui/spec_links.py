@@ -17,7 +17,8 @@ from dmlcore.data import folders
 from dmlcore.spec import RunSpec, SpecError, keys
 
 SPECS = Path(__file__).resolve().parents[2] / "assets" / "specs"
-FIRST = "digits"
+FIRST = "glyphs"
+BASES = {"vectors": "digits", "pictures": "cub", "tokens": "digits"}  # what data without a spec start from
 LONGEST = 8000  # characters of ?set=
 _FOLDERS = "folders named by the visitor"  # of this session
 

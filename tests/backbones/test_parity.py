@@ -83,6 +83,7 @@ def _torchvision() -> Any:
         ("mobilenet_v3_small", 576, {32: 1, 224: 7}),
         ("mobilenet_v3_large", 960, {32: 1, 224: 7}),
         ("conv4", 64, {28: 3, 32: 4, 56: 7}),
+        ("conv4_32", 32, {28: 3}),
     ],
 )
 def test_feature_maps_by_size_of_the_picture(name: str, channels: int, sides: dict[int, int]) -> None:

@@ -37,8 +37,9 @@ def store(tmp_path, monkeypatch):
 @pytest.fixture
 def opened(store):
     def run(**query: str) -> AppTest:
+        """The page under an address; without one, of the digits, which nothing has to draw or to wait for."""
         app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
-        for key, value in query.items():
+        for key, value in (query or {"base": "digits"}).items():
             app.query_params[key] = value
         return app.switch_page("train.py").run()
 
@@ -57,14 +58,14 @@ def wait(condition, seconds=180):
 
 
 def test_the_first_form_is_the_default_spec(opened):
-    app = opened()
+    app = opened(like="")
     assert not app.exception
-    assert shown_spec(app) == presets()["digits"]
+    assert shown_spec(app) == presets()["glyphs"]
     assert not app.button(key="start").disabled
     assert [(m.label, m.value) for m in app.metric if "samples" in m.label] == [
-        ("train samples", "724"),
-        ("validation samples", "177"),
-        ("test samples", "896"),
+        ("train samples", "2,880"),
+        ("validation samples", "960"),
+        ("test samples", "2,400"),
     ]
 
 
@@ -309,7 +310,7 @@ def test_a_field_that_may_be_empty_is(opened):
 def test_a_senseless_link_opens_the_default(opened, bad):
     app = opened(like=bad)
     assert not app.exception
-    assert shown_spec(app) == presets()["digits"]
+    assert shown_spec(app) == presets()["glyphs"]
     assert len(app.warning) == 1
 
 
@@ -400,11 +401,12 @@ def test_data_and_network_fit_together_for_every_data_set(opened):
         app.selectbox(key="train-data-name").select(name).run()
         kind = data.describe(name).kind
         spec = shown_spec(app)
-        assert spec.model.name == {"vectors": "mlp", "pictures": "resnet20", "tokens": "tokens"}[kind]
         if name in presets():
+            assert spec.model == presets()[name].model
             assert app.selectbox(key="train-preset").value == name
         else:
             assert spec.data.name == name
+            assert spec.model.name == {"vectors": "mlp", "pictures": "resnet20", "tokens": "tokens"}[kind]
             assert not any("must be left out" in text.value for text in app.text)
 
 
@@ -443,7 +445,7 @@ def test_a_link_that_cannot_be_used_says_so_and_leaves_the_form(opened, changes)
     app = opened(base="digits", set=changes)
     assert not app.exception
     assert app.warning[0].value == ("The address asks for settings that cannot be used; the form is left as it was.")
-    assert shown_spec(app) == presets()["digits"]
+    assert shown_spec(app) == presets()["glyphs"]
     begun = time.process_time()
     app.run()
     assert time.process_time() - begun < 1

@@ -1,0 +1,60 @@
+"""Shipped specs, three seeds each: test MAP@R of raw inputs, untrained and trained network, and what they take.
+
+`python benchmarks/specs.py [NAME ...]`, by default glyphs, digits and digits-classes. Each run is the command that a
+user types, a process of its own from its start to its end: seconds by the clock, and of processor time.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from dmlcore.runs import RunStore, scores
+
+ROOT = Path(__file__).resolve().parents[1]
+SEEDS = (0, 1, 2)
+USUAL = ("glyphs", "digits", "digits-classes")
+
+
+def main(names: list[str]) -> None:
+    threads = os.environ.get("OMP_NUM_THREADS", f"{os.cpu_count()} (all)")
+    print(f"{platform.machine()}, threads {threads}, load {os.getloadavg()[0]:.1f}\n")
+    print(f"{'spec':16} seed     raw  untrained  trained    rise  times    R@1  seconds  processor   (per cent, test)")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names:
+            rises = []
+            for seed in SEEDS:
+                store = RunStore(Path(folder) / f"{name}-{seed}")
+                wall, processor = _train(name, seed, store)
+                found = scores(store.list()[0].metrics()[0])
+                raw, before, after = (100 * found[of]["map_at_r"] for of in ("inputs", "untrained", "trained"))
+                first = 100 * found["trained"]["recall_at"]["1"]
+                rises.append(after - before)
+                print(
+                    f"{name:16} {seed:4} {raw:7.2f} {before:10.2f} {after:8.2f} {after - before:+7.2f} "
+                    f"{after / before:6.1f} {first:6.1f} {wall:8.1f} {processor:10.1f}",
+                    flush=True,
+                )
+            print(f"{name:16} mean rise {statistics.mean(rises):+.2f}, least {min(rises):+.2f}\n")
+
+
+def _train(name: str, seed: int, store: RunStore) -> tuple[float, float]:
+    """Seconds by the clock and of the processor."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command = [sys.executable, "-m", "dmlcore", "train", name, f"seed={seed}", "--runs", str(store.root)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - began, processor
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or list(USUAL))
