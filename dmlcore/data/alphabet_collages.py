@@ -53,7 +53,7 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
     hands = _hands(samples, np.flatnonzero(is_behind))
     parts = {part: Pictures(np.flatnonzero(classes[samples.labels]), hands[part]) for part, classes in kinds.items()}
     layout = collages.lay_out(parts, samples.labels, seed, recipe)
-    inputs = collages.collages(np.asarray(samples.inputs), layout, parts["train"], samples.labels, recipe)
+    inputs = collages.collages(samples.inputs, layout, parts["train"], samples.labels, recipe)
     order = np.concatenate([np.flatnonzero(classes) for classes in kinds.values()])
     label_of = np.full(len(alphabet), -1)
     label_of[order] = np.arange(len(order))

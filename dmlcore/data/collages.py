@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.data.dataset import DataError, Indices, Labels
+from dmlcore.data.dataset import DataError, Indices, Inputs, Labels
 
 Anew = Callable[[Indices, int], Indices]  # (rows of the collages, seed) -> their tiles, laid out anew
 
@@ -69,7 +69,7 @@ class Collages:
 
     dtype = np.dtype(np.uint8)
 
-    def __init__(self, pixels: NDArray[np.uint8], tiles: Indices, anew: Anew | None = None) -> None:
+    def __init__(self, pixels: Inputs, tiles: Indices, anew: Anew | None = None) -> None:
         self._pixels, self._tiles, self._anew = pixels, tiles, anew
         self._side = isqrt(tiles.shape[1])
         channels, height, width = pixels.shape[1:]
@@ -118,9 +118,7 @@ def lay_out(parts: Mapping[str, Pictures], labels: Labels, seed: int, recipe: Re
     return Layout(np.concatenate(tiles), np.concatenate(shows), front, rows)
 
 
-def collages(
-    pixels: NDArray[np.uint8], layout: Layout, training: Pictures, labels: Labels, recipe: Recipe = Recipe()
-) -> Collages:
+def collages(pixels: Inputs, layout: Layout, training: Pictures, labels: Labels, recipe: Recipe = Recipe()) -> Collages:
     """The collages of a layout of pixels (M, C, h, w); `fresh` draws with the pictures of the training part."""
     return Collages(pixels, layout.tiles, partial(_anew, layout.front, training, labels, recipe))
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from dmlcore.data import ink, official, store
-from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.dataset import DataError, Description, Indices, Samples
 from dmlcore.data.folders import cache_folder
 from dmlcore.data.images import WORKERS, decode
 from dmlcore.data.made_once import made_once, unkept
 from dmlcore.data.table import folders_in, pictures_in
 
 INK = "ink.npy"
+FEW = 32  # pictures that a page shows, in less time than all of them take
 IMAGE_SIZE = 28  # pixels a side, of 105: as the few-shot literature has it
 
 # Folders that train and that test; the complete ones are preferred. Alphabets of both sides only train.
@@ -62,7 +65,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     train_classes = sum(alphabets[number].parent == train for number, _ in classes)
     if not 0 < train_classes < len(classes):
         raise DataError(f"{folder} needs alphabets in {train.name} and others in {test.name}; complete the data set")
-    pixels = read_ink(paths, image_size or IMAGE_SIZE)
+    pixels = Ink(paths, image_size or IMAGE_SIZE)
     return Samples(
         inputs=pixels,
         labels=labels,
@@ -82,8 +85,37 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     )
 
 
-def read_ink(paths: Sequence[Path], size: int) -> NDArray[np.uint8]:
-    """Return dark strokes on white as (N, 1, size, size), 0 paper and 255 ink; decoded once, then kept in the cache."""
+class Ink:
+    """Dark strokes on white as (N, 1, size, size) uint8, 0 paper and 255 ink, decoded when first read.
+
+    A few are decoded alone, all of them once and then kept in the cache. Indexing is numpy's along the first axis.
+    Raises DataError naming a file that is no picture.
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, paths: Sequence[Path], size: int) -> None:
+        self._paths, self.shape = paths, (len(paths), 1, size, size)
+        self._guard = threading.Lock()
+        self._pixels: NDArray[np.uint8] | None = None
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
+        if isinstance(index, tuple):
+            raise IndexError("pictures of ink are indexed along the first axis alone")
+        rows: Indices = np.arange(len(self))[index]
+        if self._pixels is None and rows.size <= FEW:
+            found = _decoded([self._paths[row] for row in rows.ravel().tolist()], self.shape[-1])
+            return found.reshape(*rows.shape, *self.shape[1:])
+        with self._guard:
+            if self._pixels is None:
+                self._pixels = _kept(self._paths, self.shape[-1])
+            return self._pixels[rows]
+
+
+def _kept(paths: Sequence[Path], size: int) -> NDArray[np.uint8]:
     folder, what = cache_folder() / "ink", "the decoded pictures"
     place = made_once(
         folder, *store.names(paths, size), INK, lambda staging: np.save(staging / INK, _decoded(paths, size)), what

@@ -10,10 +10,14 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("unpacked")
 
 
-@pytest.fixture
-def pack(cache, monkeypatch):
-    """Return the path of a pack of real data by its file name; each is unpacked once a session."""
+@pytest.fixture(autouse=True)
+def _own_cache(cache, monkeypatch):
     monkeypatch.setenv("DML_CACHE", str(cache))
+
+
+@pytest.fixture
+def pack():
+    """Return the path of a pack of real data by its file name; each is unpacked once a session."""
 
     def path(name: str) -> Path:
         if not (PACKS / name).is_file():

@@ -49,20 +49,26 @@ def test_ink_is_white_to_the_network_and_dark_to_people(minimal: Path, size: int
 
 def test_ink_is_decoded_once_and_again_when_a_picture_changes(minimal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, decoded = minimal / "omniglot-py", []
+    monkeypatch.setattr(omniglot, "FEW", 2)
     monkeypatch.setattr(omniglot, "decode", lambda path: decoded.append(path) or images.decode(path))
     first = omniglot.read(folder, None, 0)
-    assert np.array_equal(omniglot.read(folder, None, 0).inputs, first.inputs)
+    few = first.inputs[[0, -1]]
+    assert len(decoded) == 2  # a page that shows two decodes two
+    decoded.clear()
+    assert np.array_equal(omniglot.read(folder, None, 0).inputs[:], first.inputs[:])
     assert len(decoded) == len(first.labels)
+    assert np.array_equal(first.inputs[:][[0, -1]], few)
     changed, other = decoded[0], decoded[-1]
     changed.write_bytes(other.read_bytes())
     again = omniglot.read(folder, None, 0)
+    assert again.inputs[:].shape == first.inputs.shape
     assert len(decoded) == 2 * len(first.labels)
     rows = [list(first.files).index(path) for path in (changed, other)]
     assert np.array_equal(again.inputs[rows[0]], first.inputs[rows[1]])
     for kept in (folders.cache_folder() / "ink").glob("*/ink.npy"):
         kept.write_bytes(b"damaged")
     with pytest.raises(DataError, match="are damaged; remove that folder"):
-        omniglot.read(folder, None, 0)
+        omniglot.read(folder, None, 0).inputs[:]
 
 
 def test_what_is_missing_or_damaged_is_named(minimal: Path) -> None:
@@ -74,7 +80,7 @@ def test_what_is_missing_or_damaged_is_named(minimal: Path) -> None:
     wrong.with_name("letter.png").unlink()
     wrong.write_bytes(b"no picture")
     with pytest.raises(DataError, match=r"0100_01\.png is neither JPEG nor PNG"):
-        omniglot.read(folder, None, 0)
+        omniglot.read(folder, None, 0).inputs[:]
     for path in wrong.parent.iterdir():
         path.unlink()
     with pytest.raises(DataError, match="character01 holds no pictures"):
