@@ -87,6 +87,7 @@ _READERS: dict[str, tuple[Description, Read]] = {
         (flowers.INFO, flowers.read),
         (omniglot.INFO, omniglot.read),
         (alphabet_collages.OMNIGLOT, alphabet_collages.read_omniglot),
+        (alphabet_collages.GLYPHS, alphabet_collages.read_glyphs),
         (folder.INFO, folder.read),
     )
 }

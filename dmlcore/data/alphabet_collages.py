@@ -10,29 +10,52 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.data import collages, ink, omniglot
+from dmlcore.data import collages, glyphs, ink, omniglot
 from dmlcore.data.collages import Pictures, Recipe
 from dmlcore.data.dataset import DataError, Indices, Samples
 
 RECIPE = Recipe(side=2, showing=1)
 BACKGROUNDS = {"train": 0.5, "validation": 0.2, "test": 0.3}  # shares of the hands that write the backgrounds
 
-OMNIGLOT = replace(
-    omniglot.INFO,
-    name="omniglot_collage",
-    title="Omniglot-Collage",
-    sentence="A handwritten character among three Latin letters, which all classes share; alphabets never seen test.",
-    split="own",
-    validation="own",
-    image_size=RECIPE.side * omniglot.IMAGE_SIZE,
-    grid=RECIPE.side,
+OMNIGLOT, GLYPHS = (
+    replace(
+        info,
+        name=name,
+        title=title,
+        sentence=sentence,
+        split="own",
+        validation="own",
+        image_size=RECIPE.side * omniglot.IMAGE_SIZE,
+        grid=RECIPE.side,
+    )
+    for info, name, title, sentence in (
+        (
+            omniglot.INFO,
+            "omniglot_collage",
+            "Omniglot-Collage",
+            "A handwritten character among three Latin letters, which all classes share; alphabets never seen test.",
+        ),
+        (
+            glyphs.INFO,
+            "glyph_collage",
+            "Glyph-Collage",
+            "An invented character among three that all classes share; alphabets never seen test; no download.",
+        ),
+    )
 )
-LATIN, GREEK = "Latin", "Greek"  # the alphabet behind every character, and the one that validates
+# The alphabet behind every character, and those that validate.
+LATIN, GREEK = "Latin", ("Greek",)
+FIRST, LAST_TWO = glyphs.ALPHABETS[0], glyphs.ALPHABETS[glyphs.TRAIN_ALPHABETS - 2 : glyphs.TRAIN_ALPHABETS]
 
 
 def read_omniglot(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Lay out collages of Omniglot for `seed`: inputs (N, 1, S, S) uint8; Latin behind, Greek validates; see `of`."""
-    return of(omniglot.read(folder, _tile(image_size), 0), behind=LATIN, validation=[GREEK], seed=seed)
+    return of(omniglot.read(folder, _tile(image_size), 0), behind=LATIN, validation=GREEK, seed=seed)
+
+
+def read_glyphs(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Lay out collages of glyphs for `seed`: inputs (N, 1, S, S) uint8; Aruvel behind, two alphabets validate."""
+    return of(glyphs.read(folder, _tile(image_size), seed), behind=FIRST, validation=LAST_TWO, seed=seed)
 
 
 def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int, recipe: Recipe = RECIPE) -> Samples:

@@ -122,3 +122,17 @@ def test_a_missing_alphabet_is_named(tmp_path):
     layouts.omniglot(tmp_path)
     with pytest.raises(DataError, match="the alphabet Greek among those that train"):
         dmlcore.data.load("omniglot_collage", root=tmp_path)
+
+
+def test_glyphs_stand_among_those_of_the_first_alphabet_and_the_last_two_that_train_validate():
+    whole = dmlcore.data.load("glyph_collage", seed=1)
+    kinds = {
+        part: sorted({whole.class_names[label].split()[0] for label in whole.labels[rows]})
+        for part, rows in whole.parts.items()
+    }
+    assert kinds["train"] == ["Besho", "Cindral", "Dovari", "Emneth", "Farsku"]
+    assert kinds["validation"] == ["Gilowa", "Hestran"]
+    assert kinds["test"] == ["Ionteq", "Jurimba", "Kaldoon", "Lirbash", "Meyvor"]
+    behind = whole.facts["tiles"][~whole.facts["shows"]]
+    assert behind.max() < 24 * 20
+    assert whole.inputs.shape == (12 * 24 * 20, 1, 56, 56)

@@ -9,7 +9,7 @@ from tests.data import layouts
 NAMES = dmlcore.data.names()
 
 
-DISJOINT = ("omniglot_collage",)  # whose own parts share no class
+DISJOINT = ("omniglot_collage", "glyph_collage")  # whose own parts share no class
 OWN = [name for name in NAMES if dmlcore.data.describe(name).split == "own"]
 CHOOSING = [name for name in NAMES if name not in OWN]
 PACKS = {
