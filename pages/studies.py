@@ -9,9 +9,9 @@ ELSEWHERE = {
     "tokens": ("gap_or_gsp.py", "GAP or GSP"),
     "tokens-epsilon": ("gap_or_gsp.py", "GAP or GSP"),
     "tokens-sweep": ("gap_or_gsp.py", "GAP or GSP"),
+    "omniglot-collage": ("collage.py", "Collage"),
+    "omniglot-collage-poolings": ("collage.py", "Collage"),
     "collage": ("collage.py", "Collage"),
-    "collage-poolings": ("collage.py", "Collage"),
-    "collage-sweep": ("collage.py", "Collage"),
     "prototypes": ("prototypes.py", "Prototypes"),
 }
 FIRST = "losses-omniglot"

@@ -11,6 +11,7 @@ const heat = (t) => {
 const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const percent = (x) => `${(100 * x).toFixed(0)} %`;
 const PLACES = ["top left", "top right", "bottom left", "bottom right"];
+const place = (tile, grid) => grid === 2 ? PLACES[tile] : `in row ${Math.floor(tile / grid) + 1}, column ${tile % grid + 1}`;
 
 class Collage {
   constructor(root, data) {
@@ -60,38 +61,40 @@ class Collage {
     for (const cell of this.lines.querySelectorAll(".cell")) cell.setAttribute("aria-pressed", String(Number(cell.dataset.index) === data.chosen));
   }
 
-  draw({ rows, pictures, most, tiles, base, side }) {
+  draw({ rows, pictures, most, grid, side, followed }) {
     say(this.most, `${most.toFixed(most < 10 ? 1 : 0)} × the average weight`);
     this.legend.setAttribute("aria-label", `black is no weight, pale yellow ${most.toFixed(1)} times the average`);
-    this.marker.hidden = !tiles;
-    this.marker.style.display = tiles ? "" : "none";
+    this.marker.hidden = !grid;
+    this.marker.style.display = grid ? "" : "none";
     this.lines.replaceChildren(...rows.map((row) => {
       const maps = bytes(row.maps), size = side[0] * side[1];
       const cells = pictures.map((picture, i) => this.cell(row, picture, i, maps.subarray(i * size, (i + 1) * size)));
       return el("div", { class: "line", role: "group", "aria-label": row.name },
         el("h4", {}, el("bdi", {}, row.name), el("small", {}, row.words)), el("div", { class: "cells" }, ...cells));
     }));
-    say(this.here, "Point at a picture to read a weight; click one to see what each run takes for similar.");
+    const more = followed ? "; click one to see what each run takes for similar" : "";
+    say(this.here, `Point at a picture to read a weight${more}.`);
     this.fade(this.opacity);
     this.whole.dataset.rows = rows.length;
   }
 
   cell(row, picture, i, map) {
-    const { side, most, tiles } = this.data, [h, w] = side;
+    const { side, most, grid } = this.data, [h, w] = side;
     const canvas = el("canvas", { width: w, height: h });
     const ctx = canvas.getContext("2d"), image = ctx.createImageData(w, h);
     map.forEach((value, j) => image.data.set([...heat(value / 255), 255], 4 * j));
     ctx.putImageData(image, 0, 0);
     const share = row.shares ? `${percent(row.shares[i])} on its tile` : "";
-    const place = tiles ? `, foreground ${PLACES[picture.tile]}` : "";
-    const layers = el("span", { class: "picture" },
-      el("img", { src: row.pictures + picture.index, alt: "", loading: "lazy" }), canvas);
-    if (tiles) {
-      const tile = el("span", { class: "tile" });
-      Object.assign(tile.style, { width: "50%", height: "50%", left: picture.tile % 2 ? "50%" : "0", top: picture.tile > 1 ? "50%" : "0" });
+    const where = grid ? `, foreground ${place(picture.tile, grid)}` : "";
+    const source = picture.source || row.pictures && row.pictures + picture.index;
+    const layers = el("span", { class: "picture" }, ...(source ? [el("img", { src: source, alt: "", loading: "lazy" })] : []), canvas);
+    if (grid) {
+      const tile = el("span", { class: "tile" }), part = 100 / grid;
+      const left = `${part * (picture.tile % grid)}%`, top = `${part * Math.floor(picture.tile / grid)}%`;
+      Object.assign(tile.style, { width: `${part}%`, height: `${part}%`, left, top });
       layers.append(tile);
     }
-    const label = `${picture.name}, sample ${picture.index}${place}${share ? `, ${share}` : ""}`;
+    const label = `${picture.name}, sample ${picture.index}${where}${share ? `, ${share}` : ""}`;
     return el("button", {
       class: "cell", "data-index": picture.index, "aria-label": label, title: label,
       onclick: () => this.setState("chosen", picture.index),

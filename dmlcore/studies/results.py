@@ -21,6 +21,7 @@ from dmlcore.runs import Run, RunError, RunStore, scores, series
 from dmlcore.spec import SpecError
 from dmlcore.studies.conductor import Request
 from dmlcore.studies.making import find
+from dmlcore.studies.shown_maps import Maps, maps_of
 from dmlcore.studies.spec import PRETRAINING, Entry, path_of
 
 FURTHER = ("train", "overlap", "zero_shot")  # kinds of rows in metrics.jsonl whose numbers join the table
@@ -67,6 +68,7 @@ class Results(_Plain):
     data: dict[str, tuple[str, ...]] = Field(description="Notes of each data set: what part of it was there")
     overrides: tuple[str, ...] = ()
     runs: tuple[Measured, ...]
+    maps: Maps | None = None  # where the study is on collages
 
 
 def measure(entry: Entry, run: Run) -> Measured | None:
@@ -176,6 +178,7 @@ def write(request: Request, store: RunStore) -> Path:
         data=notes,
         overrides=request.overrides,
         runs=tuple(run.model_copy(update={"run": "", "classes": by_class(run, store)}) for run in runs),
+        maps=maps_of(entries, store),
     )
     return save(found, results_path(request.study))
 

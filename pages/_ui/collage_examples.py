@@ -14,10 +14,10 @@ from dmlcore.inspection.pictures import fitted
 from pages._ui import thumbnails
 
 
-@st.cache_data(show_spinner="Reading CIFAR-100 …")
+@st.cache_data(show_spinner="Putting collages together …")
 def examples() -> str:
     """Some collages of the test part with the tile that shows the class outlined, and its class under each."""
-    found = data.load("collage")
+    found = data.load("omniglot_collage")
     cells = []
     for index in np.random.default_rng(0).permutation(found.parts["test"])[:8].tolist():
         assert found.picture is not None  # collages have pictures

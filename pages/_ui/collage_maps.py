@@ -11,34 +11,41 @@ from urllib.parse import urlencode
 import numpy as np
 import streamlit as st
 
-from dmlcore import studies, weight_maps
+from dmlcore import data, studies, weight_maps
 from dmlcore.arrays import Unreadable
+from dmlcore.data import DataError
+from dmlcore.data.identities import identities
 from dmlcore.pooling import describe
 from dmlcore.runs import Run, RunError, RunStore
-from dmlcore.spec import RunSpec
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.studies import Request, Results
 from dmlcore.weight_maps import WeightMaps
-from pages._ui import grid, job, live, run_picker, thumbnails, untrusted, words
-from pages._ui.assets import component
+from pages._ui import collage_canvas, grid, job, live, run_picker, thumbnails, words
 from pages._ui.learned import learned, naming
 from pages._ui.live import percent
-from pages._ui.study_panel import requested
+from pages._ui.study_panel import HERE, SHIPPED, requested
 
-STUDY = "collage"
+STUDY, SOURCE = "omniglot-collage", "omniglot_collage"
 MOST, FIRST = 5, 3  # runs shown together, and at first
-PICTURES, NEIGHBOURS = 8, 8
-OPACITY = 0.6
-LAST = 9999  # of the numbered draws of pictures
-KEY, CLICK = "collage", "collage_click"
-
-_canvas = component("collage")
+NEIGHBOURS = 8
+CLICK = "collage_click"
 
 
 def show() -> None:
-    """The section: choice of runs, pictures with their weights, neighbours of the chosen one."""
-    named = [*st.query_params.get("runs", "")[:1000].split(","), *(run.id for run in _of_study())]
+    """The section: choice of runs, pictures with their weights, neighbours of the chosen one; or the shipped maps."""
+    asked, mine = st.query_params.get("runs", "")[:1000], _of_study()
+    named = [*asked.split(","), *(run.id for run in mine)]
     pictured = run_picker.offered(RunStore(), lambda name, brief: brief.model not in ("mlp", "tokens"), named)
     runs = [run for run in pictured.values() if run.embeddings() is not None]
     st.subheader("Where a pooling looks", anchor=False)
+    shipped = _shipped()
+    source = HERE if runs else SHIPPED
+    if runs and shipped:
+        first = HERE if asked or mine else SHIPPED
+        source = st.segmented_control("Maps", [HERE, SHIPPED], default=first, key="collage_source") or first
+    if source == SHIPPED and shipped:
+        _show_shipped(shipped)
+        return
     if not runs:
         st.markdown(
             "Weight maps appear here with the first finished run on pictures: one of the study above, or any other "
@@ -49,6 +56,54 @@ def show() -> None:
     chosen = _choose(runs)
     if chosen:
         _section([run.id for run in chosen])
+
+
+def _shipped() -> Results | None:
+    """The written results of the study, if they hold maps."""
+    try:
+        found = studies.load(STUDY)
+    except SpecError:  # the panel above says so
+        return None
+    return found if found and found.maps else None
+
+
+@st.fragment
+def _show_shipped(results: Results) -> None:
+    """The maps that were written beside the results, over their pictures where the data set is here."""
+    found = results.maps
+    assert found is not None
+    tile, indices = np.array(found.tile), np.array(found.indices)
+    spec = Request(study=STUDY, overrides=results.overrides, seeds=(found.seed,)).entries()[0].spec
+    side = data.describe(spec.data.name).grid
+    shows = tile[:, None] == np.arange(side**2)
+    lines = []
+    for run in results.runs:
+        if run.seed == found.seed and run.variant in found.weights:
+            weights = found.of(run.variant)
+            maps = WeightMaps(indices, weights, weight_maps.foreground_share(weights, shows), tile)
+            share = run.scores.get("foreground")
+            lines.append(collage_canvas.Line(run.variant, _scores(run.scores["map_at_r"], share), maps))
+    names = dict(zip(found.indices, (name.replace("_", " ") for name in found.names), strict=True))
+    content = dict(zip(found.indices, found.content, strict=True))
+    collage_canvas.show(lines, side, names.__getitem__, lambda index: _picture(spec, index, content[index]))
+    if not _picture(spec, found.indices[0], found.content[0]):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption("The pictures under these maps are made from Omniglot's minimal sets, which are not here.")
+            st.page_link("data.py", label="Put them in", icon=":material/database:", query_params={"data": SOURCE})
+    st.caption(f"Weights of seed {found.seed}, shipped with the lab, on {len(indices)} of the test pictures.")
+
+
+def _picture(spec: RunSpec, index: int, content: str) -> str:
+    """The address that contains the picture of a sample; "" where it, told by its content, is not here."""
+    try:
+        if data.available(spec.data.name, spec.data.root) is None:
+            return ""
+        if identities(thumbnails.dataset(spec), np.array([index])).tobytes().hex() != content:
+            return ""  # of another release
+        picture, media = thumbnails.thumbnail(spec, index)
+    except (DataError, IndexError):
+        return ""
+    return f"data:{media};base64,{base64.b64encode(picture).decode()}"
 
 
 @st.fragment
@@ -66,7 +121,13 @@ def _section(ids: Sequence[str]) -> None:
         if run.id in found and not found[run.id].weights.size:
             st.caption(f"{describe(run.spec.pooling.name).title}: its vector is no weighted sum over the positions.")
     if weighed:
-        chosen = _pictures(weighed, [found[run.id] for run in weighed])
+        lines = [
+            collage_canvas.Line(_label(run), _words(run, found[run.id]), found[run.id], thumbnails.address(run))
+            for run in weighed
+        ]
+        name, labels = _naming(weighed[0]), thumbnails.dataset(weighed[0].spec).labels
+        side = data.describe(weighed[0].spec.data.name).grid
+        chosen = collage_canvas.show(lines, side, lambda index: name(int(labels[index])))
         _neighbours(runs, chosen)
 
 
@@ -120,7 +181,7 @@ def _of_study() -> list[Run]:
     store = RunStore()
     entries = requested(STUDY, store).entries()
     pairs = zip(entries, studies.find(entries, store), strict=True)
-    done = [(e.seed, run) for e, run in pairs if e.spec.data.name == "collage" and run and run.embeddings()]
+    done = [(e.seed, run) for e, run in pairs if data.describe(e.spec.data.name).grid and run and run.embeddings()]
     return [run for seed, run in done if seed == done[0][0]][:FIRST]
 
 
@@ -139,90 +200,18 @@ def _read(path: Path, changed: int) -> WeightMaps:
     return weight_maps.read(path)
 
 
-def _pictures(runs: Sequence[Run], maps: Sequence[WeightMaps]) -> int:
-    """The component with some test pictures; the index of the chosen one."""
-    name = _naming(runs[0])
-    first = maps[0]
-    draw = int(untrusted.bounded(st.query_params.get("draw", "0"), 0, LAST, 0))
-    rows = np.random.default_rng(draw).permutation(len(first.indices))[:PICTURES]
-    asked = _row_of(first, st.query_params.get("query", ""))
-    if asked is not None and asked not in rows:
-        rows = np.concatenate([[asked], rows[:-1]])
-    chosen = int(first.indices[rows[0] if asked is None else asked])
-    labels = thumbnails.dataset(runs[0].spec).labels
-    weights = [m.weights[rows] for m in maps]
-    height, width = weights[0].shape[1:]
-    same = [w.shape[1:] == (height, width) for w in weights]
-    most = float(max(1.5, max(w.max() * height * width for w, fits in zip(weights, same, strict=True) if fits)))
-    tiles = bool((first.tile >= 0).all())
-    lines = [
-        {
-            "name": _label(run),
-            "words": _words(run, m),
-            "maps": base64.b64encode(np.rint(w * (height * width * 255 / most)).clip(0, 255).astype(np.uint8)).decode(),
-            "shares": [round(float(x), 6) for x in m.foreground[rows]]
-            if np.isfinite(m.foreground[rows]).all()
-            else None,
-            "pictures": thumbnails.address(run),
-        }
-        for run, m, w, fits in zip(runs, maps, weights, same, strict=True)
-        if fits
-    ]
-    shown = [
-        {"index": int(i), "name": name(int(labels[i])), "tile": int(t)}
-        for i, t in zip(first.indices[rows], first.tile[rows], strict=True)
-    ]
-    tag = hashlib.sha256(repr((lines, shown)).encode()).hexdigest()[:16]
-    opacity = untrusted.bounded(st.query_params.get("opacity", str(OPACITY)), 0, 1, OPACITY)
-    _canvas(
-        key=KEY,
-        data={
-            "tag": tag,
-            "rows": lines,
-            "pictures": shown,
-            "side": [height, width],
-            "most": most,
-            "tiles": tiles,
-            "opacity": opacity,
-            "chosen": chosen,
-        },
-        on_chosen_change=_follow_choice,
-        on_opacity_change=_follow_opacity,
-    )
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            "Other pictures",
-            key="other_collages",
-            icon=":material/shuffle:",
-            on_click=_other,
-            args=((draw + 1) % LAST,),
-        )
-        st.caption(
-            f"Light: much weight, on one scale for all rows. A position is one of {height} × {width} local features, "
-            "each of which sees beyond its own square, so a map is where the network looks from, not an outline."
-        )
-    return chosen
-
-
-def _row_of(maps: WeightMaps, index: str) -> int | None:
-    """The row of a sample named in a link, or None."""
-    if not (index.isascii() and index.isdigit() and len(index) < 10):
-        return None
-    rows = np.flatnonzero(maps.indices == int(index))
-    return int(rows[0]) if len(rows) else None
-
-
 def _words(run: Run, maps: WeightMaps) -> str:
     score = live.reader().history(run).scores.get("trained", {}).get("map_at_r")
-    share = maps.foreground
-    mean = (
-        f" · {percent(float(share.mean()))} of the weight on the tile, mean of {len(share):,}"
-        if np.isfinite(share).all()
-        else ""
-    )
+    share = float(maps.foreground.mean())
     flat = bool(np.ptp(maps.weights, axis=(1, 2)).max() == 0) and run.spec.pooling.name.startswith("gsp")
     early = " · the best weights are from before its prototypes were placed, so it still averages" if flat else ""
-    return f"test MAP@R {percent(score)}{mean}{early}"
+    return _scores(score, None if np.isnan(share) else share) + early
+
+
+def _scores(score: float | None, share: float | None) -> str:
+    """share: of the weight on the tile that shows the class, the mean over the test part."""
+    mean = "" if share is None else f" · {percent(share)} of the weight on the tile, mean of the test part"
+    return f"test MAP@R {percent(score)}{mean}"
 
 
 def _neighbours(runs: Sequence[Run], chosen: int) -> None:
@@ -283,27 +272,5 @@ def _data(spec: RunSpec) -> str:
     return RunSpec(seed=spec.seed, data=spec.data).to_json()
 
 
-def _follow_choice() -> None:
-    _ask(st.session_state[KEY].get("chosen"))
-
-
 def _follow_click() -> None:
-    _ask(st.session_state[CLICK]["query"])
-
-
-def _ask(index: object) -> None:
-    if isinstance(index, int) and 0 <= index < 10**9:
-        st.query_params["query"] = str(index)
-
-
-def _follow_opacity() -> None:
-    opacity = untrusted.bounded(st.session_state[KEY].get("opacity"), 0, 1, OPACITY)
-    if opacity == OPACITY:
-        st.query_params.pop("opacity", None)
-    else:
-        st.query_params["opacity"] = f"{opacity:.2f}"
-
-
-def _other(draw: int) -> None:
-    st.query_params["draw"] = str(draw)
-    st.query_params.pop("query", None)
+    collage_canvas.ask(st.session_state[CLICK]["query"])

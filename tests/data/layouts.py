@@ -218,9 +218,9 @@ def omniglot(folder: Path) -> Path:
     return folder
 
 
-def omniglot_for_collages(folder: Path) -> Path:
-    """The minimal sets with the alphabets that collages need."""
-    omniglot_set(folder / "images_background_small1", {"Balinese": 3, "Greek": 2, "Latin": 2}, drawers=10)
+def omniglot_for_collages(folder: Path, characters: int = 3) -> Path:
+    """The minimal sets with the alphabets that collages need; so many characters train."""
+    omniglot_set(folder / "images_background_small1", {"Balinese": characters, "Greek": 2, "Latin": 2}, drawers=10)
     omniglot_set(folder / "images_background_small2", {"Latin": 2, "Tagalog": 4}, drawers=10)
     return folder
 

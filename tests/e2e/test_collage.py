@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from dmlcore import studies, weight_maps
 from dmlcore.data import load
 from dmlcore.runs import RunStore
+from tests.data import layouts
 from tests.e2e.harness import Server, address, becomes, eventually, quiet, served
 from tests.pages.conftest import make_run
 from tests.studies import forged
@@ -21,12 +22,14 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return forged.cifar100(tmp_path_factory.mktemp("data"), train=4, test=1)
+    root = forged.cifar100(tmp_path_factory.mktemp("data"), train=4, test=1)
+    layouts.omniglot_for_collages(root / "omniglot-py", characters=16)
+    return root
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, pictures):
-    """The app, whose CIFAR-100 is the forged one."""
+    """The app, whose CIFAR-100 and Omniglot are forged."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DML_DATA", str(pictures))
         with served(tmp_path_factory.mktemp("app") / "runs") as running:
@@ -40,12 +43,16 @@ def linked(page, name: str, value: str) -> None:
 
 def test_nothing_trained_then_the_study_starts_and_is_cancelled(page, server: Server):
     page.goto(f"{server.url}/collage")
-    box = page.locator(".st-key-study-collage")
-    expect(box).to_contain_text("Nothing of it has been trained here yet. It is 15 runs")
+    box = page.locator(".st-key-study-omniglot-collage")
+    expect(box).to_contain_text("Nothing of it has been trained here yet. It is 9 runs")
     expect(box.locator("img")).to_have_count(8)
+    # The shipped maps are those of the real Omniglot: none of the forged pictures is laid under them.
+    expect(page.locator(".collage .line")).to_have_count(3)
+    expect(page.locator(".collage img")).to_have_count(0)
+    expect(page.get_by_text("Omniglot's minimal sets, which are not here")).to_be_visible()
     box.get_by_role("button", name="Start the study").click()
-    expect(box).to_contain_text("run 1 of 15: pretraining, seed 0")
-    place = studies.conduct_of("collage", RunStore(server.runs))
+    expect(box).to_contain_text("run 1 of 9: GAP, seed 0")
+    place = studies.conduct_of("omniglot-collage", RunStore(server.runs))
     try:
         box.get_by_role("button", name="Cancel").click()
         becomes(lambda: (place.status(), place.alive()), ("cancelled", False))

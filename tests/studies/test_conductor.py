@@ -18,6 +18,7 @@ from dmlcore.jobs import JobError
 from dmlcore.runs import RunStore
 from dmlcore.spec import SpecError
 from dmlcore.studies.results import save
+from dmlcore.studies.shown_maps import maps_of
 from dmlcore.train import train
 from tests.studies import forged
 
@@ -208,6 +209,11 @@ def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are
     assert weight_maps.path_of(pretraining) is None
     measured = studies.measured(request.entries(), store)
     assert measured[-1].scores["foreground"] == pytest.approx(0.25, abs=1e-3)
+    maps = maps_of(request.entries(), store)
+    assert maps.seed == 0
+    assert len(maps.indices) == len(maps.names) == len(set(maps.content)) == len(maps.tile) == 24
+    assert set(maps.tile) == {0, 1, 2, 3}
+    assert maps.of("GAP").sum((1, 2)) == pytest.approx(1, abs=1e-2)
 
     # A run that fails costs itself and what starts from it.
     monkeypatch.setattr(jobs, "start", Here)

@@ -126,7 +126,7 @@ def test_every_study_of_the_lab_compares_like_with_like(name):
 
 
 def test_every_pooling_is_in_the_study_of_all():
-    entries = studies.expand(studies.read("collage-poolings"), seeds=[0])
+    entries = studies.expand(studies.read("omniglot-collage-poolings"), seeds=[0])
     assert {e.spec.pooling.name for e in entries if e.variant != studies.PRETRAINING} == set(pooling.names())
 
 
