@@ -45,6 +45,8 @@ class Batches:
         self.table: Table | None = None
         if spec.data.fresh and not hasattr(dataset.inputs, "fresh"):
             raise TrainingError(f"data.fresh: only collages can be put together anew, and {dataset.name} has none")
+        if spec.data.fresh and dataset.features is not None:
+            raise TrainingError("data.fresh: frozen backbones keep feature maps of collages that stay; switch it off")
         b, mined = spec.batch, spec.batch.sampler == "mined"
         try:
             self.sampler = sampling.create(

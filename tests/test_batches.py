@@ -1,4 +1,5 @@
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,6 +101,8 @@ def test_fresh_collages_are_a_function_of_the_step_and_reading_ahead_changes_not
             assert not torch.equal(a.inputs, c.inputs)
             seen.append(a.inputs)
     assert torch.equal(seen[1], seen[3])
+    with pytest.raises(TrainingError, match="feature maps of collages that stay"):
+        Batches(fresh, replace(data, features=object()), CPU)
 
 
 @pytest.mark.parametrize(
