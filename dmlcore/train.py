@@ -25,7 +25,16 @@ from dmlcore.models import ModelError, TokenNetwork
 from dmlcore.objective import seed_of
 from dmlcore.runs import MetricsWriter, Run, RunError, RunState, scores
 from dmlcore.spec import RunSpec
-from dmlcore.workbench import Workbench, build, classes_of, device_model, device_name, load_data, prepare_device
+from dmlcore.workbench import (
+    Workbench,
+    build,
+    classes_of,
+    device_model,
+    device_name,
+    keep_freed_memory,
+    load_data,
+    prepare_device,
+)
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +102,8 @@ def _train(
     forked = None if saved else carry_over.origin(run)
     before = saved or (forked.saved if forked else None)
     device = prepare_device(spec.device, _threads(before, run.spec))
+    if device.type == "cpu":
+        keep_freed_memory()
     report(saved.facts["step"] if saved else 0, "reading the data", device=device_name(device))
     moved = _moved(before, device) if before else ""
     if moved:
