@@ -5,7 +5,9 @@ trained before: every frame is a new optimiser step of both, recorded, sent, and
 and counted once it is painted. Beside it, in the same run: the bare loop, `Workbench.step` for both networks in turn
 without record, server or page; the same with the watched points embedded after each step, which any animation needs;
 and Plotly, in the same browser, drawing the same points (scatter3d for the inputs, a scatter for each embedding) anew
-by `Plotly.react` from frames that are already there, with nothing training.
+by `Plotly.react` from frames that are already there, with nothing training. Where photographs are (DML_DATA) also
+these: average pooling beside generalized sum pooling on the kept maps of a frozen SqueezeNet, neighbours and weight
+maps painted too; their maps are computed before the clock starts.
 """
 
 from __future__ import annotations
@@ -101,6 +103,21 @@ def played(page: Any, url: str, speed: str, seconds: float, pid: int) -> tuple[l
     return np.diff(times).tolist(), more
 
 
+def photographs() -> list[tuple[str, str, str]]:
+    """Pages of photographs, where there are any, at both speeds."""
+    from dmlcore import toys
+    from pages._ui.toys_spec import PICTURES
+
+    if "cub" not in toys.offered():
+        print("no photographs here: point DML_DATA to CUB-200-2011 and weights of SqueezeNet 1.0")
+        return []
+    both = f"data=cub&{PICTURES}&a.loss=multi_similarity&b.loss=multi_similarity"
+    return [
+        ("photographs, GAP and GSP, every batch", "5", f"{both}&b.pooling=gsp&seed=904"),
+        ("photographs, GAP and GAP, every batch", "5", f"{both.removesuffix('multi_similarity')}ranking&seed=905"),
+    ]
+
+
 def bare(steps: int, embed: bool) -> list[float]:
     """Milliseconds of a step of both networks without a page."""
     import torch
@@ -176,6 +193,7 @@ def main() -> None:
                 ("page, every batch, plane", "5", "seed=901"),
                 ("page, every batch, space and sphere", "5", "seed=902&dim=3&normalize=1"),
                 ("page, 4 batches a frame (its first speed)", "2", "seed=903"),
+                *photographs(),
             ):
                 context = browser.new_context(**window)
                 url = f"{server.url}/toys?{query}"
@@ -193,6 +211,8 @@ def main() -> None:
     report("bare loop, and the watched points embedded", bare(arguments.steps, embed=True))
     first = rates["page, every batch, plane"]
     verdict = "at least" if first >= GOAL else "BELOW"
+    if photos := rates.get("photographs, GAP and GSP, every batch"):
+        print(f"photographs: {photos:.1f} painted frames/s ({'at least' if photos >= GOAL else 'BELOW'} {GOAL:.0f})")
     print(
         f"page: {first:.1f} frames a second, each a step of both ({verdict} {GOAL:.0f}); "
         f"{first / drawn:.1f} x Plotly's redraws, {first / loop:.2f} x the bare loop's steps"

@@ -20,7 +20,7 @@ from dmlcore.data import Dataset
 from dmlcore.losses.pairs import Contrastive
 from dmlcore.losses.table import pair_tables
 from dmlcore.metrics import retrieval
-from dmlcore.models import TokenNetwork
+from dmlcore.models import PictureNetwork, TokenNetwork
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.workbench import Objective, TrainingError, Workbench
 
@@ -30,6 +30,7 @@ Floats = NDArray[np.float32]
 MOST_STEPS = 20_000
 SNAPSHOT_EVERY = 64  # steps between two states of network and optimiser from which a fork can be replayed
 SCORE_EVERY = 10  # steps between two MAP@R
+AVERAGE = 64  # of a weight map in bytes: what average pooling gives each position
 CHANGEABLE = ("loss", "optimiser.learning_rate", "pooling.mu", "pooling.epsilon")
 _BUILDING = threading.Lock()  # initialisation draws from torch's one global generator
 
@@ -92,6 +93,8 @@ class Frame:
     histograms: Floats | None = (
         None  # (classes, vocabulary): mean pooling weight that the bags of a class put on a token
     )
+    plane: Floats | None = None  # (n, 2) of more than three dimensions, turned to lie as the frame before
+    weights: NDArray[np.uint8] | None = None  # (n, h * w) of pictures, in units of average pooling / AVERAGE
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +115,12 @@ class LiveTraining:
         self.watched = _watched(self.dataset, spec)
         self.frames: list[Frame] = []
         self._snapshots: dict[int, _Snapshot] = {}
-        self._inputs = workbench.to_device(self.dataset, self.watched, torch.device("cpu"))
         labels = self.dataset.labels[self.watched]
         self._classes, self._class_of = np.unique(labels, return_inverse=True)
         self._scored = np.isin(self.watched, self.dataset.parts[spec.parts[-1]])
         self._bench, self._at = self._build(spec.run), 0
+        self.dataset = self._bench.data  # with the feature maps of a frozen backbone
+        self._inputs = workbench.to_device(self.dataset, self.watched, torch.device("cpu"))
         batch = spec.run.batch.classes * spec.run.batch.samples
         self.steps_per_epoch = max(1, len(self.dataset.parts["train"]) // batch)
         self._keep_state()
@@ -126,6 +130,11 @@ class LiveTraining:
     def recorded(self) -> int:
         """The last recorded step."""
         return len(self.frames) - 1
+
+    @property
+    def inputs_bytes(self) -> int:
+        """What the watched inputs take in memory."""
+        return self._inputs.nbytes
 
     def frame(self, step: int) -> Frame:
         """The frame of a step in 0..MOST_STEPS, training on to it if need be."""
@@ -222,6 +231,10 @@ class LiveTraining:
         model = self._bench.model.eval()
         embeddings = model(self._inputs).numpy()
         seen: dict[str, Any] = self._see_tokens(model) if isinstance(model, TokenNetwork) else {}
+        if isinstance(model, PictureNetwork):
+            seen["weights"] = _in_bytes(getattr(model.pool, "weights", None))
+        if embeddings.shape[1] > 3:
+            seen["plane"] = _plane(embeddings, self.frames[-1].plane if self.frames else None)
         model.train()
         said = self._bench.measured() if loss is not None else {}
         at = len(self.frames)
@@ -248,6 +261,26 @@ class LiveTraining:
             prototypes: Any = model.pool.prototypes
             found["prototypes"] = prototypes.numpy().copy()
         return found
+
+
+def _plane(embeddings: Floats, before: Floats | None) -> Floats:
+    """The two principal components (n, 2), turned and mirrored to lie as near to those `before` as they can."""
+    centred = embeddings.astype(np.float64) - embeddings.mean(0, dtype=np.float64)
+    axes = np.linalg.eigh(centred.T @ centred)[1][:, :-3:-1]
+    points = centred @ axes
+    if before is not None:  # orthogonal Procrustes (Schonemann 1966)
+        left, _, right = np.linalg.svd(points.T @ before)
+        points = points @ left @ right
+    plane: Floats = points.astype(np.float32)
+    return plane
+
+
+def _in_bytes(weights: Tensor | None) -> NDArray[np.uint8] | None:
+    """Weights (n, h * w) that sum to 1 as bytes, AVERAGE for what average pooling gives; None without weights."""
+    if weights is None or not len(weights):
+        return None
+    found: NDArray[np.uint8] = (weights * weights.shape[1] * AVERAGE).round().clamp(0, 255).to(torch.uint8).numpy()
+    return found
 
 
 def _watched(dataset: Dataset, spec: LiveSpec) -> NDArray[np.int64]:

@@ -1,24 +1,43 @@
-"""Toy trainings to watch: their data and network, inputs as points in space, scores beside the published ones."""
+"""Trainings to watch: their data and network, inputs as points in space, scores beside the published ones.
+
+Of vectors a small network is trained whole. Of pictures a backbone is frozen and its feature maps are kept, so that a
+step takes milliseconds: SqueezeNet with ImageNet weights of photographs of birds, a few blocks of convolutions that are
+trained on the spot of drawn glyphs.
+"""
 
 from __future__ import annotations
 
+import io
 import math
+import time
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dmlcore import data, losses, workbench
+from dmlcore import data, losses, weights, workbench
 from dmlcore.data import Dataset
-from dmlcore.live import Change, LiveTraining
+from dmlcore.data.folders import cache_folder
+from dmlcore.data.made_once import made_once
+from dmlcore.live import Change, LiveSpec, LiveTraining
 from dmlcore.metrics import RetrievalScores, retrieval
 from dmlcore.published import tables
 from dmlcore.spec import RunSpec
 
-SETS = ("toy", "moons", "rings", "digits")
+PICTURES = ("cub", "glyphs")
+SETS = ("toy", "moons", "rings", "digits", *PICTURES)
+SIDES = {"cub": 128, "glyphs": 28}  # pixels a side
+NETWORKS = {"cub": "squeezenet1_0", "glyphs": "conv4"}
+SPOT_FILE = "backbone.safetensors"
+SPOT_STEPS = 150  # in which the blocks of convolutions learn what they see
+NEIGHBOURS = 5  # of a query
+QUERIES = 3
+LOOK_EVERY = 30.0  # seconds between two looks for photographs
+SHOWN = 64  # pixels a side of a picture in the strip of neighbours
 HIDDEN = 32  # width of the hidden layer, as in the toy network of Karaman 2021
 RECENT = 25  # batches in the mean that a noisy curve shows
 TABLE = "4.1"
@@ -49,13 +68,16 @@ class PublishedRow:
     scores: dict[str, float]
 
 
-def toy_run(name: str, **sections: dict[str, Any]) -> RunSpec:
-    """The toy run on one of SETS: linear -> 32 -> leaky ReLU -> 2, RMSprop, batches of 4 x 8; `sections` of the spec
-    say what else.
+def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
+    """The run on one of SETS that is watched; `sections` of the spec say what else.
 
-    Source: Karaman 2021, Sec. 4.1; output 2 so that it can be seen. Raises SpecError, DataError.
+    Of vectors linear -> 32 -> leaky ReLU -> 2, RMSprop, batches of 4 x 8. Source: Karaman 2021, Sec. 4.1; output 2 so
+    that it can be seen. Of pictures a frozen backbone, pooling and a linear layer. seed: of data that are drawn, on
+    which the backbone is trained first. Raises SpecError, DataError.
     """
     info = data.describe(name)
+    if name in PICTURES:
+        return _picture_run(name, seed, sections)
     usual: dict[str, Any] = {
         "data": {"name": name, "split": info.split, "validation": info.validation},
         "model": {"name": "mlp", "hidden": (HIDDEN,), "embedding_dim": 2, "normalize": False},
@@ -69,26 +91,142 @@ def toy_run(name: str, **sections: dict[str, Any]) -> RunSpec:
 @lru_cache(maxsize=16)
 def dataset(name: str, seed: int) -> Dataset:
     """One of SETS as its runs split it; kept, as a data set is never changed."""
+    if name in PICTURES:
+        return data.load(name, image_size=SIDES[name], seed=seed)
     return workbench.load_data(toy_run(name).model_copy(update={"seed": seed}))
+
+
+def offered() -> tuple[str, ...]:
+    """Those of SETS that can be trained here: photographs need their files and weights."""
+    return _offered(int(time.monotonic() / LOOK_EVERY))
+
+
+@lru_cache(maxsize=1)
+def _offered(_: int) -> tuple[str, ...]:
+    return tuple(name for name in SETS if name != "cub" or (data.available("cub") and _photograph_weights()))
+
+
+@lru_cache(maxsize=4)
+def prepared(name: str, seed: int) -> Dataset:
+    """A set of PICTURES with the feature maps of its frozen backbone; takes seconds where they are not kept yet."""
+    made = dataset(name, seed)
+    if name == "glyphs":
+        _train_on_the_spot(name, seed)
+    run = toy_run(name, seed).model_copy(update={"seed": seed})
+    return LiveTraining(LiveSpec(run, per_class=1, parts=("test",)), made).dataset
+
+
+def queries(training: LiveTraining) -> list[int]:
+    """Rows of the watched samples that ask for their neighbours: the first of QUERIES classes, evenly spread."""
+    labels = training.dataset.labels[training.watched]
+    classes = np.unique(labels)
+    chosen = classes[np.linspace(0, len(classes) - 1, QUERIES + 2).round().astype(int)[1:-1]]
+    return [int(np.flatnonzero(labels == label)[0]) for label in chosen]
+
+
+def neighbours(embeddings: Points, asked: list[int]) -> NDArray[np.uint16]:
+    """The NEIGHBOURS nearest rows (q, NEIGHBOURS) of each row that asks, itself left out; ties by row."""
+    points = embeddings.astype(np.float64)
+    squares = ((points[asked, None] - points) ** 2).sum(2)
+    squares[np.arange(len(asked)), asked] = np.inf
+    return np.argsort(squares, axis=1, kind="stable")[:, :NEIGHBOURS].astype(np.uint16)
+
+
+def contact_sheet(dataset: Dataset, indices: NDArray[np.int64]) -> tuple[NDArray[np.uint8], int]:
+    """Pictures of these samples, SHOWN pixels a side, row by row in one JPEG file (bytes,), and how many a row has."""
+    from PIL import Image
+
+    assert dataset.picture is not None
+    columns = math.ceil(math.sqrt(len(indices)))
+    sheet = Image.new("RGB", (columns * SHOWN, math.ceil(len(indices) / columns) * SHOWN))
+    for place, index in enumerate(indices.tolist()):
+        picture = Image.fromarray(dataset.picture(index)).convert("RGB").resize((SHOWN, SHOWN))
+        sheet.paste(picture, (place % columns * SHOWN, place // columns * SHOWN))
+    file = io.BytesIO()
+    sheet.save(file, "JPEG", quality=88)
+    return np.frombuffer(file.getvalue(), np.uint8), columns
+
+
+def _picture_run(name: str, seed: int, sections: dict[str, dict[str, Any]]) -> RunSpec:
+    start = str(_spot_folder(_spot_spec(name, seed)) / SPOT_FILE) if name == "glyphs" else _photograph_weights()
+    usual: dict[str, Any] = {
+        "data": {"name": name, "image_size": SIDES[name], "augment": False},
+        "model": {"name": NETWORKS[name], "start": start, "freeze": "backbone", "embedding_dim": 64},
+        "loss": {"name": "multi_similarity"},
+        "batch": {"classes": 16, "samples": 4},
+        "optimiser": {"name": "adam", "learning_rate": 1e-3, "weight_decay": 1e-4},
+    }
+    return RunSpec.parse({key: usual.get(key, {}) | sections.get(key, {}) for key in (usual | sections)})
+
+
+@lru_cache(maxsize=1)
+def _photograph_weights() -> str | None:
+    """The name of ImageNet weights of SqueezeNet that are on this machine, or None."""
+    fits = (c for c in weights.CHECKPOINTS.values() if c.network == NETWORKS["cub"] and c.trained_on == "imagenet")
+    return next((c.file for c in fits if weights.find(c)), None)
+
+
+def _spot_spec(name: str, seed: int) -> RunSpec:
+    """How the backbone of a small network is trained on a set before it is frozen."""
+    return RunSpec(seed=seed, device="cpu").with_overrides(
+        [
+            *(
+                f"data.name={name}",
+                f"data.image_size={SIDES[name]}",
+                "data.crop=affine",
+                f"model.name={NETWORKS[name]}",
+            ),
+            *("loss.name=multi_similarity", "batch.classes=16", "batch.samples=4", f"schedule.steps={SPOT_STEPS}"),
+        ]
+    )
+
+
+def _spot_folder(spec: RunSpec) -> Path:
+    return cache_folder() / "live" / f"{spec.digest()[:20]}-1"
+
+
+def _train_on_the_spot(name: str, seed: int) -> None:
+    """Train and keep the backbone that runs on this set start from: some ten seconds where it is not there."""
+    spec = _spot_spec(name, seed)
+    folder = _spot_folder(spec)
+
+    def make(staging: Path) -> None:
+        from safetensors.torch import save_file
+
+        training = LiveTraining(LiveSpec(spec, per_class=1, parts=("test",)), dataset(name, seed))
+        training.frame(SPOT_STEPS)
+        backbone: Any = training.weights().backbone
+        save_file({key: tensor.contiguous() for key, tensor in backbone.state_dict().items()}, staging / SPOT_FILE)
+
+    made_once(folder.parent, folder.name.partition("-")[0], "1", SPOT_FILE, make, "the small network")
 
 
 def input_space(dataset: Dataset, indices: NDArray[np.int64]) -> InputSpace:
     """Vectors of these samples in space: up to three features as they are, more by principal components of the
-    training part, in the units of the inputs. Raises ValueError for inputs that are no vectors."""
-    if len(dataset.inputs.shape) != 2:
-        raise ValueError(f"inputs must be vectors (N, F), got shape {dataset.inputs.shape}")
-    features = dataset.inputs.shape[1]
-    chosen = np.asarray(dataset.inputs[indices], dtype=np.float64)
+    training part, in the units of the inputs; of pictures the averages of their kept feature maps. Raises ValueError
+    for other inputs."""
+    chosen = _vectors(dataset, indices)
+    features = chosen.shape[1]
     if features <= 3:
         points = np.zeros((len(indices), 3), np.float32)
         points[:, :features] = chosen
         return InputSpace(points, ("x₁", "x₂", "x₃"), f"the {features} features as they are")
-    vectors = np.asarray(dataset.inputs[dataset.parts["train"]], dtype=np.float64)
+    vectors = _vectors(dataset, dataset.parts["train"])
     basis, shares = _principal_axes(vectors)
 
     percent = 100 * shares.sum()
-    note = f"three principal components of {features} features: {percent:.0f} % of the variance of the training part"
+    what = "averages of the frozen network's maps" if dataset.features else "features"
+    note = f"three principal components of {features} {what}: {percent:.0f} % of the variance of the training part"
     return InputSpace(((chosen - vectors.mean(0)) @ basis.T).astype(np.float32), ("PC 1", "PC 2", "PC 3"), note)
+
+
+def _vectors(dataset: Dataset, indices: NDArray[np.int64]) -> NDArray[np.float64]:
+    if dataset.features is None:
+        if len(dataset.inputs.shape) != 2:
+            raise ValueError(f"inputs must be vectors (N, F), got shape {dataset.inputs.shape}")
+        return np.asarray(dataset.inputs[indices], dtype=np.float64)
+    chunks = np.split(indices, range(64, len(indices), 64))
+    return np.concatenate([dataset.features[chunk].mean((2, 3), dtype=np.float64) for chunk in chunks])
 
 
 def train_scores(training: LiveTraining, step: int, part: str = "train") -> RetrievalScores:
@@ -105,7 +243,10 @@ def train_scores(training: LiveTraining, step: int, part: str = "train") -> Retr
 def input_scores(dataset: Dataset, part: str = "train") -> RetrievalScores:
     """Retrieval scores of the inputs themselves: what a network has to beat."""
     indices = dataset.parts[part]
-    return retrieval(np.asarray(dataset.inputs[indices]), dataset.labels[indices], ks=(1, 8))
+    vectors = _vectors(dataset, indices).astype(np.float32)
+    if dataset.features is not None:  # by angle, as the network's embeddings are compared
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return retrieval(vectors, dataset.labels[indices], ks=(1, 8))
 
 
 def in_columns(scores: RetrievalScores) -> dict[str, float | None]:

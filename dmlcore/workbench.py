@@ -210,7 +210,7 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
     loss = objective.create(spec, classes_of(dataset), model).to(device)
     optimiser = optimisers.create(spec, model, loss)
     dataset = edited(dataset, spec.fork)  # network and loss are made as they were for the run that is forked
-    if isinstance(model, models.PictureNetwork) and model.frozen:
+    if isinstance(model, models.PictureNetwork) and model.frozen and dataset.features is None:
         dataset = replace(dataset, features=kept_features.KeptFeatures(model, spec, dataset, device))
     # Where the optimiser can skip an update by itself, no step waits for the device.
     deferred = device.type == "cuda" and optimisers.is_fused(optimiser)

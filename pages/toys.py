@@ -6,7 +6,8 @@ from pages._ui import toys_view
 
 st.title("Toy trainings", anchor=False)
 st.markdown(
-    "A small network maps points of space to a plane, and a loss tells it which to bring together. Watch two losses "
-    "train on **the same data, seed and clock**; pause, scrub back, change a setting while it runs."
+    "A small network maps points of space to a plane, or a frozen one pictures to embeddings, and a loss tells which "
+    "to bring together. Watch two losses, or two poolings, train on **the same data, seed and clock**; pause, scrub "
+    "back, change a setting while it runs."
 )
 toys_view.show()

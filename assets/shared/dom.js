@@ -11,7 +11,7 @@ export function el(tag, attributes = {}, ...children) {
   return node;
 }
 
-const GREEK = { "\\rho": "ρ", "\\mu": "μ", "\\gamma": "γ", "\\beta": "β", "\\tau": "τ" };
+const GREEK = { "\\rho": "ρ", "\\mu": "μ", "\\gamma": "γ", "\\beta": "β", "\\tau": "τ", "\\alpha": "α", "\\epsilon": "ε", "\\varepsilon": "ε", "\\lambda": "λ", "\\sigma": "σ", "\\delta": "δ", "\\eta": "η", "\\theta": "θ", "\\kappa": "κ" };
 export function symbol(text) {
   const [base, sub] = text.split("_");
   return [GREEK[base] ?? base, ...(sub ? [el("sub", {}, sub)] : [])];

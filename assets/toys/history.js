@@ -9,12 +9,12 @@ export class History {
   add(answer) {
     this.perEpoch = answer.per_epoch;
     if (answer.labels) {
-      const { labels, indices, inputs, classes, axes, note, samples, notes } = answer;
-      this.data = { labels, indices, inputs, classes, axes, note, samples, notes };
+      const { labels, indices, inputs, classes, axes, note, samples, notes, dim, queries = [], sheet, columns, side } = answer;
+      this.data = { labels, indices, inputs, classes, axes, note, samples, notes, dim, queries, sheet, columns, side };
     }
     const count = Object.keys(answer).filter((name) => name.startsWith("curve_")).length;
     for (let i = 0; i < count; i++) {
-      const side = (this.sides[i] ??= { frames: new Map(), rows: [], scored: [] }), rows = answer[`curve_${i}`], [k, n, d] = answer.shapes[`frames_${i}`];
+      const side = (this.sides[i] ??= { frames: new Map(), asked: new Map(), rows: [], scored: [] }), rows = answer[`curve_${i}`], [k, n, d] = answer.shapes[`frames_${i}`];
       for (let r = 0; WIDTH * r < rows.length; r++) if (answer.have + 1 + r === side.rows.length) {
         const row = rows.subarray(WIDTH * r, WIDTH * (r + 1));
         side.scored.push(Number.isNaN(row[3]) ? side.scored.at(-1) ?? 0 : side.rows.length);
@@ -24,6 +24,11 @@ export class History {
         const scale = answer[`scale_${i}`][f], points = new Float32Array(n * d), raw = answer[`frames_${i}`].subarray(f * n * d, (f + 1) * n * d);
         for (let j = 0; j < n * d; j++) points[j] = raw[j] * scale;
         side.frames.set(answer.steps[f], points);
+        const near = answer[`neighbours_${i}`], looks = answer[`weights_${i}`];
+        if (near) {
+          const [, q, count] = answer.shapes[`neighbours_${i}`], positions = looks ? answer.shapes[`weights_${i}`][2] : 0;
+          side.asked.set(answer.steps[f], { count, positions, neighbours: near.slice(f * q * count, (f + 1) * q * count), weights: looks?.slice(f * q * positions, (f + 1) * q * positions) });
+        }
       }
     }
     this.last = Math.max(this.last, Math.min(...this.sides.map((side) => side.rows.length)) - 1);
@@ -55,7 +60,7 @@ export class History {
     this.last = Math.min(this.last, step);
     for (const side of this.sides) {
       for (const rows of [side.rows, side.scored]) rows.length = Math.min(rows.length, step + 1);
-      for (const k of side.frames.keys()) if (k > step) side.frames.delete(k);
+      for (const kept of [side.frames, side.asked]) for (const k of kept.keys()) if (k > step) kept.delete(k);
     }
   }
 }

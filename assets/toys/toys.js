@@ -10,6 +10,7 @@ import { Curves } from "./curves.js";
 import { History } from "./history.js";
 import { Eye } from "./hand.js";
 import { colourOf, shapeOf } from "./palette.js";
+import { linkQueries, paintQueries, rightOf, rowsOf, sheetOf } from "./queries.js";
 import { scoreTable } from "./table.js";
 
 // Batches from one shown frame to the next, and frames a second at most.
@@ -81,12 +82,13 @@ class Toys {
     const make = (name, eye) => {
       const canvas = el("canvas", { role: "img" }), tip = el("span", { class: "tip" });
       const frame = el("div", { class: "frame", tabindex: 0, role: "group" }, canvas, tip), title = el("h4", {}), box = el("div", { class: "readout" });
-      const view = { name, eye, canvas, frame, tip, title, box, whole: el("div", { class: `view ${name}` }, title, frame, box) };
+      const strip = name === "embedding" && this.pictures ? el("canvas", { class: "strip", role: "img" }) : null;
+      const view = { name, eye, canvas, frame, tip, title, box, strip, whole: el("div", { class: `view ${name}` }, title, frame, box, strip ?? "") };
       eye.attach(view, { onTurn: () => this.invalidate(), onHover: (i, x, y) => this.hover(view, i, x, y), onPick: (i) => this.light(this.history.data.labels[i]) });
       return view;
     };
     this.shown = [make("input", this.eyes.input), ...this.toy.sides.map((_, i) => Object.assign(make("embedding", this.eyes.embedding), { side: i }))];
-    this.grid.dataset.count = this.shown.length;
+    Object.assign(this.grid.dataset, { count: this.shown.length, pictures: this.pictures });
     this.shown[0].whole.append(this.chips);
     this.grid.replaceChildren(...this.shown.map((v) => v.whole));
     this.curves = new Curves(this.toy.sides.length, this.options.recent, (step) => { this.pause(); this.to(step); }, () => this.rest());
@@ -95,9 +97,12 @@ class Toys {
     this.titles();
   }
 
+  get pictures() { return this.toy.data in this.options.pictures; }
+
   name(side, { sides } = this.inForce(this.at)) {
-    const { loss, hyper, moves } = sides[side];
-    return `${this.called(loss, hyper)}${moves === "both" ? "" : `, ${moves} only`}`;
+    const { loss, hyper, moves, pooling, mu, epsilon } = sides[side], { poolings, gated } = this.options;
+    const pooled = this.pictures ? `; ${poolings[pooling].title}${gated.includes(pooling) ? `, μ = ${tidy(mu)}, ε = ${tidy(epsilon)}` : ""}` : "";
+    return `${this.called(loss, hyper)}${moves === "both" ? "" : `, ${moves} only`}${pooled}`;
   }
 
   // A loss with the parameters it is given, as the sliders write them.
@@ -116,6 +121,7 @@ class Toys {
   legend() {
     const { data } = this.history;
     if (!data) return;
+    this.chips.classList.toggle("many", data.classes.length > 20);
     this.chips.replaceChildren(...data.classes.map((name, k) => el("button", { "data-class": k, "aria-pressed": String(this.lit.has(k)), onclick: () => this.light(k) },
       el("i", { class: shapeOf(k), style: `background:${colourOf(k, this.theme)}` }), name)), ...(this.lit.size ? [el("button", { onclick: () => this.light(null) }, "all")] : []));
   }
@@ -151,7 +157,7 @@ class Toys {
       choice.append(el("details", {}, el("summary", {}, "formula"), formula(this.schema.losses[side.loss].latex), el("p", { class: "caption" }, this.schema.losses[side.loss].sentence, " ", el("small", {}, this.schema.losses[side.loss].source))));
       const moves = el("div", { class: "pills", role: "group", "aria-label": `forces of ${letter}` }, ...Object.entries(options.moves).map(([v, o]) =>
         el("button", { "aria-pressed": String(v === side.moves), title: o.help, disabled: !options.sided.includes(side.loss) && v !== "both", onclick: () => { side.moves = v; this.commit(); } }, v)));
-      return hidden.has("loss") ? [] : [el("div", { class: `group side${letter}` }, choice, sliders, moves)];
+      return hidden.has("loss") ? [] : [el("div", { class: `group side${letter}` }, choice, sliders, moves, ...(this.pictures ? this.pooled(i, side) : []))];
     });
     const choose = (key, label, values = options[key], change = (v) => this.restart({ [key]: v })) => {
       const box = el("select", { "aria-label": label, title: values[toy[key]]?.help ?? "" }, ...Object.entries(values).map(([v, o]) => el("option", { value: v, selected: v === String(toy[key]), title: o.help ?? "" }, o.title)));
@@ -175,21 +181,30 @@ class Toys {
     pair.addEventListener("change", () => this.restart({ sides: pair.checked ? [now.sides[0], this.spare ?? clone(options.second)] : [now.sides[0]] }, !pair.checked && now.sides[1]));
     const unit = el("input", { type: "checkbox", checked: toy.normalize });
     unit.addEventListener("change", () => this.restart({ normalize: unit.checked }));
-    const dims = { 2: { title: "2: plane" }, 3: { title: "3: space" } };
+    const dims = { 2: { title: "2: plane" }, 3: { title: "3: space" }, ...(this.pictures ? { 64: { title: "64: two principal components" } } : {}) };
     this.take = el("div", { class: "runs" });
     const focused = this.root.activeElement?.getAttribute?.("aria-label");
     this.side.replaceChildren(...losses,
       ...section("pair", "", el("label", { class: "tickbox", title: "both from the same start, with the same batches" }, pair, "two losses side by side")),
       ...section("training", "Training", named, el("div", { class: "fields" }, choose("optimiser", "optimiser"),
         el("label", { title: "classes in a batch, and samples of each" }, "batch", el("span", { class: "batch" }, count("classes", "classes in a batch"), " × ", count("samples", "samples of each"))))),
-      ...section("network", "Network: linear, leaky ReLU, linear", el("div", { class: "fields" }, el("label", {}, "hidden", count("hidden", "width of the hidden layer")),
+      ...section("network", `Network: ${this.pictures ? options.pictures[toy.data] : "linear, leaky ReLU, linear"}`, el("div", { class: "fields" }, this.pictures ? "" : el("label", {}, "hidden", count("hidden", "width of the hidden layer")),
         choose("dim", "output", dims, (v) => this.restart({ dim: Number(v) }))), el("label", { class: "tickbox" }, unit, toy.dim === 2 ? "normalised, on the circle" : "normalised, on the sphere")),
-      ...section("data", "Data", el("div", { class: "fields" }, choose("data", "data set"), choose("part", "shown", options.part, (v) => this.restart({ part: v })),
+      ...section("data", "Data", el("div", { class: "fields" }, choose("data", "data set", options.data, (v) => this.other(v)), choose("part", "shown", options.part, (v) => this.restart({ part: v })),
         el("label", {}, "seed", el("span", { class: "seed" }, count("seed", "seed"), el("button", { title: "another seed", onclick: () => this.restart({ seed: (this.toy.seed + 1) % 2 ** 31 }) }, "next")))),
         el("p", { class: "caption" }, options.data[toy.data].help)),
       ...section("take", "Take away", el("div", { class: "take" }, el("button", { onclick: () => this.picture() }, "Picture, PNG")), this.take));
     [...this.side.querySelectorAll("[aria-label]")].find((e) => e.getAttribute("aria-label") === focused)?.focus();
     this.runs();
+  }
+
+  // The pooling of a side, from the start, and the sliders of its gate, from the step shown.
+  pooled(i, side) {
+    const { options } = this, letter = LETTERS[i];
+    const box = el("select", { "aria-label": `pooling ${letter}` }, ...Object.entries(options.poolings).map(([v, o]) => el("option", { value: v, selected: v === side.pooling }, o.title)));
+    box.addEventListener("change", () => this.restart({ sides: this.now.sides.map((s, k) => (k === i ? { ...s, pooling: box.value } : s)) }));
+    const sliders = options.gated.includes(side.pooling) ? options.gate.map((c) => control({ ...c, name: `${letter}: ${c.name}` }, side[c.name], { onInput: (x) => { side[c.name] = Math.min(Math.max(x, c.low), c.high); }, onRest: () => this.soon() })) : [];
+    return [el("label", { class: "pooled" }, "pools by", box), ...sliders];
   }
 
   // Each side as a run of its own.
@@ -231,16 +246,31 @@ class Toys {
     this.answered = Math.max(this.answered, answer.id);
     for (const id of this.eras.keys()) if (id <= answer.id) this.eras.delete(id);
     if (era !== this.era) return;
+    if (answer.preparing) {
+      this.message(answer.preparing);
+      this.preparing = setTimeout(() => { if (!this.closed && era === this.era) this.ask({ rest: true, want: this.goal || 0, frames: this.goal ? [this.goal] : [] }); }, 700);
+      return;
+    }
+    if (this.preparing) { this.preparing = null; this.message(""); }
     const fresh = !this.history.data;
     this.trained = answer.ready;
     this.history.add(answer);
-    if (fresh) { this.legend(); this.titles(); }
+    if (fresh) { this.legend(); this.titles(); this.unroll(); }
     if (answer.query) { this.owed = false; this.remember(answer); }
     if (this.goal) this.approach(); else this.behind();
     if (this.wanted !== undefined && this.history.has(this.wanted)) { const step = this.wanted; this.wanted = undefined; this.arrive(step); }
     if (answer.stopped && this.playing && this.at >= this.history.last) this.pause(`${answer.stopped}. Lower the learning rate, or go back and change something.`);
     this.next();
     this.invalidate();
+  }
+
+  // The pictures, which are drawn once the browser has read them.
+  async unroll() {
+    const { data } = this.history;
+    this.sheet = null;
+    if (!data.sheet) return;
+    const sheet = await sheetOf(data);
+    if (this.history.data === data) { this.sheet = sheet; this.resize(); }
   }
 
   // What was shown was a recording, or is no longer kept: the next step waits until Python has made those before it.
@@ -296,7 +326,7 @@ class Toys {
 
   // Python trains on while the page looks at what is there.
   next() {
-    if (this.link.busy || this.link.waiting || this.goal || this.closed) return;
+    if (this.link.busy || this.link.waiting || this.goal || this.closed || this.preparing) return;
     const { history, stride } = this, most = this.options.limits.steps;
     if (this.wanted !== undefined && this.wanted <= history.last) return this.ask({ want: this.wanted, frames: this.missing(this.wanted) });
     if (this.wanted !== undefined && !this.playing) return this.ask({ want: this.wanted, frames: [this.wanted] });
@@ -376,6 +406,12 @@ class Toys {
     this.ask({ rest: true });
   }
 
+  // Other data: of pictures, or of vectors again, with the settings of the first state that shows them.
+  other(data) {
+    const known = this.options.presets.find((p) => p.toy.data === data);
+    if (this.pictures || data in this.options.pictures) { this.goal = 0; this.load({ ...clone(known?.toy ?? this.toy), data }); } else this.restart({ data });
+  }
+
   restart(change, spare) {
     if (spare) this.spare = clone(spare);
     this.unpreset();
@@ -388,8 +424,10 @@ class Toys {
     const goal = this.goal;
     this.pause("");
     this.era += 1;
-    const shape = this.toy.sides.length !== toy.sides.length;
-    Object.assign(this, { toy: clone(toy), history: new History(), at: 0, goal, wanted: undefined, recordedTo: -1, trained: -1, ring: null });
+    const shape = this.toy.sides.length !== toy.sides.length || this.pictures !== toy.data in this.options.pictures;
+    clearTimeout(this.preparing);
+    this.preparing = null;
+    Object.assign(this, { toy: clone(toy), history: new History(), at: 0, goal, wanted: undefined, recordedTo: -1, trained: -1, ring: null, sheet: null });
     this.lit.clear();
     this.panel();
     if (shape) { this.views(); this.resize(); } else this.titles();
@@ -477,7 +515,7 @@ class Toys {
   size(view) { return view.frame.clientWidth; }
 
   resize() {
-    fit([...this.shown.map((v) => v.canvas), ...this.curves.canvases]);
+    fit([...this.shown.flatMap((v) => [v.canvas, ...(v.strip ? [v.strip] : [])]), ...this.curves.canvases]);
     this.invalidate();
   }
 
@@ -491,7 +529,7 @@ class Toys {
   // What a window shows at a step.
   scene(view, step) {
     const { data } = this.history, { toy } = this, more = { labels: data.labels, lit: this.lit, ring: this.ring, eye: view.eye.angles, zoom: view.eye.zoom };
-    const scene = view.name === "input" ? { points: data.inputs, dim: 3, axes: data.axes, outline: false, ...more } : { points: this.history.frame(view.side, step), dim: toy.dim, outline: toy.normalize, ...more };
+    const scene = view.name === "input" ? { points: data.inputs, dim: 3, axes: data.axes, outline: false, ...more } : { points: this.history.frame(view.side, step), dim: data.dim, outline: toy.normalize && data.dim === toy.dim, ...more };
     if (!scene.points) return null;
     scene.window = windowOf(scene.points, scene.dim, scene.outline, view.half);
     view.half = scene.window.half;
@@ -505,11 +543,14 @@ class Toys {
       const scene = (view.scene = this.scene(view, step));
       if (!scene) continue;
       paintCloud(view.canvas.getContext("2d"), this.size(view), scene, theme);
+      const rows = view.name === "embedding" && this.sheet ? rowsOf(history, view.side, step) : [];
+      if (rows.length) linkQueries(view.canvas.getContext("2d"), this.size(view), scene, rows);
       const { canvas } = view, r = view.name === "embedding" ? history.row(view.side, step) : null;
       if (r) {
         readouts(view.box, [["loss", r.loss], ["active", r.active], ["cost > 0", r.nonzero], ["MAP@R", r.map_at_r]].map(([name, v]) => [name, Number.isFinite(v) ? number(v) : "–"]));
         if (!this.playing) canvas.setAttribute("aria-label", `embedding ${LETTERS[view.side]}, ${scene.dim}-D, ${this.name(view.side)}: ${data_count(history)} after step ${step}; loss ${number(r.loss)}, active share ${number(r.active)}, MAP@R of the points shown ${number(r.map_at_r)} at step ${r.scored}`);
         canvas.dataset.step = step;
+        this.strip(view, step, rows);
       } else if (!this.playing) canvas.setAttribute("aria-label", `inputs, ${data_count(history)}: ${history.data.note}; ${history.data.axes.join(", ")}`);
     }
     readouts(this.shown[0].box, [["shown", history.data.labels.length.toLocaleString("en")], ["classes", String(history.data.classes.length)], ["samples", history.data.samples.toLocaleString("en")]]);
@@ -523,6 +564,15 @@ class Toys {
     this.work.dataset.last = history.last;
     this.work.dataset.trained = this.trained;
     this.work.dataset.seq = ++this.painted;
+  }
+
+  // The queries of a side and what lies nearest to them.
+  strip(view, step, rows) {
+    const { strip, side } = view, { data } = this.history;
+    if (!strip || !rows.length) return;
+    paintQueries(strip.getContext("2d"), strip.clientWidth, rows, data.labels, this.sheet, this.theme);
+    strip.dataset.step = step;
+    if (!this.playing) strip.setAttribute("aria-label", `neighbours ${LETTERS[side]}: ${rows.map((row) => `${data.classes[data.labels[row.query]]}, ${rightOf(row, data.labels)} of ${row.next.length} right`).join("; ")}`);
   }
 
   picture() {
@@ -544,6 +594,7 @@ class Toys {
     this.playing = false;
     clearTimeout(this.telling);
     clearTimeout(this.pending);
+    clearTimeout(this.preparing);
     document.removeEventListener("visibilitychange", this.leave);
     this.observer?.disconnect();
     this.link.close();

@@ -9,11 +9,18 @@ Arrays: steps (K,) int32; for side i frames_i (K, n, D) int16 times scale_i (K,)
 (have+1..ready, 6): loss, active share, non-zero share, MAP@R, mean loss and mean active share of the last batches, NaN
 where there is none. A page without anything (have < 0) also gets labels (n,) uint8, indices (n,) int32 and inputs
 (n, 3) float32.
+
+Of pictures embeddings beyond three dimensions go out as two principal components; for each frame also, for side i,
+neighbours_i (K, q, 5) uint16, rows of the watched samples next to each query, and weights_i (K, q, h w) uint8, where
+the pooling looks in the query's picture. A page without anything gets sheet (bytes,) uint8 too, a JPEG of all pictures.
+Until the feature maps of a set are there, an answer says "preparing" and nothing else.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import threading
 import time
 from functools import lru_cache
 from typing import Any
@@ -26,7 +33,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from dmlcore import toys
-from dmlcore.live import LiveSpec, LiveTraining
+from dmlcore.live import AVERAGE, Frame, LiveSpec, LiveTraining
 from dmlcore.workbench import StepError
 from pages._ui import kept, spec_form, toys_spec
 from pages._ui.toys_spec import MOST_STEPS, Toy
@@ -37,6 +44,7 @@ PATIENCE = 0.05  # seconds one answer trains; what is not ready then comes with 
 MOST_FRAMES = 60  # in one answer
 TABLE_PATIENCE = 60.0
 CURVES = ("loss", "active", "nonzero", "map_at_r")
+log = logging.getLogger(__name__)
 
 
 class _Trainings:
@@ -47,7 +55,8 @@ class _Trainings:
         return json.dumps([spec.run.to_json(), changes, spec.per_class, spec.parts])
 
     def fresh(self, spec: LiveSpec) -> LiveTraining:
-        return LiveTraining(spec, toys.dataset(spec.run.data.name, spec.run.seed))
+        name, seed = spec.run.data.name, spec.run.seed
+        return LiveTraining(spec, toys.prepared(name, seed) if name in toys.PICTURES else toys.dataset(name, seed))
 
     def fork(self, history: LiveTraining, spec: LiveSpec) -> LiveTraining:
         return history.fork(spec.changes)
@@ -56,9 +65,46 @@ class _Trainings:
         return history.shared_with(spec)
 
     def bytes(self, history: LiveTraining) -> int:
-        return len(history.frames) * (history.frames[0].embeddings.nbytes + 1000) + (len(history.frames) << 8)
+        first = history.frames[0]
+        more = [a.nbytes for a in (first.embeddings, first.plane, first.weights) if a is not None]
+        return len(history.frames) * (sum(more) + 1000) + (len(history.frames) << 8) + history.inputs_bytes
 
 
+class _Preparing:
+    """Sets of pictures whose feature maps are made in a thread of their own, as that takes seconds."""
+
+    def __init__(self) -> None:
+        self._threads: dict[tuple[str, int], threading.Thread] = {}
+        self._failed: dict[tuple[str, int], str] = {}
+        self._guard = threading.Lock()
+
+    def told(self, toy: Toy) -> str:
+        """Why a state cannot be trained yet, or ""; raises nothing."""
+        key = (toy.data, toy.seed)
+        if not toy.pictures:
+            return ""
+        with self._guard:
+            if key not in self._threads:
+                self._threads[key] = threading.Thread(target=self._make, args=key, daemon=True)
+                self._threads[key].start()
+            thread = self._threads[key]
+        thread.join(PATIENCE)
+        if thread.is_alive():
+            return "Preparing the pictures: what the frozen network makes of them is computed once, in some seconds."
+        with self._guard:
+            if why := self._failed.pop(key, ""):
+                del self._threads[key]  # tried again when asked for again
+        return why
+
+    def _make(self, name: str, seed: int) -> None:
+        try:
+            toys.prepared(name, seed)
+        except Exception as error:
+            log.exception("pictures cannot be prepared")
+            self._failed[name, seed] = f"These pictures cannot be used: {error}"
+
+
+PREPARING = _Preparing()
 KEPT: kept.Kept[LiveSpec, LiveTraining] = kept.Kept(_Trainings())
 
 
@@ -93,6 +139,8 @@ def answer(request: dict[str, Any], most: int = MOST_FRAMES) -> bytes:
     most: frames in it.
     """
     toy = toys_spec.toy_of(request.get("toy"))
+    if told := PREPARING.told(toy):
+        return pack({"id": request.get("id") if isinstance(request.get("id"), int) else 0, "preparing": told}, {})
     have = int(bounded(request.get("have"), -1, MOST_STEPS, -1))
     want = int(bounded(request.get("want"), 0, MOST_STEPS, 0))
     stride = int(bounded(request.get("stride"), 1, MOST_STEPS, 1))
@@ -108,7 +156,11 @@ def answer(request: dict[str, Any], most: int = MOST_FRAMES) -> bytes:
     }
     arrays: dict[str, NDArray[Any]] = {"steps": np.array(steps, dtype=np.int32)}
     for i, training in enumerate(trainings):
-        frames, scale = quantised([training.frames[k].embeddings for k in steps], (len(first.watched), toy.dim))
+        shown = [training.frames[k] for k in steps]
+        points = [frame.embeddings if frame.plane is None else frame.plane for frame in shown]
+        frames, scale = quantised(points, (len(first.watched), toy.shown_dim))
+        if toy.pictures and shown:
+            arrays |= _asked(i, shown, toys.queries(training))
         arrays |= {f"frames_{i}": frames, f"scale_{i}": scale, f"curve_{i}": _curves(training, have, ready)}
     if have < 0:
         more, drawn = _data(toy, first)
@@ -153,6 +205,7 @@ def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, N
     header = {
         "classes": [dataset.class_names[k] for k in classes],
         "axes": space.axes,
+        "dim": toy.shown_dim,
         "note": space.note,
         "samples": len(dataset.parts[toy.part]),
         "notes": list(dataset.notes),
@@ -162,7 +215,28 @@ def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, N
         "indices": watched.astype(np.int32),
         "inputs": space.points,
     }
+    if toy.pictures:
+        sheet, columns = _sheet(toy.data, toy.seed, tuple(watched.tolist()))
+        header |= {"queries": toys.queries(training), "columns": columns, "side": toys.SHOWN}
+        arrays["sheet"] = sheet
     return header, arrays
+
+
+@lru_cache(maxsize=8)
+def _sheet(name: str, seed: int, indices: tuple[int, ...]) -> tuple[NDArray[np.uint8], int]:
+    return toys.contact_sheet(toys.dataset(name, seed), np.array(indices))
+
+
+def _asked(side: int, frames: list[Frame], asked: list[int]) -> dict[str, NDArray[Any]]:
+    """What the queries see in each frame: their neighbours, and where the pooling looks in them."""
+    found = {f"neighbours_{side}": np.stack([toys.neighbours(frame.embeddings, asked) for frame in frames])}
+    # A pooling with prototypes has weights from the step on at which they are placed, and averages before.
+    known = next((frame.weights for frame in frames if frame.weights is not None), None)
+    if known is not None:
+        even = np.full(known.shape, AVERAGE, np.uint8)
+        maps = [even if frame.weights is None else frame.weights for frame in frames]
+        found[f"weights_{side}"] = np.stack([each[asked] for each in maps])
+    return found
 
 
 def rested(toy: Toy, step: int) -> dict[str, Any]:
@@ -194,7 +268,8 @@ def _scored(key: str, step: int) -> list[dict[str, float | None]]:
 
 @lru_cache(maxsize=32)
 def _input_scored(name: str, seed: int, part: str) -> dict[str, float | None]:
-    return toys.in_columns(toys.input_scores(toys.dataset(name, seed), part))
+    made = toys.prepared(name, seed) if name in toys.PICTURES else toys.dataset(name, seed)
+    return toys.in_columns(toys.input_scores(made, part))
 
 
 def table(toy: Toy, step: int) -> dict[str, Any] | None:
@@ -202,13 +277,16 @@ def table(toy: Toy, step: int) -> dict[str, Any] | None:
 
     Beside them, on the toy Gaussians, the rows of Table 4.1.
     """
+    if PREPARING.told(toy):
+        return None
     _, ready, stopped = trained(toy, step, TABLE_PATIENCE)
     if ready < step and not stopped:
         return None
     step = min(step, ready)
     scores = _scored(json.dumps(toys_spec.to_json(toy)), step)
     runs = [toy.run(i, step) for i in range(len(toy.sides))]
-    ours = [{"label": "input space", "scores": _input_scored(toy.data, toy.seed, toy.part)}]
+    inputs = "frozen network, averaged" if toy.pictures else "input space"
+    ours = [{"label": inputs, "scores": _input_scored(toy.data, toy.seed, toy.part)}]
     labels = ["untrained network", *(letter.upper() for letter in toys_spec.LETTERS)]
     ours += [{"label": label, "scores": found} for label, found in zip(labels, scores, strict=False)]
     published = toys.published() if toy.data == "toy" and toy.part == "train" else []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 from urllib.parse import parse_qsl
 
-from dmlcore import live, losses, toys
+from dmlcore import live, losses, pooling, toys
 from dmlcore.live import LiveSpec, Moves
 from dmlcore.spec import RunSpec
 from pages._ui import untrusted
@@ -15,12 +15,17 @@ from pages._ui import untrusted
 MOST_CHANGES = 10
 MOST_STEPS = 4000
 RATES = (1e-5, 0.5)
-WATCHED = 320  # points drawn, about
+WATCHED, WATCHED_PICTURES = 320, 170  # points drawn, about
 LETTERS = ("a", "b")
 MOVES: tuple[Moves, ...] = get_args(Moves)
 PARTS = ("train", "test")
+GATED = ("pooling", "mu", "epsilon")
 OPTIMISERS = ("rmsprop", "adam")
-LIMITS = {"seed": (0, 2**31 - 1), "dim": (2, 3), "hidden": (2, 256), "classes": (2, 10), "samples": (2, 32)}
+LIMITS = {"seed": (0, 2**31 - 1), "dim": (2, 64), "hidden": (2, 256), "classes": (2, 16), "samples": (2, 32)}
+DIMENSIONS = (2, 3, 64)  # of which the last is shown by two principal components
+POOLINGS = tuple(name for name in pooling.names() if name not in ("gsop", "solar"))  # those are too slow to watch
+GATE = {"mu": (0.05, 1.0, 0.3), "epsilon": (0.5, 200.0, 5.0)}  # of the gate of gsp: from, to, at first
+PROTOTYPES = {"prototypes": 32, "memory": 512}  # fewer than usual, as they are watched
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,14 @@ class Side:
     loss: str = "ranking"
     hyper: Mapping[str, float | str] = field(default_factory=lambda: untrusted.hyper("ranking", {"m": 0.1}))
     moves: Moves = "both"
+    pooling: str = "gap"  # of pictures; it cannot change on the way
+    mu: float = GATE["mu"][2]  # of its gate, where it has one
+    epsilon: float = GATE["epsilon"][2]
+
+    @property
+    def gated(self) -> bool:
+        """Whether the pooling has the gate that mu and epsilon are of."""
+        return self.pooling in ("gsp", "gsp_gmp")
 
 
 @dataclass(frozen=True)
@@ -70,15 +83,18 @@ class Toy:
         """The run of side `index` with what is in force at a step, without the changes on the way."""
         sides, rate = self.in_force(step)
         side = sides[index]
-        run = toys.toy_run(
+        shown = toys.toy_run(
             self.data,
-            model={"hidden": (self.hidden,), "embedding_dim": self.dim, "normalize": self.normalize},
+            self.seed,
+            model={"embedding_dim": self.dim, "normalize": self.normalize}
+            | ({} if self.pictures else {"hidden": (self.hidden,)}),
             loss={"name": side.loss, "parameters": dict(side.hyper)},
             batch={"classes": self.classes, "samples": self.samples},
             optimiser={"name": self.optimiser, "learning_rate": rate},
             schedule={"steps": steps},
+            **({"pooling": _pooled(side)} if self.pictures else {}),
         )
-        return run.model_copy(update={"seed": self.seed, "name": f"Toys: {losses.describe(side.loss).title}"})
+        return shown.model_copy(update={"seed": self.seed, "name": f"Toys: {losses.describe(side.loss).title}"})
 
     def live(self, index: int) -> LiveSpec:
         """The training of side `index`, changes on the way included."""
@@ -91,16 +107,34 @@ class Toy:
             given = [] if change.rate == rate else [f"optimiser.learning_rate={change.rate!r}"]
             if (side.loss, side.hyper) != (before.loss, before.hyper):
                 given += [f"loss.name={side.loss}", *(f"loss.{k}={_toml(v)}" for k, v in side.hyper.items())]
+            if self.pictures and side.gated and (side.mu, side.epsilon) != (before.mu, before.epsilon):
+                given += [f"pooling.mu={side.mu!r}", f"pooling.epsilon={side.epsilon!r}"]
             if given or side.moves != before.moves:
                 changes.append(live.Change(change.at, tuple(given), side.moves))
             before, rate = side, change.rate
         classes = len(set(self.dataset.labels[self.dataset.parts[self.part]].tolist()))
-        return LiveSpec(self.run(index), tuple(changes), max(2, WATCHED // classes), (self.part,))
+        watched = WATCHED_PICTURES if self.pictures else WATCHED
+        return LiveSpec(self.run(index), tuple(changes), max(2, watched // classes), (self.part,))
+
+    @property
+    def pictures(self) -> bool:
+        """Whether pictures are trained on, by pooling the maps of a frozen network."""
+        return self.data in toys.PICTURES
+
+    @property
+    def shown_dim(self) -> int:
+        """Dimensions in which embeddings are drawn."""
+        return self.dim if self.dim <= 3 else 2
 
     @property
     def dataset(self) -> Any:
         """The data set of both trainings."""
         return toys.dataset(self.data, self.seed)
+
+
+def _pooled(side: Side) -> dict[str, Any]:
+    more: dict[str, Any] = PROTOTYPES | {"mu": side.mu, "epsilon": side.epsilon} if side.gated else {}
+    return {"name": side.pooling, "parameters": more}
 
 
 def _toml(value: float | str) -> str:
@@ -115,7 +149,7 @@ def toy_of(data: Any) -> Toy:
     given = data.get("sides")
     given = given[:2] if isinstance(given, list) and given else [None, None]
     base = Toy(
-        data=untrusted.one_of(data.get("data"), toys.SETS, usual.data),
+        data=untrusted.one_of(data.get("data"), toys.offered(), usual.data),
         part=untrusted.one_of(data.get("part"), PARTS, usual.part),
         normalize=untrusted.flag(data.get("normalize"), usual.normalize),
         optimiser=untrusted.one_of(data.get("optimiser"), OPTIMISERS, usual.optimiser),
@@ -123,14 +157,17 @@ def toy_of(data: Any) -> Toy:
         sides=tuple(side_of(side, usual.sides[i]) for i, side in enumerate(given)),
         **numbers,
     )
-    base = replace(base, classes=min(base.classes, _classes(base)))
+    dims = [d for d in DIMENSIONS if d <= base.dim and (base.pictures or d <= 3)]
+    base = replace(base, classes=min(base.classes, _classes(base)), dim=dims[-1])
     found = data.get("changes")
     changes: dict[int, Change] = {}
     for change in found[:MOST_CHANGES] if isinstance(found, list) else []:
         if isinstance(change, Mapping) and isinstance(change.get("sides"), list):
             at = int(untrusted.bounded(change.get("at"), 0, MOST_STEPS, 0))
             both = [*change["sides"], None, None][: len(base.sides)]
-            sides = tuple(side_of(side, base.sides[i]) for i, side in enumerate(both))
+            sides = tuple(
+                replace(side_of(side, base.sides[i]), pooling=base.sides[i].pooling) for i, side in enumerate(both)
+            )
             changes[at] = Change(at, sides, untrusted.bounded(change.get("rate"), *RATES, base.rate))
     return replace(base, changes=tuple(changes[at] for at in sorted(changes)))
 
@@ -143,7 +180,9 @@ def side_of(data: Any, usual: Side) -> Side:
     given = data.get("hyper")
     hyper = untrusted.hyper(name, known | dict(given) if isinstance(given, Mapping) else known)
     moves = untrusted.one_of(data.get("moves"), MOVES if sided(name) else ("both",), "both")
-    return Side(name, hyper, moves)  # type: ignore[arg-type]  # one of MOVES
+    gate = {k: untrusted.bounded(data.get(k), low, high, getattr(usual, k)) for k, (low, high, _) in GATE.items()}
+    pooled = untrusted.one_of(data.get("pooling"), POOLINGS, usual.pooling)
+    return Side(name, hyper, moves, pooled, **gate)  # type: ignore[arg-type]  # one of MOVES
 
 
 def sided(loss: str) -> bool:
@@ -164,7 +203,8 @@ def to_json(toy: Toy) -> dict[str, Any]:
 
 
 def _side(side: Side) -> dict[str, Any]:
-    return {"loss": side.loss, "hyper": untrusted.jsonable(side.hyper), "moves": side.moves}
+    plain = {"loss": side.loss, "hyper": untrusted.jsonable(side.hyper), "moves": side.moves}
+    return plain | {k: getattr(side, k) for k in GATED}
 
 
 # ---- links, for example ?data=moons&dim=3&a.loss=facenet&a.m=0.2&sides=1&then=40:a.m=0.5;60:rate=0.01
@@ -191,6 +231,7 @@ def _side_query(query: Mapping[str, str], letter: str, before: Side) -> dict[str
     given = {k.removeprefix(f"{letter}."): v for k, v in query.items() if k.startswith(f"{letter}.")}
     same = given.get("loss", before.loss) == before.loss
     named = {"loss": given.get("loss", before.loss), "moves": given.get("moves", before.moves)}
+    named |= {k: given.get(f"pooling.{k}".removesuffix(".pooling"), getattr(before, k)) for k in GATED}
     return named | {"hyper": (dict(before.hyper) if same else {}) | given}
 
 
@@ -224,6 +265,10 @@ def _sides_to_query(sides: tuple[Side, ...], before: tuple[Side, ...]) -> dict[s
             query[f"{letter}.loss"] = side.loss
         if side.moves != old.moves:
             query[f"{letter}.moves"] = side.moves
+        for key in GATED:
+            if getattr(side, key) != getattr(old, key):
+                name = f"pooling.{key}".removesuffix(".pooling")
+                query[f"{letter}.{name}"] = untrusted.plain(getattr(side, key))
         known = old.hyper if side.loss == old.loss else losses.describe(side.loss).defaults
         query |= {f"{letter}.{k}": untrusted.plain(v) for k, v in side.hyper.items() if v != known[k]}
     return query
@@ -244,6 +289,7 @@ class Preset:
 
 
 # Captions say what was seen in 400 steps with seed 0.
+PICTURES = "dim=64&normalize=1&classes=16&samples=4&optimiser=adam&rate=0.0003&part=test"
 PRESETS = (
     Preset(
         "12 Gaussians",
@@ -279,5 +325,15 @@ PRESETS = (
         "proxies, pairs",
         "Digits once more: ProxyNCA++ learns one proxy a class, the contrastive loss compares pairs.",
         "data=digits&dim=3&normalize=1&a.loss=proxy_nca&b.loss=contrastive",
+    ),
+    Preset(
+        "photographs",
+        "Birds of classes never seen: a frozen SqueezeNet, average pooling beside generalized sum pooling.",
+        f"data=cub&{PICTURES}&a.loss=multi_similarity&b.loss=multi_similarity&b.pooling=gsp",
+    ),
+    Preset(
+        "glyphs",
+        "Invented letters of alphabets never seen, seen by a small network that was trained here first.",
+        f"data=glyphs&{PICTURES}&a.loss=multi_similarity&b.loss=proxy_anchor",
     ),
 )

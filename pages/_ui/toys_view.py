@@ -7,12 +7,19 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore import data, losses, toys
+from dmlcore import data, losses, pooling, toys
+from dmlcore.params import Slider
 from pages._ui import assets, misread, toys_service, toys_spec
 from pages._ui.schema import loss
+from pages._ui.toys_spec import GATE, POOLINGS
 from pages._ui.untrusted import bounded
 
 KEY = "toys"
+TITLES = {"cub": "Photographs of birds"}
+NETWORKS = {
+    "cub": "SqueezeNet with ImageNet weights, frozen; pooling, linear",
+    "glyphs": "four blocks of convolutions trained here, frozen; pooling, linear",
+}
 _toys = assets.component("toys")
 
 
@@ -52,7 +59,8 @@ def options() -> dict[str, Any]:
     }
     return {
         "data": {
-            name: {"title": data.describe(name).title, "help": data.describe(name).sentence} for name in toys.SETS
+            name: {"title": TITLES.get(name, data.describe(name).title), "help": data.describe(name).sentence}
+            for name in toys.offered()
         },
         "part": {k: {"title": t, "help": helps[k]} for k, t in parts.items()},
         "moves": {k: {"title": k, "help": text} for k, text in moves.items()},
@@ -62,7 +70,18 @@ def options() -> dict[str, Any]:
         "limits": toys_spec.LIMITS
         | {"rate": toys_spec.RATES, "steps": toys_spec.MOST_STEPS, "changes": toys_spec.MOST_CHANGES},
         "presets": [
-            {"title": p.title, "caption": p.caption, "toy": toys_spec.to_json(p.toy)} for p in toys_spec.PRESETS
+            {"title": p.title, "caption": p.caption, "toy": toys_spec.to_json(p.toy)}
+            for p in toys_spec.PRESETS
+            if "cub" in toys.offered() or "data=cub" not in p.query
+        ],
+        "pictures": {name: NETWORKS[name] for name in toys.PICTURES},
+        "poolings": {name: {"title": pooling.describe(name).title, "help": ""} for name in POOLINGS},
+        "gated": [name for name in POOLINGS if toys_spec.Side(pooling=name).gated],
+        "gate": [
+            {"name": key, "symbol": parameter.symbol, "help": parameter.help, "low": low, "high": high}
+            | {"default": usual, "log": key == "epsilon", "step": 0.01}
+            for key, (low, high, usual) in GATE.items()
+            if isinstance(parameter := pooling.describe("gsp").parameters[key], Slider)
         ],
         "second": toys_spec.to_json(toys_spec.Toy())["sides"][1],
         "recent": toys.RECENT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from urllib.parse import parse_qsl
@@ -197,8 +198,79 @@ def test_the_recording_is_what_the_engine_gives():
         np.testing.assert_allclose(stored[f"curve_{i}"][: steps + 1], found[f"curve_{i}"], rtol=1e-3, atol=2e-3)
 
 
+@pytest.fixture
+def glyphs(monkeypatch, tmp_path):
+    """A few glyphs, seen by a network that was trained for two steps."""
+    monkeypatch.setenv("DML_CACHE", str(tmp_path))
+    monkeypatch.setattr(toys, "SPOT_STEPS", 2)
+    whole = toys.dataset("glyphs", 0)
+    train, test = whole.parts["train"][:320], whole.parts["test"][:80]
+    few = dataclasses.replace(whole, parts={"train": train, "validation": train[:0], "test": test})
+    monkeypatch.setattr(toys, "dataset", lambda name, seed: few)
+    monkeypatch.setattr(toys_service, "PREPARING", toys_service._Preparing())
+    caches = (toys.prepared, toys_service._sheet, toys_service._scored, toys_service._input_scored)
+    for each in caches:
+        each.cache_clear()
+    yield few
+    for each in caches:
+        each.cache_clear()
+
+
+def test_pictures_are_trained_on_kept_features_and_queries_find_their_neighbours(glyphs):
+    preset = next(preset.toy for preset in toys_spec.PRESETS if preset.toy.data == "glyphs")
+    sides = (preset.sides[0], dataclasses.replace(preset.sides[0], pooling="gsp"))
+    toy = dataclasses.replace(preset, sides=sides)
+    assert from_query(to_query(toy)) == toy == toy_of(json.loads(json.dumps(to_json(toy))))
+    told = ask(toy, have=-1, want=12)
+    while "preparing" in told:
+        assert told["preparing"].startswith("Preparing the pictures")
+        told = ask(toy, have=-1, want=12)
+    answers = [told]
+    while answers[-1]["ready"] < 12:
+        answers.append(ask(toy, have=answers[-1]["ready"], want=12))
+    first = answers[0]
+    assert first["sheet"][:2].tolist() == [0xFF, 0xD8]  # a JPEG
+    assert first["dim"] == 2
+    asked = first["queries"]
+    for i in range(2):
+        training = LiveTraining(toy.live(i), toys.prepared("glyphs", 0))
+        training.frame(12)
+        assert not any(p.requires_grad for p in training.weights().backbone.parameters())
+        shown = np.concatenate([a[f"neighbours_{i}"] for a in answers if f"neighbours_{i}" in a])
+        for k in (0, 12):
+            e = training.frames[k].embeddings.astype(float)
+            d = np.linalg.norm(e[asked, None] - e, axis=2)
+            d[np.arange(len(asked)), asked] = np.inf
+            assert np.array_equal(shown[k], np.argsort(d, axis=1, kind="stable")[:, :5])
+        weights = np.concatenate([a[f"weights_{i}"] for a in answers if f"weights_{i}" in a])
+        assert weights.shape == (13, 3, 9)
+        assert bool((weights == 64).all()) == (i == 0)  # average pooling looks everywhere alike
+        points = np.concatenate([a[f"frames_{i}"] * a[f"scale_{i}"][:, None, None] for a in answers])
+        np.testing.assert_allclose(points[12], training.frames[12].plane, atol=1e-3)
+    forked = dataclasses.replace(
+        toy, changes=(Change(4, (sides[0], dataclasses.replace(sides[1], epsilon=50.0)), toy.rate),)
+    )
+    assert from_query(to_query(forked)) == forked
+    ask(forked, have=-1, want=6)
+    (before, _), (after, _) = toys_service.KEPT.of(toy.live(1)), toys_service.KEPT.of(forked.live(1))
+    assert after.frames[4] is before.frames[4]
+    assert after.spec.run_at(5).pooling.parameters["epsilon"] == 50
+    table = toys_service.table(toy, 2)
+    assert table["ours"][0]["label"] == "frozen network, averaged"
+
+
+def test_a_set_of_pictures_that_cannot_be_prepared_says_why(glyphs, monkeypatch):
+    def broken(name, seed):
+        raise OSError("no such device")
+
+    monkeypatch.setattr(toys, "prepared", broken)
+    toy = from_query({"data": "glyphs"})
+    found = [ask(toy, have=-1, want=1)["preparing"] for _ in range(2)]
+    assert found == ["These pictures cannot be used: no such device"] * 2
+
+
 def test_the_panel_offers_what_can_be_trained():
     offered = toys_view.options()
-    assert set(offered["data"]) == set(toys.SETS)
+    assert set(offered["data"]) == set(toys.offered())
     assert next(p["toy"] for p in offered["presets"]) == to_json(Toy())
     json.dumps(offered, allow_nan=False)
