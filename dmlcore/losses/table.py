@@ -16,10 +16,12 @@ from torch.autograd.function import once_differentiable
 
 from dmlcore.geometry import Triplet
 from dmlcore.losses.distances import euclidean
+from dmlcore.losses.ranked import ranked_sum
 
 DENSE = 512  # samples up to which an accelerator evaluates all B^3 triples rather than wait for the labels
 DENSE_BLOCK = 1 << 23  # of them at once: 32 MB per float32 intermediate
 BLOCK = 1 << 17  # triplets evaluated at once: half a megabyte per float32 intermediate, so that they stay in the cache
+RANKED = 12, 3000  # samples of a class and triplets of an anchor from which sorting its negatives is cheaper
 
 Energy = Callable[[Triplet], Tensor]
 Indices = tuple[Tensor, Tensor, Tensor]
@@ -97,6 +99,7 @@ class Block:
     valid: Tensor  # bool, broadcasts to the block; False where a pair is a point with itself
     repeats: bool  # whether an edge may occur twice in one index
     copies: int = 1  # 2 where (a, p, n) also stands for (p, a, n)
+    ranked: bool = False  # whether to sort the negatives rather than evaluate each triplet
 
 
 def pair_tables(embeddings: Tensor) -> tuple[Tensor, Tensor]:
@@ -113,29 +116,35 @@ def table_energy(
     floor: float,
     triplets: Indices | None,
     symmetric: bool = False,
+    separable: bool = False,
 ) -> tuple[Tensor, Counts]:
     """Sum of the energies of all valid triplets (or of the given ones) and their counts.
 
     distances (B, B) and norms (B,) of `pair_tables`, labels (B,); triplets: None, or indices of anchors, positives,
-    negatives, (T,) each; symmetric: whether the energy of (p, a, n) is that of (a, p, n), which halves the work.
+    negatives, (T,) each; symmetric: whether the energy of (p, a, n) is that of (a, p, n), which halves the work;
+    separable: whether `ranked.ranked_sum` may sum it.
     """
     if triplets is not None:
         blocks = given_blocks(triplets)
     elif labels.device.type != "cpu" and len(labels) <= DENSE:
         blocks = dense_blocks(labels, symmetric)
     else:
-        blocks = valid_blocks(labels.cpu(), symmetric, distances.device)
+        # Sorting was measured on processors only.
+        separable &= labels.device.type == "cpu"
+        blocks = valid_blocks(labels.cpu(), symmetric, distances.device, separable)
     tally = torch.zeros(3, dtype=torch.int64, device=distances.device)
     total = _TableSum.apply(distances, norms, blocks, energy, window, floor, tally)
     return total, Counts(tally)
 
 
-def valid_blocks(labels: Tensor, symmetric: bool = False, device: torch.device | str | None = None) -> Iterator[Block]:
+def valid_blocks(
+    labels: Tensor, symmetric: bool = False, device: torch.device | str | None = None, separable: bool = False
+) -> Iterator[Block]:
     """All (a, p, n) with a != p of one class and n of another; classes of equal size share a block.
 
     labels (B,), best on the CPU: their layout decides the shapes; device: of the indices. A block has shape
     (classes, anchors, positives, negatives); of symmetric energies only pairs in one order are evaluated, and count
-    twice.
+    twice; of separable ones large classes are ranked.
     """
     device = labels.device if device is None else device
     classes, class_of, sizes = torch.unique(labels, return_inverse=True, return_counts=True)
@@ -146,14 +155,20 @@ def valid_blocks(labels: Tensor, symmetric: bool = False, device: torch.device |
         if size < 2 or others == 0:
             continue
         same_size = (sizes == size).nonzero()[:, 0]
-        per_block = max(1, BLOCK // (size * size * others))
+        ranked = separable and size >= RANKED[0] and size * others >= RANKED[1]
+
+        def held(pairs: int, others: int = others, ranked: bool = ranked) -> int:
+            """Numbers at once for an anchor of so many pairs."""
+            return pairs + others if ranked else pairs * others
+
+        per_block = max(1, BLOCK // (size * held(size)))
         for chosen in same_size.split(per_block):
             members = by_class[starts[chosen][:, None] + torch.arange(size, device=labels.device)]
             negatives = (classes[chosen][:, None] != labels).nonzero()[:, 1].view(len(chosen), others)
             first = 0
             while first < size - symmetric:
                 low = first + 1 if symmetric else 0
-                last = min(size, first + max(1, BLOCK // ((size - low) * others)))
+                last = min(size, first + max(1, BLOCK // held(size - low)))
                 rank = torch.arange(size, device=labels.device)
                 anchor, positive = rank[first:last, None, None], rank[None, low:, None]
                 a, p, n = members[:, first:last, None, None], members[:, None, low:, None], negatives[:, None, None, :]
@@ -165,6 +180,7 @@ def valid_blocks(labels: Tensor, symmetric: bool = False, device: torch.device |
                     valid.to(device, non_blocking=True),
                     False,
                     1 + symmetric,
+                    ranked,
                 )
                 first = last
 
@@ -232,25 +248,8 @@ class _TableSum(torch.autograd.Function):
         total = torch.zeros((), dtype=torch.float64, device=norms.device)
         for block in blocks:
             leaves = _Leaves(tables[1], tables[0], block)
-            with torch.enable_grad():
-                raw = energy(Triplet(leaves.edge, leaves.square_norm, floor)) + window.margin
-            # raw is fresh memory that no backward reads, so it may be masked and clamped in place.
-            values = raw.detach().masked_fill_(~block.valid, -torch.inf)
-            active = values > 0
-            if window.m2 < torch.inf:
-                active &= values < window.m2
-            weight = (active if window.clamped else block.valid.expand_as(values)).to(values.dtype)
-            if block.copies > 1:
-                weight *= block.copies
-            if not window.clamped:
-                total += block.copies * values.where(block.valid, 0.0).sum()
-            clamped = values.clamp_(0.0, window.m2)
-            if window.clamped:
-                total += block.copies * clamped.sum()
-            tally[0] += block.copies * block.valid.count_nonzero() * (values.numel() // max(block.valid.numel(), 1))
-            tally[1] += block.copies * clamped.count_nonzero()
-            tally[2] += block.copies * active.count_nonzero()
-            grads = torch.autograd.grad(raw, [leaf for *_, leaf in leaves.taken], weight)
+            found, grads = (_ranked if block.ranked else _listed)(leaves, block, energy, window, floor, tally)
+            total += found
             for (is_edge, index, _), grad in zip(leaves.taken, grads, strict=True):
                 if block.repeats or not is_edge:  # a negative serves several classes of one block
                     gradients[is_edge].index_put_(index, grad, accumulate=True)
@@ -264,3 +263,40 @@ class _TableSum(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         norm_gradient, distance_gradient = ctx.saved_tensors
         return grad * distance_gradient, grad * norm_gradient, None, None, None, None, None
+
+
+Found = tuple[Tensor, tuple[Tensor, ...]]  # the sum over one block, and its gradients by the leaves taken
+
+
+def _listed(leaves: _Leaves, block: Block, energy: Energy, window: Window, floor: float, tally: Tensor) -> Found:
+    """Every triplet of a block evaluated; adds its counts to the tally."""
+    with torch.enable_grad():
+        raw = energy(Triplet(leaves.edge, leaves.square_norm, floor)) + window.margin
+    # raw is fresh memory that no backward reads, so it may be masked and clamped in place.
+    values = raw.detach().masked_fill_(~block.valid, -torch.inf)
+    active = values > 0
+    if window.m2 < torch.inf:
+        active &= values < window.m2
+    weight = (active if window.clamped else block.valid.expand_as(values)).to(values.dtype)
+    if block.copies > 1:
+        weight *= block.copies
+    total = block.copies * values.where(block.valid, 0.0).sum() if not window.clamped else None
+    clamped = values.clamp_(0.0, window.m2)
+    if total is None:
+        total = block.copies * clamped.sum()
+    tally[0] += block.copies * block.valid.count_nonzero() * (values.numel() // max(block.valid.numel(), 1))
+    tally[1] += block.copies * clamped.count_nonzero()
+    tally[2] += block.copies * active.count_nonzero()
+    return total, torch.autograd.grad(raw, [leaf for *_, leaf in leaves.taken], weight)
+
+
+def _ranked(leaves: _Leaves, block: Block, energy: Energy, window: Window, floor: float, tally: Tensor) -> Found:
+    """The same from sorted negatives, for an energy that is separable."""
+    ap, an = leaves.edge("ap"), leaves.edge("an")
+
+    def raw(ap: Tensor, an: Tensor) -> Tensor:
+        return energy(Triplet({"ap": ap, "an": an}.__getitem__, leaves.square_norm, floor)) + window.margin
+
+    total, counts, grads = ranked_sum(raw, ap, an, block.valid, window.m2, window.clamped)
+    tally += counts
+    return total, grads

@@ -21,7 +21,7 @@ def test_dense_blocks_give_what_blocks_by_class_give(
         if dense:
             monkeypatch.setattr(table, "DENSE_BLOCK", 300)  # three anchors at once
             monkeypatch.setattr(
-                table, "valid_blocks", lambda labels, symmetric, device: table.dense_blocks(labels, symmetric)
+                table, "valid_blocks", lambda labels, symmetric, *_: table.dense_blocks(labels, symmetric)
             )
         loss, x = losses.create(name, reduction=reduction), points.clone().requires_grad_()
         value = loss(x, labels)

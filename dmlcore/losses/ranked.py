@@ -1,0 +1,85 @@
+"""Sums of a triplet energy over sorted negatives, where the energy falls with d_an alone: no triplet is evaluated.
+
+An energy is separable if E(d_ap, d_an) = A(d_ap) + S(d_ap) B(d_an), as ranking, FaceNet and the ratio are. Sorted by
+d_an, the negatives of a pair that are active (0 < raw < m2) are neighbours in rank, and their sum is one difference of
+partial sums of B. With P positives and N negatives an anchor costs O((N + P) log N) instead of O(P N).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from dmlcore.geometry import Triplet
+
+Energy = Callable[[Tensor, Tensor], Tensor]  # of d_ap and d_an, with the margin
+
+
+def is_separable(energy: Callable[[Triplet], Tensor]) -> bool:
+    """Whether an energy sees d_ap and d_an alone, is separable and falls with d_an, on a grid of distances in 0..2."""
+    grid = torch.tensor([0.0, 0.2, 0.5, 1.0, 1.3, 2.0], dtype=torch.float64)
+    asked = {}
+
+    def edge(pair: str) -> Tensor:
+        asked[pair] = {"ap": grid[:, None], "an": grid}.get(pair, grid)
+        return asked[pair]
+
+    found = energy(Triplet(edge, lambda vertex: edge(2 * vertex)))
+    if asked.keys() != {"ap", "an"} or not found.isfinite().all():
+        return False
+    beyond = found - found[:, :1]
+    rank_one = torch.allclose(beyond * beyond[:1, -1:], beyond[:, -1:] * beyond[:1], rtol=1e-9, atol=0.0)
+    return rank_one and bool((found.diff(dim=1) < 0).all())
+
+
+def ranked_sum(
+    energy: Energy, ap: Tensor, an: Tensor, valid: Tensor, m2: float, clamped: bool
+) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+    """Sum over all pairs and negatives, the counts (valid, nonzero, active), and the gradients by `ap` and `an`.
+
+    ap (..., P, 1), an (..., 1, N), leaves; valid broadcasts to ap. clamped: sum min(m2, max(0, raw)), else raw. Which
+    triplets are active is found by evaluating `energy` itself, so that no rounding parts these counts from a list's.
+    """
+    near, order = an.detach().sort(dim=-1)
+    size = near.shape[-1]
+    valid = valid.expand(ap.shape)
+    rows = near.expand(*ap.shape[:-1], size)
+
+    def leading(holds: Callable[[Tensor], Tensor]) -> Tensor:
+        """For how many of the nearest negatives the raw energy of each pair does, by bisection; 0 for invalid pairs."""
+        low, high = torch.zeros_like(ap, dtype=torch.int64), valid * size
+        for _ in range(size.bit_length()):
+            middle = (low + high) // 2
+            enough = (low < high) & holds(energy(ap.detach(), rows.gather(-1, middle.clamp(max=size - 1))))
+            low, high = torch.where(enough, middle + 1, low), torch.where(enough, high, middle)
+        return low
+
+    nonzero = leading(lambda raw: raw > 0)
+    capped = leading(lambda raw: raw >= m2) if m2 < torch.inf else torch.zeros_like(nonzero)
+    counts = torch.stack([valid.sum() * size, nonzero.sum(), (nonzero - capped).sum()])
+    first, last = (capped, nonzero) if clamped else (torch.zeros_like(capped), valid * size)
+
+    with torch.enable_grad():  # in double precision, as differences cancel; E = base + slope * shape
+        far = torch.maximum(ap.detach().max(), an.detach().max()).clamp(min=1.0).double()
+        zero, wide = torch.zeros_like(far), ap.double()
+        base = energy(wide, zero)
+        slope = (energy(wide, far) - base) / (energy(zero, far) - energy(zero, zero))
+        shape = energy(zero, an.double()) - energy(zero, zero)
+    # 1 where E = A(d_ap) + B(d_an), and 0 without triplets, exactly: or rounding leaves a gradient where there is none.
+    weight = slope.detach().where((slope.detach() - 1).abs() > 1e-9, 1.0) * (last > first)
+    sums = torch.nn.functional.pad(shape.detach().gather(-1, order).cumsum(-1), (1, 0))
+    sums = sums.expand(*ap.shape[:-1], size + 1)
+    within = sums.gather(-1, last) - sums.gather(-1, first)
+    total = ((last - first) * base.detach() + weight * within).sum()
+    if clamped and m2 < torch.inf:
+        total += m2 * capped.sum().double()
+
+    # The pairs that a negative is active for: by rank, those that begin before it less those that ended.
+    marks = weight.new_zeros(*an.shape[:-2], size + 1)
+    marks.scatter_add_(-1, first[..., 0], weight[..., 0]).scatter_add_(-1, last[..., 0], -weight[..., 0])
+    push = torch.zeros_like(shape).scatter_(-1, order, marks.cumsum(-1)[..., None, :-1])
+    pull = (last - first).to(base.dtype)
+    by_ap, by_an = torch.autograd.grad([base, slope, shape], [ap, an], [pull, within, push])
+    return total, counts, (by_ap, by_an)
