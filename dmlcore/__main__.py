@@ -209,6 +209,25 @@ def recover(runs: Runs = None) -> None:
     print(f"{len(found)} resumed" if found else "nothing was interrupted")
 
 
+@app.command("example")
+def pack_example(
+    run: Annotated[str | None, typer.Argument(help="A finished run [default: train the spec glyphs]")] = None,
+    runs: Runs = None,
+) -> None:
+    """Make the run that ships with the lab anew: train it, make all its maps, pack it into assets/."""
+    from dmlcore import example
+
+    store = store_at(runs)
+    found = store.open(run) if run else store.create(read_spec(example.SPEC))
+    if not run:
+        _log_to(found)
+        _finish(_train(found))
+    with found.lock():
+        example.complete(found)
+    path = example.pack(found)
+    print(f"{path}: {path.stat().st_size:,} bytes")
+
+
 @app.command("list")
 def list_runs(runs: Runs = None) -> None:
     """List the runs, newest first."""

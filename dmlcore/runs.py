@@ -22,6 +22,8 @@ from dmlcore.spec import RunSpec, SpecError
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no hyphen first: a command would take it for an option
 LONGEST = 2**20  # bytes of spec.json and of state.json
+EXAMPLE = "example-glyphs"  # the run that ships with the lab (`dmlcore.example`): in no list, opened by its name
+EXAMPLE_REMOVED = ".example-removed"  # in a store: it was deleted there, and stays so
 START_GRACE = 20.0  # seconds a queued run may take until its worker holds the lock
 log = logging.getLogger(__name__)
 State = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -81,6 +83,11 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({self.id})"
+
+    @property
+    def is_example(self) -> bool:
+        """Whether it came with the lab."""
+        return self.id == EXAMPLE
 
     @cached_property
     def spec(self) -> RunSpec:
@@ -211,6 +218,8 @@ class Run:
     def delete(self) -> None:
         """Remove the run and all its files; raises durable.Busy while a process works on it."""
         with self.lock(wait=0.0):
+            if self.is_example:
+                (self.path.parent / EXAMPLE_REMOVED).touch()
             gone = self.path.with_name(f"{leftovers.DELETED}{self.id}")
             self.path.rename(gone)  # from here on nobody opens it
             leftovers.remove(gone)
@@ -254,7 +263,10 @@ class MetricsWriter:
 
 
 class RunStore:
-    """All runs below one folder; default: $DML_RUNS, or ./runs in the repository."""
+    """All runs below one folder; default: $DML_RUNS, or ./runs in the repository.
+
+    Lists hold the runs of its owner: the example is opened by its name alone, so nothing ranks or counts it.
+    """
 
     def __init__(self, root: str | Path | None = None) -> None:
         chosen = root or os.environ.get("DML_RUNS") or Path(__file__).resolve().parents[1] / "runs"
@@ -267,12 +279,15 @@ class RunStore:
         """
         self.root.mkdir(parents=True, exist_ok=True)
         leftovers.sweep_folders(self.root)
-        run_id = self._free_id(spec)
+        return self.put(self._free_id(spec), lambda building: self._build(building, spec))
+
+    def put(self, run_id: str, build: Callable[[Path], object]) -> Run:
+        """Let `build` fill the directory of a run, which appears under its id once it is complete, or not at all."""
         building = self.root / f"{leftovers.NEW}{run_id}"
         building.mkdir()
         try:
             with durable.ProcessLock(building / "lock"):
-                self._build(building, spec)
+                build(building)
                 building.rename(self.root / run_id)
         except BaseException:
             leftovers.remove(building)
@@ -331,7 +346,11 @@ class RunStore:
         return self._listing().unreadable()
 
     def _listing(self) -> Listing:
-        return listing(self.root, RUN_ID.fullmatch, _read)
+        return listing(self.root, _is_listed, _read)
+
+
+def _is_listed(name: str) -> bool:
+    return RUN_ID.fullmatch(name) is not None and name != EXAMPLE
 
 
 _specs: Kept[RunSpec] = Kept(1000)  # 12 kB each

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore import durable, jobs, turns
+from dmlcore import durable, example, jobs, turns
 from dmlcore.runs import Run, RunError, RunState, RunStore
 from dmlcore.turns import Waiting
 from pages._ui import compare_runs, live, monitors, results, run_picker, words
@@ -32,21 +32,29 @@ def board(was_busy: bool) -> None:
 def _board(was_busy: bool) -> None:
     store = RunStore()
     total = store.count()
-    runs = _listed(store, total)
+    shipped = example.find(store)
+    runs = _listed(store, total) if total else [shipped] if shipped else []
     if live.busy(runs) != was_busy:
         st.rerun()  # so that the fragment is registered anew, faster or slower
+    shown, unknown = live.chosen(store)
     if not total:
         _nothing_yet(store)
-        return
-    shown, unknown = live.chosen(store)
-    if unknown:
+    elif unknown:
         st.warning("The address names a run that is not here. Choose one from the table.", icon=":material/link_off:")
-    if runs:
+    if total and runs:
         _table(runs, shown)
-    elif not shown:
-        return
-    if not shown:
-        st.caption("Nothing is selected: below is the newest run.")
+        if not shown:
+            st.caption("Nothing is selected: below is the newest run.")
+    if shown or runs:
+        _details(store, shown, runs)
+    _way_to_example(store, shipped, shown or runs[:1])
+    for run_id, reason in store.unreadable():
+        with st.expander(f"Unreadable: {run_id}", icon=":material/warning:"):
+            st.text(words.plain(reason))
+
+
+def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None:
+    """What is known of the chosen runs, or of the first of the list."""
     if len(shown) == 1:
         run_picker.remember(shown[0])
     waiting = turns.waiting(store)
@@ -60,9 +68,18 @@ def _board(was_busy: bool) -> None:
             monitors.show((shown or runs)[0], (shown or runs)[0].status())
     with alone("The comparison"):
         compare_runs.show(shown)
-    for run_id, reason in store.unreadable():
-        with st.expander(f"Unreadable: {run_id}", icon=":material/warning:"):
-            st.text(words.plain(reason))
+
+
+def _way_to_example(store: RunStore, shipped: Run | None, shown: Sequence[Run]) -> None:
+    """The example stands in no table: a link to it, or the button that brings it back once it was deleted."""
+    if shipped and shipped.id not in [run.id for run in shown]:
+        address = {"run": shipped.id}
+        st.page_link("runs.py", label="The example that came along", icon=":material/school:", query_params=address)
+    elif example.was_removed(store) and st.button(
+        "Bring back the example", key="bring-back", type="tertiary", icon=":material/undo:"
+    ):
+        example.bring_back(store)
+        st.rerun()
 
 
 def _listed(store: RunStore, total: int) -> Sequence[Run]:
@@ -91,7 +108,7 @@ def _listed(store: RunStore, total: int) -> Sequence[Run]:
 
 def _nothing_yet(store: RunStore) -> None:
     with st.container(border=True):
-        st.markdown("**No runs yet.** Train something: with the settings as they are it takes a few seconds.")
+        st.markdown("**No runs yet.** Train something: with the settings as they are it takes some fifteen seconds.")
         st.page_link("train.py", label="Go to Train", icon=":material/play_circle:")
         st.caption("Runs are kept in")
         st.code(str(store.root), language=None)
@@ -160,6 +177,8 @@ def _card(run: Run, waits: Waiting | None, *, single: bool) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             literal(live.label(run), "h3")
             live.badge(status)
+            if run.is_example:
+                st.caption("It came with the lab and stands in no ranking.", width="content")
         _progress(run, status, state, waits)
         if refused := st.session_state.pop(f"refused-{run.id}", None):
             st.error(refused)
@@ -226,7 +245,7 @@ def _buttons(run: Run, status: str) -> None:
     st.page_link("train.py", label="Train another like it", icon=":material/tune:", query_params={"like": run.id})
     if status not in ("queued", "running"):
         with st.popover("Delete", icon=":material/delete:", key=f"delete-{run.id}"):
-            st.markdown("This removes the run with its checkpoints and scores. There is no way back.")
+            st.markdown(GONE_EXAMPLE if run.is_example else GONE)
             if st.button("Delete for good", key=f"delete-for-good-{run.id}", type="primary"):
                 _ask(run, _delete)
 
@@ -237,6 +256,8 @@ def _delete(run: Run) -> None:
     st.query_params.from_dict({"run": ",".join(left)} if left else {})
 
 
+GONE = "This removes the run with its checkpoints and scores. There is no way back."
+GONE_EXAMPLE = "This removes the example, with what was made of it here. This page can bring it back as it came."
 HURRY = "Begins at once, beside the runs at work; all of them get slower."
 CANCEL = "Ends after the current step and keeps everything; a resume goes on from there."
 RESUME = "Goes on from the last checkpoint, exactly as if nothing had happened."

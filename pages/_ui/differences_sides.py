@@ -115,7 +115,11 @@ def _partner(run: Run, runs: dict[str, Run]) -> str:
         return run.id
     if (parent := forks.parent_of(run)) is not None:
         return parent.id
-    alike = (other.id for other in runs.values() if other.id != run.id and _alike(run, other) and other.embeddings())
+    alike = (
+        other.id
+        for other in runs.values()
+        if other.id != run.id and not other.is_example and _alike(run, other) and other.embeddings()
+    )
     return next(alike, run.id)
 
 

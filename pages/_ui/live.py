@@ -164,6 +164,8 @@ def chosen(store: RunStore) -> tuple[list[Run], int]:
 def label(run: Run) -> str:
     """A short name that tells this run from all others; a name that ends with the loss does not say it twice."""
     name, loss = run.spec.name or data_title(run.spec.data.name), loss_title(run.spec.loss.name)
+    if run.is_example:
+        return f"Example · {name}"
     return " · ".join([name, *([] if name.endswith(loss) else [loss]), run.id[-4:]])
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from dmlcore import example
 from dmlcore.listing import Brief
 from dmlcore.runs import Run, RunError, RunStore
 from pages._ui import live
@@ -23,9 +24,10 @@ def offered(
     wanted: Callable[[str, Brief], object] = lambda run_id, brief: True,
     also: Iterable[str | None] = (),
 ) -> dict[str, Run]:
-    """The newest MOST_OFFERED runs that fulfil `wanted`, by id, newest first; then older ones of the ids `also`."""
+    """The newest MOST_OFFERED runs that fulfil `wanted`, by id, newest first; then the example and the ids `also`."""
+    shipped = example.find(store)
     found = {run.id: run for run in store.find(wanted, MOST_OFFERED)}
-    for name in also:
+    for name in (shipped.id if shipped else None, *also):
         if name and name not in found:
             with suppress(RunError):  # unknown, or not to be read
                 run = store.open(name)
@@ -47,7 +49,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
     if not runs:
         if wanted:
             st.warning("The run of the link is not in this store.", icon=":material/link_off:")
-        st.info("There are no runs yet. A training on the digits takes seconds.", icon=":material/info:")
+        st.info("There are no runs yet. A first training takes seconds.", icon=":material/info:")
         st.page_link("train.py", label="Train a first network", icon=":material/play_circle:")
         return None
     chosen = wanted if wanted in runs else _default(runs)
@@ -72,7 +74,16 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
     if asked is not None and instead == chosen:
         st.warning("The run of the link is not in this store; another one is shown.", icon=":material/link_off:")
     remember(runs[chosen])
+    if runs[chosen].is_example:
+        _say_example()
     return runs[chosen]
+
+
+def _say_example() -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge("Example", icon=":material/school:", color="violet")
+        st.caption("It came with the lab and stands in no ranking. Your own runs take its place.", width="content")
+        st.page_link("train.py", label="Train one", icon=":material/play_circle:")
 
 
 def remember(run: Run) -> None:
@@ -99,7 +110,8 @@ def _default(runs: dict[str, Run]) -> str:
     last = st.session_state.get(_LAST)
     if last in runs:
         return str(last)
-    return next((name for name, run in runs.items() if run.embeddings()), next(iter(runs)))
+    own = {name: run for name, run in runs.items() if not run.is_example} or runs
+    return next((name for name, run in own.items() if run.embeddings()), next(iter(own)))
 
 
 def _label(run: Run) -> str:

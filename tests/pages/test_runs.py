@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import collapse, jobs, linter, losses, turns
-from dmlcore.runs import Run, RunStore, scores
+from dmlcore.runs import EXAMPLE, Run, RunStore, scores
 from dmlcore.spec import RunSpec
 from dmlcore.train import train
 from pages._ui.words import called, plain
@@ -65,7 +65,24 @@ def test_without_runs_the_page_leads_to_train(opened, tmp_path):
     app = opened(RunStore(tmp_path))
     assert not app.exception
     assert "No runs yet" in texts(app, "markdown")
-    assert [link.label for link in app.page_link] == ["Go to Train"]
+    assert app.page_link[0].label == "Go to Train"
+
+
+def test_the_example_stands_below_and_goes_and_comes_back(opened, tmp_path):
+    store = RunStore(tmp_path)
+    app = opened(store)
+    assert "Example · Glyphs, unseen alphabets" in texts(app, "html")
+    assert len(app.dataframe) == 0 or EXAMPLE not in texts(app, "dataframe")
+    app.button(key=f"delete-for-good-{EXAMPLE}").click().run()
+    assert not app.exception
+    assert not (tmp_path / EXAMPLE).exists()
+    app.button(key="bring-back").click().run()
+    assert not app.exception
+    assert (tmp_path / EXAMPLE / "spec.json").is_file()
+    mine = store.create(TINY)
+    app = opened(store)
+    assert [name[-4:] for name in app.dataframe[0].value["run"]] == [mine.id[-4:]]
+    assert "The example that came along" in [link.label for link in app.page_link]
 
 
 def test_the_table_lists_every_run_newest_first(opened, finished):

@@ -108,6 +108,8 @@ def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
     look()
     app.selectbox(key="train-loss-name").select("ranking").run()
     look()
+    app.selectbox(key="train-data-name").select("omniglot_collage").run()
+    look()
     # Their own words: data set and loss. Not widgets of their own: the tables of parameters, which have sliders.
     left = {"data.name", "loss.name", "loss.parameters", "pooling.parameters", "miner.parameters"}
     left |= {key for key in keys() if key.startswith("fork.")}  # forks have a page of their own

@@ -1,0 +1,25 @@
+"""Before anybody trains: every page of Inspection shows the example, and says that it is one."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlcore.runs import EXAMPLE
+
+pytestmark = pytest.mark.browser
+
+SHOWN = {
+    "gallery": ".neighbours img",
+    "failure": "canvas, svg.plane",
+    "maps": "canvas",
+    "differences": '[data-testid="stVegaLiteChart"], .neighbours img',
+    "confusions": '[data-testid="stVegaLiteChart"]',
+}
+
+
+def test_every_inspection_page_shows_the_example(page, server):
+    for name, shown in SHOWN.items():
+        page.goto(f"{server.url}/{name}?run={EXAMPLE}")
+        page.get_by_text("It came with the lab").first.wait_for()
+        page.locator(shown).first.wait_for()
+        assert page.locator('[data-testid="stException"], [data-testid="stAlertContentError"]').count() == 0
