@@ -37,7 +37,9 @@ def test_the_code_of_today_reads_it_and_embeds_as_it_did(store):
     found = learned.read(run.embeddings())
     kept = np.load(run.embeddings())
     assert np.array_equal(kept["content"], identities(data, kept["indices"]))
-    assert np.nanmean(found.average_precision) == pytest.approx(scores(run.metrics()[0])["trained"]["map_at_r"], abs=1e-3)
+    assert np.nanmean(found.average_precision) == pytest.approx(
+        scores(run.metrics()[0])["trained"]["map_at_r"], abs=1e-3
+    )
     assert scores(run.metrics()[0])["trained"]["map_at_r"] > 3 * scores(run.metrics()[0])["untrained"]["map_at_r"]
     index = Index.of_run(run)
     again = index.embed(data.inputs[kept["indices"][:64]])

@@ -14,7 +14,7 @@ from dmlcore import data
 from dmlcore.inspection import confusions, portrait, selections, snapshots
 from dmlcore.inspection.hubness import hubness
 from dmlcore.inspection.learned import Learned, read
-from dmlcore.runs import Run, RunStore, scores
+from dmlcore.runs import EXAMPLE_REMOVED, Run, RunStore, scores
 from dmlcore.spec import RunSpec
 from tests.pages.conftest import make_run
 from tests.pages.test_gallery import opened
@@ -67,7 +67,8 @@ def found(run) -> Learned:
 
 
 def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
-    monkeypatch.setenv("DML_RUNS", str(tmp_path / "none"))
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    (tmp_path / EXAMPLE_REMOVED).touch()
     assert "no runs yet" in opened("confusions.py").info[0].value
 
 

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import jobs
-from dmlcore.runs import Run, RunStore
+from dmlcore.runs import EXAMPLE_REMOVED, Run, RunStore
 from pages._ui.words import called
 from tests.e2e.harness import ROOT
 from tests.pages.conftest import make_run, page_opened
@@ -123,7 +123,8 @@ def test_a_fork_tells_what_was_carried_over(run: Run) -> None:
 
 
 def test_without_runs_it_leads_to_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DML_RUNS", str(tmp_path / "none"))
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    (tmp_path / EXAMPLE_REMOVED).touch()
     app = opened()
     assert not app.exception
     assert app.get("page_link")[0].proto.page == "train"

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import data, weight_maps
 from dmlcore.inspection import selections
 from dmlcore.inspection.queries import select
-from dmlcore.runs import RunStore, scores
+from dmlcore.runs import EXAMPLE, EXAMPLE_REMOVED, RunStore, scores
 from dmlcore.spec import RunSpec
 from pages._ui import gallery_weights, grid
 from pages._ui.learned import learned, outdated
@@ -52,8 +52,19 @@ def plain_neighbours(run, row: int) -> np.ndarray:
     return order[order != row], distance
 
 
-def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
+def test_before_anybody_trains_the_example_is_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "none"))
+    app = opened(k="4")
+    assert not app.exception
+    assert (app.selectbox(key="picked_run").value, app.query_params["run"]) == (EXAMPLE, [EXAMPLE])
+    assert len(figures(app)) == 10
+    made = RunStore().create(RunSpec())
+    assert opened().selectbox(key="picked_run").value == made.id
+
+
+def test_no_run_at_all_leads_to_training(tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    (tmp_path / EXAMPLE_REMOVED).touch()
     app = opened()
     assert not app.exception
     assert "no runs yet" in app.info[0].value

@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore.inspection import maps, selections
-from dmlcore.runs import Run, scores
+from dmlcore.runs import EXAMPLE_REMOVED, Run, scores
 from pages._ui import map_canvas, map_data
 from tests.pages.test_gallery import BAD, opened
 
@@ -64,7 +64,8 @@ def test_a_senseless_link_gets_a_plain_message(run, bad):
 
 
 def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
-    monkeypatch.setenv("DML_RUNS", str(tmp_path / "none"))
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    (tmp_path / EXAMPLE_REMOVED).touch()
     app = opened("maps.py")
     assert not app.exception
     assert "no runs yet" in app.info[0].value
