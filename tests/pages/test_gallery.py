@@ -56,7 +56,8 @@ def test_before_anybody_trains_the_example_is_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "none"))
     app = opened(k="4")
     assert not app.exception
-    assert (app.selectbox(key="picked_run").value, app.query_params["run"]) == (EXAMPLE, [EXAMPLE])
+    assert app.selectbox(key="picked_run").value == EXAMPLE
+    assert app.query_params["run"] in (EXAMPLE, [EXAMPLE])
     assert len(figures(app)) == 10
     made = RunStore().create(RunSpec())
     assert opened().selectbox(key="picked_run").value == made.id
