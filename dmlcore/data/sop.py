@@ -39,7 +39,12 @@ class _Picture(NamedTuple):
     image_id: int
     class_id: int
     path: str
-    place: str  # file:line
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
 
 
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
@@ -56,14 +61,20 @@ def read_table(folder: Path) -> Table:
     where = folder / "Info_Files" if (folder / "Info_Files").is_dir() else folder
     train, test = _read_list(where / "Ebay_train.txt"), _read_list(where / "Ebay_test.txt")
     rows = train + test
-    lists.require_distinct((f"image_id {row.image_id}", row.place) for row in rows)
-    lists.require_distinct((row.path, row.place) for row in rows)
+    if not len({row.image_id for row in rows}) == len({row.path for row in rows}) == len(rows):  # places take long
+        lists.require_distinct((f"image_id {row.image_id}", row.place) for row in rows)
+        lists.require_distinct((row.path, row.place) for row in rows)
+    first_train, first_test = ({row.class_id: row for row in reversed(part)} for part in (train, test))
     lists.require_disjoint(
-        ((str(row.class_id), row.place) for row in train), ((str(row.class_id), row.place) for row in test)
+        ((str(number), row.place) for number, row in first_train.items()),
+        ((str(number), row.place) for number, row in first_test.items()),
     )
     train_ids, labels = compact([row.class_id for row in train])
     test_ids, test_labels = compact([row.class_id for row in test])
-    category = {row.class_id: row.path.partition("/")[0].removesuffix("_final").replace("_", " ") for row in rows}
+    path_of = {number: row.path for number, row in (*first_train.items(), *first_test.items())}
+    category = {
+        number: path.partition("/")[0].removesuffix("_final").replace("_", " ") for number, path in path_of.items()
+    }
     return Table(
         paths=tuple(row.path for row in rows),
         labels=np.concatenate([labels, test_labels + len(train_ids)]),
@@ -78,15 +89,15 @@ def _read_list(path: Path) -> list[_Picture]:
         raise DataError(f"{path}:{line}: expected the header {HEADER!r}, got {header[:80]!r}")
     if not rows:
         raise DataError(f"{path} has a header but no rows; restore it from {INFO.url}")
-    name = str(path)  # once: it is formatted a hundred thousand times
-    return [_picture(text, f"{name}:{line}") for line, text in rows]
+    name = str(path)  # once: it is asked for a hundred thousand times
+    return [_picture(text, name, line) for line, text in rows]
 
 
-def _picture(text: str, place: str) -> _Picture:
+def _picture(text: str, file: str, line: int) -> _Picture:
     columns = text.split(maxsplit=3)
     numbers = [positive(column) for column in columns[:3]]
     if len(columns) != 4 or 0 in numbers:
-        raise DataError(f"{place}: expected three numbers from 1 and a path, got {text[:80]!r}")
+        raise DataError(f"{file}:{line}: expected three numbers from 1 and a path, got {text[:80]!r}")
     if not lists.is_inside(columns[3], parts=2):
-        raise DataError(f"{place}: expected '<category>_final/<file>', got {columns[3][:80]!r}")
-    return _Picture(numbers[0], numbers[1], columns[3], place)
+        raise DataError(f"{file}:{line}: expected '<category>_final/<file>', got {columns[3][:80]!r}")
+    return _Picture(numbers[0], numbers[1], columns[3], file, line)
