@@ -120,7 +120,8 @@ class LiveTraining:
         self._scored = np.isin(self.watched, self.dataset.parts[spec.parts[-1]])
         self._bench, self._at = self._build(spec.run), 0
         self.dataset = self._bench.data  # with the feature maps of a frozen backbone
-        self._inputs = workbench.to_device(self.dataset, self.watched, torch.device("cpu"))
+        inputs = workbench.to_device(self.dataset, self.watched, torch.device("cpu"))
+        self._inputs = inputs.float() if inputs.is_floating_point() else inputs  # once, not for every frame
         batch = spec.run.batch.classes * spec.run.batch.samples
         self.steps_per_epoch = max(1, len(self.dataset.parts["train"]) // batch)
         self._keep_state()
@@ -265,13 +266,13 @@ class LiveTraining:
 
 def _plane(embeddings: Floats, before: Floats | None) -> Floats:
     """The two principal components (n, 2), turned and mirrored to lie as near to those `before` as they can."""
-    centred = embeddings.astype(np.float64) - embeddings.mean(0, dtype=np.float64)
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, :-3:-1]
+    centred = torch.from_numpy(embeddings - embeddings.mean(0))
+    axes = torch.linalg.eigh(centred.mT @ centred)[1][:, -2:].flip(1)
     points = centred @ axes
     if before is not None:  # orthogonal Procrustes (Schonemann 1966)
-        left, _, right = np.linalg.svd(points.T @ before)
+        left, _, right = torch.linalg.svd(points.mT @ torch.from_numpy(before))
         points = points @ left @ right
-    plane: Floats = points.astype(np.float32)
+    plane: Floats = points.numpy()
     return plane
 
 

@@ -66,6 +66,10 @@ class Study(Plan):
     remarks: tuple[Text, ...] = Field((), strict=False, description="What differs from the source and what is left out")
     minutes: float = Field(gt=0, description="All of it on two quiet cores, told from measured steps")
     seeds: Seeds = (0, 1, 2)
+    rotate: bool = Field(
+        False,
+        description="Seeds count folds and repeats: s validates on fold s mod data.folds + 1, with seed s // folds",
+    )
     folds: Literal[0, 2, 3, 4, 5, 6, 7, 8, 9, 10] = Field(
         0, description="Each seed is trained on so many class folds, and the one that validates best stands for it"
     )
@@ -80,6 +84,8 @@ class Study(Plan):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [variant.name for variant in self.variants]
+        if self.rotate and (self.folds or not self.base.data.folds):
+            raise ValueError("rotate: needs base.data.folds, which each seed takes one of, and no folds of the study")
         if self.folds and self.pretraining:
             raise ValueError("folds: a pretraining would see the classes that another fold validates; leave one out")
         for name in names:
@@ -185,7 +191,8 @@ def expand(
     chosen = [variant for variant in study.variants if not wanted or variant.name in wanted]
     entries: list[Entry] = []
     for seed in seeds or study.seeds:
-        common = [f"seed={seed}"]
+        each = study.base.data.folds
+        common = [f"seed={seed // each}", f"data.fold={seed % each + 1}"] if study.rotate else [f"seed={seed}"]
         pretraining = None
         folds = range(1, study.folds + 1) if study.folds else [0]
         if study.pretraining and any(variant.start for variant in chosen):

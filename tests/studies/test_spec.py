@@ -133,3 +133,14 @@ def test_every_pooling_is_in_the_study_of_all():
 def test_reading_studies_loads_no_torch():
     code = "import sys; from dmlcore import studies; studies.read('collage'); sys.exit('torch' in sys.modules)"
     assert run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_seeds_that_rotate_validate_on_one_fold_each_and_are_the_protocols_runs():
+    study = studies.read("cub-squeezenet")
+    entries = studies.expand(study, seeds=range(6), only="GAP")
+    assert [(e.seed, e.spec.seed, e.spec.data.fold) for e in entries] == [
+        *((0, 0, 1), (1, 0, 2), (2, 0, 3), (3, 0, 4), (4, 1, 1), (5, 1, 2))
+    ]
+    assert {e.spec.pooling.name for e in studies.expand(study, seeds=[0])} == set(pooling.names())
+    with pytest.raises(SpecError, match=r"rotate: needs base\.data\.folds"):
+        Study.parse(study.model_dump(exclude={"base"}) | {"base": {"data": {"name": "cub"}}})
