@@ -53,6 +53,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     return samples(INFO, folder / INFO.pictures[0], table, image_size)
 
 
+@lists.many_rows()
 def read_table(folder: Path) -> Table:
     """Read the list in Eval/, Anno/ or `folder` itself; pictures not needed. Paths are relative to img/.
 

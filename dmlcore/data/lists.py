@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import gc
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +36,18 @@ def rows(path: Path, info: Description) -> list[Row]:
     if not found:
         raise DataError(f"{path} is empty; restore it from {info.url}")
     return found
+
+
+@contextlib.contextmanager
+def many_rows() -> Iterator[None]:
+    """Let no search for garbage run meanwhile: in a large process, a hundred thousand new rows would start dozens."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def positive(text: str) -> int:

@@ -53,6 +53,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     return samples(INFO, pictures if pictures.is_dir() else folder, read_table(folder), image_size)
 
 
+@lists.many_rows()
 def read_table(folder: Path) -> Table:
     """Join Ebay_train.txt and Ebay_test.txt, in `folder` or its Info_Files; pictures not needed.
 
