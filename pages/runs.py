@@ -178,7 +178,7 @@ def _card(run: Run, waits: Waiting | None, *, single: bool) -> None:
             literal(live.label(run), "h3")
             live.badge(status)
             if run.is_example:
-                st.caption("It came with the lab and stands in no ranking.", width="content")
+                st.caption("It came with the lab; no ranking counts it.", width="content")
         _progress(run, status, state, waits)
         if refused := st.session_state.pop(f"refused-{run.id}", None):
             st.error(refused)

@@ -82,7 +82,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
 def _say_example() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("Example", icon=":material/school:", color="violet")
-        st.caption("It came with the lab and stands in no ranking. Your own runs take its place.", width="content")
+        st.caption("It came with the lab; no ranking counts it.", width="content")
         st.page_link("train.py", label="Train one", icon=":material/play_circle:")
 
 

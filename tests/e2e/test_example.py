@@ -19,7 +19,9 @@ SHOWN = {
 
 def test_every_inspection_page_shows_the_example(page, server):
     for name, shown in SHOWN.items():
-        page.goto(f"{server.url}/{name}?run={EXAMPLE}")
+        page.goto(f"{server.url}/{name}?run={EXAMPLE}&weights=true")
         page.get_by_text("It came with the lab").first.wait_for()
         page.locator(shown).first.wait_for()
         assert page.locator('[data-testid="stException"], [data-testid="stAlertContentError"]').count() == 0
+        if name == "gallery":
+            page.get_by_text("3 × 3 local features").wait_for()
