@@ -178,3 +178,23 @@ def test_bad_input_is_named(arguments, message):
 def test_what_is_not_a_real_number_is_refused(queries):
     with pytest.raises(TypeError, match="queries must hold real numbers"):
         nearest(queries, k=1)
+
+
+@pytest.mark.parametrize("k", [30, 80, 250])
+def test_long_lists_with_ties_and_faiss_as_it_was(k):
+    settings = neighbours.faiss.cvar
+    before = settings.distance_compute_min_k_reservoir, settings.distance_compute_blas_query_bs
+    points = np.random.default_rng(k).integers(0, 3, (300, 6)).astype(np.float32)
+    agree(points, None, k)
+    agree(points[:40] + np.float32(0.25), points, k)
+    after = settings.distance_compute_min_k_reservoir, settings.distance_compute_blas_query_bs
+    assert after == before
+
+
+def test_points_are_scaled_as_by_ldexp():
+    random = np.random.default_rng(0)
+    points = np.ldexp(random.normal(size=2000), random.integers(-1074, 900, 2000))
+    for exponent in (-1074, -1023, -1001, -1000, -140, -1, 0, 1, 20):
+        np.testing.assert_array_equal(neighbours._scaled(points, exponent), np.ldexp(points, exponent))
+    single = points[np.abs(points) < 1e38].astype(np.float32)
+    np.testing.assert_array_equal(neighbours._scaled(single, -130), np.ldexp(single.astype(np.float64), -130))
