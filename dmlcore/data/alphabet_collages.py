@@ -105,8 +105,9 @@ def _hands(samples: Samples, classes: Indices) -> dict[str, Indices]:
 
 
 def _who(alphabet: NDArray[np.str_], kinds: dict[str, NDArray[np.bool_]], behind: str) -> str:
-    words = {"train": "trains", "validation": "validates", "test": "tests"}
-    said = [f"{', '.join(dict.fromkeys(alphabet[classes]))} {words[part]}" for part, classes in kinds.items()]
+    words = {"train": "train", "validation": "validate", "test": "test"}
+    names = {part: [name.replace("_", " ") for name in dict.fromkeys(alphabet[of])] for part, of in kinds.items()}
+    said = [f"{', '.join(found)} {words[part]}{'s' * (len(found) == 1)}" for part, found in names.items()]
     return f"{'; '.join(said)}; {behind} is behind every character"
 
 
