@@ -19,6 +19,8 @@ from tests.studies import forged
 
 pytestmark = pytest.mark.browser
 
+RUNS = len(studies.expand(studies.read("omniglot-collage")))
+
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -44,14 +46,14 @@ def linked(page, name: str, value: str) -> None:
 def test_nothing_trained_then_the_study_starts_and_is_cancelled(page, server: Server):
     page.goto(f"{server.url}/collage")
     box = page.locator(".st-key-study-omniglot-collage")
-    expect(box).to_contain_text("Nothing of it has been trained here yet. It is 9 runs")
+    expect(box).to_contain_text(f"Nothing of it has been trained here yet. It is {RUNS} runs")
     expect(box.locator("img")).to_have_count(8)
     # The shipped maps are those of the real Omniglot: none of the forged pictures is laid under them.
     expect(page.locator(".collage .line")).to_have_count(3)
     expect(page.locator(".collage img")).to_have_count(0)
     expect(page.get_by_text("Omniglot's minimal sets, which are not here")).to_be_visible()
     box.get_by_role("button", name="Start the study").click()
-    expect(box).to_contain_text("run 1 of 9: GAP, seed 0")
+    expect(box).to_contain_text(f"run 1 of {RUNS}: GAP, seed 0")
     place = studies.conduct_of("omniglot-collage", RunStore(server.runs))
     try:
         box.get_by_role("button", name="Cancel").click()
