@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dmlcore.__main__ import main
 from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec, keys
 
@@ -68,12 +69,18 @@ def test_failed_training_exits_1_with_its_reason(tmp_path: Path) -> None:
     ("override", "reason"),
     [("loss.name=no_such_loss", "no_such_loss"), ("loss.q=1", "q"), ("data.root=/no/such/folder", "/no/such/folder")],
 )
-def test_an_unusable_spec_leaves_no_run_behind(tmp_path: Path, override: str, reason: str) -> None:
-    found = dml("train", "cifar100", override, "--runs", str(tmp_path / "runs"))
-    assert found.returncode == 1
-    assert found.stdout == ""
-    assert reason in found.stderr
-    assert "Traceback" not in found.stderr
+def test_an_unusable_spec_leaves_no_run_behind(
+    tmp_path: Path, override: str, reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DML_RUNS", "")  # which the command sets
+    monkeypatch.setattr(sys, "argv", ["dmlcore", "train", "cifar100", override, "--runs", str(tmp_path / "runs")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert reason in said.err
+    assert "Traceback" not in said.err
     assert not list((tmp_path / "runs").glob("*"))
 
 

@@ -9,6 +9,8 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from pages._ui.crew import Crew
 from pages._ui.field_service import answer
 
@@ -35,11 +37,25 @@ def run(test):
     return alone(main())
 
 
-def test_a_crew_answers_as_the_server_does():
-    async def test(crew):
-        return await asyncio.gather(*(crew.ask(json.dumps(q)) for q in QUESTIONS))
+@pytest.fixture(scope="module")
+def one_crew():
+    """What one crew says in turn: all answers, the one after a question that nobody waits for, how a worker ends."""
 
-    assert run(test) == [answer(q) for q in QUESTIONS]
+    async def test(crew):
+        answers = await asyncio.gather(*(crew.ask(json.dumps(q)) for q in QUESTIONS))
+        task = asyncio.create_task(crew.ask(json.dumps({"id": 99, "n": 201})))
+        await asyncio.sleep(0)
+        task.cancel()
+        next_answer = await crew.ask(json.dumps(QUESTIONS[3]))
+        worker = next(iter(crew.workers))
+        worker.writer.close()
+        return answers, next_answer, await asyncio.to_thread(worker.process.wait, 180)
+
+    return run(test)
+
+
+def test_a_crew_answers_as_the_server_does(one_crew):
+    assert one_crew[0] == [answer(q) for q in QUESTIONS]
 
 
 def test_killed_workers_are_missed_by_nobody_and_come_back(monkeypatch):
@@ -76,14 +92,8 @@ def test_killed_workers_are_missed_by_nobody_and_come_back(monkeypatch):
     assert gone == [-signal.SIGKILL] * 2  # waited for: no zombies
 
 
-def test_an_answer_nobody_waits_for_is_not_given_to_the_next():
-    async def test(crew):
-        task = asyncio.create_task(crew.ask(json.dumps({"id": 99, "n": 201})))
-        await asyncio.sleep(0)
-        task.cancel()
-        return await crew.ask(json.dumps(QUESTIONS[3]))
-
-    assert run(test) == answer(QUESTIONS[3])
+def test_an_answer_nobody_waits_for_is_not_given_to_the_next(one_crew):
+    assert one_crew[1] == answer(QUESTIONS[3])
 
 
 def test_without_workers_the_server_answers_itself():
@@ -98,10 +108,5 @@ def test_two_sockets_at_once_are_a_crowd():
     assert crew.crowded(1)
 
 
-def test_workers_end_with_their_socket():
-    async def test(crew):
-        worker = next(iter(crew.workers))
-        worker.writer.close()
-        return await asyncio.to_thread(worker.process.wait, 180)
-
-    assert run(test) == 0
+def test_workers_end_with_their_socket(one_crew):
+    assert one_crew[2] == 0
