@@ -85,17 +85,17 @@ def assert_link_reopens(page, server) -> None:
     again.close()
 
 
-@pytest.mark.parametrize("name", POINTS)
-def test_dragging_a_point_keeps_every_number_exact_and_the_link_reopens_it(page, server, name):
+def test_dragging_a_point_keeps_every_number_exact_and_the_link_reopens_it(page, server):
     plane = opened(page, server, "?n=0.3,0.8&shade=force&probe=positive&m2=9")
-    handle = page.get_by_role("button", name=f"{name} at")
-    before, place = seq(plane), handle.get_attribute("aria-label")
-    drag(page, handle, -37, 23, release=False)
-    becomes(lambda: seq(plane), lambda n: n > before + 3)  # it acts while it is held
-    page.mouse.up()
-    expect(handle).not_to_have_attribute("aria-label", place)
-    assert_numbers_are_exact(page)
-    page.wait_for_url(re.compile(rf"[?&]{name[0]}=(?!0\.3%2C0\.8)"))
+    for name in POINTS:
+        handle = page.get_by_role("button", name=f"{name} at")
+        before, place = seq(plane), handle.get_attribute("aria-label")
+        drag(page, handle, -37, 23, release=False)
+        becomes(lambda before=before: seq(plane), lambda n, before=before: n > before + 3)  # it acts while it is held
+        page.mouse.up()
+        expect(handle).not_to_have_attribute("aria-label", place)
+        assert_numbers_are_exact(page)
+        page.wait_for_url(re.compile(rf"[?&]{name[0]}=(?!0\.3%2C0\.8)"))
     assert_link_reopens(page, server)
 
 
