@@ -53,10 +53,9 @@ def judge(study: Study, results: Sequence[Measured]) -> Verdict:
     level = values.pop(study.ceiling, None)
     found = verdicts.verdict(values, against(results, study.judged), things=study.things, measure=measure)
     if answers := _answers(study, results, measure):
-        return Verdict(
-            " ".join(answer for answer, _ in answers),
-            (*(why for _, why in answers), found.headline, *_without_starts(study, results)),
-        )
+        beside = found.headline.replace(": this budget ranks nothing", "")  # the answers say what it tells
+        more = (*(why for _, why in answers), beside, *_without_starts(study, results))
+        return Verdict(" ".join(answer for answer, _ in answers), more)
     if level and found.headline:
         reached = verdicts.spread(*verdicts.mean_and_deviation(level.values()))
         return Verdict(found.headline, (*found.more, f"The ceiling, {study.ceiling}, reaches {reached} %."))
