@@ -248,7 +248,7 @@ class Toys {
     if (era !== this.era) return;
     if (answer.preparing) {
       this.message(answer.preparing);
-      this.preparing = setTimeout(() => { if (!this.closed && era === this.era) this.ask({ rest: true, want: this.goal || 0, frames: this.goal ? [this.goal] : [] }); }, 700);
+      if (!answer.failed) this.preparing = setTimeout(() => { if (!this.closed && era === this.era) this.ask({ rest: true, want: this.goal || 0, frames: this.goal ? [this.goal] : [] }); }, 700);
       return;
     }
     if (this.preparing) { this.preparing = null; this.message(""); }

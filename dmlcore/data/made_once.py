@@ -99,5 +99,6 @@ def _make(place: Path, make: Callable[[Path], None]) -> None:
         shutil.rmtree(staging, ignore_errors=True)
         raise
     durable.sync_directory(staging)
+    shutil.rmtree(place, ignore_errors=True)  # what a half-done removal has left
     os.rename(staging, place)
     durable.sync_directory(place.parent)

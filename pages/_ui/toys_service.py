@@ -44,6 +44,7 @@ PATIENCE = 0.05  # seconds one answer trains; what is not ready then comes with 
 MOST_FRAMES = 60  # in one answer
 TABLE_PATIENCE = 60.0
 CURVES = ("loss", "active", "nonzero", "map_at_r")
+UNUSABLE = "These pictures cannot be used"
 log = logging.getLogger(__name__)
 
 
@@ -101,7 +102,7 @@ class _Preparing:
             toys.prepared(name, seed)
         except Exception as error:
             log.exception("pictures cannot be prepared")
-            self._failed[name, seed] = f"These pictures cannot be used: {error}"
+            self._failed[name, seed] = f"{UNUSABLE}: {error}"
 
 
 PREPARING = _Preparing()
@@ -140,7 +141,8 @@ def answer(request: dict[str, Any], most: int = MOST_FRAMES) -> bytes:
     """
     toy = toys_spec.toy_of(request.get("toy"))
     if told := PREPARING.told(toy):
-        return pack({"id": request.get("id") if isinstance(request.get("id"), int) else 0, "preparing": told}, {})
+        number = request.get("id") if isinstance(request.get("id"), int) else 0
+        return pack({"id": number, "preparing": told, "failed": told.startswith(UNUSABLE)}, {})
     have = int(bounded(request.get("have"), -1, MOST_STEPS, -1))
     want = int(bounded(request.get("want"), 0, MOST_STEPS, 0))
     stride = int(bounded(request.get("stride"), 1, MOST_STEPS, 1))

@@ -182,6 +182,12 @@ def test_a_store_cut_behind_its_back_is_refused(cache, paths):
         store.StoredPictures(paths, 32)[0]
 
 
+def test_what_a_half_done_removal_left_is_made_again(cache, paths):
+    whole = store.StoredPictures(paths, 32)[:]
+    (cache / stores(cache)[0] / "sizes").unlink()
+    assert np.array_equal(store.StoredPictures(paths, 32)[:], whole)
+
+
 def test_progress_is_told(cache, paths, monkeypatch, caplog):
     monkeypatch.setattr(store, "CHUNK", 2)
     monkeypatch.setattr(store, "SAY_EVERY", 0.0)
