@@ -14,7 +14,7 @@ SIZES = [(60, 40), (40, 60), (44, 44), (300, 20), (36, 50), (90, 70)]
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
+def kept(tmp_path, _own_cache, monkeypatch):
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / "pictures"
 
@@ -29,8 +29,8 @@ def paths(tmp_path):
     return files
 
 
-def stores(cache):
-    return sorted(entry.name for entry in cache.iterdir() if entry.is_dir())
+def stores(kept):
+    return sorted(entry.name for entry in kept.iterdir() if entry.is_dir())
 
 
 def centre(picture, side):
@@ -42,7 +42,7 @@ def test_the_short_side_is_the_256_of_227():
     assert [store.short_side(side) for side in (227, 224, 64, 32)] == [256, 253, 72, 36]
 
 
-def test_a_picture_is_the_centre_of_its_copy_decoded_directly(cache, paths):
+def test_a_picture_is_the_centre_of_its_copy_decoded_directly(kept, paths):
     pictures = store.StoredPictures(paths, 32)
     direct = np.stack([centre(images.with_short_side(path, 36), 32) for path in paths])
     assert (len(pictures), pictures.shape, pictures.dtype) == (6, direct.shape, direct.dtype)
@@ -57,7 +57,7 @@ def test_a_picture_is_the_centre_of_its_copy_decoded_directly(cache, paths):
             pictures[index]
 
 
-def test_whole_pictures_come_padded_with_their_sizes(cache, paths):
+def test_whole_pictures_come_padded_with_their_sizes(kept, paths):
     whole, sizes = store.StoredPictures(paths, 32).whole(np.array([3, 1]))
     assert sizes.tolist() == [[36, 144], [54, 36]]  # 300 x 20 is longer than 4:1, so its middle is kept
     assert (whole.shape, whole.dtype, sizes.dtype) == ((2, 3, 54, 144), np.uint8, np.int64)
@@ -68,39 +68,39 @@ def test_whole_pictures_come_padded_with_their_sizes(cache, paths):
         assert not picture[:, :, width:].any()
 
 
-def test_files_are_decoded_once_when_first_asked_for_and_kept_for_the_next_process(cache, paths, monkeypatch):
+def test_files_are_decoded_once_when_first_asked_for_and_kept_for_the_next_process(kept, paths, monkeypatch):
     first = store.StoredPictures(paths, 32)
-    assert not cache.exists()
+    assert not kept.exists()
     pixels = first[:]
     monkeypatch.setattr(images, "with_short_side", None)
     assert np.array_equal(first[:], pixels)
     assert np.array_equal(store.StoredPictures(paths, 32)[:], pixels)
-    assert len(stores(cache)) == 1
+    assert len(stores(kept)) == 1
 
 
-def test_each_size_and_each_list_has_its_own_store(cache, paths):
+def test_each_size_and_each_list_has_its_own_store(kept, paths):
     for files, side in ((paths, 32), (paths, 64), (paths[:3], 32), (paths[::-1], 32)):
         assert store.StoredPictures(files, side)[0].shape == (3, side, side)
-    assert len(stores(cache)) == 4
+    assert len(stores(kept)) == 4
 
 
-def test_a_changed_file_makes_a_new_store_and_removes_the_old_one(cache, paths):
+def test_a_changed_file_makes_a_new_store_and_removes_the_old_one(kept, paths):
     old = store.StoredPictures(paths, 32)
     before, others = old[:], store.StoredPictures(paths[:3], 32)[:]
     Image.new("RGB", (50, 50), (1, 2, 3)).save(paths[5])
     after = store.StoredPictures(paths, 32)[:]
     assert after[5, :, 0, 0].tolist() == [1, 2, 3]
     assert np.array_equal(after[:5], before[:5])
-    assert len(stores(cache)) == 2  # this one and that of the first three
+    assert len(stores(kept)) == 2  # this one and that of the first three
     assert np.array_equal(store.StoredPictures(paths[:3], 32)[:], others)
     assert np.array_equal(old[:], before)  # who has it open keeps it
 
 
-def test_a_missing_file_is_named(cache, paths):
+def test_a_missing_file_is_named(kept, paths):
     paths[4].unlink()
     with pytest.raises(DataError, match=r"1 of 6 pictures are unreadable; first: picture .*4.png is missing"):
         store.StoredPictures(paths, 32)[0]
-    assert stores(cache) == []
+    assert stores(kept) == []
 
 
 def die_at(count, paths):
@@ -116,14 +116,14 @@ def die_at(count, paths):
     store.StoredPictures(paths, 32)[0]
 
 
-def test_a_killed_decoding_goes_on_where_it_stopped(cache, paths, monkeypatch):
+def test_a_killed_decoding_goes_on_where_it_stopped(kept, paths, monkeypatch):
     process = multiprocessing.get_context("fork").Process(target=die_at, args=(5, paths))
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    (staging,) = stores(cache)
+    (staging,) = stores(kept)
     assert staging.endswith(".staging")
-    with open(cache / staging / "pixels", "ab") as file:
+    with open(kept / staging / "pixels", "ab") as file:
         file.write(b"torn")  # a write that did not get as far as its size
 
     decode, again = images.with_short_side, []
@@ -131,18 +131,18 @@ def test_a_killed_decoding_goes_on_where_it_stopped(cache, paths, monkeypatch):
     found = store.StoredPictures(paths, 32)[:]
     assert again == paths[4:]  # two chunks of two were safe
     assert np.array_equal(found, np.stack([centre(decode(path, 36), 32) for path in paths]))
-    assert stores(cache) == [staging.removesuffix(".staging")]
+    assert stores(kept) == [staging.removesuffix(".staging")]
 
 
-def test_pixels_lost_behind_their_sizes_are_decoded_again(cache, paths):
+def test_pixels_lost_behind_their_sizes_are_decoded_again(kept, paths):
     whole = store.StoredPictures(paths, 32)[:]
-    (name,) = stores(cache)
-    (cache / name).rename(cache / f"{name}.staging")
-    os.truncate(cache / f"{name}.staging" / "pixels", 10_000)  # cuts the second picture
+    (name,) = stores(kept)
+    (kept / name).rename(kept / f"{name}.staging")
+    os.truncate(kept / f"{name}.staging" / "pixels", 10_000)  # cuts the second picture
     assert np.array_equal(store.StoredPictures(paths, 32)[:], whole)
 
 
-def test_two_at_once_decode_once(cache, paths, monkeypatch):
+def test_two_at_once_decode_once(kept, paths, monkeypatch):
     decode, calls = images.with_short_side, []
     monkeypatch.setattr(images, "with_short_side", lambda path, short: calls.append(path) or decode(path, short))
     found = []
@@ -156,7 +156,7 @@ def test_two_at_once_decode_once(cache, paths, monkeypatch):
     assert len(found) == 3
 
 
-def test_a_full_disk_says_where_and_leaves_nothing(cache, paths, monkeypatch):
+def test_a_full_disk_says_where_and_leaves_nothing(kept, paths, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -164,7 +164,7 @@ def test_a_full_disk_says_where_and_leaves_nothing(cache, paths, monkeypatch):
         patched.setattr(os, "fsync", full)
         with pytest.raises(DataError, match=r"no space left for the decoded pictures in .*pictures .*DML_CACHE"):
             store.StoredPictures(paths, 32)[0]
-    assert stores(cache) == []
+    assert stores(kept) == []
     assert store.StoredPictures(paths, 32)[0].shape == (3, 32, 32)
 
 
@@ -175,20 +175,20 @@ def test_a_cache_that_cannot_be_made_says_so(tmp_path, paths, monkeypatch):
         store.StoredPictures(paths, 32)[0]
 
 
-def test_a_store_cut_behind_its_back_is_refused(cache, paths):
+def test_a_store_cut_behind_its_back_is_refused(kept, paths):
     store.StoredPictures(paths, 32)[0]
-    os.truncate(cache / stores(cache)[0] / "pixels", 1000)
+    os.truncate(kept / stores(kept)[0] / "pixels", 1000)
     with pytest.raises(DataError, match="are damaged; remove that folder"):
         store.StoredPictures(paths, 32)[0]
 
 
-def test_what_a_half_done_removal_left_is_made_again(cache, paths):
+def test_what_a_half_done_removal_left_is_made_again(kept, paths):
     whole = store.StoredPictures(paths, 32)[:]
-    (cache / stores(cache)[0] / "sizes").unlink()
+    (kept / stores(kept)[0] / "sizes").unlink()
     assert np.array_equal(store.StoredPictures(paths, 32)[:], whole)
 
 
-def test_progress_is_told(cache, paths, monkeypatch, caplog):
+def test_progress_is_told(kept, paths, monkeypatch, caplog):
     monkeypatch.setattr(store, "CHUNK", 2)
     monkeypatch.setattr(store, "SAY_EVERY", 0.0)
     with caplog.at_level("INFO"):
