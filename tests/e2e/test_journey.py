@@ -42,6 +42,9 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab, screenshots):
     # A training from the sidebar.
     page.get_by_test_id("stTopNavSection").filter(has_text="Training").click()
     page.get_by_role("menuitem", name="Train").click()
+    page.wait_for_url(re.compile("/train"))
+    page.goto(f"{lab.url}/train?base=digits")
+    settled(page, "600 steps of")
     steps = page.get_by_role("spinbutton", name=re.compile("^Steps"))
     steps.fill("3000")
     steps.press("Enter")
