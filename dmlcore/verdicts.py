@@ -26,7 +26,7 @@ __all__ = [
     "baselines",
     "beside",
     "clear",
-    "contrast",
+    "contrasts",
     "gap",
     "listed",
     "mean_and_deviation",
@@ -115,15 +115,16 @@ def verdict(
     return Verdict(sentences[0], tuple(sentences[1:])) if sentences else Verdict("")
 
 
-def contrast(values: tuple[Values, Values], *, lower: bool) -> str:
-    """Whether the first does better than the second: "yes" and "no" only where that is clear.
+def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> list[str]:
+    """For each pair asked together, whether the first does better: "yes" and "no" only where that is clear.
 
-    lower: less of the score is better.
+    lower: less of the score is better, for each pair.
     """
-    found = gap(*values)
-    if not clear([found])[0]:
-        return "cannot be told"
-    return "yes" if (found.mean < 0) == lower else "no"
+    gaps = [gap(*values) for values in asked]
+    return [
+        ("yes" if (found.mean < 0) == less else "no") if sure else "cannot be told"
+        for found, sure, less in zip(gaps, clear(gaps), lower, strict=True)
+    ]
 
 
 def beside(names: tuple[str, str], values: tuple[Values, Values], of: str) -> str:

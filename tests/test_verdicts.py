@@ -9,7 +9,7 @@ from scipy import stats
 
 from dmlcore import verdicts
 from dmlcore.noise import over_classes
-from dmlcore.verdicts import beside, clear, contrast, gap, spread, verdict
+from dmlcore.verdicts import beside, clear, contrasts, gap, spread, verdict
 
 
 def seeds(*values):
@@ -78,11 +78,17 @@ def test_the_baseline_to_beat_is_the_highest_that_all_have():
     assert "above raw inputs (MAP@R 10.0 %)" in verdict(values, against).headline
 
 
+def test_answers_asked_together_are_corrected_for_their_number():
+    close = seeds(0.40, 0.42, 0.41), seeds(0.30, 0.35, 0.29)  # p = 0.03 alone
+    far = seeds(0.1, 0.3, 0.2), seeds(0.2, 0.1, 0.3)
+    assert contrasts([close], [False]) == ["yes"]
+    assert contrasts([close, far, far], [False] * 3) == ["cannot be told"] * 3
+
+
 def test_an_answer_is_yes_no_or_cannot_be_told():
     gsp, gap_ = seeds(0.36, 0.37, 0.35), seeds(0.50, 0.51, 0.49)
-    assert contrast((gsp, gap_), lower=True) == "yes"
-    assert contrast((gsp, gap_), lower=False) == "no"
-    assert contrast((seeds(0.4), seeds(0.5)), lower=True) == "cannot be told"
+    pairs = [(gsp, gap_), (gsp, gap_), (seeds(0.4), seeds(0.5))]
+    assert contrasts(pairs, [True, False, True]) == ["yes", "no", "cannot be told"]
     assert beside(("GSP", "GAP"), (gsp, gap_), "Weight") == (
         "Weight: 36.0 ± 1.0 (GSP) against 50.0 ± 1.0 % (GAP), −14.0 ± 0 points, paired over 3 seeds"
     )

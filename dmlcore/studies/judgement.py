@@ -80,17 +80,19 @@ def _without_starts(study: Study, every: Sequence[Measured]) -> list[str]:
 
 def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tuple[str, str]]:
     """The answer to each question of a study, and the numbers behind it."""
-    found = []
+    known = []
     for asked in study.contrasts:
-        names = asked.of, asked.against
         pairs = {
             title: (of.get(asked.of, {}), of.get(asked.against, {}))
             for title, of in ((asked.title, by_seed(results, asked.score)), (measure, by_seed(results, study.judged)))
         }
         if all(all(pair) for pair in pairs.values()):
-            answer = verdicts.contrast(pairs[asked.title], lower=asked.lower)
-            why = "; ".join(verdicts.beside(names, pair, title) for title, pair in pairs.items())
-            found.append((f"{asked.where}: {answer}.", f"{asked.where}: {why}."))
+            known.append((asked, pairs))
+    answers = verdicts.contrasts([pairs[asked.title] for asked, pairs in known], [asked.lower for asked, _ in known])
+    found = []
+    for (asked, pairs), answer in zip(known, answers, strict=True):
+        why = "; ".join(verdicts.beside((asked.of, asked.against), pair, title) for title, pair in pairs.items())
+        found.append((f"{asked.where}: {answer}.", f"{asked.where}: {why}."))
     return found
 
 
