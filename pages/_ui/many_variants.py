@@ -73,11 +73,7 @@ def _table(name: str, results: Sequence[Measured]) -> None:
 
 
 def _curves(name: str, results: Sequence[Measured]) -> None:
-    found = [
-        figures.SeedCurve(r.variant, r.seed, r.validation.step, r.validation.map_at_r)
-        for r in results
-        if r.validation.step
-    ]
+    found = study_panel.seed_curves(results)
     variants = list(dict.fromkeys(curve.variant for curve in found))
     if not variants:
         return

@@ -41,6 +41,15 @@ class Layout:
     examples: Callable[[], str] | None = None  # HTML shown while nothing is trained
 
 
+def seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
+    """Validation MAP@R of each seed of the variants, of its best fold where it has folds; the pretraining left out."""
+    return [
+        figures.SeedCurve(r.variant, r.seed, r.validation.step, r.validation.map_at_r)
+        for r in studies.best_folds(results)
+        if r.variant != PRETRAINING and r.validation.step
+    ]
+
+
 def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
     """Progress and buttons of a study, then its scores and training curves. head: where the answer stands once more."""
     study = studies.read(name)
@@ -57,12 +66,7 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
         head.markdown(f"**{answer}**")
     _scores(name, found, layout.columns)
     st.caption(f"Mean and standard deviation over the seeds. {layout.scores}")
-    curves = [
-        figures.SeedCurve(r.variant, r.seed, r.validation.step, r.validation.map_at_r)
-        for r in found
-        if r.variant != PRETRAINING and r.validation.step
-    ]
-    if curves:
+    if curves := seed_curves(found):
         level = studies.levels(found, "validation.map_at_r").get("inputs", {})
         level.pop(study.ceiling, None)
         inputs = {"inputs": statistics.fmean(level.values())} if level else {}

@@ -81,3 +81,23 @@ def test_a_study_that_is_already_running_is_refused_aloud(store, monkeypatch):
     app = AppTest.from_function(panel, default_timeout=180).run()
     app.button(key="start-tokens").click().run()
     assert [e.value for e in app.error] == ["Tokens is already running"]
+
+
+def test_curves_are_those_of_the_best_fold_of_a_seed():
+    def run(fold, validated):
+        return Measured(
+            variant="a",
+            seed=7,
+            digest="",
+            scores={"map_at_r": 0.5},
+            validation=Curve(step=(0, 50), map_at_r=(0.1, validated)),
+            steps=50,
+            seconds=1.0,
+            device="CPU",
+            fold=fold,
+            validated=validated,
+            best_step=50,
+        )
+
+    [found] = study_panel.seed_curves([run(1, 0.3), run(2, 0.6), run(3, 0.4)])
+    assert (found.variant, found.seed, list(found.values)) == ("a", 7, [0.1, 0.6])
