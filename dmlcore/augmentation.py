@@ -40,7 +40,8 @@ def batch(
 def gather(dataset: Dataset, indices: NDArray[np.int64], data: DataSpec, seed: int) -> Gathered:
     """Read what `apply` needs, with NumPy alone, so that a thread may do it while the last step computes."""
     if data.fresh:
-        return Gathered(dataset.inputs.fresh(indices, seed))  # type: ignore[attr-defined]
+        assert hasattr(dataset.inputs, "fresh")  # `Batches` refuses others
+        return Gathered(dataset.inputs.fresh(indices, seed))
     if data.augment and data.crop == "resized" and hasattr(dataset.inputs, "whole"):
         return Gathered(*dataset.inputs.whole(indices))
     return Gathered(dataset.inputs[indices])

@@ -22,7 +22,7 @@ from dmlcore.data import Dataset
 from dmlcore.data.dataset import DataError, Indices
 from dmlcore.data.folders import cache_folder
 from dmlcore.data.identities import identities
-from dmlcore.data.made_once import made_once, make_room, unkept
+from dmlcore.data.made_once import damaged, made_once, make_room, unkept
 from dmlcore.failures import TrainingError
 from dmlcore.models import PictureNetwork
 from dmlcore.objective import seed_of
@@ -90,7 +90,7 @@ class KeptFeatures:
         except ValueError:
             shape, maps = None, np.empty(0, np.float16)
         if not _is_shape(shape, max(1, views) * len(rows)) or maps.size != np.prod(shape):
-            raise DataError(f"{WHAT} in {place} are damaged; remove that folder, it is made again")
+            raise damaged(place, WHAT)
         return maps.reshape(shape)
 
     def _names(self, views: int, rows: Indices) -> tuple[str, str]:

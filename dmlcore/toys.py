@@ -108,8 +108,10 @@ def _offered(_: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def prepared(name: str, seed: int) -> Dataset:
-    """A set of PICTURES with the feature maps of its frozen backbone; takes seconds where they are not kept yet."""
+    """One of SETS; pictures with the feature maps of their frozen backbone, seconds where they are not kept yet."""
     made = dataset(name, seed)
+    if name not in PICTURES:
+        return made
     if name == "glyphs":
         _train_on_the_spot(name, seed)
     run = toy_run(name, seed).model_copy(update={"seed": seed})

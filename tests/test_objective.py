@@ -61,11 +61,19 @@ def test_what_cannot_be_made_is_refused_before_a_run_exists(overrides: list[str]
         workbench.refuse_unusable(RunSpec().with_overrides(overrides))
 
 
-def test_whether_it_can_be_made_is_asked_without_making_its_weights() -> None:
+def test_whether_it_can_be_made_is_asked_without_making_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[nn.Module] = []
+    for module, name in ((pooling, "create"), (losses, "for_training")):
+        create = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, create=create, **k: made.append(create(*a, **k)) or made[-1])
     spec = RunSpec().with_overrides(
         ["model.embedding_dim=4096", "loss.name=soft_triple", "loss.centres=65536", "pooling.name=gsp"]
     )
     workbench.refuse_unusable(spec.with_overrides(["pooling.prototypes=65536", "pooling.memory=0"]))  # 2 GB of weights
+    weights = [weight for module in made for weight in module.parameters()]
+    assert len(made) == 2
+    assert all(weight.is_meta for weight in weights)
+    assert sum(weight.numel() for weight in weights) > 2**28
 
 
 class _Halves(nn.Module):

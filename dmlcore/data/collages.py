@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.data.dataset import DataError, Indices, Inputs, Labels
+from dmlcore.data.dataset import DataError, Indices, Inputs, Labels, rows_of
 
 Anew = Callable[[Indices, int], Indices]  # (rows of the collages, seed) -> their tiles, laid out anew
 
@@ -79,9 +79,7 @@ class Collages:
         return len(self._tiles)
 
     def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
-        if isinstance(index, tuple):
-            raise IndexError("collages are indexed along the first axis alone")
-        return self._together(self._tiles[index])
+        return self._together(self._tiles[rows_of(index, len(self))])
 
     def fresh(self, indices: Indices, seed: int) -> NDArray[np.uint8]:
         """The same pictures of their classes, (n, C, H, W), in other places among other backgrounds of training."""

@@ -22,6 +22,14 @@ class DataError(ValueError):
     """A data set is missing, damaged or cannot be split as asked; the message names the file and the remedy."""
 
 
+def rows_of(index: Any, count: int) -> Indices:
+    """The rows that numpy's `index` takes of `count` along the first axis, in its shape; IndexError for other axes."""
+    if isinstance(index, tuple):
+        raise IndexError("these inputs are indexed along the first axis alone")
+    rows: Indices = np.arange(count)[index]
+    return rows
+
+
 class Inputs(Protocol):
     """Network inputs: an array, or pictures that are decoded on first use."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.data.dataset import Indices
+from dmlcore.data.dataset import Indices, rows_of
 
 CHUNK = 512  # pictures drawn at once
 
@@ -36,9 +36,7 @@ class Drawings:
         return self.shape[0]
 
     def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
-        if isinstance(index, tuple):
-            raise IndexError("drawn pictures are indexed along the first axis alone")
-        rows: Indices = np.arange(len(self))[index]
+        rows = rows_of(index, len(self))
         missing = np.unique(rows[~self._is_drawn[rows]])
         for start in range(0, len(missing), CHUNK):
             chunk = missing[start : start + CHUNK]

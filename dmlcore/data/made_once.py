@@ -45,6 +45,11 @@ def unkept(folder: Path, what: str, error: OSError) -> DataError:
     return DataError(f"{why} in {folder} ({error}); make room there, or set DML_CACHE to another folder")
 
 
+def damaged(place: Path, what: str) -> DataError:
+    """What to say of one whose files do not fit each other."""
+    return DataError(f"{what} in {place} are damaged; remove that folder, it is made again")
+
+
 def make_room(folder: Path, needed: int, most: int) -> None:
     """Remove those in `folder` that nobody makes, the longest unused first, until `needed` bytes more are `most`."""
     found = []

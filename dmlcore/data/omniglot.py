@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from dmlcore.data import ink, official, store
-from dmlcore.data.dataset import DataError, Description, Indices, Samples
+from dmlcore.data.dataset import DataError, Description, Samples, rows_of
 from dmlcore.data.folders import cache_folder
 from dmlcore.data.images import WORKERS, decode
-from dmlcore.data.made_once import made_once, unkept
+from dmlcore.data.made_once import damaged, made_once, unkept
 from dmlcore.data.table import folders_in, pictures_in
 
 INK = "ink.npy"
@@ -103,9 +103,7 @@ class Ink:
         return len(self._paths)
 
     def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
-        if isinstance(index, tuple):
-            raise IndexError("pictures of ink are indexed along the first axis alone")
-        rows: Indices = np.arange(len(self))[index]
+        rows = rows_of(index, len(self))
         if self._pixels is None and rows.size <= FEW:
             found = _decoded([self._paths[row] for row in rows.ravel().tolist()], self.shape[-1])
             return found.reshape(*rows.shape, *self.shape[1:])
@@ -127,7 +125,7 @@ def _kept(paths: Sequence[Path], size: int) -> NDArray[np.uint8]:
     except (ValueError, EOFError):
         pixels = np.empty(0, np.uint8)
     if pixels.shape != (len(paths), 1, size, size) or pixels.dtype != np.uint8:
-        raise DataError(f"{what} in {place} are damaged; remove that folder, it is made again")
+        raise damaged(place, what)
     return pixels
 
 

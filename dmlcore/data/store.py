@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dmlcore.data import images
-from dmlcore.data.dataset import DataError, Indices, Picture
+from dmlcore.data.dataset import DataError, Indices, Picture, rows_of
 from dmlcore.data.folders import cache_folder
-from dmlcore.data.made_once import made_once, unkept
+from dmlcore.data.made_once import damaged, made_once, unkept
 
 VERSION = 1  # of the layout and of how pictures are resized: a store of another version is not read
 CHUNK = 256  # pictures between two points from which a killed decoding goes on
@@ -52,9 +52,7 @@ class StoredPictures:
         return len(self._paths)
 
     def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
-        if isinstance(index, tuple):
-            raise IndexError("stored pictures are indexed along the first axis alone")
-        rows: Indices = np.arange(len(self._paths))[index]
+        rows = rows_of(index, len(self))
         side = self.shape[-1]
         cuts = np.empty((rows.size, side, side, 3), np.uint8)
         for cut, picture in zip(cuts, self._pictures(rows), strict=True):
@@ -95,7 +93,7 @@ def _open(paths: Sequence[Path], short: int) -> tuple[NDArray[np.uint8], Indices
     except OSError as error:
         raise unkept(folder, what, error) from error
     if len(sizes) != len(paths) or len(pixels) != offsets[-1]:
-        raise DataError(f"{what} in {place} are damaged; remove that folder, it is made again")
+        raise damaged(place, what)
     return pixels, sizes, offsets
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import statistics
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -171,8 +170,3 @@ def rows(found: Ledger) -> list[dict[str, str | int]]:
         {"configuration": each.what, "where": "outside the studies", "runs": each.runs, "result": each.found}
         for each in found.claim.outside
     ]
-
-
-def counted(trials: Sequence[Trial]) -> dict[str, int]:
-    """Configurations of each study."""
-    return {name: sum(trial.study == name for trial in trials) for name in dict.fromkeys(t.study for t in trials)}

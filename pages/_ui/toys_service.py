@@ -56,8 +56,7 @@ class _Trainings:
         return json.dumps([spec.run.to_json(), changes, spec.per_class, spec.parts])
 
     def fresh(self, spec: LiveSpec) -> LiveTraining:
-        name, seed = spec.run.data.name, spec.run.seed
-        return LiveTraining(spec, toys.prepared(name, seed) if name in toys.PICTURES else toys.dataset(name, seed))
+        return LiveTraining(spec, toys.prepared(spec.run.data.name, spec.run.seed))
 
     def fork(self, history: LiveTraining, spec: LiveSpec) -> LiveTraining:
         return history.fork(spec.changes)
@@ -270,8 +269,7 @@ def _scored(key: str, step: int) -> list[dict[str, float | None]]:
 
 @lru_cache(maxsize=32)
 def _input_scored(name: str, seed: int, part: str) -> dict[str, float | None]:
-    made = toys.prepared(name, seed) if name in toys.PICTURES else toys.dataset(name, seed)
-    return toys.in_columns(toys.input_scores(made, part))
+    return toys.in_columns(toys.input_scores(toys.prepared(name, seed), part))
 
 
 def table(toy: Toy, step: int) -> dict[str, Any] | None:
