@@ -1,4 +1,5 @@
-// The charges page: plays a simulation that Python computes, step by step, and keeps what it has seen for scrubbing.
+// The charges page: plays a simulation that Python computes, step by step, and keeps what it has
+// seen for scrubbing.
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
 import { el, readouts, save, show as number } from "../shared/dom.js";
 import { formula } from "../shared/formula.js";
@@ -10,16 +11,43 @@ import { History } from "./history.js";
 import { CLASS, fromPixels, halfWidth, paintCharges, paintPortrait, toPixels } from "./draw.js";
 import { Curves } from "./curves.js";
 
-const SPEEDS = [["slow motion", 4], ["12 steps/s", 12], ["30 steps/s", 30], ["as fast as it goes", 1000]];
+const SPEEDS = [
+  ["slow motion", 4],
+  ["12 steps/s", 12],
+  ["30 steps/s", 30],
+  ["as fast as it goes", 1000],
+];
 const STILL = 1e-5; // where no point moves farther than this in a step, nothing will
 const clone = (x) => structuredClone(x);
 
 class Charges {
   constructor(root, data) {
-    Object.assign(this, { root, data, spec: clone(data.spec), query: JSON.stringify(data.query), hidden: new Set(data.hide), options: data.options,
-      history: new History(), at: 0, goal: data.step, seq: 0, answered: 0, era: 0, eras: new Map(), playing: false, speed: 30, chosen: null, painted: 0, laps: [],
-      shown: { trails: true, arrows: false, circles: false } });
-    this.link = new Link(socketAddress(data, "api/charges"), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
+    Object.assign(this, {
+      root,
+      data,
+      spec: clone(data.spec),
+      query: JSON.stringify(data.query),
+      hidden: new Set(data.hide),
+      options: data.options,
+      history: new History(),
+      at: 0,
+      goal: data.step,
+      seq: 0,
+      answered: 0,
+      era: 0,
+      eras: new Map(),
+      playing: false,
+      speed: 30,
+      chosen: null,
+      painted: 0,
+      laps: [],
+      shown: { trails: true, arrows: false, circles: false },
+    });
+    this.link = new Link(
+      socketAddress(data, "api/charges"),
+      (buffer) => this.receive(buffer),
+      (request) => this.setState("ask", request),
+    );
     this.ready = this.build(data);
   }
 
@@ -29,7 +57,9 @@ class Charges {
     newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.stage);
-    this.leave = () => { if (document.hidden) this.pause(); };
+    this.leave = () => {
+      if (document.hidden) this.pause();
+    };
     document.addEventListener("visibilitychange", this.leave);
     this.panel();
     this.resize();
@@ -39,61 +69,175 @@ class Charges {
 
   // ---- the page
   dom() {
-    const button = (text, name, act, extra = {}) => el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
+    const button = (text, name, act, extra = {}) =>
+      el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
     this.canvas = el("canvas", { role: "img", "aria-label": "charges" });
-    this.frame = el("div", { class: "frame", tabindex: 0, role: "group",
-      "aria-label": "the charges: space plays and pauses, left and right arrows step, home resets, comma and full stop choose a point, shift and arrows move it" }, this.canvas);
+    this.frame = el(
+      "div",
+      {
+        class: "frame",
+        tabindex: 0,
+        role: "group",
+        "aria-label":
+          "the charges: space plays and pauses, left and right arrows step, home resets, comma and full stop choose a point, shift and arrows move it",
+      },
+      this.canvas,
+    );
     this.frame.addEventListener("keydown", (e) => this.key(e));
     this.canvas.addEventListener("pointerdown", (e) => this.drag(e));
     this.canvas.addEventListener("pointermove", (e) => this.hover(e));
-    this.playButton = button("Play", "play", () => (this.playing ? this.pause() : this.play()), { class: "play" });
-    this.scrub = el("input", { type: "range", min: 0, max: 0, value: 0, step: 1, "aria-label": "step" });
-    this.scrub.addEventListener("input", () => { this.pause(); this.to(Number(this.scrub.value)); });
+    this.playButton = button("Play", "play", () => (this.playing ? this.pause() : this.play()), {
+      class: "play",
+    });
+    this.scrub = el("input", {
+      type: "range",
+      min: 0,
+      max: 0,
+      value: 0,
+      step: 1,
+      "aria-label": "step",
+    });
+    this.scrub.addEventListener("input", () => {
+      this.pause();
+      this.to(Number(this.scrub.value));
+    });
     this.scrub.addEventListener("change", () => this.rest());
-    const speed = el("select", { "aria-label": "speed" }, ...SPEEDS.map(([t, v]) => el("option", { value: v, selected: v === this.speed }, t)));
-    speed.addEventListener("change", () => { this.speed = Number(speed.value); });
+    const speed = el(
+      "select",
+      { "aria-label": "speed" },
+      ...SPEEDS.map(([t, v]) => el("option", { value: v, selected: v === this.speed }, t)),
+    );
+    speed.addEventListener("change", () => {
+      this.speed = Number(speed.value);
+    });
     this.clock = el("output");
     this.readout = el("div", { class: "readout" });
     this.notice = el("p", { class: "caption notice" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    this.portrait = el("canvas", { class: "portrait", role: "img", "aria-label": "phase portrait" });
+    this.portrait = el("canvas", {
+      class: "portrait",
+      role: "img",
+      "aria-label": "phase portrait",
+    });
     this.portraitText = el("p", { class: "caption" });
     this.inner = el("span", {}, el("i", { class: "dashed", style: "color:#D55E00" }), "raw = m₂");
     this.outer = el("span", {}, el("i", { style: "color:#D55E00" }), "raw = 0");
-    this.curves = new Curves((step) => { this.pause(); this.to(step); }, () => this.rest());
+    this.curves = new Curves(
+      (step) => {
+        this.pause();
+        this.to(step);
+      },
+      () => this.rest(),
+    );
     this.side = el("div", { class: "panel" });
-    this.presets = el("div", { class: "top" }, el("small", {}, "Try"),
-      ...this.options.presets.map((p, i) => el("button", { "data-preset": i, "aria-pressed": "false", onclick: () => this.preset(i) }, p.title)));
+    this.presets = el(
+      "div",
+      { class: "top" },
+      el("small", {}, "Try"),
+      ...this.options.presets.map((p, i) =>
+        el(
+          "button",
+          { "data-preset": i, "aria-pressed": "false", onclick: () => this.preset(i) },
+          p.title,
+        ),
+      ),
+    );
     this.presetText = el("p", { class: "caption" });
-    this.stage = el("div", { class: "stage" },
-      el("div", { class: "left" }, this.frame,
-        el("div", { class: "transport" }, button("⟲", "reset", () => this.reset()), button("‹", "one step back", () => this.step(-1)), this.playButton,
-          button("›", "one step on", () => this.step(1)), this.scrub, this.clock, speed),
-        this.readout, this.notice, this.presetText, this.live),
-      el("div", { class: "middle" }, this.curves.whole,
-        el("div", {}, el("h4", {}, "Phase portrait: how many triplets have which distances"), this.portrait,
-          el("div", { class: "legend" }, this.outer, this.inner, el("span", {}, el("i", { class: "dotted" }), "d(a, n) = d(a, p)")), this.portraitText)),
-      this.side);
+    this.stage = el(
+      "div",
+      { class: "stage" },
+      el(
+        "div",
+        { class: "left" },
+        this.frame,
+        el(
+          "div",
+          { class: "transport" },
+          button("⟲", "reset", () => this.reset()),
+          button("‹", "one step back", () => this.step(-1)),
+          this.playButton,
+          button("›", "one step on", () => this.step(1)),
+          this.scrub,
+          this.clock,
+          speed,
+        ),
+        this.readout,
+        this.notice,
+        this.presetText,
+        this.live,
+      ),
+      el(
+        "div",
+        { class: "middle" },
+        this.curves.whole,
+        el(
+          "div",
+          {},
+          el("h4", {}, "Phase portrait: how many triplets have which distances"),
+          this.portrait,
+          el(
+            "div",
+            { class: "legend" },
+            this.outer,
+            this.inner,
+            el("span", {}, el("i", { class: "dotted" }), "d(a, n) = d(a, p)"),
+          ),
+          this.portraitText,
+        ),
+      ),
+      this.side,
+    );
     return el("div", { class: "lab" }, this.hidden.has("presets") ? "" : this.presets, this.stage);
   }
 
   panel() {
-    const { options, spec, hidden } = this, limits = options.limits, law = (this.law = clone(this.lawAt(this.at)));
+    const { options, spec, hidden } = this,
+      limits = options.limits,
+      law = (this.law = clone(this.lawAt(this.at)));
     this.lawSeen = JSON.stringify(law);
-    const edit = { hidden, onInput: () => this.draft(), onRest: () => this.commit(), onLoss: () => this.commit() };
+    const edit = {
+      hidden,
+      onInput: () => this.draft(),
+      onRest: () => this.commit(),
+      onLoss: () => this.commit(),
+    };
     const choose = (key, label) => {
-      const box = el("select", { "aria-label": label, title: options[key][law[key]].help },
-        ...Object.entries(options[key]).map(([v, o]) => el("option", { value: v, selected: v === law[key], title: o.help }, o.title)));
-      box.addEventListener("change", () => { law[key] = box.value; this.commit(); });
+      const box = el(
+        "select",
+        { "aria-label": label, title: options[key][law[key]].help },
+        ...Object.entries(options[key]).map(([v, o]) =>
+          el("option", { value: v, selected: v === law[key], title: o.help }, o.title),
+        ),
+      );
+      box.addEventListener("change", () => {
+        law[key] = box.value;
+        this.commit();
+      });
       return el("label", {}, label, box);
     };
-    const start = el("select", { "aria-label": "start" }, ...Object.entries(options.start).map(([v, o]) => el("option", { value: v, selected: v === spec.start, title: o.help }, o.title)));
+    const start = el(
+      "select",
+      { "aria-label": "start" },
+      ...Object.entries(options.start).map(([v, o]) =>
+        el("option", { value: v, selected: v === spec.start, title: o.help }, o.title),
+      ),
+    );
     start.addEventListener("change", () => this.restart({ start: start.value }));
     const count = (key, label, low, high) => {
-      const box = el("input", { type: "number", "aria-label": label, min: low, max: high, step: 1, value: spec[key] });
+      const box = el("input", {
+        type: "number",
+        "aria-label": label,
+        min: low,
+        max: high,
+        step: 1,
+        value: spec[key],
+      });
       box.addEventListener("change", () => {
         const value = Math.round(Number(box.value));
-        if (!Number.isFinite(value) || box.value === "") { box.value = this.spec[key]; return; }
+        if (!Number.isFinite(value) || box.value === "") {
+          box.value = this.spec[key];
+          return;
+        }
         const to = { ...this.spec, [key]: Math.min(Math.max(value, low), high) };
         to.per_class = Math.min(to.per_class, Math.floor(limits.points / to.classes));
         this.restart({ classes: to.classes, per_class: to.per_class, seed: to.seed });
@@ -101,40 +245,153 @@ class Charges {
       return [box, el("label", {}, label, box)];
     };
     const [seed] = count("seed", "seed", 0, 2 ** 31 - 1);
-    const rate = control({ name: "step size", symbol: "\\eta", help: "way of a point per step and unit force; for RMSprop and Adam about the way itself", low: 0.001, high: 1, log: true, step: 0.001, default: 0.05 },
-      law.step_size, { onInput: (x) => { law.step_size = Math.min(Math.max(x, limits.rate[0]), limits.rate[1]); }, onRest: () => this.commit() });
+    const rate = control(
+      {
+        name: "step size",
+        symbol: "\\eta",
+        help: "way of a point per step and unit force; for RMSprop and Adam about the way itself",
+        low: 0.001,
+        high: 1,
+        log: true,
+        step: 0.001,
+        default: 0.05,
+      },
+      law.step_size,
+      {
+        onInput: (x) => {
+          law.step_size = Math.min(Math.max(x, limits.rate[0]), limits.rate[1]);
+        },
+        onRest: () => this.commit(),
+      },
+    );
     rate.querySelector(".symbol").textContent = "η";
-    const sides = el("div", { class: "pills", role: "group", "aria-label": "which forces act" }, ...Object.entries(options.side).map(([v, o]) =>
-      el("button", { "aria-pressed": String(v === law.side), title: o.help, onclick: () => { law.side = v; this.commit(); } }, v)));
+    const sides = el(
+      "div",
+      { class: "pills", role: "group", "aria-label": "which forces act" },
+      ...Object.entries(options.side).map(([v, o]) =>
+        el(
+          "button",
+          {
+            "aria-pressed": String(v === law.side),
+            title: o.help,
+            onclick: () => {
+              law.side = v;
+              this.commit();
+            },
+          },
+          v,
+        ),
+      ),
+    );
     const tick = (key, text, title) => {
       const box = el("input", { type: "checkbox", checked: this.shown[key] });
-      box.addEventListener("change", () => { this.shown[key] = box.checked; this.invalidate(); });
+      box.addEventListener("change", () => {
+        this.shown[key] = box.checked;
+        this.invalidate();
+      });
       return el("label", { title }, box, text);
     };
     const [lossChoice, lossSliders] = lossPanel(this.schema, law, edit);
     const about = this.schema.losses[law.loss];
-    lossChoice.append(formula(about.latex), el("p", { class: "caption" }, about.sentence, " ", el("small", {}, about.source)));
+    lossChoice.append(
+      formula(about.latex),
+      el("p", { class: "caption" }, about.sentence, " ", el("small", {}, about.source)),
+    );
     this.python = el("pre", { tabindex: 0 }, this.pythonText ?? "");
-    this.files = ["npz", "json"].map((kind) => el("a", { "data-kind": kind, download: true }, `History, ${kind === "npz" ? "npz" : "JSON"}`));
-    const section = (name, title, ...parts) => (hidden.has(name) ? [] : [el("section", {}, title ? el("h4", {}, title) : "", ...parts)]);
+    this.files = ["npz", "json"].map((kind) =>
+      el("a", { "data-kind": kind, download: true }, `History, ${kind === "npz" ? "npz" : "JSON"}`),
+    );
+    const section = (name, title, ...parts) =>
+      hidden.has(name) ? [] : [el("section", {}, title ? el("h4", {}, title) : "", ...parts)];
     const focused = this.root.activeElement?.getAttribute?.("aria-label");
-    this.side.replaceChildren(...(hidden.has("loss") ? [] : [lossChoice, lossSliders]),
-      ...section("motion", "Motion", el("div", { class: "fields" }, choose("miner", "triplets"), choose("optimiser", "optimiser"), choose("normalise", "plane")), rate, sides),
-      ...section("start", "Start", el("div", { class: "fields" }, el("label", {}, "start", start), count("classes", "classes", 2, limits.classes)[1], count("per_class", "per class", 2, limits.per_class)[1],
-        el("label", {}, "seed", el("span", { class: "seed" }, seed, el("button", { title: "another seed", onclick: () => this.restart({ seed: (this.spec.seed + 1) % 2 ** 31 }) }, "next"))))),
-      ...section("shown", "Shown", el("div", { class: "switches" }, tick("trails", "trails", "the last 40 steps"),
-        tick("circles", "class circles", "about the mean of each class, through its farthest point"),
-        tick("arrows", "force arrows", "force on each point; length 34 F / (F + 1) pixels"))),
-      ...section("take", "Take away", el("div", { class: "take" }, el("button", { onclick: () => this.picture() }, "Picture, PNG"), ...exportLinks(this.data.base, "charges", () => this.drawing(), { svg: "SVG", pdf: "PDF" }), ...this.files),
-        el("details", {}, el("summary", {}, "Python that repeats this"), this.python)));
-    [...this.side.querySelectorAll("[aria-label]")].find((e) => e.getAttribute("aria-label") === focused)?.focus();
+    this.side.replaceChildren(
+      ...(hidden.has("loss") ? [] : [lossChoice, lossSliders]),
+      ...section(
+        "motion",
+        "Motion",
+        el(
+          "div",
+          { class: "fields" },
+          choose("miner", "triplets"),
+          choose("optimiser", "optimiser"),
+          choose("normalise", "plane"),
+        ),
+        rate,
+        sides,
+      ),
+      ...section(
+        "start",
+        "Start",
+        el(
+          "div",
+          { class: "fields" },
+          el("label", {}, "start", start),
+          count("classes", "classes", 2, limits.classes)[1],
+          count("per_class", "per class", 2, limits.per_class)[1],
+          el(
+            "label",
+            {},
+            "seed",
+            el(
+              "span",
+              { class: "seed" },
+              seed,
+              el(
+                "button",
+                {
+                  title: "another seed",
+                  onclick: () => this.restart({ seed: (this.spec.seed + 1) % 2 ** 31 }),
+                },
+                "next",
+              ),
+            ),
+          ),
+        ),
+      ),
+      ...section(
+        "shown",
+        "Shown",
+        el(
+          "div",
+          { class: "switches" },
+          tick("trails", "trails", "the last 40 steps"),
+          tick(
+            "circles",
+            "class circles",
+            "about the mean of each class, through its farthest point",
+          ),
+          tick("arrows", "force arrows", "force on each point; length 34 F / (F + 1) pixels"),
+        ),
+      ),
+      ...section(
+        "take",
+        "Take away",
+        el(
+          "div",
+          { class: "take" },
+          el("button", { onclick: () => this.picture() }, "Picture, PNG"),
+          ...exportLinks(this.data.base, "charges", () => this.drawing(), {
+            svg: "SVG",
+            pdf: "PDF",
+          }),
+          ...this.files,
+        ),
+        el("details", {}, el("summary", {}, "Python that repeats this"), this.python),
+      ),
+    );
+    [...this.side.querySelectorAll("[aria-label]")]
+      .find((e) => e.getAttribute("aria-label") === focused)
+      ?.focus();
     this.links();
   }
 
   // ---- from Streamlit
   async hear(data) {
     await this.ready;
-    if (newTheme(this)) { this.portraitSeen = null; this.invalidate(); }
+    if (newTheme(this)) {
+      this.portraitSeen = null;
+      this.invalidate();
+    }
     const query = JSON.stringify(data.query);
     if (query !== this.query && query !== this.written) {
       this.query = query;
@@ -146,26 +403,47 @@ class Charges {
 
   // ---- what is asked of Python
   ask(more = {}) {
-    const { spec, history } = this, request = { id: ++this.seq, spec, have: history.last, want: Math.max(history.last, 0), show: this.at, ...more, rest: more.rest || this.owed };
+    const { spec, history } = this,
+      request = {
+        id: ++this.seq,
+        spec,
+        have: history.last,
+        want: Math.max(history.last, 0),
+        show: this.at,
+        ...more,
+        rest: more.rest || this.owed,
+      };
     this.eras.set(request.id, [this.era, Boolean(more.draft)]);
     this.link.send(request);
   }
 
   receive(buffer) {
-    const answer = decode(buffer), [era, draft] = this.eras.get(answer.id) ?? [];
+    const answer = decode(buffer),
+      [era, draft] = this.eras.get(answer.id) ?? [];
     this.answered = Math.max(this.answered, answer.id);
     for (const id of this.eras.keys()) if (id <= answer.id) this.eras.delete(id);
     if (era !== this.era) return;
     if (draft && !this.drafting) return;
     this.labels = answer.labels;
-    if (draft) this.history.preview(answer); else this.history.add(answer);
-    if (answer.query) { this.owed = false; this.remember(answer); }
-    if (this.goal > this.at && !draft) { // a link into the middle of a history: fetch up to it
+    if (draft) this.history.preview(answer);
+    else this.history.add(answer);
+    if (answer.query) {
+      this.owed = false;
+      this.remember(answer);
+    }
+    if (this.goal > this.at && !draft) {
+      // a link into the middle of a history: fetch up to it
       this.at = Math.min(this.goal, this.history.last);
-      if (this.at < this.goal) this.ask({ want: this.goal, show: this.goal }); else { this.goal = 0; this.panel(); this.ask({ rest: true }); }
+      if (this.at < this.goal) this.ask({ want: this.goal, show: this.goal });
+      else {
+        this.goal = 0;
+        this.panel();
+        this.ask({ rest: true });
+      }
       this.message(this.goal ? `Computing step ${this.history.last} of ${this.goal} …` : "");
     }
-    if (this.awaiting !== undefined && this.history.last >= this.awaiting) this.arrive(this.awaiting);
+    if (this.awaiting !== undefined && this.history.last >= this.awaiting)
+      this.arrive(this.awaiting);
     this.prepare();
     this.invalidate();
   }
@@ -196,9 +474,13 @@ class Charges {
     if (!this.playing || this.closed) return;
     const now = performance.now();
     if (this.awaiting === undefined && now >= this.due && this.history.last >= 0 && !this.goal) {
-      if (this.at >= this.options.limits.steps) return this.pause(`${this.at} steps: the history is full. Reset, or go back and change something.`);
+      if (this.at >= this.options.limits.steps)
+        return this.pause(
+          `${this.at} steps: the history is full. Reset, or go back and change something.`,
+        );
       this.due = Math.max(this.due + 1000 / this.speed, now - 100);
-      if (this.at < this.history.last) this.arrive(this.at + 1); else this.awaiting = this.at + 1;
+      if (this.at < this.history.last) this.arrive(this.at + 1);
+      else this.awaiting = this.at + 1;
       this.prepare();
     }
     requestAnimationFrame(() => this.tick());
@@ -207,7 +489,12 @@ class Charges {
   // Python computes the next step while this one is looked at.
   prepare() {
     const next = this.history.last + 1;
-    if (!this.playing || this.asked >= next || next > Math.min(this.at + 1, this.options.limits.steps)) return;
+    if (
+      !this.playing ||
+      this.asked >= next ||
+      next > Math.min(this.at + 1, this.options.limits.steps)
+    )
+      return;
     this.asked = next;
     this.ask({ want: next, show: next });
   }
@@ -223,7 +510,11 @@ class Charges {
     const before = this.history.at(step).measures.largest_step;
     if (step > 1 && before < STILL && this.history.at(step - 1).measures.largest_step < STILL) {
       const { active } = this.history.at(step).measures;
-      this.pause(active > 0 ? "Equilibrium: the forces balance and no point moves any more." : "At rest: no triplet is active, so no point feels a force.");
+      this.pause(
+        active > 0
+          ? "Equilibrium: the forces balance and no point moves any more."
+          : "At rest: no triplet is active, so no point feels a force.",
+      );
     }
   }
 
@@ -231,7 +522,11 @@ class Charges {
     this.pause();
     const to = this.at + by;
     if (to < 0 || to > this.options.limits.steps) return;
-    if (to <= this.history.last) this.to(to); else { this.awaiting = to; this.ask({ want: to, show: to }); }
+    if (to <= this.history.last) this.to(to);
+    else {
+      this.awaiting = to;
+      this.ask({ want: to, show: to });
+    }
     this.rest();
   }
 
@@ -242,17 +537,36 @@ class Charges {
     this.invalidate();
   }
 
-  reset() { this.pause(); this.message(""); this.to(0); this.rest(); }
+  reset() {
+    this.pause();
+    this.message("");
+    this.to(0);
+    this.rest();
+  }
 
   // ---- what is changed
-  lawAt(step) { return this.spec.changes.filter((c) => c.at <= step && c.law).at(-1)?.law ?? this.spec.law; }
-  followLaw() { if (JSON.stringify(this.lawAt(this.at)) !== this.lawSeen) this.panel(); }
+  lawAt(step) {
+    return this.spec.changes.filter((c) => c.at <= step && c.law).at(-1)?.law ?? this.spec.law;
+  }
+  followLaw() {
+    if (JSON.stringify(this.lawAt(this.at)) !== this.lawSeen) this.panel();
+  }
 
   // The spec with something changed at the step shown; what was to come after it is dropped.
   changed({ law, moved }) {
-    const spec = clone(this.spec), k = this.at, kept = spec.changes.filter((c) => c.at < k), here = spec.changes.find((c) => c.at === k) ?? { at: k, law: null, moved: [] };
-    if (k === 0 && law) { spec.law = clone(law); here.law = null; } else if (law) here.law = JSON.stringify(law) === JSON.stringify(this.lawAt(k - 1)) ? null : clone(law);
-    if (moved) here.moved = [...here.moved.filter(([i]) => i !== moved[0]), moved].slice(-this.options.limits.moved);
+    const spec = clone(this.spec),
+      k = this.at,
+      kept = spec.changes.filter((c) => c.at < k),
+      here = spec.changes.find((c) => c.at === k) ?? { at: k, law: null, moved: [] };
+    if (k === 0 && law) {
+      spec.law = clone(law);
+      here.law = null;
+    } else if (law)
+      here.law = JSON.stringify(law) === JSON.stringify(this.lawAt(k - 1)) ? null : clone(law);
+    if (moved)
+      here.moved = [...here.moved.filter(([i]) => i !== moved[0]), moved].slice(
+        -this.options.limits.moved,
+      );
     spec.changes = [...kept, ...(here.law || here.moved.length ? [here] : [])];
     return spec;
   }
@@ -266,13 +580,16 @@ class Charges {
   }
 
   commit(moved) {
-    const played = this.drafting?.played ?? this.playing, spec = this.changed(moved ? { moved } : { law: this.law });
+    const played = this.drafting?.played ?? this.playing,
+      spec = this.changed(moved ? { moved } : { law: this.law });
     this.drafting = null;
     this.playing = false;
     this.unpreset();
     if (spec.changes.length > this.options.limits.changes) {
       this.load({ ...spec, law: this.law, changes: [] });
-      this.message(`A link keeps ${this.options.limits.changes} changes on the way: restarted with these settings.`);
+      this.message(
+        `A link keeps ${this.options.limits.changes} changes on the way: restarted with these settings.`,
+      );
     } else {
       this.era += 1;
       this.spec = spec;
@@ -280,10 +597,14 @@ class Charges {
       this.panel();
       this.ask({ want: this.at, show: this.at, rest: true });
     }
-    if (played) this.play(); else this.stopped();
+    if (played) this.play();
+    else this.stopped();
   }
 
-  stopped() { this.playButton.textContent = "Play"; this.playButton.setAttribute("aria-label", "play"); }
+  stopped() {
+    this.playButton.textContent = "Play";
+    this.playButton.setAttribute("aria-label", "play");
+  }
 
   restart(change) {
     this.unpreset();
@@ -295,7 +616,14 @@ class Charges {
   load(spec) {
     this.pause();
     this.era += 1;
-    Object.assign(this, { spec: clone(spec), history: new History(), at: 0, drafting: null, chosen: null, awaiting: undefined });
+    Object.assign(this, {
+      spec: clone(spec),
+      history: new History(),
+      at: 0,
+      drafting: null,
+      chosen: null,
+      awaiting: undefined,
+    });
     this.message("");
     this.panel();
     this.owed = true; // a link, even if playing overtakes the question for it
@@ -315,7 +643,8 @@ class Charges {
 
   unpreset() {
     this.presetText.textContent = "";
-    for (const b of this.presets.querySelectorAll("[data-preset]")) b.setAttribute("aria-pressed", "false");
+    for (const b of this.presets.querySelectorAll("[data-preset]"))
+      b.setAttribute("aria-pressed", "false");
   }
 
   // A gesture has ended: the link, the script, and the numbers for those who listen.
@@ -325,12 +654,14 @@ class Charges {
       if (this.playing || this.closed) return;
       this.ask({ rest: true });
       const frame = this.history.at(this.at);
-      if (frame) this.live.textContent = `step ${this.at}, loss ${number(frame.measures.loss)}, MAP@R ${number(frame.measures.map_at_r)}`;
+      if (frame)
+        this.live.textContent = `step ${this.at}, loss ${number(frame.measures.loss)}, MAP@R ${number(frame.measures.map_at_r)}`;
     }, 150);
   }
 
   remember({ query, python }) {
-    const kept = new URLSearchParams(location.search), address = new URLSearchParams(query);
+    const kept = new URLSearchParams(location.search),
+      address = new URLSearchParams(query);
     for (const name of ["hide", "socket"]) if (kept.has(name)) address.set(name, kept.get(name));
     if (this.at > 0 && !this.playing) address.set("step", this.at);
     this.written = JSON.stringify(query);
@@ -339,12 +670,18 @@ class Charges {
     const text = address.toString();
     this.address = new URLSearchParams({ ...query, step: this.at }).toString();
     this.links();
-    if (!(this.data.idle && this.playing)) window.history.replaceState(window.history.state, "", `${location.pathname}${text && "?"}${text}${location.hash}`);
+    if (!(this.data.idle && this.playing))
+      window.history.replaceState(
+        window.history.state,
+        "",
+        `${location.pathname}${text && "?"}${text}${location.hash}`,
+      );
   }
 
   // The step under the eye, drawn as it is shown.
   drawing() {
-    const query = new URLSearchParams(this.address ?? location.search), flags = { ...this.shown, dark: this.theme === "dark" };
+    const query = new URLSearchParams(this.address ?? location.search),
+      flags = { ...this.shown, dark: this.theme === "dark" };
     query.set("step", this.at ?? 0);
     for (const [name, on] of Object.entries(flags)) query.set(name, Number(on));
     return query;
@@ -352,68 +689,115 @@ class Charges {
 
   links() {
     const base = new URL(this.data.base, location.href);
-    for (const a of this.files ?? []) a.href = new URL(`api/charges/history.${a.dataset.kind}?${this.address ?? ""}`, base).href;
+    for (const a of this.files ?? [])
+      a.href = new URL(`api/charges/history.${a.dataset.kind}?${this.address ?? ""}`, base).href;
   }
 
-  message(text) { this.said = text; this.tell(); }
-  tell(cut = "") { this.notice.textContent = [this.said || cut, this.link.fallback ? "No direct connection: steps come through the page itself, slower." : ""].filter(Boolean).join(" "); }
+  message(text) {
+    this.said = text;
+    this.tell();
+  }
+  tell(cut = "") {
+    this.notice.textContent = [
+      this.said || cut,
+      this.link.fallback ? "No direct connection: steps come through the page itself, slower." : "",
+    ]
+      .filter(Boolean)
+      .join(" ");
+  }
 
   // ---- the hand
   nearest(event) {
-    const box = this.canvas.getBoundingClientRect(), frame = this.history.at(this.at);
+    const box = this.canvas.getBoundingClientRect(),
+      frame = this.history.at(this.at);
     if (!frame) return null;
-    const at = toPixels(this.half, this.size), px = event.clientX - box.left, py = event.clientY - box.top;
-    let best = null, least = event.pointerType === "touch" ? 24 : 13;
+    const at = toPixels(this.half, this.size),
+      px = event.clientX - box.left,
+      py = event.clientY - box.top;
+    let best = null,
+      least = event.pointerType === "touch" ? 24 : 13;
     for (let i = 0; i < this.labels.length; i++) {
-      const [x, y] = at(frame.positions[2 * i], frame.positions[2 * i + 1]), d = Math.hypot(x - px, y - py);
+      const [x, y] = at(frame.positions[2 * i], frame.positions[2 * i + 1]),
+        d = Math.hypot(x - px, y - py);
       if (d < least) [best, least] = [i, d];
     }
     return best;
   }
 
-  hover(event) { if (!this.held) this.frame.classList.toggle("near", this.nearest(event) !== null); }
+  hover(event) {
+    if (!this.held) this.frame.classList.toggle("near", this.nearest(event) !== null);
+  }
 
   drag(event) {
     const index = this.nearest(event);
     this.frame.focus({ preventScroll: true });
-    if (index === null) { this.chosen = null; return this.invalidate(); }
+    if (index === null) {
+      this.chosen = null;
+      return this.invalidate();
+    }
     event.preventDefault();
-    const box = this.canvas.getBoundingClientRect(), half = this.half, played = this.playing;
+    const box = this.canvas.getBoundingClientRect(),
+      half = this.half,
+      played = this.playing;
     this.playing = false;
     Object.assign(this, { held: true, chosen: index, drafting: { played } });
     this.frame.classList.add("held");
     this.canvas.setPointerCapture(event.pointerId);
     let last = null;
     const move = (e) => {
-      const clip = (v) => Math.min(Math.max(v, 0), this.size), [x, y] = fromPixels(half, this.size)(clip(e.clientX - box.left), clip(e.clientY - box.top));
+      const clip = (v) => Math.min(Math.max(v, 0), this.size),
+        [x, y] = fromPixels(half, this.size)(clip(e.clientX - box.left), clip(e.clientY - box.top));
       last = [index, Number(x.toFixed(4)), Number(y.toFixed(4))];
       this.history.lay(this.at, last);
       this.invalidate();
       this.draft(last);
     };
     const end = () => {
-      for (const [name, act] of [["pointermove", move], ["pointerup", end], ["pointercancel", end]]) this.canvas.removeEventListener(name, act);
+      for (const [name, act] of [
+        ["pointermove", move],
+        ["pointerup", end],
+        ["pointercancel", end],
+      ])
+        this.canvas.removeEventListener(name, act);
       this.held = false;
       this.frame.classList.remove("held");
       if (last) return this.commit(last);
       this.drafting = null;
-      if (played) this.play(); else this.invalidate();
+      if (played) this.play();
+      else this.invalidate();
     };
-    for (const [name, act] of [["pointermove", move], ["pointerup", end], ["pointercancel", end]]) this.canvas.addEventListener(name, act);
+    for (const [name, act] of [
+      ["pointermove", move],
+      ["pointerup", end],
+      ["pointercancel", end],
+    ])
+      this.canvas.addEventListener(name, act);
   }
 
   key(event) {
-    const arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key], n = this.labels?.length ?? 0;
-    if (event.key === " ") { if (this.playing) this.pause(); else this.play(); }
-    else if (event.shiftKey && arrow && this.chosen !== null) {
-      const { positions } = this.history.at(this.at), by = this.half / 40;
-      this.commit([this.chosen, ...[0, 1].map((axis) => Number((positions[2 * this.chosen + axis] + by * arrow[axis]).toFixed(4)))]);
+    const arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
+        event.key
+      ],
+      n = this.labels?.length ?? 0;
+    if (event.key === " ") {
+      if (this.playing) this.pause();
+      else this.play();
+    } else if (event.shiftKey && arrow && this.chosen !== null) {
+      const { positions } = this.history.at(this.at),
+        by = this.half / 40;
+      this.commit([
+        this.chosen,
+        ...[0, 1].map((axis) =>
+          Number((positions[2 * this.chosen + axis] + by * arrow[axis]).toFixed(4)),
+        ),
+      ]);
     } else if (event.key === "ArrowLeft") this.step(-1);
     else if (event.key === "ArrowRight") this.step(1);
     else if (event.key === "Home") this.reset();
     else if (event.key === "End") this.to(this.history.last);
     else if (event.key === "," || event.key === ".") {
-      this.chosen = ((this.chosen ?? (event.key === "." ? -1 : 0)) + (event.key === "." ? 1 : -1) + n) % n;
+      this.chosen =
+        ((this.chosen ?? (event.key === "." ? -1 : 0)) + (event.key === "." ? 1 : -1) + n) % n;
       const { positions } = this.history.at(this.at);
       this.live.textContent = `point ${this.chosen}, class ${this.labels[this.chosen] + 1}, at ${number(positions[2 * this.chosen])}, ${number(positions[2 * this.chosen + 1])}`;
       this.invalidate();
@@ -437,23 +821,53 @@ class Charges {
   }
 
   paint() {
-    const { history, at, theme } = this, frame = history.at(at), m = frame.measures, ctx = this.canvas.getContext("2d");
+    const { history, at, theme } = this,
+      frame = history.at(at),
+      m = frame.measures,
+      ctx = this.canvas.getContext("2d");
     if (!this.held) this.half = halfWidth(frame.positions);
-    paintCharges(ctx, this.size, history, at, this.labels, this.shown, theme, { half: this.half, chosen: this.chosen, circle: this.lawAt(at).normalise !== "none" });
+    paintCharges(ctx, this.size, history, at, this.labels, this.shown, theme, {
+      half: this.half,
+      chosen: this.chosen,
+      circle: this.lawAt(at).normalise !== "none",
+    });
     this.curves.paint(history, at, theme, CLASS[theme]);
     if (frame.portrait && this.portraitSeen !== frame.portrait) {
       this.portraitSeen = frame.portrait;
-      paintPortrait(this.portrait.getContext("2d"), this.portrait.clientWidth, this.portrait.clientHeight, frame.portrait, theme);
+      paintPortrait(
+        this.portrait.getContext("2d"),
+        this.portrait.clientWidth,
+        this.portrait.clientHeight,
+        frame.portrait,
+        theme,
+      );
       this.tellPortrait(frame.portrait);
     }
     this.scrub.max = Math.max(history.last, at);
     this.scrub.value = at;
     const rate = this.playing ? pace(this.laps) : null;
     this.clock.textContent = `step ${at}${rate ? `, ${rate}/s` : ""}`;
-    const rows = [["loss", m.loss], ["active", m.active], ["mean pull", m.pull], ["mean push", m.push], ["MAP@R", m.map_at_r], ["covering", m.covering]];
-    readouts(this.readout, [...rows.map(([name, v]) => [name, number(v)]), ["triplets", frame.triplets.toLocaleString("en")]]);
-    this.canvas.setAttribute("aria-label", `${this.labels.length} points of ${frame.radii.length} classes at step ${at}: loss ${number(m.loss)}, active ${number(m.active)}, MAP@R ${number(m.map_at_r)}, class radii ${[...frame.radii].map(number).join(", ")}`);
-    this.tell(frame.capped ? `${frame.capped} point${frame.capped > 1 ? "s" : ""} would have moved farther than ${this.options.limits.stride} in this step: cut there.` : "");
+    const rows = [
+      ["loss", m.loss],
+      ["active", m.active],
+      ["mean pull", m.pull],
+      ["mean push", m.push],
+      ["MAP@R", m.map_at_r],
+      ["covering", m.covering],
+    ];
+    readouts(this.readout, [
+      ...rows.map(([name, v]) => [name, number(v)]),
+      ["triplets", frame.triplets.toLocaleString("en")],
+    ]);
+    this.canvas.setAttribute(
+      "aria-label",
+      `${this.labels.length} points of ${frame.radii.length} classes at step ${at}: loss ${number(m.loss)}, active ${number(m.active)}, MAP@R ${number(m.map_at_r)}, class radii ${[...frame.radii].map(number).join(", ")}`,
+    );
+    this.tell(
+      frame.capped
+        ? `${frame.capped} point${frame.capped > 1 ? "s" : ""} would have moved farther than ${this.options.limits.stride} in this step: cut there.`
+        : "",
+    );
     this.canvas.dataset.step = at;
     this.canvas.dataset.half = this.half;
     this.canvas.dataset.seq = ++this.painted;
@@ -462,18 +876,39 @@ class Charges {
   tellPortrait(p) {
     this.outer.style.display = p.outer.length ? "" : "none";
     this.inner.style.display = p.inner.length ? "" : "none";
-    const assumed = [p.third_edge && "d(p, n) = d(a, n)", p.norms && "|a| = |p| = |n| = 1"].filter(Boolean);
+    const assumed = [p.third_edge && "d(p, n) = d(a, n)", p.norms && "|a| = |p| = |n| = 1"].filter(
+      Boolean,
+    );
     const share = `${(100 * p.violated).toFixed(1)} % of ${p.valid.toLocaleString("en")} triplets have a negative nearer than the positive.`;
-    const note = assumed.length ? `This loss depends on more than the two distances: its lines are drawn for ${assumed.join(" and ")}.` : "";
-    this.portraitText.textContent = [share, "Darker, or lighter on dark: more triplets, on a logarithmic scale.", note].filter(Boolean).join(" ");
-    this.portrait.setAttribute("aria-label", `phase portrait over distances 0 to ${p.reach}: ${share} ${note}`);
+    const note = assumed.length
+      ? `This loss depends on more than the two distances: its lines are drawn for ${assumed.join(" and ")}.`
+      : "";
+    this.portraitText.textContent = [
+      share,
+      "Darker, or lighter on dark: more triplets, on a logarithmic scale.",
+      note,
+    ]
+      .filter(Boolean)
+      .join(" ");
+    this.portrait.setAttribute(
+      "aria-label",
+      `phase portrait over distances 0 to ${p.reach}: ${share} ${note}`,
+    );
   }
 
   picture() {
-    const copy = Object.assign(document.createElement("canvas"), { width: 1400, height: 1400 }), ctx = copy.getContext("2d"), size = 700;
+    const copy = Object.assign(document.createElement("canvas"), { width: 1400, height: 1400 }),
+      ctx = copy.getContext("2d"),
+      size = 700;
     ctx.setTransform(2, 0, 0, 2, 0, 0);
-    paintCharges(ctx, size, this.history, this.at, this.labels, this.shown, this.theme, { half: this.half, chosen: null, circle: this.lawAt(this.at).normalise !== "none" });
-    copy.toBlob((blob) => save(`charges-${this.spec.start}-${this.spec.seed}-${this.at}.png`, blob));
+    paintCharges(ctx, size, this.history, this.at, this.labels, this.shown, this.theme, {
+      half: this.half,
+      chosen: null,
+      circle: this.lawAt(this.at).normalise !== "none",
+    });
+    copy.toBlob((blob) =>
+      save(`charges-${this.spec.start}-${this.spec.seed}-${this.at}.png`, blob),
+    );
   }
 
   close() {

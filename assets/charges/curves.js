@@ -6,8 +6,21 @@ import { paintCurves } from "../shared/plot.js";
 const of = (name) => (history) => (k) => history.at(k).measures[name];
 const CHARTS = [
   { name: "loss", title: "", lines: [["loss", "text", of("loss")]] },
-  { name: "active triplets and MAP@R", top: 1, lines: [["active", "negative", of("active"), [5, 3]], ["MAP@R", "positive", of("map_at_r")]] },
-  { name: "mean pull and push of active triplets", lines: [["pull", "positive", of("pull")], ["push", "negative", of("push"), [5, 3]]] },
+  {
+    name: "active triplets and MAP@R",
+    top: 1,
+    lines: [
+      ["active", "negative", of("active"), [5, 3]],
+      ["MAP@R", "positive", of("map_at_r")],
+    ],
+  },
+  {
+    name: "mean pull and push of active triplets",
+    lines: [
+      ["pull", "positive", of("pull")],
+      ["push", "negative", of("push"), [5, 3]],
+    ],
+  },
   { name: "class radii", title: "class radii", classes: true },
   { name: "covering radius", lines: [["covering radius", "text", of("covering")]] },
 ];
@@ -15,26 +28,59 @@ const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [4, 2], [1, 3], [10, 3], [3, 3
 
 export class Curves {
   constructor(onScrub, onRest) {
-    this.canvases = CHARTS.map(({ name }) => el("canvas", { role: "img", "aria-label": name, "data-chart": name }));
+    this.canvases = CHARTS.map(({ name }) =>
+      el("canvas", { role: "img", "aria-label": name, "data-chart": name }),
+    );
     this.steps = [];
     this.canvases.forEach((canvas, i) => {
-      const scrub = (e) => { const box = canvas.getBoundingClientRect(); onScrub(Math.max(0, this.steps[i]?.(e.clientX - box.left) ?? 0)); };
-      canvas.addEventListener("pointerdown", (e) => { canvas.setPointerCapture(e.pointerId); scrub(e); });
-      canvas.addEventListener("pointermove", (e) => { if (e.buttons) scrub(e); });
+      const scrub = (e) => {
+        const box = canvas.getBoundingClientRect();
+        onScrub(Math.max(0, this.steps[i]?.(e.clientX - box.left) ?? 0));
+      };
+      canvas.addEventListener("pointerdown", (e) => {
+        canvas.setPointerCapture(e.pointerId);
+        scrub(e);
+      });
+      canvas.addEventListener("pointermove", (e) => {
+        if (e.buttons) scrub(e);
+      });
       canvas.addEventListener("pointerup", onRest);
     });
     this.whole = el("div", { class: "plots" }, ...this.canvases);
   }
 
   paint(history, step, theme, colours) {
-    const last = Math.max(history.last, step), ink = INK[theme], known = history.at(step);
+    const last = Math.max(history.last, step),
+      ink = INK[theme],
+      known = history.at(step);
     CHARTS.forEach((chart, i) => {
-      const canvas = this.canvases[i], lines = chart.classes
-        ? [...known.radii].map((_, c) => ({ colour: colours[c], dash: DASHES[c], value: (k) => history.at(k).radii[c] }))
-        : chart.lines.map(([name, colour, value, dash]) => ({ name, colour: ink[colour], dash, value: value(history) }));
-      this.steps[i] = paintCurves(canvas.getContext("2d"), canvas.clientWidth, canvas.clientHeight, { ...chart, lines, last, step }, theme);
-      const now = lines.map((line) => `${line.name ?? ""} ${Number(line.value(step).toPrecision(3))}`).join(", ");
-      canvas.setAttribute("aria-label", `${chart.name} over ${last + 1} steps; at step ${step}: ${now}`);
+      const canvas = this.canvases[i],
+        lines = chart.classes
+          ? [...known.radii].map((_, c) => ({
+              colour: colours[c],
+              dash: DASHES[c],
+              value: (k) => history.at(k).radii[c],
+            }))
+          : chart.lines.map(([name, colour, value, dash]) => ({
+              name,
+              colour: ink[colour],
+              dash,
+              value: value(history),
+            }));
+      this.steps[i] = paintCurves(
+        canvas.getContext("2d"),
+        canvas.clientWidth,
+        canvas.clientHeight,
+        { ...chart, lines, last, step },
+        theme,
+      );
+      const now = lines
+        .map((line) => `${line.name ?? ""} ${Number(line.value(step).toPrecision(3))}`)
+        .join(", ");
+      canvas.setAttribute(
+        "aria-label",
+        `${chart.name} over ${last + 1} steps; at step ${step}: ${now}`,
+      );
     });
   }
 }

@@ -12,15 +12,37 @@ export const CLASS = {
 export function halfWidth(positions) {
   let most = 0;
   for (const v of positions) most = Math.max(most, Math.abs(v));
-  return [0.06, 0.12, 0.25, 0.5, 0.8, 1.15, 1.5, 2, 2.6, 3.4, 4.5, 6, 8].find((h) => h >= most * 1.06) ?? 10.5;
+  return (
+    [0.06, 0.12, 0.25, 0.5, 0.8, 1.15, 1.5, 2, 2.6, 3.4, 4.5, 6, 8].find((h) => h >= most * 1.06) ??
+    10.5
+  );
 }
 
-export const toPixels = (half, size) => (x, y) => [((x + half) / (2 * half)) * size, ((half - y) / (2 * half)) * size];
-export const fromPixels = (half, size) => (px, py) => [(px / size) * 2 * half - half, half - (py / size) * 2 * half];
+export const toPixels = (half, size) => (x, y) => [
+  ((x + half) / (2 * half)) * size,
+  ((half - y) / (2 * half)) * size,
+];
+export const fromPixels = (half, size) => (px, py) => [
+  (px / size) * 2 * half - half,
+  half - (py / size) * 2 * half,
+];
 
 // history.at(step) -> {positions, forces, means, radii}; show = {trails, arrows, circles}
-export function paintCharges(ctx, size, history, step, labels, show, theme, { half, chosen, circle }) {
-  const ink = INK[theme], colours = CLASS[theme], at = toPixels(half, size), frame = history.at(step), n = labels.length;
+export function paintCharges(
+  ctx,
+  size,
+  history,
+  step,
+  labels,
+  show,
+  theme,
+  { half, chosen, circle },
+) {
+  const ink = INK[theme],
+    colours = CLASS[theme],
+    at = toPixels(half, size),
+    frame = history.at(step),
+    n = labels.length;
   ctx.fillStyle = ink.page;
   ctx.fillRect(0, 0, size, size);
   grid(ctx, size, half, ink);
@@ -43,7 +65,10 @@ export function paintCharges(ctx, size, history, step, labels, show, theme, { ha
       ctx.stroke();
       ctx.setLineDash([]);
       ctx.beginPath();
-      ctx.moveTo(x - 5, y); ctx.lineTo(x + 5, y); ctx.moveTo(x, y - 5); ctx.lineTo(x, y + 5);
+      ctx.moveTo(x - 5, y);
+      ctx.lineTo(x + 5, y);
+      ctx.moveTo(x, y - 5);
+      ctx.lineTo(x, y + 5);
       ctx.stroke();
     }
   }
@@ -69,7 +94,8 @@ export function paintCharges(ctx, size, history, step, labels, show, theme, { ha
 }
 
 function grid(ctx, size, half, ink) {
-  const step = niceStep(2 * half, 6), to = (v) => ((v + half) / (2 * half)) * size;
+  const step = niceStep(2 * half, 6),
+    to = (v) => ((v + half) / (2 * half)) * size;
   ctx.strokeStyle = ink.grid;
   ctx.lineWidth = 1;
   ctx.font = "11px system-ui, sans-serif";
@@ -77,7 +103,10 @@ function grid(ctx, size, half, ink) {
   for (let v = Math.ceil(-half / step) * step; v <= half; v += step) {
     const p = Math.round(to(v)) + 0.5;
     ctx.beginPath();
-    ctx.moveTo(p, 0); ctx.lineTo(p, size); ctx.moveTo(0, size - p); ctx.lineTo(size, size - p);
+    ctx.moveTo(p, 0);
+    ctx.lineTo(p, size);
+    ctx.moveTo(0, size - p);
+    ctx.lineTo(size, size - p);
     ctx.stroke();
     const text = String(Number(v.toFixed(3)));
     ctx.textAlign = "center";
@@ -96,7 +125,8 @@ function trails(ctx, history, step, labels, colours, at) {
     for (let i = 0; i < labels.length; i++) {
       if (labels[i] !== c) continue;
       for (let k = from; k <= step; k++) {
-        const p = history.at(k).positions, [x, y] = at(p[2 * i], p[2 * i + 1]);
+        const p = history.at(k).positions,
+          [x, y] = at(p[2 * i], p[2 * i + 1]);
         ctx[k === from ? "moveTo" : "lineTo"](x, y);
       }
     }
@@ -111,9 +141,15 @@ function arrows(ctx, frame, at, ink, n) {
   ctx.lineWidth = 1.5;
   ctx.beginPath();
   for (let i = 0; i < n; i++) {
-    const fx = frame.forces[2 * i], fy = frame.forces[2 * i + 1], f = Math.hypot(fx, fy);
+    const fx = frame.forces[2 * i],
+      fy = frame.forces[2 * i + 1],
+      f = Math.hypot(fx, fy);
     if (f < 1e-3) continue;
-    const [x, y] = at(frame.positions[2 * i], frame.positions[2 * i + 1]), k = 34 / (f + 1), u = fx * k, v = -fy * k, h = 0.28;
+    const [x, y] = at(frame.positions[2 * i], frame.positions[2 * i + 1]),
+      k = 34 / (f + 1),
+      u = fx * k,
+      v = -fy * k,
+      h = 0.28;
     ctx.moveTo(x, y);
     ctx.lineTo(x + u, y + v);
     ctx.moveTo(x + u - h * (u + v * 0.6), y + v - h * (v - u * 0.6));
@@ -125,13 +161,25 @@ function arrows(ctx, frame, at, ink, n) {
 
 // Density of all triplets over (d_ap, d_an), with the clamp lines of the loss.
 export function paintPortrait(ctx, width, height, portrait, theme) {
-  const ink = INK[theme], left = 40, down = height - 32, up = 6, right = width - 8, { density, reach, corners, outer, inner } = portrait;
-  const bins = Math.sqrt(density.length), picture = new ImageData(bins, bins), X = (v) => left + ((right - left) * v) / reach, Y = (v) => down - ((down - up) * v) / reach;
-  for (let row = 0; row < bins; row++) for (let column = 0; column < bins; column++) {
-    const to = 4 * ((bins - 1 - row) * bins + column), value = density[row * bins + column];
-    const [r, g, b] = value ? rampColour(0.12 + 0.88 * value / 255, theme) : rampColour(0, theme);
-    picture.data.set([r, g, b, 255], to);
-  }
+  const ink = INK[theme],
+    left = 40,
+    down = height - 32,
+    up = 6,
+    right = width - 8,
+    { density, reach, corners, outer, inner } = portrait;
+  const bins = Math.sqrt(density.length),
+    picture = new ImageData(bins, bins),
+    X = (v) => left + ((right - left) * v) / reach,
+    Y = (v) => down - ((down - up) * v) / reach;
+  for (let row = 0; row < bins; row++)
+    for (let column = 0; column < bins; column++) {
+      const to = 4 * ((bins - 1 - row) * bins + column),
+        value = density[row * bins + column];
+      const [r, g, b] = value
+        ? rampColour(0.12 + (0.88 * value) / 255, theme)
+        : rampColour(0, theme);
+      picture.data.set([r, g, b, 255], to);
+    }
   const small = Object.assign(document.createElement("canvas"), { width: bins, height: bins });
   small.getContext("2d").putImageData(picture, 0, 0);
   ctx.clearRect(0, 0, width, height);
@@ -141,19 +189,40 @@ export function paintPortrait(ctx, width, height, portrait, theme) {
   ctx.lineWidth = 1;
   ctx.strokeRect(left + 0.5, up + 0.5, right - left - 1, down - up - 1);
   const line = (dash, colour, wide, draw) => {
-    for (const [w, c] of [[wide + 2, ink.page], [wide, colour]]) {
-      ctx.setLineDash(dash); ctx.lineWidth = w; ctx.strokeStyle = c;
-      ctx.beginPath(); draw(); ctx.stroke();
+    for (const [w, c] of [
+      [wide + 2, ink.page],
+      [wide, colour],
+    ]) {
+      ctx.setLineDash(dash);
+      ctx.lineWidth = w;
+      ctx.strokeStyle = c;
+      ctx.beginPath();
+      draw();
+      ctx.stroke();
     }
     ctx.setLineDash([]);
   };
-  line([2, 4], ink.text, 1.2, () => { ctx.moveTo(X(0), Y(0)); ctx.lineTo(X(reach), Y(reach)); });
+  line([2, 4], ink.text, 1.2, () => {
+    ctx.moveTo(X(0), Y(0));
+    ctx.lineTo(X(reach), Y(reach));
+  });
   let at = 0;
-  const poly = (lengths) => { for (const length of lengths) { for (let i = 0; i < length; i++, at++) ctx[i ? "lineTo" : "moveTo"](X(corners[2 * at]), Y(corners[2 * at + 1])); } };
+  const poly = (lengths) => {
+    for (const length of lengths) {
+      for (let i = 0; i < length; i++, at++)
+        ctx[i ? "lineTo" : "moveTo"](X(corners[2 * at]), Y(corners[2 * at + 1]));
+    }
+  };
   const start = at;
-  line([], ink.negative, 2, () => { at = start; poly(outer); });
+  line([], ink.negative, 2, () => {
+    at = start;
+    poly(outer);
+  });
   const second = outer.reduce((a, b) => a + b, 0);
-  line([7, 4], ink.negative, 2, () => { at = second; poly(inner); });
+  line([7, 4], ink.negative, 2, () => {
+    at = second;
+    poly(inner);
+  });
   ctx.font = "11.5px system-ui, sans-serif";
   ctx.fillStyle = ink.text;
   ctx.textAlign = "center";

@@ -1,10 +1,17 @@
 // The steps the page has seen, for scrubbing without asking again.
 
 export class History {
-  constructor() { this.frames = []; this.drafted = null; }
+  constructor() {
+    this.frames = [];
+    this.drafted = null;
+  }
 
-  get last() { return this.frames.length - 1; }
-  at(step) { return this.drafted?.step === step ? this.drafted.frame : this.frames[step]; }
+  get last() {
+    return this.frames.length - 1;
+  }
+  at(step) {
+    return this.drafted?.step === step ? this.drafted.frame : this.frames[step];
+  }
 
   // Steps that continue what is here; anything else is of another time.
   add(answer) {
@@ -31,7 +38,8 @@ export class History {
     this.drafted = { step, frame: { ...frame, positions } };
   }
 
-  // Steps from `step` on are of a future that was changed; the first of them stays in sight until the new one comes.
+  // Steps from `step` on are of a future that was changed; the first of them stays in sight until
+  // the new one comes.
   forget(step) {
     const seen = this.at(step);
     this.frames.length = Math.min(this.frames.length, step);
@@ -40,12 +48,29 @@ export class History {
 }
 
 function unpack(answer) {
-  const { positions, forces, means, radii, measures, columns, labels } = answer, n = 2 * labels.length, c = answer.shapes.radii[1], m = columns.length;
+  const { positions, forces, means, radii, measures, columns, labels } = answer,
+    n = 2 * labels.length,
+    c = answer.shapes.radii[1],
+    m = columns.length;
   return answer.triplets.map((triplets, k) => ({
-    positions: positions.slice(k * n, (k + 1) * n), forces: forces.slice(k * n, (k + 1) * n),
-    means: means.slice(2 * k * c, 2 * (k + 1) * c), radii: radii.slice(k * c, (k + 1) * c),
-    measures: Object.fromEntries(columns.map((name, i) => [name, measures[k * m + i]])), triplets, capped: answer.capped[k],
+    positions: positions.slice(k * n, (k + 1) * n),
+    forces: forces.slice(k * n, (k + 1) * n),
+    means: means.slice(2 * k * c, 2 * (k + 1) * c),
+    radii: radii.slice(k * c, (k + 1) * c),
+    measures: Object.fromEntries(columns.map((name, i) => [name, measures[k * m + i]])),
+    triplets,
+    capped: answer.capped[k],
   }));
 }
 
-const portrait = ({ density, corners, reach, outer, inner, violated, valid, third_edge, norms }) => ({ density, corners, reach, outer, inner, violated, valid, third_edge, norms });
+const portrait = ({
+  density,
+  corners,
+  reach,
+  outer,
+  inner,
+  violated,
+  valid,
+  third_edge,
+  norms,
+}) => ({ density, corners, reach, outer, inner, violated, valid, third_edge, norms });

@@ -3,39 +3,93 @@ import { el } from "../shared/dom.js";
 import { SHADES } from "./scales.js";
 
 export function presetRows(app) {
-  const pill = (preset, i) => el("button", { "aria-pressed": String(app.preset === i), onclick: () => app.take(i) }, preset.title);
-  const row = (name, kind) => [el("span", { class: "row-name" }, name), el("div", { class: "pills" },
-    ...app.presets.map((p, i) => [p, i]).filter(([p]) => p.kind === kind).map(([p, i]) => pill(p, i)))];
-  return [...row("The same loss", "same"), ...row("Not the same", "different"),
-    el("p", { class: "caption" }, app.presets[app.preset]?.caption ?? "Each button sets two losses and runs the test; then move a slider and see where they part.")];
+  const pill = (preset, i) =>
+    el(
+      "button",
+      { "aria-pressed": String(app.preset === i), onclick: () => app.take(i) },
+      preset.title,
+    );
+  const row = (name, kind) => [
+    el("span", { class: "row-name" }, name),
+    el(
+      "div",
+      { class: "pills" },
+      ...app.presets
+        .map((p, i) => [p, i])
+        .filter(([p]) => p.kind === kind)
+        .map(([p, i]) => pill(p, i)),
+    ),
+  ];
+  return [
+    ...row("The same loss", "same"),
+    ...row("Not the same", "different"),
+    el(
+      "p",
+      { class: "caption" },
+      app.presets[app.preset]?.caption ??
+        "Each button sets two losses and runs the test; then move a slider and see where they part.",
+    ),
+  ];
 }
 
 export function options(app) {
-  const { state } = app, set = (key, value) => { app.hand.touch(); state[key] = value; app.rescale(); };
+  const { state } = app,
+    set = (key, value) => {
+      app.hand.touch();
+      state[key] = value;
+      app.rescale();
+    };
   const tick = (name, text, title) => {
     const box = el("input", { type: "checkbox", checked: state[name] });
     box.addEventListener("change", () => set(name, box.checked));
     return el("label", { title }, box, text);
   };
   const now = `${state.shade},${Number(state.clamp)}`;
-  const shade = el("select", { "aria-label": "colour" }, ...Object.entries(SHADES).map(([v, t]) => el("option", { value: v, selected: v === now }, t)));
+  const shade = el(
+    "select",
+    { "aria-label": "colour" },
+    ...Object.entries(SHADES).map(([v, t]) => el("option", { value: v, selected: v === now }, t)),
+  );
   shade.addEventListener("change", () => {
     const [what, clamp] = shade.value.split(",");
     state.clamp = clamp === "1";
     set("shade", what);
   });
-  return [el("label", {}, "Colour", shade), el("div", { class: "switches" },
-    tick("region", "active region", "hatched: the loss is clamped there and the scanning point feels no force"),
-    tick("arrows", "force arrows", "force on the scanning point, were it there"))];
+  return [
+    el("label", {}, "Colour", shade),
+    el(
+      "div",
+      { class: "switches" },
+      tick(
+        "region",
+        "active region",
+        "hatched: the loss is clamped there and the scanning point feels no force",
+      ),
+      tick("arrows", "force arrows", "force on the scanning point, were it there"),
+    ),
+  ];
 }
 
 export function pairMenu(app) {
-  const { state } = app, count = state.panels.length;
-  const choose = (pair) => { app.hand.touch(); state.pair = pair; app.paired(); app.rescale(); };
+  const { state } = app,
+    count = state.panels.length;
+  const choose = (pair) => {
+    app.hand.touch();
+    state.pair = pair;
+    app.paired();
+    app.rescale();
+  };
   const pick = (side) => {
-    const menu = el("select", { "aria-label": side ? "subtracted loss" : "loss subtracted from" }, ...state.panels.map((_, k) => el("option", { value: k, selected: k === state.pair[side] }, k + 1)));
+    const menu = el(
+      "select",
+      { "aria-label": side ? "subtracted loss" : "loss subtracted from" },
+      ...state.panels.map((_, k) =>
+        el("option", { value: k, selected: k === state.pair[side] }, k + 1),
+      ),
+    );
     menu.addEventListener("change", () => {
-      const k = Number(menu.value), next = [...state.pair];
+      const k = Number(menu.value),
+        next = [...state.pair];
       if (k === next[1 - side]) next[1 - side] = next[side];
       next[side] = k;
       choose(next);
@@ -43,6 +97,8 @@ export function pairMenu(app) {
     return menu;
   };
   if (count > 2) return [el("strong", {}, "What is left: loss"), pick(0), " − ", pick(1)];
-  return [el("strong", {}, `What is left: loss ${state.pair[0] + 1} − ${state.pair[1] + 1}`),
-    el("button", { class: "wide", onclick: () => choose([...state.pair].reverse()) }, "reverse")];
+  return [
+    el("strong", {}, `What is left: loss ${state.pair[0] + 1} − ${state.pair[1] + 1}`),
+    el("button", { class: "wide", onclick: () => choose([...state.pair].reverse()) }, "reverse"),
+  ];
 }

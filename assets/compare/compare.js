@@ -1,5 +1,6 @@
-// The compare page: two to four losses over linked points, their difference, and whether they are one loss.
-// Python computes, judges and writes the link; this module holds the comparison while the hand moves.
+// The compare page: two to four losses over linked points, their difference, and whether they are
+// one loss. Python computes, judges and writes the link; this module holds the comparison while the
+// hand moves.
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
 import { el, show } from "../shared/dom.js";
 import { formula } from "../shared/formula.js";
@@ -13,16 +14,40 @@ import { Plane } from "./plane.js";
 import { Scales } from "./scales.js";
 import { takeAway } from "./take.js";
 
-const MOVING = 60, RESTING = 140; // nodes along a side while the hand moves, and once it rests; 20 arrows divide both
-const MOST = 4, FEWEST = 2;
-const READ = ["loss", "before the clamp", "state", ...POINTS.map((name) => `force on ${LETTER[name]}`)];
+const MOVING = 60,
+  // nodes along a side while the hand moves, and once it rests; 20 arrows divide both
+  RESTING = 140;
+const MOST = 4,
+  FEWEST = 2;
+const READ = [
+  "loss",
+  "before the clamp",
+  "state",
+  ...POINTS.map((name) => `force on ${LETTER[name]}`),
+];
 
 class Compare {
   constructor(root, data) {
-    Object.assign(this, { root, data, state: structuredClone(data.comparison), presets: data.presets, queries: new Set([data.query]), query: data.query,
-      hidden: new Set(data.hide), seq: 0, answered: 0, cards: [], scales: {}, locked: false });
+    Object.assign(this, {
+      root,
+      data,
+      state: structuredClone(data.comparison),
+      presets: data.presets,
+      queries: new Set([data.query]),
+      query: data.query,
+      hidden: new Set(data.hide),
+      seq: 0,
+      answered: 0,
+      cards: [],
+      scales: {},
+      locked: false,
+    });
     this.hand = new Hand(this);
-    this.link = new Link(socketAddress(data, "api/compare"), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
+    this.link = new Link(
+      socketAddress(data, "api/compare"),
+      (buffer) => this.receive(buffer),
+      (request) => this.setState("ask", request),
+    );
     this.ready = this.build(data);
   }
 
@@ -46,25 +71,68 @@ class Compare {
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.notice = el("div", { class: "notice" });
     this.rows = pointRows(INK, {
-      onProbe: (name) => { this.hand.touch(); this.state.probe = name; this.rescale(); },
-      onMove: (name, axis, x) => { this.hand.touch(); this.state[name][axis] = x; this.rest(); },
+      onProbe: (name) => {
+        this.hand.touch();
+        this.state.probe = name;
+        this.rescale();
+      },
+      onMove: (name, axis, x) => {
+        this.hand.touch();
+        this.state[name][axis] = x;
+        this.rest();
+      },
     });
     this.scaleBars = new Scales(this);
-    this.add = el("button", { onclick: () => this.insert(this.state.panels.length - 1), title: "a further plane, with a copy of the last loss" }, "Add a loss");
+    this.add = el(
+      "button",
+      {
+        onclick: () => this.insert(this.state.panels.length - 1),
+        title: "a further plane, with a copy of the last loss",
+      },
+      "Add a loss",
+    );
     this.presetRows = el("div", { class: "preset-rows" });
     this.options = el("div", { class: "shown" });
-    const section = (name, ...children) => (hidden.has(name) ? [] : [el("section", {}, ...children)]);
-    return el("div", { class: "lab" },
+    const section = (name, ...children) =>
+      hidden.has(name) ? [] : [el("section", {}, ...children)];
+    return el(
+      "div",
+      { class: "lab" },
       ...(hidden.has("presets") ? [] : [this.presetRows]),
       ...(hidden.has("verdict") ? [] : [this.judgement.box]),
-      el("div", { class: "body" },
-        el("div", { class: "main" }, this.cardsBox, el("div", { class: "bars foot" }, ...(hidden.has("panels") ? [] : [this.add]), this.scaleBars.box), this.notice),
-        el("div", { class: "side panel" },
-          el("div", { class: "map" }, this.pairBox, this.scaleBars.legend, this.map.frame, this.scaleBars.map),
+      el(
+        "div",
+        { class: "body" },
+        el(
+          "div",
+          { class: "main" },
+          this.cardsBox,
+          el(
+            "div",
+            { class: "bars foot" },
+            ...(hidden.has("panels") ? [] : [this.add]),
+            this.scaleBars.box,
+          ),
+          this.notice,
+        ),
+        el(
+          "div",
+          { class: "side panel" },
+          el(
+            "div",
+            { class: "map" },
+            this.pairBox,
+            this.scaleBars.legend,
+            this.map.frame,
+            this.scaleBars.map,
+          ),
           ...section("options", el("h4", {}, "Shown"), this.options),
           ...section("points", el("h4", {}, "Points, the same in every plane"), this.rows.grid),
-          ...section("export", el("h4", {}, "Take away"), takeAway(this)))),
-      this.live);
+          ...section("export", el("h4", {}, "Take away"), takeAway(this)),
+        ),
+      ),
+      this.live,
+    );
   }
 
   panels() {
@@ -80,36 +148,94 @@ class Compare {
     this.resize();
   }
 
-  planes() { return [...this.cards.map((c) => c.plane), this.map]; }
+  planes() {
+    return [...this.cards.map((c) => c.plane), this.map];
+  }
 
   card(panel, k) {
     const plane = new Plane(`loss ${k + 1}`, this.hand, { first: k === 0 });
     const values = READ.map((name) => el("b", { "data-readout": name }));
-    const numbers = el("div", { class: "numbers" }, ...READ.map((name, i) => el("div", {}, el("span", {}, name), values[i])));
+    const numbers = el(
+      "div",
+      { class: "numbers" },
+      ...READ.map((name, i) => el("div", {}, el("span", {}, name), values[i])),
+    );
     const card = { plane, values, box: el("div", { class: "card", role: "group" }) };
-    const { panels } = this.state, count = panels.length;
-    const button = (text, name, act, disabled = false) => el("button", { "aria-label": `${name} loss ${k + 1}`, title: `${name} this loss`, disabled, onclick: act }, text);
+    const { panels } = this.state,
+      count = panels.length;
+    const button = (text, name, act, disabled = false) =>
+      el(
+        "button",
+        {
+          "aria-label": `${name} loss ${k + 1}`,
+          title: `${name} this loss`,
+          disabled,
+          onclick: act,
+        },
+        text,
+      );
     const buttons = [
       button("⇄", "exchange", () => this.exchange(k, (k + 1) % count)),
       button(el("i", { class: "copies" }), "duplicate", () => this.insert(k), count >= MOST),
-      button("×", "remove", () => this.remove(k), count <= FEWEST)];
-    if (k === 0) plane.frame.append(el("div", { class: "zoom" }, ...[["+", 1 / 1.25, "zoom in"], ["−", 1.25, "zoom out"]].map(([text, factor, name]) =>
-      el("button", { "aria-label": name, title: name, onclick: () => this.hand.zoom(factor) }, text))));
+      button("×", "remove", () => this.remove(k), count <= FEWEST),
+    ];
+    if (k === 0)
+      plane.frame.append(
+        el(
+          "div",
+          { class: "zoom" },
+          ...[
+            ["+", 1 / 1.25, "zoom in"],
+            ["−", 1.25, "zoom out"],
+          ].map(([text, factor, name]) =>
+            el(
+              "button",
+              { "aria-label": name, title: name, onclick: () => this.hand.zoom(factor) },
+              text,
+            ),
+          ),
+        ),
+      );
     card.fill = () => {
       const { losses } = this.schema;
-      const [choice, sliders] = lossPanel(this.schema, panel, { hidden: this.hidden, label: `loss ${k + 1}`,
-        onInput: () => { this.hand.touch(); this.preset = null; this.move(); }, onRest: () => this.rest(),
-        onLoss: () => { this.hand.touch(); card.fill(); this.rescale(); } });
+      const [choice, sliders] = lossPanel(this.schema, panel, {
+        hidden: this.hidden,
+        label: `loss ${k + 1}`,
+        onInput: () => {
+          this.hand.touch();
+          this.preset = null;
+          this.move();
+        },
+        onRest: () => this.rest(),
+        onLoss: () => {
+          this.hand.touch();
+          card.fill();
+          this.rescale();
+        },
+      });
       card.box.setAttribute("aria-label", `loss ${k + 1}: ${losses[panel.loss].title}`);
       card.box.replaceChildren(
-        el("div", { class: "top" }, el("span", { class: "badge", "aria-hidden": "true" }, k + 1), choice, ...(this.hidden.has("panels") ? [] : buttons)),
-        formula(losses[panel.loss].latex), plane.frame, numbers, sliders);
+        el(
+          "div",
+          { class: "top" },
+          el("span", { class: "badge", "aria-hidden": "true" }, k + 1),
+          choice,
+          ...(this.hidden.has("panels") ? [] : buttons),
+        ),
+        formula(losses[panel.loss].latex),
+        plane.frame,
+        numbers,
+        sliders,
+      );
     };
     card.fill();
     return card;
   }
 
-  insert(k) { this.state.panels.splice(k + 1, 0, structuredClone(this.state.panels[k])); this.changed([k, k + 1]); }
+  insert(k) {
+    this.state.panels.splice(k + 1, 0, structuredClone(this.state.panels[k]));
+    this.changed([k, k + 1]);
+  }
 
   remove(k) {
     this.state.panels.splice(k, 1);
@@ -130,9 +256,13 @@ class Compare {
     this.rescale();
   }
 
-  offered() { this.presetRows.replaceChildren(...presetRows(this)); }
+  offered() {
+    this.presetRows.replaceChildren(...presetRows(this));
+  }
 
-  paired() { this.pairBox.replaceChildren(...pairMenu(this)); }
+  paired() {
+    this.pairBox.replaceChildren(...pairMenu(this));
+  }
 
   take(index) {
     this.hand.touch();
@@ -148,7 +278,8 @@ class Compare {
   async hear(data) {
     await this.ready;
     this.themed();
-    if (!this.queries.has(data.query) && !this.hand.held) { // a link was followed within the session
+    if (!this.queries.has(data.query) && !this.hand.held) {
+      // a link was followed within the session
       this.queries.add(data.query);
       this.state = structuredClone(data.comparison);
       this.preset = null;
@@ -160,13 +291,23 @@ class Compare {
 
   themed() {
     if (!newTheme(this)) return;
-    if (this.answer) { this.spread(); this.tell(); }
+    if (this.answer) {
+      this.spread();
+      this.tell();
+    }
     this.sync();
   }
 
   // ---- requests and answers
   ask(n, settle = n === RESTING) {
-    const request = { id: ++this.seq, comparison: this.state, n, settle, lock: this.locked, ...this.scales };
+    const request = {
+      id: ++this.seq,
+      comparison: this.state,
+      n,
+      settle,
+      lock: this.locked,
+      ...this.scales,
+    };
     if (this.place) request.at = this.place;
     this.link.send(request);
   }
@@ -174,7 +315,10 @@ class Compare {
   // Numbers under the pointer; a waiting picture is not displaced.
   look(place) {
     this.place = place;
-    if (!place) { for (const plane of this.planes()) plane.look(null); return; }
+    if (!place) {
+      for (const plane of this.planes()) plane.look(null);
+      return;
+    }
     if (this.link.waiting) this.link.waiting.at = place;
     else this.link.send({ id: ++this.seq, comparison: this.state, at: place, fields: false });
   }
@@ -182,7 +326,8 @@ class Compare {
   receive(buffer) {
     const answer = decode(buffer);
     this.answered = Math.max(this.answered, answer.id);
-    if (answer.there && this.place && answer.there.length === this.cards.length) this.report(answer);
+    if (answer.there && this.place && answer.there.length === this.cards.length)
+      this.report(answer);
     if (!answer.panels || answer.panels.length !== this.cards.length) return;
     this.answer = answer;
     this.scales = { scale: answer.scale, reference: answer.reference, span: answer.span };
@@ -193,32 +338,89 @@ class Compare {
 
   // One answer becomes a field for each plane, the difference's among them.
   spread() {
-    const { answer, theme } = this, common = { id: answer.id, n: answer.n, view: answer.view, scale: answer.scale, radius: null };
-    this.cards.forEach(({ plane }, k) => plane.receive({ ...common, ...answer.panels[k], signed: answer.signed, shade: answer[`shade${k}`],
-      active: answer[`active${k}`], arrows: this.state.arrows ? answer[`arrows${k}`] : null, corners: answer[`corners${k}`] }, theme));
-    const none = [[0, 0], [0, 0], [0, 0]];
-    this.map.receive({ ...common, ...answer.panels[0], forces: none, outer: [], inner: [], corners: new Uint16Array(0), signed: true, shade: answer.difference,
-      active: new Uint8Array(answer.active0.length).fill(255), arrows: this.state.arrows ? answer.apart : null }, theme);
+    const { answer, theme } = this,
+      common = { id: answer.id, n: answer.n, view: answer.view, scale: answer.scale, radius: null };
+    this.cards.forEach(({ plane }, k) =>
+      plane.receive(
+        {
+          ...common,
+          ...answer.panels[k],
+          signed: answer.signed,
+          shade: answer[`shade${k}`],
+          active: answer[`active${k}`],
+          arrows: this.state.arrows ? answer[`arrows${k}`] : null,
+          corners: answer[`corners${k}`],
+        },
+        theme,
+      ),
+    );
+    const none = [
+      [0, 0],
+      [0, 0],
+      [0, 0],
+    ];
+    this.map.receive(
+      {
+        ...common,
+        ...answer.panels[0],
+        forces: none,
+        outer: [],
+        inner: [],
+        corners: new Uint16Array(0),
+        signed: true,
+        shade: answer.difference,
+        active: new Uint8Array(answer.active0.length).fill(255),
+        arrows: this.state.arrows ? answer.apart : null,
+      },
+      theme,
+    );
     this.invalidate(answer.id);
   }
 
   report({ at, there, left }) {
-    this.cards.forEach(({ plane }, k) => plane.look(at, this.state.view, `loss ${show(there[k].energy)} · force ${number(Math.hypot(...there[k].force))}`));
-    this.map.look(at, this.state.view, left.energy === null ? "∞" : `loss ${number(left.energy)} · force ${number(left.force)}`);
+    this.cards.forEach(({ plane }, k) =>
+      plane.look(
+        at,
+        this.state.view,
+        `loss ${show(there[k].energy)} · force ${number(Math.hypot(...there[k].force))}`,
+      ),
+    );
+    this.map.look(
+      at,
+      this.state.view,
+      left.energy === null ? "∞" : `loss ${number(left.energy)} · force ${number(left.force)}`,
+    );
   }
 
   tell() {
     const { answer } = this;
     this.cards.forEach((card, k) => {
-      const f = answer.panels[k], forces = f.forces.map(([x, y]) => Math.hypot(x, y));
-      const texts = [show(f.energy), f.raw === null ? "∞" : show(f.raw), f.hit ? "active" : "no force", ...forces.map((x) => x.toFixed(3))];
-      texts.forEach((text, i) => { if (card.values[i].textContent !== text) card.values[i].textContent = text; });
-      if (answer.query !== undefined) card.plane.canvas.setAttribute("aria-label", `${this.schema.losses[this.state.panels[k].loss].title}: loss ${texts[0]}, ${texts[2]}, forces on anchor ${texts[3]}, positive ${texts[4]}, negative ${texts[5]}`);
+      const f = answer.panels[k],
+        forces = f.forces.map(([x, y]) => Math.hypot(x, y));
+      const texts = [
+        show(f.energy),
+        f.raw === null ? "∞" : show(f.raw),
+        f.hit ? "active" : "no force",
+        ...forces.map((x) => x.toFixed(3)),
+      ];
+      texts.forEach((text, i) => {
+        if (card.values[i].textContent !== text) card.values[i].textContent = text;
+      });
+      if (answer.query !== undefined)
+        card.plane.canvas.setAttribute(
+          "aria-label",
+          `${this.schema.losses[this.state.panels[k].loss].title}: loss ${texts[0]}, ${texts[2]}, forces on anchor ${texts[3]}, positive ${texts[4]}, negative ${texts[5]}`,
+        );
     });
     this.judgement.tell(answer.same);
     this.scaleBars.tell(answer);
-    this.map.canvas.setAttribute("aria-label", `loss ${this.state.pair[0] + 1} minus loss ${this.state.pair[1] + 1}: largest difference in view ${number(answer.largest)}`);
-    this.notice.textContent = this.link.fallback ? "No direct connection: pictures come through the page itself, a little slower." : "";
+    this.map.canvas.setAttribute(
+      "aria-label",
+      `loss ${this.state.pair[0] + 1} minus loss ${this.state.pair[1] + 1}: largest difference in view ${number(answer.largest)}`,
+    );
+    this.notice.textContent = this.link.fallback
+      ? "No direct connection: pictures come through the page itself, a little slower."
+      : "";
   }
 
   settled(answer) {
@@ -226,9 +428,16 @@ class Compare {
     this.query = answer.query;
     this.snippet = answer.snippet;
     this.onSettled?.();
-    const kept = new URLSearchParams([...new URLSearchParams(location.search)].filter(([k]) => k === "hide" || k === "socket")).toString();
+    const kept = new URLSearchParams(
+      [...new URLSearchParams(location.search)].filter(([k]) => k === "hide" || k === "socket"),
+    ).toString();
     const query = [answer.query, kept].filter(Boolean).join("&");
-    if (!this.hand.orbiting) history.replaceState(history.state, "", location.pathname + (query ? `?${query}` : "") + location.hash);
+    if (!this.hand.orbiting)
+      history.replaceState(
+        history.state,
+        "",
+        location.pathname + (query ? `?${query}` : "") + location.hash,
+      );
   }
 
   // Fit the colours anew, unless they are locked and nobody insists.
@@ -238,16 +447,26 @@ class Compare {
   }
 
   // ---- drawing
-  resize() { if (this.planes().map((p) => p.resize()).some(Boolean)) this.sync(); }
+  resize() {
+    if (
+      this.planes()
+        .map((p) => p.resize())
+        .some(Boolean)
+    )
+      this.sync();
+  }
 
   invalidate(id) {
     this.painting = id ?? this.painting;
     this.frameRequest ??= requestAnimationFrame(() => {
       this.frameRequest = null;
-      const { state, theme } = this, scene = { ...state, discs: false, circle: state.space === "sphere" };
+      const { state, theme } = this,
+        scene = { ...state, discs: false, circle: state.space === "sphere" };
       for (const { plane } of this.cards) plane.paint(scene, theme);
       this.map.paint({ ...scene, region: false, forces: false }, theme);
-      if (this.painting) for (const painted of [this.cardsBox, this.cards[0].plane.canvas]) painted.dataset.seq = this.painting;
+      if (this.painting)
+        for (const painted of [this.cardsBox, this.cards[0].plane.canvas])
+          painted.dataset.seq = this.painting;
     });
   }
 
@@ -258,17 +477,27 @@ class Compare {
     this.invalidate();
   }
 
-  move() { this.sync(); this.ask(MOVING); }
+  move() {
+    this.sync();
+    this.ask(MOVING);
+  }
 
   // A gesture has ended: the fine picture, the link, the verdict aloud.
   rest() {
     this.sync();
     this.ask(RESTING);
     clearTimeout(this.telling);
-    this.telling = setTimeout(() => { if (this.answer) this.live.textContent = `${this.judgement.word}. ${this.cards.map((_, k) => `Loss ${k + 1}: ${show(this.answer.panels[k].energy)}`).join(". ")}`; }, 400);
+    this.telling = setTimeout(() => {
+      if (this.answer)
+        this.live.textContent = `${this.judgement.word}. ${this.cards.map((_, k) => `Loss ${k + 1}: ${show(this.answer.panels[k].energy)}`).join(". ")}`;
+    }, 400);
   }
 
-  close() { this.hand.orbiting = null; this.watch?.disconnect(); this.link.close(); }
+  close() {
+    this.hand.orbiting = null;
+    this.watch?.disconnect();
+    this.link.close();
+  }
 }
 
 export const { render, unmount } = mounted(Compare);

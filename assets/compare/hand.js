@@ -6,11 +6,17 @@ const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDo
 
 export class Hand {
   // app: { state, planes(), move(), rest(), look(place) }
-  constructor(app) { Object.assign(this, { app, held: null, orbiting: null }); }
+  constructor(app) {
+    Object.assign(this, { app, held: null, orbiting: null });
+  }
 
-  view() { return this.app.state.view; }
+  view() {
+    return this.app.state.view;
+  }
 
-  look(place) { if (!this.held) this.app.look(place); }
+  look(place) {
+    if (!this.held) this.app.look(place);
+  }
 
   // Any touch ends the first visitor's show.
   touch() {
@@ -24,32 +30,63 @@ export class Hand {
     event.preventDefault();
     this.touch();
     this.app.look(null);
-    const { app } = this, handle = event.currentTarget, box = plane.canvas.getBoundingClientRect();
+    const { app } = this,
+      handle = event.currentTarget,
+      box = plane.canvas.getBoundingClientRect();
     handle.focus();
     handle.setPointerCapture(event.pointerId);
-    const [hx, hy] = toPixels(this.view(), plane.size)(app.state[name]), dx = event.clientX - box.left - hx, dy = event.clientY - box.top - hy;
+    const [hx, hy] = toPixels(this.view(), plane.size)(app.state[name]),
+      dx = event.clientX - box.left - hx,
+      dy = event.clientY - box.top - hy;
     const clip = (v) => Math.min(Math.max(v, 0), plane.size);
-    this.follow(handle, (e) => { app.state[name] = fromPixels(this.view(), plane.size)([clip(e.clientX - box.left - dx), clip(e.clientY - box.top - dy)]).map(fixed); });
+    this.follow(handle, (e) => {
+      app.state[name] = fromPixels(
+        this.view(),
+        plane.size,
+      )([clip(e.clientX - box.left - dx), clip(e.clientY - box.top - dy)]).map(fixed);
+    });
   }
 
   pan(event, plane) {
     if (event.pointerType === "touch") return;
     this.touch();
     plane.canvas.setPointerCapture(event.pointerId);
-    const start = [...this.view()], k = (2 * start[2]) / plane.size, { clientX, clientY } = event;
-    this.follow(plane.canvas, (e) => { this.app.state.view = [start[0] - (e.clientX - clientX) * k, start[1] + (e.clientY - clientY) * k, start[2]].map(fixed); });
+    const start = [...this.view()],
+      k = (2 * start[2]) / plane.size,
+      { clientX, clientY } = event;
+    this.follow(plane.canvas, (e) => {
+      this.app.state.view = [
+        start[0] - (e.clientX - clientX) * k,
+        start[1] + (e.clientY - clientY) * k,
+        start[2],
+      ].map(fixed);
+    });
   }
 
   follow(target, act) {
     this.held = target;
     let moved = false;
-    const move = (e) => { moved = true; act(e); this.app.move(); };
+    const move = (e) => {
+      moved = true;
+      act(e);
+      this.app.move();
+    };
     const end = () => {
-      for (const [kind, act] of [["pointermove", move], ["pointerup", end], ["pointercancel", end]]) target.removeEventListener(kind, act);
+      for (const [kind, act] of [
+        ["pointermove", move],
+        ["pointerup", end],
+        ["pointercancel", end],
+      ])
+        target.removeEventListener(kind, act);
       this.held = null;
       if (moved) this.app.rest();
     };
-    for (const [kind, act] of [["pointermove", move], ["pointerup", end], ["pointercancel", end]]) target.addEventListener(kind, act);
+    for (const [kind, act] of [
+      ["pointermove", move],
+      ["pointerup", end],
+      ["pointercancel", end],
+    ])
+      target.addEventListener(kind, act);
   }
 
   nudge(event, name) {
@@ -79,16 +116,24 @@ export class Hand {
   orbit() {
     const { app } = this;
     app.cards[0].plane.handles.anchor.classList.add("pulse");
-    const home = [...app.state.negative], { anchor, positive } = app.state, centre = [0, 1].map((i) => (anchor[i] + positive[i]) / 2);
-    const radius = Math.hypot(home[0] - centre[0], home[1] - centre[1]), from = Math.atan2(home[1] - centre[1], home[0] - centre[0]);
+    const home = [...app.state.negative],
+      { anchor, positive } = app.state,
+      centre = [0, 1].map((i) => (anchor[i] + positive[i]) / 2);
+    const radius = Math.hypot(home[0] - centre[0], home[1] - centre[1]),
+      from = Math.atan2(home[1] - centre[1], home[0] - centre[0]);
     this.orbiting = home;
     const begin = performance.now() + 600;
     const step = (now) => {
       if (this.orbiting !== home) return;
-      const t = Math.min(Math.max((now - begin) / 6000, 0), 1), angle = from + 2 * Math.PI * (t * t * (3 - 2 * t));
-      app.state.negative = t < 1 ? [centre[0] + radius * Math.cos(angle), centre[1] + radius * Math.sin(angle)] : home;
+      const t = Math.min(Math.max((now - begin) / 6000, 0), 1),
+        angle = from + 2 * Math.PI * (t * t * (3 - 2 * t));
+      app.state.negative =
+        t < 1 ? [centre[0] + radius * Math.cos(angle), centre[1] + radius * Math.sin(angle)] : home;
       if (t >= 1) this.orbiting = null;
-      if (t < 1) { app.move(); requestAnimationFrame(step); } else app.rest();
+      if (t < 1) {
+        app.move();
+        requestAnimationFrame(step);
+      } else app.rest();
     };
     requestAnimationFrame(step);
   }

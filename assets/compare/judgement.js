@@ -23,27 +23,52 @@ export class Judgement {
   }
 
   fill() {
-    const { app } = this, { state } = app;
-    const set = (key, value) => { app.hand.touch(); state[key] = value; app.rescale(); };
+    const { app } = this,
+      { state } = app;
+    const set = (key, value) => {
+      app.hand.touch();
+      state[key] = value;
+      app.rescale();
+    };
     const tick = (key, title, ...text) => {
       const box = el("input", { type: "checkbox", checked: state[key] });
       box.addEventListener("change", () => set(key, box.checked));
       return el("label", { title }, box, ...text);
     };
-    const space = el("select", { "aria-label": "judged over triplets" }, ...[["plane", "anywhere in the plane"], ["sphere", "on the unit sphere"]].map(([v, t]) => el("option", { value: v, selected: v === state.space }, t)));
+    const space = el(
+      "select",
+      { "aria-label": "judged over triplets" },
+      ...[
+        ["plane", "anywhere in the plane"],
+        ["sphere", "on the unit sphere"],
+      ].map(([v, t]) => el("option", { value: v, selected: v === state.space }, t)),
+    );
     space.addEventListener("change", () => set("space", space.value));
     this.factor = el("span");
     this.asked.replaceChildren(
       el("label", {}, "Triplets", space),
-      tick("orders", "each loss as L(a, p, n) + L(p, a, n): the sum over all triplets of a batch contains both", "sum over both orders"),
-      tick("fit", "the second loss of the pair is drawn times its best factor, so that equal losses look equal", this.factor));
+      tick(
+        "orders",
+        "each loss as L(a, p, n) + L(p, a, n): the sum over all triplets of a batch contains both",
+        "sum over both orders",
+      ),
+      tick(
+        "fit",
+        "the second loss of the pair is drawn times its best factor, so that equal losses look equal",
+        this.factor,
+      ),
+    );
   }
 
   tell(same) {
     this.found.classList.toggle("same", same.same);
     this.word = same.same ? "The same loss" : "Different losses";
     this.title.textContent = `${same.same ? "✓" : "✗"} ${this.word}`;
-    this.text.textContent = same.sentence + (this.app.state.space === "sphere" ? " Forces are shown as far as they point along the sphere: normalising removes the rest." : "");
+    this.text.textContent =
+      same.sentence +
+      (this.app.state.space === "sphere"
+        ? " Forces are shown as far as they point along the sphere: normalising removes the rest."
+        : "");
     this.found.dataset.factor = same.factor ?? "";
     this.factor.textContent = `multiply loss ${this.app.state.pair[1] + 1} by ${same.usable ? number(same.factor) : "the best factor (none is positive)"}`;
   }

@@ -1,21 +1,50 @@
-// One plane of the comparison: canvas, the three handles, the place the pointer looks at. Painting is that of the fields page.
+// One plane of the comparison: canvas, the three handles, the place the pointer looks at. Painting
+// is that of the fields page.
 import { el, tidy } from "../shared/dom.js";
 import { INK, POINTS } from "../shared/ink.js";
 import { fromPixels, paint, rasterise, toPixels } from "../field_canvas/paint.js";
 
 export class Plane {
-  // hand: { drag(event, plane, name), nudge(event, name), pan(event, plane), zoom(factor), look(place or null) }
+  // hand: { drag(event, plane, name), nudge(event, name), pan(event, plane), zoom(factor),
+  // look(place or null) }
   constructor(label, hand, { first = false } = {}) {
     this.canvas = el("canvas", { class: "plane", role: "img", "aria-label": label });
     this.cross = el("i", { class: "cross", style: "display:none" });
     this.chip = el("span", { class: "chip", style: "display:none" });
-    this.handles = Object.fromEntries(POINTS.map((name) => [name, el("button", { class: "handle", "data-point": name, tabindex: first ? 0 : -1,
-      title: `drag the ${name}, or move it with the arrow keys: it moves in every plane` })]));
-    this.frame = el("div", { class: "frame" }, this.canvas, this.cross, this.chip, ...Object.values(this.handles));
+    this.handles = Object.fromEntries(
+      POINTS.map((name) => [
+        name,
+        el("button", {
+          class: "handle",
+          "data-point": name,
+          tabindex: first ? 0 : -1,
+          title: `drag the ${name}, or move it with the arrow keys: it moves in every plane`,
+        }),
+      ]),
+    );
+    this.frame = el(
+      "div",
+      { class: "frame" },
+      this.canvas,
+      this.cross,
+      this.chip,
+      ...Object.values(this.handles),
+    );
     this.hand = hand;
     this.canvas.addEventListener("pointerdown", (e) => hand.pan(e, this));
-    this.canvas.addEventListener("wheel", (e) => { if (e.ctrlKey || e.metaKey) { e.preventDefault(); hand.zoom(1.0015 ** e.deltaY); } }, { passive: false });
-    this.canvas.addEventListener("pointermove", (e) => { if (!e.buttons && e.pointerType !== "touch") hand.look(this.place(e)); });
+    this.canvas.addEventListener(
+      "wheel",
+      (e) => {
+        if (e.ctrlKey || e.metaKey) {
+          e.preventDefault();
+          hand.zoom(1.0015 ** e.deltaY);
+        }
+      },
+      { passive: false },
+    );
+    this.canvas.addEventListener("pointermove", (e) => {
+      if (!e.buttons && e.pointerType !== "touch") hand.look(this.place(e));
+    });
     this.canvas.addEventListener("pointerleave", () => hand.look(null));
     for (const [name, handle] of Object.entries(this.handles)) {
       handle.addEventListener("pointerdown", (e) => hand.drag(e, this, name));
@@ -25,13 +54,18 @@ export class Plane {
 
   place(event) {
     const box = this.canvas.getBoundingClientRect();
-    return fromPixels(this.hand.view(), this.size)([event.clientX - box.left, event.clientY - box.top]).map((v) => Number(v.toFixed(4)));
+    return fromPixels(
+      this.hand.view(),
+      this.size,
+    )([event.clientX - box.left, event.clientY - box.top]).map((v) => Number(v.toFixed(4)));
   }
 
   // Returns whether the size has changed.
   resize() {
-    const size = this.frame.clientWidth, scale = Math.min(devicePixelRatio || 1, 2);
-    if (!size || (size === this.size && this.canvas.width === Math.round(size * scale))) return false;
+    const size = this.frame.clientWidth,
+      scale = Math.min(devicePixelRatio || 1, 2);
+    if (!size || (size === this.size && this.canvas.width === Math.round(size * scale)))
+      return false;
     this.size = size;
     this.canvas.width = this.canvas.height = Math.round(size * scale);
     this.context = this.canvas.getContext("2d");
@@ -52,7 +86,8 @@ export class Plane {
   }
 
   circle(scene, theme) {
-    const [x, y] = toPixels(scene.view, this.size)([0, 0]), ctx = this.context;
+    const [x, y] = toPixels(scene.view, this.size)([0, 0]),
+      ctx = this.context;
     ctx.lineWidth = 1.5;
     ctx.strokeStyle = INK[theme].disc;
     ctx.setLineDash([2, 4]);
@@ -66,7 +101,8 @@ export class Plane {
     if (!this.size) return;
     const at = toPixels(scene.view, this.size);
     for (const name of POINTS) {
-      const [x, y] = at(scene[name]), handle = this.handles[name];
+      const [x, y] = at(scene[name]),
+        handle = this.handles[name];
       handle.style.left = `${x}px`;
       handle.style.top = `${y}px`;
       handle.setAttribute("aria-label", `${name} at ${scene[name].map(tidy).join(", ")}`);

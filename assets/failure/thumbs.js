@@ -1,21 +1,32 @@
-// Where the pictures of the three points stand: each beside its own point, over no point and no other picture.
+// Where the pictures of the three points stand: each beside its own point, over no point and no
+// other picture.
 
-const SIDE = 42, ROOM = 27; // of a picture in CSS pixels; of its middle from the edge
-const AROUND = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7, 8].map((k) => (k * Math.PI) / 8);
+const SIDE = 42,
+  ROOM = 27; // of a picture in CSS pixels; of its middle from the edge
+const AROUND = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7, 8].map(
+  (k) => (k * Math.PI) / 8,
+);
 const near = (a, b, reach) => Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[1])) < reach;
 
-// Middles of the three pictures for points [[x, y], ...] of a square plane: away from the others where that is free,
-// else turned about the point, and only then farther off.
+// Middles of the three pictures for points [[x, y], ...] of a square plane: away from the others
+// where that is free, else turned about the point, and only then farther off.
 export function beside(points, size) {
   const middle = [0, 1].map((i) => points.reduce((sum, p) => sum + p[i], 0) / points.length);
-  const inside = (v) => Math.min(Math.max(v, ROOM), size - ROOM), placed = [];
+  const inside = (v) => Math.min(Math.max(v, ROOM), size - ROOM),
+    placed = [];
   points.forEach((point, i) => {
-    const dx = point[0] - middle[0], dy = point[1] - middle[1];
+    const dx = point[0] - middle[0],
+      dy = point[1] - middle[1];
     const out = Math.hypot(dx, dy) > 1 ? Math.atan2(dy, dx) : Math.PI / 2 + (i * 2 * Math.PI) / 3;
-    const places = [46, 64, 90, 120].flatMap((away) => AROUND.map((turn) =>
-      [inside(point[0] + away * Math.cos(out + turn)), inside(point[1] + away * Math.sin(out + turn))]));
-    const free = (p) => placed.every((q) => !near(p, q, SIDE + 2))
-      && points.every((q) => !near(p, q, SIDE / 2 + 10)); // a point's own mark reaches so far
+    const places = [46, 64, 90, 120].flatMap((away) =>
+      AROUND.map((turn) => [
+        inside(point[0] + away * Math.cos(out + turn)),
+        inside(point[1] + away * Math.sin(out + turn)),
+      ]),
+    );
+    const free = (p) =>
+      // a point's own mark reaches so far
+      placed.every((q) => !near(p, q, SIDE + 2)) && points.every((q) => !near(p, q, SIDE / 2 + 10));
     placed.push(places.find(free) ?? places[0]);
   });
   return placed;

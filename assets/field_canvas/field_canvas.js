@@ -10,21 +10,46 @@ import { Hand } from "./hand.js";
 import { Panel } from "./panel.js";
 import { Lessons } from "./lessons.js";
 
-const FINE = 81, COARSE = 41, SLOW = 24; // nodes along a side while the hand moves; coarse once answers take more than SLOW ms
-const RESTING = 201, MODEST = 101; // and once it rests
+const FINE = 81,
+  COARSE = 41,
+  SLOW = 24; // nodes along a side while the hand moves; coarse once answers take more than SLOW ms
+const RESTING = 201,
+  MODEST = 101; // and once it rests
 
-// Other pages show scenes of their own on this plane: what they change is route, extra, kept and defaults.
+// Other pages show scenes of their own on this plane: what they change is route, extra, kept and
+// defaults.
 export class Fields {
   constructor(root, data) {
-    Object.assign(this, { root, data, scene: structuredClone(data.scene), query: data.query, hidden: new Set(data.hide), batch: { B: 32, C: 4 },
-      seq: 0, answered: 0, trip: 0, undone: [], done: [] });
-    this.link = new Link(socketAddress(data, this.route), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
+    Object.assign(this, {
+      root,
+      data,
+      scene: structuredClone(data.scene),
+      query: data.query,
+      hidden: new Set(data.hide),
+      batch: { B: 32, C: 4 },
+      seq: 0,
+      answered: 0,
+      trip: 0,
+      undone: [],
+      done: [],
+    });
+    this.link = new Link(
+      socketAddress(data, this.route),
+      (buffer) => this.receive(buffer),
+      (request) => this.setState("ask", request),
+    );
     this.ready = this.build(data);
   }
 
-  get route() { return "api/field"; }
-  get kept() { return ["hide", "socket", "grid"]; } // of the link, beside the scene
-  extra() { return {}; } // of each request, beside the scene
+  get route() {
+    return "api/field";
+  }
+  get kept() {
+    return ["hide", "socket", "grid"];
+  } // of the link, beside the scene
+  extra() {
+    return {};
+  } // of each request, beside the scene
 
   async build(data) {
     this.schema = await dressed(this.root, "field_canvas");
@@ -39,41 +64,118 @@ export class Fields {
     this.resize();
     this.rebuild();
     this.ask(FINE);
-    if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.lessons.orbit(); else this.ask(RESTING);
+    if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.lessons.orbit();
+    else this.ask(RESTING);
   }
 
   dom() {
-    this.canvas = el("canvas", { class: "plane", tabindex: 0, role: "img", "aria-label": "force field of the triplet loss" });
-    this.handles = Object.fromEntries(POINTS.map((name) => [name, el("button", { class: "handle", "data-point": name, title: `drag the ${name}, or move it with the arrow keys` })]));
-    this.ends = [0, 1].map((i) => el("button", { class: "handle end", title: "drag this end of the cut, or move it with the arrow keys", "data-end": i }));
-    const tool = (label, name, act) => el("button", { "aria-label": name, title: name, onclick: act }, label);
+    this.canvas = el("canvas", {
+      class: "plane",
+      tabindex: 0,
+      role: "img",
+      "aria-label": "force field of the triplet loss",
+    });
+    this.handles = Object.fromEntries(
+      POINTS.map((name) => [
+        name,
+        el("button", {
+          class: "handle",
+          "data-point": name,
+          title: `drag the ${name}, or move it with the arrow keys`,
+        }),
+      ]),
+    );
+    this.ends = [0, 1].map((i) =>
+      el("button", {
+        class: "handle end",
+        title: "drag this end of the cut, or move it with the arrow keys",
+        "data-end": i,
+      }),
+    );
+    const tool = (label, name, act) =>
+      el("button", { "aria-label": name, title: name, onclick: act }, label);
     this.undoButton = tool("↶", "undo (Ctrl+Z)", () => this.undo());
     this.redoButton = tool("↷", "redo (Ctrl+Shift+Z)", () => this.redo());
     this.tip = el("div", { class: "tip", hidden: true });
     this.notice = el("div", { class: "notice" });
-    this.frame = el("div", { class: "frame" }, this.canvas, ...this.ends, ...Object.values(this.handles), this.tip, this.notice,
-      el("div", { class: "tools" }, this.undoButton, this.redoButton, tool("+", "zoom in", () => this.hand.zoom(1 / 1.25)), tool("−", "zoom out", () => this.hand.zoom(1.25)),
-        tool("⤢", "show all points", () => this.hand.fit())));
+    this.frame = el(
+      "div",
+      { class: "frame" },
+      this.canvas,
+      ...this.ends,
+      ...Object.values(this.handles),
+      this.tip,
+      this.notice,
+      el(
+        "div",
+        { class: "tools" },
+        this.undoButton,
+        this.redoButton,
+        tool("+", "zoom in", () => this.hand.zoom(1 / 1.25)),
+        tool("−", "zoom out", () => this.hand.zoom(1.25)),
+        tool("⤢", "show all points", () => this.hand.fit()),
+      ),
+    );
     this.scaleBar = el("canvas", { width: 110, height: 1 });
     [this.scaleLow, this.scaleText, this.shadeText] = [el("span"), el("span"), el("span")];
     this.readout = el("div", { class: "readout" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
     const key = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
-    this.keys = { bar: el("span", { class: "bar" }, this.shadeText, this.scaleLow, this.scaleBar, this.scaleText), outer: key("", "loss = 0"), clamp: key("dashed", "upper clamp"), none: key("hatched", "no force") };
+    this.keys = {
+      bar: el(
+        "span",
+        { class: "bar" },
+        this.shadeText,
+        this.scaleLow,
+        this.scaleBar,
+        this.scaleText,
+      ),
+      outer: key("", "loss = 0"),
+      clamp: key("dashed", "upper clamp"),
+      none: key("hatched", "no force"),
+    };
     this.hand.attach(this.canvas, this.handles, this.ends);
-    const whole = el("div", { class: "lab" }, el("div", { class: "stage" },
-      el("div", { class: "left" }, this.lessons.row, this.frame, el("div", { class: "below" }, ...Object.values(this.keys)), this.readout, this.explain.cutBox, this.live),
-      this.panel.side, this.explain.side));
+    const whole = el(
+      "div",
+      { class: "lab" },
+      el(
+        "div",
+        { class: "stage" },
+        el(
+          "div",
+          { class: "left" },
+          this.lessons.row,
+          this.frame,
+          el("div", { class: "below" }, ...Object.values(this.keys)),
+          this.readout,
+          this.explain.cutBox,
+          this.live,
+        ),
+        this.panel.side,
+        this.explain.side,
+      ),
+    );
     whole.addEventListener("keydown", (e) => {
-      if (!(e.ctrlKey || e.metaKey) || e.key.toLowerCase() !== "z" || e.target.matches("input[type=number], input[type=text]")) return;
+      if (
+        !(e.ctrlKey || e.metaKey) ||
+        e.key.toLowerCase() !== "z" ||
+        e.target.matches("input[type=number], input[type=text]")
+      )
+        return;
       e.preventDefault();
-      if (e.shiftKey) this.redo(); else this.undo();
+      if (e.shiftKey) this.redo();
+      else this.undo();
     });
     return whole;
   }
 
   // ---- the scene
-  rebuild() { this.panel.build(); this.explain.build(); this.colourBar(); this.sync(); }
+  rebuild() {
+    this.panel.build();
+    this.explain.build();
+    this.colourBar();
+    this.sync();
+  }
 
   // Put a scene, or part of one, on the stage: a preset, a step of the tour, a link.
   put(part, { keepScale = false } = {}) {
@@ -85,11 +187,26 @@ export class Fields {
     this.rest();
   }
 
-  defaults(loss) { return Object.fromEntries(this.schema.losses[loss].controls.map((c) => [c.name, c.default])); }
-  state() { return JSON.stringify(this.scene); }
+  defaults(loss) {
+    return Object.fromEntries(this.schema.losses[loss].controls.map((c) => [c.name, c.default]));
+  }
+  state() {
+    return JSON.stringify(this.scene);
+  }
 
-  undo() { if (this.done.length > 1) { this.undone.push(this.done.pop()); this.revive(this.done.at(-1)); } }
-  redo() { const next = this.undone.pop(); if (next) { this.done.push(next); this.revive(next); } }
+  undo() {
+    if (this.done.length > 1) {
+      this.undone.push(this.done.pop());
+      this.revive(this.done.at(-1));
+    }
+  }
+  redo() {
+    const next = this.undone.pop();
+    if (next) {
+      this.done.push(next);
+      this.revive(next);
+    }
+  }
   revive(state) {
     this.touch();
     this.scene = JSON.parse(state);
@@ -110,7 +227,8 @@ export class Fields {
   async hear(data) {
     await this.ready;
     this.themed();
-    if (data.query !== this.data.query && data.query !== this.query) { // Python was given another link
+    if (data.query !== this.data.query && data.query !== this.query) {
+      // Python was given another link
       this.scene = structuredClone(data.scene);
       this.query = data.query;
       this.hidden = new Set(data.hide);
@@ -131,7 +249,9 @@ export class Fields {
   }
 
   colourBar() {
-    paintScale(this.scaleBar, (t) => (this.scene.shade === "raw" ? signedColour(2 * t - 1, this.theme) : rampColour(t, this.theme)));
+    paintScale(this.scaleBar, (t) =>
+      this.scene.shade === "raw" ? signedColour(2 * t - 1, this.theme) : rampColour(t, this.theme),
+    );
   }
 
   // ---- from Python
@@ -139,7 +259,9 @@ export class Fields {
     const answer = decode(buffer);
     if (answer.hover) return this.hand.hovered(answer.hover);
     if (answer.id < this.answered) return;
-    this.trip = 0.8 * this.trip + 0.2 * (performance.now() - (this.asked?.get(answer.id) ?? performance.now()));
+    this.trip =
+      0.8 * this.trip +
+      0.2 * (performance.now() - (this.asked?.get(answer.id) ?? performance.now()));
     this.asked = new Map([...(this.asked ?? [])].filter(([id]) => id > answer.id));
     this.answered = answer.id;
     this.field = answer;
@@ -147,10 +269,16 @@ export class Fields {
     this.scale = answer.scale;
     this.reference = answer.reference;
     const { scene } = this;
-    if (scene.margin === "normalised") scene.hyper.m1 = answer.m1; else if (answer.mu !== null) scene.mu = answer.mu;
-    const largest = Math.max(...answer.forces.concat(answer.residuals).map(([x, y]) => Math.hypot(x, y)), ...Object.values(answer.strengths).map(Math.abs), 1e-9);
+    if (scene.margin === "normalised") scene.hyper.m1 = answer.m1;
+    else if (answer.mu !== null) scene.mu = answer.mu;
+    const largest = Math.max(
+      ...answer.forces.concat(answer.residuals).map(([x, y]) => Math.hypot(x, y)),
+      ...Object.values(answer.strengths).map(Math.abs),
+      1e-9,
+    );
     const fitting = 130 / largest;
-    if (!this.forceScale || !(this.forceScale / fitting > 0.4 && this.forceScale / fitting < 1.5)) this.forceScale = fitting;
+    if (!this.forceScale || !(this.forceScale / fitting > 0.4 && this.forceScale / fitting < 1.5))
+      this.forceScale = fitting;
     this.beside(answer.query !== undefined);
     if (answer.query) {
       this.writeLink(answer.query);
@@ -159,12 +287,17 @@ export class Fields {
     this.invalidate(answer.id);
   }
 
-  // Numbers beside the plane follow ten times a second. Charts follow a slider as fast, but a dragged point, which leaves
-  // most curves as they are, only now and then: where there is no GPU their repaint costs the plane a frame.
+  // Numbers beside the plane follow ten times a second. Charts follow a slider as fast, but a
+  // dragged point, which leaves most curves as they are, only now and then: where there is no GPU
+  // their repaint costs the plane a frame.
   beside(now) {
-    const time = performance.now(), { told = 0, charted = 0 } = this;
+    const time = performance.now(),
+      { told = 0, charted = 0 } = this;
     clearTimeout(this.lagging);
-    if (!now && time - told < 100) { this.lagging = setTimeout(() => this.beside(false), 100); return; }
+    if (!now && time - told < 100) {
+      this.lagging = setTimeout(() => this.beside(false), 100);
+      return;
+    }
     this.told = time;
     this.numbers();
     this.panel.show();
@@ -174,7 +307,9 @@ export class Fields {
     this.charts();
   }
 
-  rasterise() { this.pictures = rasterise(this.field, this.theme, this.field.signed); }
+  rasterise() {
+    this.pictures = rasterise(this.field, this.theme, this.field.signed);
+  }
 
   charts() {
     lawsChart(this.explain.laws, this.field, this.theme);
@@ -183,14 +318,29 @@ export class Fields {
   }
 
   ask(n) {
-    const { scene, scale, reference } = this, id = ++this.seq, settle = n === RESTING;
+    const { scene, scale, reference } = this,
+      id = ++this.seq,
+      settle = n === RESTING;
     (this.asked ??= new Map()).set(id, performance.now());
-    this.link.send({ id, scene, n: settle && this.trip > SLOW ? MODEST : n, scale, reference, settle, ...(settle && this.explain.details.open ? { batch: this.batch } : {}), ...this.extra() });
+    this.link.send({
+      id,
+      scene,
+      n: settle && this.trip > SLOW ? MODEST : n,
+      scale,
+      reference,
+      settle,
+      ...(settle && this.explain.details.open ? { batch: this.batch } : {}),
+      ...this.extra(),
+    });
   }
 
   // Python has the last word on hyper-parameters: a typed value out of range comes back within it.
   adopt(hyper) {
-    const { scene } = this, differs = Object.keys(scene.hyper).some((k) => k in hyper && typeof hyper[k] === "number" && Math.abs(hyper[k] - scene.hyper[k]) > 1e-9);
+    const { scene } = this,
+      differs = Object.keys(scene.hyper).some(
+        (k) =>
+          k in hyper && typeof hyper[k] === "number" && Math.abs(hyper[k] - scene.hyper[k]) > 1e-9,
+      );
     if (!differs || this.hand.busy || this.link.waiting) return;
     scene.hyper = hyper;
     this.panel.build();
@@ -199,39 +349,83 @@ export class Fields {
 
   writeLink(query) {
     this.query = new URLSearchParams(query).toString();
-    const kept = new URLSearchParams(location.search), all = new URLSearchParams(query);
+    const kept = new URLSearchParams(location.search),
+      all = new URLSearchParams(query);
     for (const key of this.kept) if (kept.has(key)) all.set(key, kept.get(key));
-    history.replaceState(history.state, "", `${location.pathname}${String(all) ? `?${all}` : ""}${location.hash}`);
+    history.replaceState(
+      history.state,
+      "",
+      `${location.pathname}${String(all) ? `?${all}` : ""}${location.hash}`,
+    );
   }
 
   numbers() {
-    const f = this.field, { scene } = this, size = ([x, y]) => show(Math.hypot(x, y));
+    const f = this.field,
+      { scene } = this,
+      size = ([x, y]) => show(Math.hypot(x, y));
     const state = stateOf(f);
-    const rows = [["loss", show(f.energy)], ["before clamp", show(f.raw)], ["triplet", state],
-      ["force on A", size(f.forces[0])], ["force on P", size(f.forces[1])], ["force on N", size(f.forces[2])],
-      ["d(A,P)", show(f.edges.ap)], ["d(A,N)", show(f.edges.an)], ["d(P,N)", show(f.edges.pn)]];
+    const rows = [
+      ["loss", show(f.energy)],
+      ["before clamp", show(f.raw)],
+      ["triplet", state],
+      ["force on A", size(f.forces[0])],
+      ["force on P", size(f.forces[1])],
+      ["force on N", size(f.forces[2])],
+      ["d(A,P)", show(f.edges.ap)],
+      ["d(A,N)", show(f.edges.an)],
+      ["d(P,N)", show(f.edges.pn)],
+    ];
     readouts(this.readout, rows);
-    const [unit, low, high] = { energy: ["loss", "0", "≥ "], raw: ["before clamp", `−${Number(f.scale.toPrecision(3))}`, ""], force: ["force", "0", "≥ "], none: ["", "", ""] }[scene.shade];
-    [this.shadeText.textContent, this.scaleLow.textContent, this.scaleText.textContent] = [unit, low, `${high}${Number(f.scale.toPrecision(3))}`];
+    const [unit, low, high] = {
+      energy: ["loss", "0", "≥ "],
+      raw: ["before clamp", `−${Number(f.scale.toPrecision(3))}`, ""],
+      force: ["force", "0", "≥ "],
+      none: ["", "", ""],
+    }[scene.shade];
+    [this.shadeText.textContent, this.scaleLow.textContent, this.scaleText.textContent] = [
+      unit,
+      low,
+      `${high}${Number(f.scale.toPrecision(3))}`,
+    ];
     this.keys.bar.hidden = scene.shade === "none";
     this.keys.clamp.hidden = f.m2 === null || !scene.region;
     this.keys.outer.hidden = this.keys.none.hidden = !scene.region;
     const lost = [
-      f.quiet ? `The ${scene.probe} feels no force anywhere in this view. Scan with another point, move the points, or change a parameter.` : "",
-      this.link.fallback ? "No direct connection: pictures come through the page itself, a little slower." : ""].filter(Boolean).join(" ");
+      f.quiet
+        ? `The ${scene.probe} feels no force anywhere in this view. Scan with another point, move the points, or change a parameter.`
+        : "",
+      this.link.fallback
+        ? "No direct connection: pictures come through the page itself, a little slower."
+        : "",
+    ]
+      .filter(Boolean)
+      .join(" ");
     if (f.bring !== undefined) this.bring = f.bring;
     const offer = !f.hit && this.bring && !f.quiet && !this.hand.busy;
     if (this.notice.dataset.said !== `${lost}${offer && this.bring}`) {
       this.notice.dataset.said = `${lost}${offer && this.bring}`;
       const place = this.bring;
-      this.notice.replaceChildren(lost, ...(offer ? [`This triplet is ${state}: nobody feels a force. `, el("button", { onclick: () => this.put({ [scene.probe]: place }, { keepScale: true }) }, `bring the ${scene.probe} in`)] : []));
+      this.notice.replaceChildren(
+        lost,
+        ...(offer
+          ? [
+              `This triplet is ${state}: nobody feels a force. `,
+              el(
+                "button",
+                { onclick: () => this.put({ [scene.probe]: place }, { keepScale: true }) },
+                `bring the ${scene.probe} in`,
+              ),
+            ]
+          : []),
+      );
     }
     this.summary = `${this.schema.losses[scene.loss].title} loss ${show(f.energy)}, triplet ${state}; ${POINTS.map((name, i) => `${name} at ${scene[name].map(tidy).join(", ")} feels force ${f.forces[i].map((x) => x.toPrecision(3)).join(", ")}`).join("; ")}`;
   }
 
   // ---- drawing
   resize() {
-    const size = this.frame.clientWidth, scale = Math.min(devicePixelRatio || 1, 2);
+    const size = this.frame.clientWidth,
+      scale = Math.min(devicePixelRatio || 1, 2);
     if (!size || (size === this.size && this.canvas.width === Math.round(size * scale))) return;
     this.size = size;
     this.canvas.width = this.canvas.height = Math.round(size * scale);
@@ -245,7 +439,11 @@ export class Fields {
     this.frameRequest ??= requestAnimationFrame(() => {
       this.frameRequest = null;
       if (!this.size) return;
-      paint(this.context, this.size, this.scene, this.field, this.pictures, this.theme, { hover: this.hand.hover, forceScale: this.forceScale, moving: Boolean(this.hand.busy) });
+      paint(this.context, this.size, this.scene, this.field, this.pictures, this.theme, {
+        hover: this.hand.hover,
+        forceScale: this.forceScale,
+        moving: Boolean(this.hand.busy),
+      });
       if (this.painting) this.canvas.dataset.seq = this.painting;
     });
   }
@@ -259,7 +457,14 @@ export class Fields {
       handle.setAttribute("aria-label", `${label} at ${where.map(tidy).join(", ")}`);
     };
     for (const name of POINTS) place(this.handles[name], this.scene[name], name);
-    this.ends.forEach((end, i) => { end.hidden = !this.scene.cut; place(end, this.scene.line.slice(2 * i, 2 * i + 2), i ? "end of the cut" : "start of the cut"); });
+    this.ends.forEach((end, i) => {
+      end.hidden = !this.scene.cut;
+      place(
+        end,
+        this.scene.line.slice(2 * i, 2 * i + 2),
+        i ? "end of the cut" : "start of the cut",
+      );
+    });
     if (!this.hand.busy) this.panel.show();
     // Not `disabled`: a disabled button would swallow the keys of whoever just pressed it.
     this.undoButton.setAttribute("aria-disabled", this.done.length < 2);
@@ -267,12 +472,21 @@ export class Fields {
     this.invalidate();
   }
 
-  fromPixels(place) { return fromPixels(this.scene.view, this.size)(place); }
-  toPixels(place) { return toPixels(this.scene.view, this.size)(place); }
+  fromPixels(place) {
+    return fromPixels(this.scene.view, this.size)(place);
+  }
+  toPixels(place) {
+    return toPixels(this.scene.view, this.size)(place);
+  }
 
   // ---- what the hand does
-  touch() { this.lessons.still(); }
-  move() { this.sync(); this.ask(this.data.grid ?? (this.trip > SLOW ? COARSE : FINE)); }
+  touch() {
+    this.lessons.still();
+  }
+  move() {
+    this.sync();
+    this.ask(this.data.grid ?? (this.trip > SLOW ? COARSE : FINE));
+  }
 
   // A gesture has ended: the fine picture with the link, and a word to those who do not see it.
   rest(remember = true) {
@@ -281,11 +495,20 @@ export class Fields {
     this.sync();
     this.ask(RESTING);
     clearTimeout(this.telling);
-    this.telling = setTimeout(() => { if (this.summary) { this.live.textContent = this.summary; this.canvas.setAttribute("aria-label", this.summary); } }, 400);
+    this.telling = setTimeout(() => {
+      if (this.summary) {
+        this.live.textContent = this.summary;
+        this.canvas.setAttribute("aria-label", this.summary);
+      }
+    }, 400);
   }
 
-  png() { this.canvas.toBlob((blob) => save("field.png", blob)); }
-  close() { this.link.close(); }
+  png() {
+    this.canvas.toBlob((blob) => save("field.png", blob));
+  }
+  close() {
+    this.link.close();
+  }
 }
 
 export const { render, unmount } = mounted(Fields);

@@ -1,39 +1,61 @@
 // The layers that lie over the field: forces, circles, lines and points of the triplet.
 import { LETTER, POINTS, halo } from "../shared/ink.js";
 
-// Dark on light ground and light on dark, by the colour under each arrow: readable without an outline.
+// Dark on light ground and light on dark, by the colour under each arrow: readable without an
+// outline.
 export function arrows(ctx, field, { left, top, side }, ink) {
-  const { arrows: values, shade, n, signed } = field, cell = side / 20, longest = cell * 0.86, paths = [new Path2D(), new Path2D()];
+  const { arrows: values, shade, n, signed } = field,
+    cell = side / 20,
+    longest = cell * 0.86,
+    paths = [new Path2D(), new Path2D()];
   const deep = (row, col) => {
     if (!shade) return 0;
-    const value = shade[Math.floor(((row + 0.5) * n) / 20) * n + Math.floor(((col + 0.5) * n) / 20)];
+    const value =
+      shade[Math.floor(((row + 0.5) * n) / 20) * n + Math.floor(((col + 0.5) * n) / 20)];
     return Number(signed ? Math.abs(value - 127.5) > 80 : value > 128);
   };
   for (let row = 0; row < 20; row++) {
     for (let col = 0; col < 20; col++) {
-      const i = 2 * (row * 20 + col), fx = values[i] / 127, fy = -values[i + 1] / 127, length = Math.hypot(fx, fy) * longest;
+      const i = 2 * (row * 20 + col),
+        fx = values[i] / 127,
+        fy = -values[i + 1] / 127,
+        length = Math.hypot(fx, fy) * longest;
       if (length < 1) continue;
-      const x = left + (col + 0.5) * cell, y = top + side - (row + 0.5) * cell, path = paths[deep(row, col)];
-      const angle = Math.atan2(fy, fx), hx = (Math.cos(angle) * length) / 2, hy = (Math.sin(angle) * length) / 2;
+      const x = left + (col + 0.5) * cell,
+        y = top + side - (row + 0.5) * cell,
+        path = paths[deep(row, col)];
+      const angle = Math.atan2(fy, fx),
+        hx = (Math.cos(angle) * length) / 2,
+        hy = (Math.sin(angle) * length) / 2;
       path.moveTo(x - hx, y - hy);
       path.lineTo(x + hx, y + hy);
       barbs(path, x + hx, y + hy, angle, Math.min(5, 1.5 + length / 4));
     }
   }
   ctx.lineWidth = 1.3;
-  paths.forEach((path, i) => { ctx.strokeStyle = i ? ink.rim : ink.arrow; ctx.stroke(path); });
+  paths.forEach((path, i) => {
+    ctx.strokeStyle = i ? ink.rim : ink.arrow;
+    ctx.stroke(path);
+  });
 }
 
 export function streams(ctx, field, { left, top, side }, ink) {
-  const [lines, corners] = field.shapes.streams, path = new Path2D(), tip = [0, 0], before = [0, 0];
+  const [lines, corners] = field.shapes.streams,
+    path = new Path2D(),
+    tip = [0, 0],
+    before = [0, 0];
   for (let line = 0; line < lines; line++) {
     for (let i = 0; i < corners; i++) {
-      const k = 2 * (line * corners + i), x = left + (field.streams[k] / 65535) * side, y = top + side - (field.streams[k + 1] / 65535) * side;
-      if (i) path.lineTo(x, y); else path.moveTo(x, y);
-      if (i === (corners - 1 >> 1) + 1) [tip[0], tip[1]] = [x, y];
-      if (i === corners - 1 >> 1) [before[0], before[1]] = [x, y];
+      const k = 2 * (line * corners + i),
+        x = left + (field.streams[k] / 65535) * side,
+        y = top + side - (field.streams[k + 1] / 65535) * side;
+      if (i) path.lineTo(x, y);
+      else path.moveTo(x, y);
+      if (i === ((corners - 1) >> 1) + 1) [tip[0], tip[1]] = [x, y];
+      if (i === (corners - 1) >> 1) [before[0], before[1]] = [x, y];
     }
-    if (Math.hypot(tip[0] - before[0], tip[1] - before[1]) > 0.5) barbs(path, ...tip, Math.atan2(tip[1] - before[1], tip[0] - before[0]), 4.5);
+    if (Math.hypot(tip[0] - before[0], tip[1] - before[1]) > 0.5)
+      barbs(path, ...tip, Math.atan2(tip[1] - before[1], tip[0] - before[0]), 4.5);
   }
   glow(ctx, path, ink);
 }
@@ -46,7 +68,10 @@ function barbs(path, x, y, angle, length) {
 }
 
 function glow(ctx, path, ink) {
-  for (const [colour, width] of [[ink.glow, 3], [ink.arrow, 1.3]]) {
+  for (const [colour, width] of [
+    [ink.glow, 3],
+    [ink.arrow, 1.3],
+  ]) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = width;
     ctx.stroke(path);
@@ -59,9 +84,12 @@ function circle(ctx, [x, y], radius) {
   ctx.stroke();
 }
 
-// Ranking discs about anchor and positive, and the ellipse with these foci that encloses them (Appendix B).
+// Ranking discs about anchor and positive, and the ellipse with these foci that encloses them
+// (Appendix B).
 export function discs(ctx, scene, { radius, axes }, at, size, ink) {
-  const k = size / (2 * scene.view[2]), a = at(scene.anchor), p = at(scene.positive);
+  const k = size / (2 * scene.view[2]),
+    a = at(scene.anchor),
+    p = at(scene.positive);
   ctx.strokeStyle = ink.disc;
   ctx.lineWidth = 1.75;
   ctx.setLineDash([2, 4]);
@@ -69,7 +97,15 @@ export function discs(ctx, scene, { radius, axes }, at, size, ink) {
   circle(ctx, p, radius * k);
   ctx.setLineDash([9, 3, 2, 3]);
   ctx.beginPath();
-  ctx.ellipse((a[0] + p[0]) / 2, (a[1] + p[1]) / 2, axes[0] * k, axes[1] * k, Math.atan2(p[1] - a[1], p[0] - a[0]), 0, 2 * Math.PI);
+  ctx.ellipse(
+    (a[0] + p[0]) / 2,
+    (a[1] + p[1]) / 2,
+    axes[0] * k,
+    axes[1] * k,
+    Math.atan2(p[1] - a[1], p[0] - a[0]),
+    0,
+    2 * Math.PI,
+  );
   ctx.stroke();
   ctx.setLineDash([]);
 }
@@ -88,13 +124,19 @@ export function mining(ctx, scene, { centre, radius, labels }, at, size, ink) {
   }
   for (const [text, place] of labels) {
     const [x, y] = at(place);
-    if (x > 30 && x < size - 30 && y > 12 && y < size - 12) halo(ctx, text, x, y, ink.text, ink.rim, 4);
+    if (x > 30 && x < size - 30 && y > 12 && y < size - 12)
+      halo(ctx, text, x, y, ink.text, ink.rim, 4);
   }
 }
 
 export function cutLine(ctx, scene, at, ink) {
-  const [x0, y0, x1, y1] = scene.line, from = at([x0, y0]), to = at([x1, y1]);
-  for (const [colour, width] of [[ink.rim, 4], [ink.disc, 2]]) {
+  const [x0, y0, x1, y1] = scene.line,
+    from = at([x0, y0]),
+    to = at([x1, y1]);
+  for (const [colour, width] of [
+    [ink.rim, 4],
+    [ink.disc, 2],
+  ]) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = width;
     ctx.beginPath();
@@ -107,7 +149,10 @@ export function cutLine(ctx, scene, at, ink) {
     ctx.strokeStyle = ink.rim;
     ctx.lineWidth = 2;
     ctx.beginPath();
-    ctx.moveTo(x, y - 8); ctx.lineTo(x + 8, y); ctx.lineTo(x, y + 8); ctx.lineTo(x - 8, y);
+    ctx.moveTo(x, y - 8);
+    ctx.lineTo(x + 8, y);
+    ctx.lineTo(x, y + 8);
+    ctx.lineTo(x - 8, y);
     ctx.closePath();
     ctx.fill();
     ctx.stroke();
@@ -117,7 +162,11 @@ export function cutLine(ctx, scene, at, ink) {
 export function triangle(ctx, scene, at, ink) {
   const [a, p, n] = POINTS.map((k) => at(scene[k]));
   ctx.lineWidth = 1.4;
-  for (const [from, to, colour, dash] of [[a, p, ink.positive, []], [a, n, ink.negative, [4, 4]], [p, n, ink.negative, [4, 4]]]) {
+  for (const [from, to, colour, dash] of [
+    [a, p, ink.positive, []],
+    [a, n, ink.negative, [4, 4]],
+    [p, n, ink.negative, [4, 4]],
+  ]) {
     ctx.strokeStyle = colour;
     ctx.setLineDash(dash);
     ctx.beginPath();
@@ -128,12 +177,19 @@ export function triangle(ctx, scene, at, ink) {
   ctx.setLineDash([]);
 }
 
-// 70 px for a force of 1, growing ever slower; the number beside tells the magnitude. With a scale (px per unit): to scale.
-const reach = (magnitude, scale) => (scale ? magnitude * scale : 150 * (1 - Math.exp(-magnitude / 1.6)) + 16);
+// 70 px for a force of 1, growing ever slower; the number beside tells the magnitude. With a scale
+// (px per unit): to scale.
+const reach = (magnitude, scale) =>
+  scale ? magnitude * scale : 150 * (1 - Math.exp(-magnitude / 1.6)) + 16;
 
 function arrow(ctx, [x, y], [ux, uy], length, colour, rim, width) {
-  const head = Math.min(4 + 2.5 * width, length * 0.6), tx = x + ux * length, ty = y + uy * length;
-  for (const [ink, grow] of [[rim, 1.5], [colour, 0]]) {
+  const head = Math.min(4 + 2.5 * width, length * 0.6),
+    tx = x + ux * length,
+    ty = y + uy * length;
+  for (const [ink, grow] of [
+    [rim, 1.5],
+    [colour, 0],
+  ]) {
     ctx.strokeStyle = ctx.fillStyle = ink;
     ctx.lineWidth = width + 2 * grow;
     ctx.beginPath();
@@ -153,15 +209,20 @@ function arrow(ctx, [x, y], [ux, uy], length, colour, rim, width) {
 export function resultants(ctx, scene, field, at, size, ink, scale) {
   const labels = [];
   POINTS.forEach((name, i) => {
-    const [fx, fy] = field.forces[i], magnitude = Math.hypot(fx, fy);
+    const [fx, fy] = field.forces[i],
+      magnitude = Math.hypot(fx, fy);
     if (!(magnitude > 1e-9)) return;
-    const from = at(scene[name]), u = [fx / magnitude, -fy / magnitude];
+    const from = at(scene[name]),
+      u = [fx / magnitude, -fy / magnitude];
     const [tx, ty] = arrow(ctx, from, u, reach(magnitude, scale), ink.force, ink.rim, 4);
     const inside = (v, room) => Math.min(Math.max(v, room), size - room);
-    const left = inside(tx + u[0] * 10, 34), align = u[0] < -0.3 ? "right" : u[0] > 0.3 ? "left" : "center";
-    let top = inside(ty + u[1] * 14, 12); // a number that would cover another steps aside, away from the edge
+    const left = inside(tx + u[0] * 10, 34),
+      align = u[0] < -0.3 ? "right" : u[0] > 0.3 ? "left" : "center";
+    // a number that would cover another steps aside, away from the edge
+    let top = inside(ty + u[1] * 14, 12);
     const step = top < size - 42 ? 15 : -15;
-    while (labels.some((l) => Math.abs(l.left - left) < 42 && Math.abs(l.top - top) < 14)) top += step;
+    while (labels.some((l) => Math.abs(l.left - left) < 42 && Math.abs(l.top - top) < 14))
+      top += step;
     labels.push({ left, top, align, text: magnitude.toPrecision(3) });
   });
   ctx.font = "600 12px system-ui, sans-serif"; // numbers above all arrows
@@ -172,29 +233,75 @@ export function resultants(ctx, scene, field, at, size, ink, scale) {
   }
 }
 
-// Each force split along the edges: pulls blue, pushes vermillion, what lies on no edge grey; magnitudes on the edges.
+// Each force split along the edges: pulls blue, pushes vermillion, what lies on no edge grey;
+// magnitudes on the edges.
 export function edgeForces(ctx, scene, field, at, size, ink, scale) {
-  const { strengths, residuals } = field, place = { a: at(scene.anchor), p: at(scene.positive), n: at(scene.negative) };
-  const along = (from, to) => { const dx = to[0] - from[0], dy = to[1] - from[1], d = Math.hypot(dx, dy) || 1; return [dx / d, dy / d]; };
-  for (const [edge, sign, colour] of [["ap", 1, ink.positive], ["an", -1, ink.negative], ["pn", -1, ink.negative]]) {
-    const strength = strengths[edge] * sign, [x, y] = edge;
+  const { strengths, residuals } = field,
+    place = { a: at(scene.anchor), p: at(scene.positive), n: at(scene.negative) };
+  const along = (from, to) => {
+    const dx = to[0] - from[0],
+      dy = to[1] - from[1],
+      d = Math.hypot(dx, dy) || 1;
+    return [dx / d, dy / d];
+  };
+  for (const [edge, sign, colour] of [
+    ["ap", 1, ink.positive],
+    ["an", -1, ink.negative],
+    ["pn", -1, ink.negative],
+  ]) {
+    const strength = strengths[edge] * sign,
+      [x, y] = edge;
     if (Math.abs(strength) * scale < 2) continue;
-    for (const [from, to] of [[x, y], [y, x]]) {
-      const u = along(place[from], place[to]), s = Math.sign(strength);
-      arrow(ctx, place[from], [u[0] * s, u[1] * s], Math.abs(strength) * scale, colour, ink.rim, 2.5);
+    for (const [from, to] of [
+      [x, y],
+      [y, x],
+    ]) {
+      const u = along(place[from], place[to]),
+        s = Math.sign(strength);
+      arrow(
+        ctx,
+        place[from],
+        [u[0] * s, u[1] * s],
+        Math.abs(strength) * scale,
+        colour,
+        ink.rim,
+        2.5,
+      );
     }
   }
   residuals.forEach(([fx, fy], i) => {
     const magnitude = Math.hypot(fx, fy);
-    if (magnitude * scale > 2) arrow(ctx, at(scene[POINTS[i]]), [fx / magnitude, -fy / magnitude], magnitude * scale, ink.residual, ink.rim, 2.5);
+    if (magnitude * scale > 2)
+      arrow(
+        ctx,
+        at(scene[POINTS[i]]),
+        [fx / magnitude, -fy / magnitude],
+        magnitude * scale,
+        ink.residual,
+        ink.rim,
+        2.5,
+      );
   });
   ctx.font = "600 11.5px system-ui, sans-serif";
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
-  for (const [edge, word, colour, share] of [["ap", "pull", ink.positiveText, 0.5], ["an", "push", ink.negativeText, 0.4], ["pn", "push", ink.negativeText, 0.58]]) {
+  for (const [edge, word, colour, share] of [
+    ["ap", "pull", ink.positiveText, 0.5],
+    ["an", "push", ink.negativeText, 0.4],
+    ["pn", "push", ink.negativeText, 0.58],
+  ]) {
     const [from, to] = [place[edge[0]], place[edge[1]]];
-    if (Math.abs(strengths[edge]) < 1e-9 || Math.hypot(from[0] - to[0], from[1] - to[1]) < 50) continue;
-    halo(ctx, `${word} ${strengths[edge].toPrecision(3)}`, from[0] + (to[0] - from[0]) * share, from[1] + (to[1] - from[1]) * share, colour, ink.rim, 4);
+    if (Math.abs(strengths[edge]) < 1e-9 || Math.hypot(from[0] - to[0], from[1] - to[1]) < 50)
+      continue;
+    halo(
+      ctx,
+      `${word} ${strengths[edge].toPrecision(3)}`,
+      from[0] + (to[0] - from[0]) * share,
+      from[1] + (to[1] - from[1]) * share,
+      colour,
+      ink.rim,
+      4,
+    );
   }
 }
 
@@ -205,7 +312,8 @@ export function points(ctx, scene, at, ink) {
     ctx.strokeStyle = ink.rim;
     ctx.lineWidth = 2.5;
     ctx.beginPath();
-    if (name === "negative") ctx.rect(x - 9, y - 9, 18, 18); else ctx.arc(x, y, 10, 0, 2 * Math.PI);
+    if (name === "negative") ctx.rect(x - 9, y - 9, 18, 18);
+    else ctx.arc(x, y, 10, 0, 2 * Math.PI);
     ctx.fill();
     ctx.stroke();
     if (name === scene.probe) {
@@ -222,9 +330,20 @@ export function points(ctx, scene, at, ink) {
 }
 
 export function hoverMark(ctx, scene, hover, at, ink) {
-  const [x, y] = at(hover.at), [fx, fy] = hover.force, magnitude = Math.hypot(fx, fy);
+  const [x, y] = at(hover.at),
+    [fx, fy] = hover.force,
+    magnitude = Math.hypot(fx, fy);
   ctx.strokeStyle = ink[scene.probe];
   ctx.lineWidth = 1.5;
   circle(ctx, [x, y], 5);
-  if (magnitude > 1e-9) arrow(ctx, [x, y], [fx / magnitude, -fy / magnitude], reach(magnitude) * 0.6, ink.force, ink.rim, 2.5);
+  if (magnitude > 1e-9)
+    arrow(
+      ctx,
+      [x, y],
+      [fx / magnitude, -fy / magnitude],
+      reach(magnitude) * 0.6,
+      ink.force,
+      ink.rim,
+      2.5,
+    );
 }

@@ -1,45 +1,80 @@
-// Painting the plane: every number comes from Python. Plane coordinates have y upwards; the canvas is square.
+// Painting the plane: every number comes from Python. Plane coordinates have y upwards; the canvas
+// is square.
 import { INK, halo, niceStep, rampColour, signedColour } from "../shared/ink.js";
 import { stripes, veiled } from "../shared/veil.js";
-import { arrows, cutLine, discs, edgeForces, hoverMark, mining, points, resultants, streams, triangle } from "./layers.js";
+import {
+  arrows,
+  cutLine,
+  discs,
+  edgeForces,
+  hoverMark,
+  mining,
+  points,
+  resultants,
+  streams,
+  triangle,
+} from "./layers.js";
 
 export function toPixels(view, size) {
-  const [x, y, half] = view, k = size / (2 * half);
+  const [x, y, half] = view,
+    k = size / (2 * half);
   return ([px, py]) => [(px - x + half) * k, (y + half - py) * k];
 }
 
 export function fromPixels(view, size) {
-  const [x, y, half] = view, k = (2 * half) / size;
+  const [x, y, half] = view,
+    k = (2 * half) / size;
   return ([u, v]) => [x - half + u * k, y + half - v * k];
 }
 
-// The two pictures of an answer, n x n: colour, and a veil over what receives no force. Made once per answer.
+// The two pictures of an answer, n x n: colour, and a veil over what receives no force. Made once
+// per answer.
 export function rasterise(field, theme, signed = false) {
   const { n, shade, active } = field;
-  const colour = signed ? (i) => signedColour(i / 127.5 - 1, theme) : (i) => rampColour(i / 255, theme);
+  const colour = signed
+    ? (i) => signedColour(i / 127.5 - 1, theme)
+    : (i) => rampColour(i / 255, theme);
   const table = Array.from({ length: 256 }, (_, i) => colour(i));
   const bitmap = (fill) => {
     const image = new ImageData(n, n);
-    for (let row = 0; row < n; row++) for (let col = 0; col < n; col++) fill(image.data, row * n + col, ((n - 1 - row) * n + col) * 4);
+    for (let row = 0; row < n; row++)
+      for (let col = 0; col < n; col++)
+        fill(image.data, row * n + col, ((n - 1 - row) * n + col) * 4);
     const canvas = new OffscreenCanvas(n, n);
     canvas.getContext("2d").putImageData(image, 0, 0);
     return canvas;
   };
   return {
-    colour: shade && bitmap((data, from, to) => { const [r, g, b] = table[shade[from]]; data[to] = r; data[to + 1] = g; data[to + 2] = b; data[to + 3] = 255; }),
-    veil: active && bitmap((data, from, to) => { data[to + 3] = active[from >> 3] & (128 >> (from & 7)) ? 0 : 255; }),
+    colour:
+      shade &&
+      bitmap((data, from, to) => {
+        const [r, g, b] = table[shade[from]];
+        data[to] = r;
+        data[to + 1] = g;
+        data[to + 2] = b;
+        data[to + 3] = 255;
+      }),
+    veil:
+      active &&
+      bitmap((data, from, to) => {
+        data[to + 3] = active[from >> 3] & (128 >> (from & 7)) ? 0 : 255;
+      }),
   };
 }
 
-// What to draw follows from what the field carries and from the switches of the scene; extra: { hover, forceScale, moving }.
+// What to draw follows from what the field carries and from the switches of the scene; extra: {
+// hover, forceScale, moving }.
 export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
-  const ink = INK[theme], at = toPixels(scene.view, size);
+  const ink = INK[theme],
+    at = toPixels(scene.view, size);
   ctx.clearRect(0, 0, size, size);
   if (!field) {
     grid(ctx, size, scene.view, ink);
   } else {
     // The last answer may belong to a view that has moved on: draw it where it belongs.
-    const [fx, fy, fh] = field.view, [left, top] = at([fx - fh, fy + fh]), side = at([fx + fh, fy])[0] - left;
+    const [fx, fy, fh] = field.view,
+      [left, top] = at([fx - fh, fy + fh]),
+      side = at([fx + fh, fy])[0] - left;
     const box = { left, top, side };
     ctx.imageSmoothingEnabled = true;
     if (pictures?.colour) ctx.drawImage(pictures.colour, left, top, side, side);
@@ -58,7 +93,8 @@ export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
   if (field) {
     const scale = extra.forceScale;
     if (scene.edges) edgeForces(ctx, scene, field, at, size, ink, scale);
-    if (scene.forces !== false) resultants(ctx, scene, field, at, size, ink, scene.edges ? scale : null);
+    if (scene.forces !== false)
+      resultants(ctx, scene, field, at, size, ink, scene.edges ? scale : null);
   }
   ticks(ctx, size, scene.view, ink);
   points(ctx, scene, at, ink);
@@ -67,13 +103,16 @@ export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
 
 // Everything but the rings of the active region: veiled and hatched.
 function outside(ctx, field, box, size, ink) {
-  const path = new Path2D(), { left, top, side } = box;
+  const path = new Path2D(),
+    { left, top, side } = box;
   path.rect(0, 0, size, size);
   let at = 0;
   for (const count of field.rings) {
     for (let i = 0; i < count; i++, at++) {
-      const x = left + (field.patches[2 * at] / 65535) * side, y = top + side - (field.patches[2 * at + 1] / 65535) * side;
-      if (i) path.lineTo(x, y); else path.moveTo(x, y);
+      const x = left + (field.patches[2 * at] / 65535) * side,
+        y = top + side - (field.patches[2 * at + 1] / 65535) * side;
+      if (i) path.lineTo(x, y);
+      else path.moveTo(x, y);
     }
     path.closePath();
   }
@@ -83,8 +122,13 @@ function outside(ctx, field, box, size, ink) {
 
 // visit(axis, value, pixels) for each line of the grid.
 function gridLines(size, view, visit) {
-  const [x, y, half] = view, step = niceStep(2 * half), at = toPixels(view, size);
-  for (const [axis, centre] of [[0, x], [1, y]]) {
+  const [x, y, half] = view,
+    step = niceStep(2 * half),
+    at = toPixels(view, size);
+  for (const [axis, centre] of [
+    [0, x],
+    [1, y],
+  ]) {
     for (let k = Math.ceil((centre - half) / step); k * step <= centre + half; k++) {
       const value = k * step;
       visit(axis, value, Math.round(at(axis ? [0, value] : [value, 0])[axis]) + 0.5, step);
@@ -115,14 +159,17 @@ function ticks(ctx, size, view, ink) {
   });
 }
 
-// Draws polylines of `counts` corners each, from corner `first` on; returns the next corner. visit(x, y) sees their middles.
+// Draws polylines of `counts` corners each, from corner `first` on; returns the next corner.
+// visit(x, y) sees their middles.
 function polylines(ctx, corners, counts, first, { left, top, side }, visit) {
   let at = first;
   ctx.beginPath();
   for (const count of counts) {
     for (let i = 0; i < count; i++, at++) {
-      const x = left + (corners[2 * at] / 65535) * side, y = top + side - (corners[2 * at + 1] / 65535) * side;
-      if (i) ctx.lineTo(x, y); else ctx.moveTo(x, y);
+      const x = left + (corners[2 * at] / 65535) * side,
+        y = top + side - (corners[2 * at + 1] / 65535) * side;
+      if (i) ctx.lineTo(x, y);
+      else ctx.moveTo(x, y);
       if (visit && i === count >> 1 && count > 12) visit(x, y);
     }
   }
@@ -147,7 +194,8 @@ function contours(ctx, field, box, ink, named) {
     ctx.strokeStyle = level < 0 ? ink.positive : ink.contour;
     ctx.globalAlpha = 0.75;
     at = polylines(ctx, field.contours_at, counts, at, box, (x, y) => {
-      if (labels.every((l) => Math.hypot(l.x - x, l.y - y) > 60)) labels.push({ x, y, text: String(Number(level.toPrecision(2))) });
+      if (labels.every((l) => Math.hypot(l.x - x, l.y - y) > 60))
+        labels.push({ x, y, text: String(Number(level.toPrecision(2))) });
     });
   }
   ctx.globalAlpha = 1;

@@ -1,10 +1,12 @@
-// Clicks and keys on the tiles of st.html, told to Python: a plain link would load the whole app again.
+// Clicks and keys on the tiles of st.html, told to Python: a plain link would load the whole app
+// again.
 
 import { el } from "../shared/dom.js";
 
 const AHEAD = 300; // ms between two looks whether all pictures are there
 const TILES = ".neighbours a.frame";
-const TYPING = "input, textarea, select, [contenteditable], [role=listbox], [role=slider], [role=radio], dialog";
+const TYPING =
+  "input, textarea, select, [contenteditable], [role=listbox], [role=slider], [role=radio], dialog";
 
 // Always there, then those that only some pages answer.
 const KEYS = [
@@ -21,12 +23,22 @@ const MORE = {
 class Gallery {
   constructor(root) {
     this.dialog = el("dialog", { "aria-label": "Keys" });
-    this.button = el("button", { class: "keys", title: "Keys (?)", onclick: () => this.dialog.showModal() }, "Keys ", el("kbd", {}, "?"));
-    this.gone = el("p", { class: "gone", role: "status", hidden: true },
-      "Pictures of this page are not there any more: the run was removed, or the files of its data set. Reload the page.");
+    this.button = el(
+      "button",
+      { class: "keys", title: "Keys (?)", onclick: () => this.dialog.showModal() },
+      "Keys ",
+      el("kbd", {}, "?"),
+    );
+    this.gone = el(
+      "p",
+      { class: "gone", role: "status", hidden: true },
+      "Pictures of this page are not there any more: the run was removed, or the files of its data set. Reload the page.",
+    );
     root.append(el("style", {}, STYLE), this.button, this.gone, this.dialog);
     // A picture that fails tells only itself, before the event could bubble.
-    this.failed = (event) => { if (event.target.matches?.(`${TILES} img`)) this.gone.hidden = false; };
+    this.failed = (event) => {
+      if (event.target.matches?.(`${TILES} img`)) this.gone.hidden = false;
+    };
     document.addEventListener("error", this.failed, true);
     this.heard = { click: (event) => this.click(event), keydown: (event) => this.press(event) };
     for (const [kind, heard] of Object.entries(this.heard)) document.addEventListener(kind, heard);
@@ -35,17 +47,27 @@ class Gallery {
   end() {
     clearTimeout(this.looking);
     document.removeEventListener("error", this.failed, true);
-    for (const [kind, heard] of Object.entries(this.heard)) document.removeEventListener(kind, heard);
+    for (const [kind, heard] of Object.entries(this.heard))
+      document.removeEventListener(kind, heard);
   }
 
   show({ data, setTriggerValue }) {
     this.data = data;
     this.tell = setTriggerValue;
-    const rows = [...KEYS, ...Object.entries(MORE).filter(([name]) => data.keys.includes(name)).map(([, row]) => row), [["?"], "these keys"]];
+    const rows = [
+      ...KEYS,
+      ...Object.entries(MORE)
+        .filter(([name]) => data.keys.includes(name))
+        .map(([, row]) => row),
+      [["?"], "these keys"],
+    ];
     this.dialog.replaceChildren(
       el("h3", {}, "Keys"),
-      ...rows.map(([keys, words]) => el("div", {}, el("span", {}, ...keys.map((key) => el("kbd", {}, key))), words)),
-      el("button", { onclick: () => this.dialog.close() }, "Close"));
+      ...rows.map(([keys, words]) =>
+        el("div", {}, el("span", {}, ...keys.map((key) => el("kbd", {}, key))), words),
+      ),
+      el("button", { onclick: () => this.dialog.close() }, "Close"),
+    );
     // Pictures may have failed before this part of the page was there to hear it.
     if (data.first !== this.seen) {
       const pictures = [...document.querySelectorAll(`${TILES} img`)];
@@ -61,18 +83,28 @@ class Gallery {
   fetchAhead(data) {
     const shown = [...document.querySelectorAll(`${TILES} img`)];
     if (data !== this.data) return;
-    if (document.hidden || !shown.every((picture) => picture.complete || picture.loading === "lazy" && picture.getBoundingClientRect().top > innerHeight)) {
+    if (
+      document.hidden ||
+      !shown.every(
+        (picture) =>
+          picture.complete ||
+          (picture.loading === "lazy" && picture.getBoundingClientRect().top > innerHeight),
+      )
+    ) {
       this.looking = setTimeout(() => this.fetchAhead(data), AHEAD);
       return;
     }
-    for (const index of data.ahead) Object.assign(new Image(), { fetchPriority: "low", src: data.pictures + index });
+    for (const index of data.ahead)
+      Object.assign(new Image(), { fetchPriority: "low", src: data.pictures + index });
   }
 
   // The tiles of an answer arrive a moment after the data.
   focusFirst(patience) {
     const first = document.querySelector(TILES);
-    if (first && Number(first.dataset.index) === this.data.first) { this.refocus = false; first.focus(); }
-    else if (patience) setTimeout(() => this.focusFirst(patience - 1), 50);
+    if (first && Number(first.dataset.index) === this.data.first) {
+      this.refocus = false;
+      first.focus();
+    } else if (patience) setTimeout(() => this.focusFirst(patience - 1), 50);
   }
 
   click(event) {
@@ -90,25 +122,51 @@ class Gallery {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const at = event.composedPath()[0];
     if (!(at instanceof Element) || at.closest(TYPING)) return;
-    const tile = at.closest(TILES), has = (name) => this.data.keys.includes(name);
+    const tile = at.closest(TILES),
+      has = (name) => this.data.keys.includes(name);
     const done = () => event.preventDefault();
-    if (event.key === "?") { done(); this.dialog.showModal(); }
-    else if (event.key.startsWith("Arrow") && (tile || (event.key === "ArrowRight" && at === document.body))) { done(); this.move(tile, event.key); }
-    else if (event.key === "f" && has("forces") && tile?.dataset.forces) { done(); this.tell("forces", tile.dataset.forces); }
-    else if (event.key === "m" && has("map") && tile?.dataset.index) { done(); this.tell("map", Number(tile.dataset.index)); }
-    else if ((event.key === "n" || event.key === "p") && has("pages")) { done(); this.refocus = Boolean(tile); this.tell("turn", event.key === "n" ? 1 : -1); }
-    else if (event.key === "Escape" && has("back") && (tile || at === document.body)) { done(); this.refocus = Boolean(tile); this.tell("back", true); }
+    if (event.key === "?") {
+      done();
+      this.dialog.showModal();
+    } else if (
+      event.key.startsWith("Arrow") &&
+      (tile || (event.key === "ArrowRight" && at === document.body))
+    ) {
+      done();
+      this.move(tile, event.key);
+    } else if (event.key === "f" && has("forces") && tile?.dataset.forces) {
+      done();
+      this.tell("forces", tile.dataset.forces);
+    } else if (event.key === "m" && has("map") && tile?.dataset.index) {
+      done();
+      this.tell("map", Number(tile.dataset.index));
+    } else if ((event.key === "n" || event.key === "p") && has("pages")) {
+      done();
+      this.refocus = Boolean(tile);
+      this.tell("turn", event.key === "n" ? 1 : -1);
+    } else if (event.key === "Escape" && has("back") && (tile || at === document.body)) {
+      done();
+      this.refocus = Boolean(tile);
+      this.tell("back", true);
+    }
   }
 
   move(tile, key) {
     const tiles = [...document.querySelectorAll(TILES)];
     if (!tile) return tiles[0]?.focus();
-    if (key === "ArrowLeft" || key === "ArrowRight") return tiles[tiles.indexOf(tile) + (key === "ArrowRight" ? 1 : -1)]?.focus();
-    const middle = (node) => { const b = node.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2, b.height]; };
-    const [x, y, height] = middle(tile), way = key === "ArrowDown" ? 1 : -1;
-    let best = null, least = Infinity;
+    if (key === "ArrowLeft" || key === "ArrowRight")
+      return tiles[tiles.indexOf(tile) + (key === "ArrowRight" ? 1 : -1)]?.focus();
+    const middle = (node) => {
+      const b = node.getBoundingClientRect();
+      return [b.left + b.width / 2, b.top + b.height / 2, b.height];
+    };
+    const [x, y, height] = middle(tile),
+      way = key === "ArrowDown" ? 1 : -1;
+    let best = null,
+      least = Infinity;
     for (const other of tiles) {
-      const [u, v] = middle(other), down = way * (v - y);
+      const [u, v] = middle(other),
+        down = way * (v - y);
       if (down < height / 2) continue;
       const far = down + 2 * Math.abs(u - x);
       if (far < least) [best, least] = [other, far];

@@ -1,39 +1,87 @@
-// Five small charts of both trainings over the steps, with one cursor; a press or drag on any of them scrubs. Dotted lines
-// stand where something was changed, and where the prototypes were placed.
+// Five small charts of both trainings over the steps, with one cursor; a press or drag on any of
+// them scrubs. Dotted lines stand where something was changed, and where the prototypes were
+// placed.
 import { el } from "../shared/dom.js";
 import { INK } from "../shared/ink.js";
 import { brief, paintCurves } from "../shared/plot.js";
 import { SIDES } from "./history.js";
 
 export const MEASURES = [
-  ["map_at_r", "MAP@R", "of the validation bags shown, each a query against the others; measured every ten steps"],
-  ["on_shared", "weight on shared tokens", "share of the pooling weight that lies on the four shared tokens, mean over classes"],
-  ["intersection", "histogram intersection", "weight that two classes put on the same tokens, mean over pairs of classes"],
-  ["iou", "hull IoU", "area that two class hulls share over the area they cover, mean over pairs of classes; measured every ten steps"],
+  [
+    "map_at_r",
+    "MAP@R",
+    "of the validation bags shown, each a query against the others; measured every ten steps",
+  ],
+  [
+    "on_shared",
+    "weight on shared tokens",
+    "share of the pooling weight that lies on the four shared tokens, mean over classes",
+  ],
+  [
+    "intersection",
+    "histogram intersection",
+    "weight that two classes put on the same tokens, mean over pairs of classes",
+  ],
+  [
+    "iou",
+    "hull IoU",
+    "area that two class hulls share over the area they cover, mean over pairs of classes; measured every ten steps",
+  ],
   ["loss", "loss", "contrastive loss of the batch"],
 ];
 const TOP = { map_at_r: 1 };
 
 export class Curves {
   constructor(onScrub, onRest) {
-    this.canvases = MEASURES.map(([name, title]) => el("canvas", { role: "img", "aria-label": title, "data-chart": name }));
+    this.canvases = MEASURES.map(([name, title]) =>
+      el("canvas", { role: "img", "aria-label": title, "data-chart": name }),
+    );
     this.steps = [];
     this.canvases.forEach((canvas, i) => {
-      const scrub = (e) => { const box = canvas.getBoundingClientRect(); onScrub(Math.max(0, this.steps[i]?.(e.clientX - box.left) ?? 0)); };
-      canvas.addEventListener("pointerdown", (e) => { canvas.setPointerCapture(e.pointerId); scrub(e); });
-      canvas.addEventListener("pointermove", (e) => { if (e.buttons) scrub(e); });
+      const scrub = (e) => {
+        const box = canvas.getBoundingClientRect();
+        onScrub(Math.max(0, this.steps[i]?.(e.clientX - box.left) ?? 0));
+      };
+      canvas.addEventListener("pointerdown", (e) => {
+        canvas.setPointerCapture(e.pointerId);
+        scrub(e);
+      });
+      canvas.addEventListener("pointermove", (e) => {
+        if (e.buttons) scrub(e);
+      });
       canvas.addEventListener("pointerup", onRest);
     });
-    this.whole = el("div", { class: "plots" }, ...MEASURES.map(([, title, help], i) => el("figure", { title: help }, el("figcaption", {}, title), this.canvases[i])));
+    this.whole = el(
+      "div",
+      { class: "plots" },
+      ...MEASURES.map(([, title, help], i) =>
+        el("figure", { title: help }, el("figcaption", {}, title), this.canvases[i]),
+      ),
+    );
   }
 
   paint(history, step, marks, theme) {
-    const last = Math.max(history.last, step), ink = INK[theme];
+    const last = Math.max(history.last, step),
+      ink = INK[theme];
     MEASURES.forEach(([name, title], i) => {
       const canvas = this.canvases[i];
-      const lines = SIDES.map((side) => ({ name: side.toUpperCase(), colour: side === "gap" ? ink.negative : ink.positive, dash: side === "gap" ? [5, 3] : [], value: (k) => history.at(k)[side].held[name] }));
-      this.steps[i] = paintCurves(canvas.getContext("2d"), canvas.clientWidth, canvas.clientHeight, { lines, top: TOP[name], last, step, marks }, theme);
-      canvas.setAttribute("aria-label", `${title} over ${last + 1} steps; at step ${step}: ${lines.map((line) => `${line.name} ${brief(line.value(step))}`).join(", ")}`);
+      const lines = SIDES.map((side) => ({
+        name: side.toUpperCase(),
+        colour: side === "gap" ? ink.negative : ink.positive,
+        dash: side === "gap" ? [5, 3] : [],
+        value: (k) => history.at(k)[side].held[name],
+      }));
+      this.steps[i] = paintCurves(
+        canvas.getContext("2d"),
+        canvas.clientWidth,
+        canvas.clientHeight,
+        { lines, top: TOP[name], last, step, marks },
+        theme,
+      );
+      canvas.setAttribute(
+        "aria-label",
+        `${title} over ${last + 1} steps; at step ${step}: ${lines.map((line) => `${line.name} ${brief(line.value(step))}`).join(", ")}`,
+      );
     });
   }
 }

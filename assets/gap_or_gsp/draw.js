@@ -12,11 +12,17 @@ export const shapeOf = (label) => (label < 8 ? "circle" : "square");
 export const OWN = 4; // tokens of each class
 const REACH = 0.33; // half the width of the view: the box of +-0.3 and a rim
 
-export const toPixels = (size) => (x, y) => [((x + REACH) / (2 * REACH)) * size, ((REACH - y) / (2 * REACH)) * size];
+export const toPixels = (size) => (x, y) => [
+  ((x + REACH) / (2 * REACH)) * size,
+  ((REACH - y) / (2 * REACH)) * size,
+];
 
 // chosen: the class that stands out, or null. shown = {samples, hulls, prototypes}.
 export function paintPlane(ctx, size, frame, labels, { chosen, shown, bound }, theme) {
-  const ink = INK[theme], at = toPixels(size), shared = frame.classes * OWN, scale = Math.max(0.72, Math.min(size / 460, 1.15));
+  const ink = INK[theme],
+    at = toPixels(size),
+    shared = frame.classes * OWN,
+    scale = Math.max(0.72, Math.min(size / 460, 1.15));
   const order = [...Array(frame.classes).keys()].sort((a, b) => (a === chosen) - (b === chosen));
   const faint = (label) => (chosen === null || chosen === label ? 1 : 0.16);
   ctx.globalAlpha = 1;
@@ -24,21 +30,25 @@ export function paintPlane(ctx, size, frame, labels, { chosen, shown, bound }, t
   ctx.fillRect(0, 0, size, size);
   grid(ctx, size, at, bound, ink);
 
-  if (shown.hulls) for (const label of order) {
-    const corners = frame.hulls[label];
-    if (!corners.length) continue;
-    ctx.beginPath();
-    for (let i = 0; i < corners.length; i += 2) ctx[i ? "lineTo" : "moveTo"](...at(corners[i], corners[i + 1]));
-    ctx.closePath();
-    ctx.fillStyle = ctx.strokeStyle = colourOf(label, theme);
-    ctx.globalAlpha = (chosen === label ? 0.2 : 0.05) * (chosen === null || chosen === label ? 1 : 0.4);
-    ctx.fill();
-    ctx.globalAlpha = (chosen === label ? 1 : 0.6) * (chosen === null || chosen === label ? 1 : 0.3);
-    ctx.lineWidth = chosen === label ? 2.4 : 1.1;
-    ctx.setLineDash(label < 8 ? [] : [5, 3]);
-    ctx.stroke();
-    ctx.setLineDash([]);
-  }
+  if (shown.hulls)
+    for (const label of order) {
+      const corners = frame.hulls[label];
+      if (!corners.length) continue;
+      ctx.beginPath();
+      for (let i = 0; i < corners.length; i += 2)
+        ctx[i ? "lineTo" : "moveTo"](...at(corners[i], corners[i + 1]));
+      ctx.closePath();
+      ctx.fillStyle = ctx.strokeStyle = colourOf(label, theme);
+      ctx.globalAlpha =
+        (chosen === label ? 0.2 : 0.05) * (chosen === null || chosen === label ? 1 : 0.4);
+      ctx.fill();
+      ctx.globalAlpha =
+        (chosen === label ? 1 : 0.6) * (chosen === null || chosen === label ? 1 : 0.3);
+      ctx.lineWidth = chosen === label ? 2.4 : 1.1;
+      ctx.setLineDash(label < 8 ? [] : [5, 3]);
+      ctx.stroke();
+      ctx.setLineDash([]);
+    }
 
   if (shown.samples) {
     for (let i = 0; i < labels.length; i++) {
@@ -64,24 +74,27 @@ export function paintPlane(ctx, size, frame, labels, { chosen, shown, bound }, t
   }
 
   // Own tokens: large marks with a rim.
-  for (const label of order) for (let t = label * OWN; t < (label + 1) * OWN; t++) {
-    const [x, y] = at(frame.tokens[2 * t], frame.tokens[2 * t + 1]);
-    ctx.globalAlpha = faint(label);
-    shape(ctx, shapeOf(label), x, y, (chosen === label ? 8 : 6) * scale);
-    ctx.fillStyle = colourOf(label, theme);
-    ctx.fill();
-    ctx.lineWidth = 1.4;
-    ctx.strokeStyle = ink.rim;
-    ctx.stroke();
-  }
+  for (const label of order)
+    for (let t = label * OWN; t < (label + 1) * OWN; t++) {
+      const [x, y] = at(frame.tokens[2 * t], frame.tokens[2 * t + 1]);
+      ctx.globalAlpha = faint(label);
+      shape(ctx, shapeOf(label), x, y, (chosen === label ? 8 : 6) * scale);
+      ctx.fillStyle = colourOf(label, theme);
+      ctx.fill();
+      ctx.lineWidth = 1.4;
+      ctx.strokeStyle = ink.rim;
+      ctx.stroke();
+    }
 
-  // Shared tokens: diamonds with their names; for a chosen class their size is the weight it gives them.
+  // Shared tokens: diamonds with their names; for a chosen class their size is the weight it gives
+  // them.
   ctx.globalAlpha = 1;
   ctx.font = `600 ${Math.round(11.5 * Math.max(scale, 0.9))}px system-ui, sans-serif`;
   ctx.textAlign = "left";
   ctx.textBaseline = "middle";
   for (let s = 0; s < OWN; s++) {
-    const t = shared + s, [x, y] = at(frame.tokens[2 * t], frame.tokens[2 * t + 1]);
+    const t = shared + s,
+      [x, y] = at(frame.tokens[2 * t], frame.tokens[2 * t + 1]);
     const used = chosen === null || frame.active(chosen, t);
     shape(ctx, "diamond", x, y, 8.4 * scale);
     ctx.fillStyle = used ? ink.anchor : ink.page;
@@ -106,11 +119,15 @@ function grid(ctx, size, at, bound, ink) {
   for (let v = Math.ceil(-REACH / step) * step; v <= REACH; v += step) {
     const [x, y] = at(v, v).map((p) => Math.round(p) + 0.5);
     ctx.beginPath();
-    ctx.moveTo(x, 0); ctx.lineTo(x, size); ctx.moveTo(0, y); ctx.lineTo(size, y);
+    ctx.moveTo(x, 0);
+    ctx.lineTo(x, size);
+    ctx.moveTo(0, y);
+    ctx.lineTo(size, y);
     ctx.stroke();
     if (x > 14 && x < size - 14) ctx.fillText(String(Number(v.toFixed(2))), x, size - 5);
   }
-  const [x, y] = at(-bound, bound), [right, down] = at(bound, -bound);
+  const [x, y] = at(-bound, bound),
+    [right, down] = at(bound, -bound);
   ctx.strokeStyle = ink.faint;
   ctx.setLineDash([3, 4]);
   ctx.strokeRect(Math.round(x) + 0.5, Math.round(y) + 0.5, right - x, down - y);
@@ -120,9 +137,16 @@ function grid(ctx, size, at, bound, ink) {
 // The class of the own token or bag nearest to a pixel, or null if none is near.
 export function classAt(frame, labels, size, px, py, reach) {
   const at = toPixels(size);
-  let best = null, least = reach;
-  const look = (x, y, label, bonus) => { const [u, v] = at(x, y), d = Math.hypot(u - px, v - py) - bonus; if (d < least) [best, least] = [label, d]; };
-  for (let i = 0; i < labels.length; i++) look(frame.samples[2 * i], frame.samples[2 * i + 1], labels[i], 0);
-  for (let t = 0; t < frame.classes * OWN; t++) look(frame.tokens[2 * t], frame.tokens[2 * t + 1], Math.floor(t / OWN), 4);
+  let best = null,
+    least = reach;
+  const look = (x, y, label, bonus) => {
+    const [u, v] = at(x, y),
+      d = Math.hypot(u - px, v - py) - bonus;
+    if (d < least) [best, least] = [label, d];
+  };
+  for (let i = 0; i < labels.length; i++)
+    look(frame.samples[2 * i], frame.samples[2 * i + 1], labels[i], 0);
+  for (let t = 0; t < frame.classes * OWN; t++)
+    look(frame.tokens[2 * t], frame.tokens[2 * t + 1], Math.floor(t / OWN), 4);
   return best;
 }

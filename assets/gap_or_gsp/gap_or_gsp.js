@@ -1,4 +1,5 @@
-// The page GAP or GSP: two trainings of the same tokens, computed by Python step by step, side by side on one clock.
+// The page GAP or GSP: two trainings of the same tokens, computed by Python step by step, side by
+// side on one clock.
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
 import { control } from "../shared/controls.js";
 import { el, save, say } from "../shared/dom.js";
@@ -10,7 +11,12 @@ import { Curves, MEASURES } from "./curves.js";
 import { OWN, classAt, colourOf, paintPlane } from "./draw.js";
 import { History, SIDES } from "./history.js";
 
-const SPEEDS = [["slow motion", 4], ["12 steps/s", 12], ["30 steps/s", 30], ["as fast as it goes", 1000]];
+const SPEEDS = [
+  ["slow motion", 4],
+  ["12 steps/s", 12],
+  ["30 steps/s", 30],
+  ["as fast as it goes", 1000],
+];
 const TITLES = { gap: "GAP: the plain average", gsp: "GSP: a learned gate, then the average" };
 const AHEAD = 3; // steps that Python is ahead of the eye
 const clone = (x) => structuredClone(x);
@@ -18,10 +24,34 @@ const percent = (x) => (Number.isFinite(x) ? `${(100 * x).toFixed(1)} %` : "–"
 
 class GapOrGsp {
   constructor(root, data) {
-    Object.assign(this, { root, data, study: clone(data.study), query: JSON.stringify(data.query), hidden: new Set(data.hide), options: data.options, history: new History(),
-      at: 0, goal: data.step, seq: 0, answered: 0, era: 0, eras: new Map(), playing: false, speed: 30, chosen: data.chosen, over: null, laps: [], told: 0, panels: 0,
-      shown: { hulls: true, samples: true, prototypes: true } });
-    this.link = new Link(socketAddress(data, "api/gap_or_gsp"), (buffer) => this.receive(buffer), (request) => this.setState("ask", request));
+    Object.assign(this, {
+      root,
+      data,
+      study: clone(data.study),
+      query: JSON.stringify(data.query),
+      hidden: new Set(data.hide),
+      options: data.options,
+      history: new History(),
+      at: 0,
+      goal: data.step,
+      seq: 0,
+      answered: 0,
+      era: 0,
+      eras: new Map(),
+      playing: false,
+      speed: 30,
+      chosen: data.chosen,
+      over: null,
+      laps: [],
+      told: 0,
+      panels: 0,
+      shown: { hulls: true, samples: true, prototypes: true },
+    });
+    this.link = new Link(
+      socketAddress(data, "api/gap_or_gsp"),
+      (buffer) => this.receive(buffer),
+      (request) => this.setState("ask", request),
+    );
     this.ready = this.build(data);
   }
 
@@ -31,7 +61,9 @@ class GapOrGsp {
     newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(this.stage);
-    this.leave = () => { if (document.hidden) this.pause(); };
+    this.leave = () => {
+      if (document.hidden) this.pause();
+    };
     document.addEventListener("visibilitychange", this.leave);
     this.panel();
     this.resize();
@@ -42,104 +74,405 @@ class GapOrGsp {
 
   // ---- the page
   dom() {
-    const button = (text, name, act, extra = {}) => el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
+    const button = (text, name, act, extra = {}) =>
+      el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
     this.planes = SIDES.map((side) => {
-      const canvas = el("canvas", { role: "img", "aria-label": TITLES[side], "data-side": side }), frame = el("div", { class: "frame" }, canvas), score = el("b");
+      const canvas = el("canvas", { role: "img", "aria-label": TITLES[side], "data-side": side }),
+        frame = el("div", { class: "frame" }, canvas),
+        score = el("b");
       canvas.addEventListener("pointermove", (e) => this.hover(e, canvas, side));
-      canvas.addEventListener("pointerleave", () => { this.over = null; this.invalidate(); });
-      canvas.addEventListener("click", (e) => { const found = this.under(e, canvas, side); this.choose(found === this.chosen ? null : found); });
-      return { side, canvas, frame, score, whole: el("figure", {}, el("figcaption", {}, el("span", {}, TITLES[side]), el("span", {}, "MAP@R ", score)), frame) };
+      canvas.addEventListener("pointerleave", () => {
+        this.over = null;
+        this.invalidate();
+      });
+      canvas.addEventListener("click", (e) => {
+        const found = this.under(e, canvas, side);
+        this.choose(found === this.chosen ? null : found);
+      });
+      return {
+        side,
+        canvas,
+        frame,
+        score,
+        whole: el(
+          "figure",
+          {},
+          el("figcaption", {}, el("span", {}, TITLES[side]), el("span", {}, "MAP@R ", score)),
+          frame,
+        ),
+      };
     });
-    this.pair = el("div", { class: "pairing", tabindex: 0, role: "group",
-      "aria-label": "both trainings: space plays and pauses, left and right arrows step, home goes to the start, end to the last step, comma and full stop choose a class, escape none" },
-      ...this.planes.map((plane) => plane.whole));
+    this.pair = el(
+      "div",
+      {
+        class: "pairing",
+        tabindex: 0,
+        role: "group",
+        "aria-label":
+          "both trainings: space plays and pauses, left and right arrows step, home goes to the start, end to the last step, comma and full stop choose a class, escape none",
+      },
+      ...this.planes.map((plane) => plane.whole),
+    );
     this.pair.addEventListener("keydown", (e) => this.key(e));
-    this.playButton = button("Play", "play", () => { this.unasked = false; if (this.playing) this.pause(); else this.play(); }, { class: "play" });
-    this.scrub = el("input", { type: "range", min: 0, max: 0, value: 0, step: 1, "aria-label": "step" });
-    this.scrub.addEventListener("input", () => { this.pause(); this.to(Number(this.scrub.value)); });
+    this.playButton = button(
+      "Play",
+      "play",
+      () => {
+        this.unasked = false;
+        if (this.playing) this.pause();
+        else this.play();
+      },
+      { class: "play" },
+    );
+    this.scrub = el("input", {
+      type: "range",
+      min: 0,
+      max: 0,
+      value: 0,
+      step: 1,
+      "aria-label": "step",
+    });
+    this.scrub.addEventListener("input", () => {
+      this.pause();
+      this.to(Number(this.scrub.value));
+    });
     this.scrub.addEventListener("change", () => this.rest());
-    const speed = el("select", { "aria-label": "speed" }, ...SPEEDS.map(([t, v]) => el("option", { value: v, selected: v === this.speed }, t)));
-    speed.addEventListener("change", () => { this.speed = Number(speed.value); });
+    const speed = el(
+      "select",
+      { "aria-label": "speed" },
+      ...SPEEDS.map(([t, v]) => el("option", { value: v, selected: v === this.speed }, t)),
+    );
+    speed.addEventListener("change", () => {
+      this.speed = Number(speed.value);
+    });
     this.clock = el("output");
     this.notice = el("p", { class: "caption notice" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    this.chips = this.options.classes.map((name, label) => el("button", { "aria-pressed": "false", "aria-label": `class ${label + 1}`, title: `class ${label + 1}: ${name}`, "data-class": label,
-      onclick: () => this.choose(this.chosen === label ? null : label) }, el("i", { class: label < 8 ? "round" : "" }), String(label + 1)));
+    this.chips = this.options.classes.map((name, label) =>
+      el(
+        "button",
+        {
+          "aria-pressed": "false",
+          "aria-label": `class ${label + 1}`,
+          title: `class ${label + 1}: ${name}`,
+          "data-class": label,
+          onclick: () => this.choose(this.chosen === label ? null : label),
+        },
+        el("i", { class: label < 8 ? "round" : "" }),
+        String(label + 1),
+      ),
+    );
     this.about = el("p", { class: "caption about" });
-    this.curves = new Curves((step) => { this.pause(); this.to(step); }, () => this.rest());
-    this.cells = Object.fromEntries(SIDES.map((side) => [side, Object.fromEntries(MEASURES.map(([name]) => [name, el("td", { "data-readout": `${side} ${name}` })]))]));
-    this.table = el("table", { class: "numbers" }, el("thead", {}, el("tr", {}, el("th", {}), ...SIDES.map((side) => el("th", { scope: "col" }, side.toUpperCase())))),
-      el("tbody", {}, ...MEASURES.map(([name, title, help]) => el("tr", { title: help }, el("th", { scope: "row" }, title), ...SIDES.map((side) => this.cells[side][name])))));
+    this.curves = new Curves(
+      (step) => {
+        this.pause();
+        this.to(step);
+      },
+      () => this.rest(),
+    );
+    this.cells = Object.fromEntries(
+      SIDES.map((side) => [
+        side,
+        Object.fromEntries(
+          MEASURES.map(([name]) => [name, el("td", { "data-readout": `${side} ${name}` })]),
+        ),
+      ]),
+    );
+    this.table = el(
+      "table",
+      { class: "numbers" },
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          el("th", {}),
+          ...SIDES.map((side) => el("th", { scope: "col" }, side.toUpperCase())),
+        ),
+      ),
+      el(
+        "tbody",
+        {},
+        ...MEASURES.map(([name, title, help]) =>
+          el(
+            "tr",
+            { title: help },
+            el("th", { scope: "row" }, title),
+            ...SIDES.map((side) => this.cells[side][name]),
+          ),
+        ),
+      ),
+    );
     this.curves.whole.append(this.table);
     this.side = el("div", { class: "panel" });
-    this.presets = el("div", { class: "top" }, el("small", {}, "Try"),
-      ...this.options.presets.map((p, i) => el("button", { "data-preset": i, "aria-pressed": "false", onclick: () => this.preset(i) }, p.title)));
+    this.presets = el(
+      "div",
+      { class: "top" },
+      el("small", {}, "Try"),
+      ...this.options.presets.map((p, i) =>
+        el(
+          "button",
+          { "data-preset": i, "aria-pressed": "false", onclick: () => this.preset(i) },
+          p.title,
+        ),
+      ),
+    );
     this.presetText = el("p", { class: "caption" }, this.options.sentence);
-    this.stage = el("div", { class: "stage" },
-      el("div", { class: "main" }, this.pair,
-        el("div", { class: "transport" }, button("⟲", "reset", () => this.reset()), button("‹", "one step back", () => this.step(-1)), this.playButton,
-          button("›", "one step on", () => this.step(1)), this.scrub, this.clock, speed),
+    this.stage = el(
+      "div",
+      { class: "stage" },
+      el(
+        "div",
+        { class: "main" },
+        this.pair,
+        el(
+          "div",
+          { class: "transport" },
+          button("⟲", "reset", () => this.reset()),
+          button("‹", "one step back", () => this.step(-1)),
+          this.playButton,
+          button("›", "one step on", () => this.step(1)),
+          this.scrub,
+          this.clock,
+          speed,
+        ),
         this.notice,
-        el("div", { class: "chips", role: "group", "aria-label": "class that stands out" }, el("small", {}, "Class"), ...this.chips),
-        this.about, this.live,
-        this.curves.whole),
-      this.side);
-    return el("div", { class: "lab" }, this.hidden.has("presets") ? "" : this.presets, this.presetText, this.stage);
+        el(
+          "div",
+          { class: "chips", role: "group", "aria-label": "class that stands out" },
+          el("small", {}, "Class"),
+          ...this.chips,
+        ),
+        this.about,
+        this.live,
+        this.curves.whole,
+      ),
+      this.side,
+    );
+    return el(
+      "div",
+      { class: "lab" },
+      this.hidden.has("presets") ? "" : this.presets,
+      this.presetText,
+      this.stage,
+    );
   }
 
   panel() {
-    const { options, study, hidden } = this, { limits } = options, now = (this.now = this.inForce(this.at));
+    const { options, study, hidden } = this,
+      { limits } = options,
+      now = (this.now = this.inForce(this.at));
     this.nowSeen = JSON.stringify(now);
     this.panels += 1;
     const slider = (name, symbol, help, spec, value, set) => {
       if (hidden.has(name)) return [];
-      const made = control({ name: help.split(":")[0], symbol, help, ...spec }, value, { onInput: set, onRest: () => this.commit(name) });
+      const made = control({ name: help.split(":")[0], symbol, help, ...spec }, value, {
+        onInput: set,
+        onRest: () => this.commit(name),
+      });
       made.querySelector(".symbol").textContent = symbol;
       return [el("div", { class: "named" }, el("span", { title: help }, help.split(":")[0]), made)];
     };
     const bound = (name, x) => Math.min(Math.max(x, limits[name][0]), limits[name][1]);
-    const running = (name, symbol, help, spec, unit = 1) => slider(name, symbol, help, spec, now[name] / unit, (x) => { now[name] = bound(name, Number((x * unit).toPrecision(6))); });
+    const running = (name, symbol, help, spec, unit = 1) =>
+      slider(name, symbol, help, spec, now[name] / unit, (x) => {
+        now[name] = bound(name, Number((x * unit).toPrecision(6)));
+      });
     const number = (name, label, title) => {
-      const box = el("input", { type: "number", "aria-label": label, title, min: limits[name][0], max: limits[name][1], step: 1, value: study[name] });
+      const box = el("input", {
+        type: "number",
+        "aria-label": label,
+        title,
+        min: limits[name][0],
+        max: limits[name][1],
+        step: 1,
+        value: study[name],
+      });
       box.addEventListener("change", () => {
         const value = Math.round(Number(box.value));
-        if (!Number.isFinite(value) || box.value === "") { box.value = this.study[name]; return; }
+        if (!Number.isFinite(value) || box.value === "") {
+          box.value = this.study[name];
+          return;
+        }
         this.restart({ [name]: bound(name, value) });
       });
       return box;
     };
     const tick = (key, text, title) => {
       const box = el("input", { type: "checkbox", checked: this.shown[key] });
-      box.addEventListener("change", () => { this.shown[key] = box.checked; this.invalidate(); });
+      box.addEventListener("change", () => {
+        this.shown[key] = box.checked;
+        this.invalidate();
+      });
       return el("label", { title }, box, text);
     };
-    const section = (name, title, ...parts) => (hidden.has(name) || !parts.flat().length ? [] : [el("section", {}, el("h4", {}, title), ...parts.flat())]);
+    const section = (name, title, ...parts) =>
+      hidden.has(name) || !parts.flat().length
+        ? []
+        : [el("section", {}, el("h4", {}, title), ...parts.flat())];
     let tau = study.tau;
-    const threshold = control({ name: "active from", symbol: "τ", help: "percent of a class's pooling weight from which a token counts as its own and enters its hull", low: 0.1, high: 12, step: 0.05, default: 5 }, 100 * study.tau,
-      { onInput: (x) => { tau = bound("tau", x / 100); }, onRest: () => this.rehull(tau) });
+    const threshold = control(
+      {
+        name: "active from",
+        symbol: "τ",
+        help: "percent of a class's pooling weight from which a token counts as its own and enters its hull",
+        low: 0.1,
+        high: 12,
+        step: 0.05,
+        default: 5,
+      },
+      100 * study.tau,
+      {
+        onInput: (x) => {
+          tau = bound("tau", x / 100);
+        },
+        onRest: () => this.rehull(tau),
+      },
+    );
     threshold.querySelector(".symbol").textContent = "τ";
     const seed = number("seed", "seed", "tokens at the start, bags and their order");
     const picture = el("button", { onclick: () => this.picture() }, "Picture, PNG");
     this.numbers = el("a", { class: "button", download: "" }, "Curves, CSV");
-    this.runs = SIDES.map((side) => [el("a", { class: "button", download: "" }, `${side.toUpperCase()}, TOML`), el("pre", { tabindex: 0, "aria-label": `${side.toUpperCase()} as TOML` }, this.tomls?.[side] ?? "")]);
+    this.runs = SIDES.map((side) => [
+      el("a", { class: "button", download: "" }, `${side.toUpperCase()}, TOML`),
+      el(
+        "pre",
+        { tabindex: 0, "aria-label": `${side.toUpperCase()} as TOML` },
+        this.tomls?.[side] ?? "",
+      ),
+    ]);
     const focused = this.root.activeElement?.getAttribute?.("aria-label");
     this.side.replaceChildren(
-      ...section("pooling", "Gate of GSP",
-        running("mu", "μ", "share pooled: of each bag's mass; at 1 GSP is GAP", { low: 0.05, high: 1, step: 0.01 }),
-        running("epsilon", "ε", "hardness of the gate: large values select sharply what lies near a prototype", { low: 0.5, high: 200, log: true }),
-        hidden.has("prototypes") ? [] : [el("label", { class: "field" }, "prototypes m", number("prototypes", "prototypes", "learned places to which the gate compares tokens; another number starts anew"))],
-        hidden.has("warmup") ? [] : [el("label", { class: "field" }, "warm-up, steps", number("warmup", "warm-up", `steps of plain averaging before the ${options.memory} pooled vectors are collected from which the prototypes are chosen`))]),
-      ...section("training", "Training of both",
-        running("rate", "η", "learning rate, in 10⁻⁴: of Adam", { low: 0.1, high: 100, log: true }, 1e-4),
-        running("margin", "m⁻", "margin: the contrastive loss pushes bags of two classes apart up to this distance", { low: 0.02, high: 0.8, step: 0.005 }),
-        hidden.has("seed") ? [] : [el("label", { class: "field" }, "seed", el("span", { class: "seed" }, seed, el("button", { title: "another seed", onclick: () => this.restart({ seed: (this.study.seed + 1) % 2 ** 31 }) }, "next")))]),
-      ...section("shown", "Shown", hidden.has("tau") ? [] : [el("div", { class: "named" }, el("span", {}, "token counts from, in % of weight"), threshold)],
-        el("div", { class: "switches" }, tick("hulls", "class hulls", "convex hull of the tokens that count"), tick("samples", "bags", "pooled vector of each validation bag shown"), tick("prototypes", "prototypes", "of GSP, once they are placed"))),
+      ...section(
+        "pooling",
+        "Gate of GSP",
+        running("mu", "μ", "share pooled: of each bag's mass; at 1 GSP is GAP", {
+          low: 0.05,
+          high: 1,
+          step: 0.01,
+        }),
+        running(
+          "epsilon",
+          "ε",
+          "hardness of the gate: large values select sharply what lies near a prototype",
+          { low: 0.5, high: 200, log: true },
+        ),
+        hidden.has("prototypes")
+          ? []
+          : [
+              el(
+                "label",
+                { class: "field" },
+                "prototypes m",
+                number(
+                  "prototypes",
+                  "prototypes",
+                  "learned places to which the gate compares tokens; another number starts anew",
+                ),
+              ),
+            ],
+        hidden.has("warmup")
+          ? []
+          : [
+              el(
+                "label",
+                { class: "field" },
+                "warm-up, steps",
+                number(
+                  "warmup",
+                  "warm-up",
+                  `steps of plain averaging before the ${options.memory} pooled vectors are collected from which the prototypes are chosen`,
+                ),
+              ),
+            ],
+      ),
+      ...section(
+        "training",
+        "Training of both",
+        running(
+          "rate",
+          "η",
+          "learning rate, in 10⁻⁴: of Adam",
+          { low: 0.1, high: 100, log: true },
+          1e-4,
+        ),
+        running(
+          "margin",
+          "m⁻",
+          "margin: the contrastive loss pushes bags of two classes apart up to this distance",
+          { low: 0.02, high: 0.8, step: 0.005 },
+        ),
+        hidden.has("seed")
+          ? []
+          : [
+              el(
+                "label",
+                { class: "field" },
+                "seed",
+                el(
+                  "span",
+                  { class: "seed" },
+                  seed,
+                  el(
+                    "button",
+                    {
+                      title: "another seed",
+                      onclick: () => this.restart({ seed: (this.study.seed + 1) % 2 ** 31 }),
+                    },
+                    "next",
+                  ),
+                ),
+              ),
+            ],
+      ),
+      ...section(
+        "shown",
+        "Shown",
+        hidden.has("tau")
+          ? []
+          : [
+              el(
+                "div",
+                { class: "named" },
+                el("span", {}, "token counts from, in % of weight"),
+                threshold,
+              ),
+            ],
+        el(
+          "div",
+          { class: "switches" },
+          tick("hulls", "class hulls", "convex hull of the tokens that count"),
+          tick("samples", "bags", "pooled vector of each validation bag shown"),
+          tick("prototypes", "prototypes", "of GSP, once they are placed"),
+        ),
+      ),
       ...section("legend", "Signs", this.signs()),
-      ...section("take", "Take away", el("div", { class: "take" }, picture, this.numbers, ...this.runs.map(([a]) => a)),
-        el("details", {}, el("summary", {}, "Open as runs"), el("p", { class: "caption" }, "The same trainings with the settings in force at this step, for the command line:"),
-          el("pre", { tabindex: 0, "aria-label": "command line" }, SIDES.map((side) => `python -m dmlcore train tokens-${side}.toml`).join("\n")), ...this.runs.map(([, pre]) => pre))));
-    [...this.side.querySelectorAll("[aria-label]")].find((e) => e.getAttribute("aria-label") === focused)?.focus();
+      ...section(
+        "take",
+        "Take away",
+        el("div", { class: "take" }, picture, this.numbers, ...this.runs.map(([a]) => a)),
+        el(
+          "details",
+          {},
+          el("summary", {}, "Open as runs"),
+          el(
+            "p",
+            { class: "caption" },
+            "The same trainings with the settings in force at this step, for the command line:",
+          ),
+          el(
+            "pre",
+            { tabindex: 0, "aria-label": "command line" },
+            SIDES.map((side) => `python -m dmlcore train tokens-${side}.toml`).join("\n"),
+          ),
+          ...this.runs.map(([, pre]) => pre),
+        ),
+      ),
+    );
+    [...this.side.querySelectorAll("[aria-label]")]
+      .find((e) => e.getAttribute("aria-label") === focused)
+      ?.focus();
     this.links();
   }
 
@@ -150,15 +483,60 @@ class GapOrGsp {
       this.signed.push([canvas, draw]);
       return el("span", {}, canvas, text);
     };
-    const mark = (ctx, x, y, r, fill, rim) => { ctx.beginPath(); ctx.arc(x, y, r, 0, 7); if (fill) { ctx.fillStyle = fill; ctx.fill(); } if (rim) { ctx.strokeStyle = rim; ctx.lineWidth = 1.3; ctx.stroke(); } };
-    const diamond = (ctx, ink, full) => { ctx.beginPath(); for (const [x, y] of [[9, 2], [16, 9], [9, 16], [2, 9]]) ctx.lineTo(x, y); ctx.closePath(); ctx.fillStyle = full ? ink.anchor : ink.page; ctx.fill(); ctx.strokeStyle = ink.anchor; ctx.lineWidth = 1.4; ctx.stroke(); };
-    return el("div", { class: "signs" },
-      sign((ctx, ink, theme) => mark(ctx, 9, 9, 6, colourOf(0, theme), ink.rim), "token of one class, 4 each"),
+    const mark = (ctx, x, y, r, fill, rim) => {
+      ctx.beginPath();
+      ctx.arc(x, y, r, 0, 7);
+      if (fill) {
+        ctx.fillStyle = fill;
+        ctx.fill();
+      }
+      if (rim) {
+        ctx.strokeStyle = rim;
+        ctx.lineWidth = 1.3;
+        ctx.stroke();
+      }
+    };
+    const diamond = (ctx, ink, full) => {
+      ctx.beginPath();
+      for (const [x, y] of [
+        [9, 2],
+        [16, 9],
+        [9, 16],
+        [2, 9],
+      ])
+        ctx.lineTo(x, y);
+      ctx.closePath();
+      ctx.fillStyle = full ? ink.anchor : ink.page;
+      ctx.fill();
+      ctx.strokeStyle = ink.anchor;
+      ctx.lineWidth = 1.4;
+      ctx.stroke();
+    };
+    return el(
+      "div",
+      { class: "signs" },
+      sign(
+        (ctx, ink, theme) => mark(ctx, 9, 9, 6, colourOf(0, theme), ink.rim),
+        "token of one class, 4 each",
+      ),
       sign((ctx, ink) => diamond(ctx, ink, true), "S1–S4: tokens of all classes"),
       sign((ctx, ink) => diamond(ctx, ink, false), "hollow: the chosen class hardly uses it"),
-      sign((ctx, ink, theme) => { for (const [x, y] of [[5, 6], [12, 5], [9, 13]]) mark(ctx, x, y, 2.8, colourOf(0, theme)); }, "bag of 50 tokens, pooled"),
+      sign((ctx, ink, theme) => {
+        for (const [x, y] of [
+          [5, 6],
+          [12, 5],
+          [9, 13],
+        ])
+          mark(ctx, x, y, 2.8, colourOf(0, theme));
+      }, "bag of 50 tokens, pooled"),
       sign((ctx, ink) => mark(ctx, 9, 9, 5, null, ink.text), "prototype of GSP"),
-      sign((ctx, ink) => { ctx.setLineDash([3, 3]); ctx.strokeStyle = ink.faint; ctx.strokeRect(2.5, 2.5, 13, 13); ctx.setLineDash([]); }, `box of ±${this.options.bound} that tokens cannot leave`));
+      sign((ctx, ink) => {
+        ctx.setLineDash([3, 3]);
+        ctx.strokeStyle = ink.faint;
+        ctx.strokeRect(2.5, 2.5, 13, 13);
+        ctx.setLineDash([]);
+      }, `box of ±${this.options.bound} that tokens cannot leave`),
+    );
   }
 
   // ---- from Streamlit
@@ -175,26 +553,48 @@ class GapOrGsp {
 
   // ---- what is asked of Python
   ask(more = {}) {
-    const { study, history } = this, request = { id: ++this.seq, study, have: history.last, want: Math.max(history.last, 0), show: this.at, ...more, rest: more.rest || this.owed };
+    const { study, history } = this,
+      request = {
+        id: ++this.seq,
+        study,
+        have: history.last,
+        want: Math.max(history.last, 0),
+        show: this.at,
+        ...more,
+        rest: more.rest || this.owed,
+      };
     this.owed ||= Boolean(more.rest);
     this.eras.set(request.id, this.era);
     this.link.send(request);
   }
 
   receive(buffer) {
-    const answer = decode(buffer), era = this.eras.get(answer.id);
+    const answer = decode(buffer),
+      era = this.eras.get(answer.id);
     this.answered = Math.max(this.answered, answer.id);
     for (const id of this.eras.keys()) if (id <= answer.id) this.eras.delete(id);
     if (era !== this.era) return;
     this.labels = answer.labels;
     this.history.add(answer);
-    if (answer.query) { this.owed = false; this.remember(answer); }
-    if (this.goal !== null) { // a link into the middle of a history: fetch up to it
-      this.at = Math.min(this.goal, Math.max(this.history.last, 0));
-      if (this.at < this.goal) { this.message(`Training to step ${this.goal}: ${this.history.last} …`); this.ask({ want: this.goal }); }
-      else { this.goal = null; this.message(""); this.panel(); this.ask({ rest: true }); }
+    if (answer.query) {
+      this.owed = false;
+      this.remember(answer);
     }
-    // An answer may bring nothing: others were served first, or Python has to compute again what it no longer kept.
+    if (this.goal !== null) {
+      // a link into the middle of a history: fetch up to it
+      this.at = Math.min(this.goal, Math.max(this.history.last, 0));
+      if (this.at < this.goal) {
+        this.message(`Training to step ${this.goal}: ${this.history.last} …`);
+        this.ask({ want: this.goal });
+      } else {
+        this.goal = null;
+        this.message("");
+        this.panel();
+        this.ask({ rest: true });
+      }
+    }
+    // An answer may bring nothing: others were served first, or Python has to compute again what it
+    // no longer kept.
     if (!answer.count) this.asked = -1;
     if (this.awaiting !== undefined) {
       if (this.history.last >= this.awaiting) this.arrive(this.awaiting);
@@ -225,16 +625,32 @@ class GapOrGsp {
     this.rest();
   }
 
-  stopped() { this.playButton.textContent = "Play"; this.playButton.setAttribute("aria-label", "play"); }
+  stopped() {
+    this.playButton.textContent = "Play";
+    this.playButton.setAttribute("aria-label", "play");
+  }
 
   tick() {
     if (!this.playing || this.closed) return;
-    const now = performance.now(), { steps, unasked } = this.options.limits;
-    if (this.awaiting === undefined && now >= this.due && this.history.last >= 0 && this.goal === null) {
-      if (this.at >= steps) return this.pause(`${this.at} steps: the history is full. Open it as a run to go on, or go back and change something.`);
-      if (this.unasked && this.at >= unasked) { this.unasked = false; return this.pause(`Paused at step ${this.at}; Play goes on.`); }
+    const now = performance.now(),
+      { steps, unasked } = this.options.limits;
+    if (
+      this.awaiting === undefined &&
+      now >= this.due &&
+      this.history.last >= 0 &&
+      this.goal === null
+    ) {
+      if (this.at >= steps)
+        return this.pause(
+          `${this.at} steps: the history is full. Open it as a run to go on, or go back and change something.`,
+        );
+      if (this.unasked && this.at >= unasked) {
+        this.unasked = false;
+        return this.pause(`Paused at step ${this.at}; Play goes on.`);
+      }
       this.due = Math.max(this.due + 1000 / this.speed, now - 100);
-      if (this.at < this.history.last) this.arrive(this.at + 1); else this.awaiting = this.at + 1;
+      if (this.at < this.history.last) this.arrive(this.at + 1);
+      else this.awaiting = this.at + 1;
       this.prepare();
     }
     requestAnimationFrame(() => this.tick());
@@ -243,7 +659,13 @@ class GapOrGsp {
   // Python computes the next steps while this one is looked at.
   prepare() {
     const next = this.history.last + 1;
-    if (!this.playing || this.goal !== null || this.asked >= next || next > Math.min(this.at + AHEAD, this.options.limits.steps)) return;
+    if (
+      !this.playing ||
+      this.goal !== null ||
+      this.asked >= next ||
+      next > Math.min(this.at + AHEAD, this.options.limits.steps)
+    )
+      return;
     this.asked = next;
     this.ask({ want: next });
   }
@@ -264,7 +686,13 @@ class GapOrGsp {
     this.pause();
     const to = this.at + by;
     if (to < 0 || to > this.options.limits.steps) return;
-    if (to <= this.history.last) { this.to(to); this.rest(); } else { this.awaiting = to; this.ask({ want: to }); }
+    if (to <= this.history.last) {
+      this.to(to);
+      this.rest();
+    } else {
+      this.awaiting = to;
+      this.ask({ want: to });
+    }
   }
 
   to(step) {
@@ -275,32 +703,51 @@ class GapOrGsp {
     this.invalidate();
   }
 
-  reset() { this.unasked = false; this.pause(); this.message(""); this.to(0); this.rest(); }
+  reset() {
+    this.unasked = false;
+    this.pause();
+    this.message("");
+    this.to(0);
+    this.rest();
+  }
 
   // ---- what is changed
   inForce(step) {
     const source = this.study.changes.filter((c) => c.at <= step).at(-1) ?? this.study;
     return Object.fromEntries(this.options.onTheWay.map((name) => [name, source[name]]));
   }
-  follow() { if (JSON.stringify(this.inForce(this.at)) !== this.nowSeen) this.panel(); }
+  follow() {
+    if (JSON.stringify(this.inForce(this.at)) !== this.nowSeen) this.panel();
+  }
 
-  // A slider rests: from the step shown on, the trainings go on with it; what was to come after is dropped.
+  // A slider rests: from the step shown on, the trainings go on with it; what was to come after is
+  // dropped.
   commit() {
-    const study = clone(this.study), k = this.at, now = clone(this.now), played = this.playing;
+    const study = clone(this.study),
+      k = this.at,
+      now = clone(this.now),
+      played = this.playing;
     this.unasked = false;
-    if (JSON.stringify(now) === JSON.stringify(this.inForce(k)) && !study.changes.some((c) => c.at > k)) return;
+    if (
+      JSON.stringify(now) === JSON.stringify(this.inForce(k)) &&
+      !study.changes.some((c) => c.at > k)
+    )
+      return;
     if (k === 0) Object.assign(study, now, { changes: [] });
     else {
       study.changes = study.changes.filter((c) => c.at < k);
       const before = study.changes.at(-1) ?? study;
-      if (this.options.onTheWay.some((name) => before[name] !== now[name])) study.changes.push({ at: k, ...now });
+      if (this.options.onTheWay.some((name) => before[name] !== now[name]))
+        study.changes.push({ at: k, ...now });
     }
     this.unpreset();
     this.message("");
     Object.assign(this, { playing: false, awaiting: undefined, goal: null });
     if (study.changes.length > this.options.limits.changes) {
       this.load({ ...study, ...now, changes: [] });
-      this.message(`A link keeps ${this.options.limits.changes} changes on the way: restarted with these settings.`);
+      this.message(
+        `A link keeps ${this.options.limits.changes} changes on the way: restarted with these settings.`,
+      );
     } else {
       this.era += 1;
       this.study = study;
@@ -309,7 +756,8 @@ class GapOrGsp {
       this.panel();
       this.ask({ rest: true });
     }
-    if (played) this.play(); else this.stopped();
+    if (played) this.play();
+    else this.stopped();
   }
 
   restart(change) {
@@ -321,7 +769,8 @@ class GapOrGsp {
 
   // Another threshold: the same trainings, other hulls.
   rehull(tau) {
-    const played = this.playing, at = this.at;
+    const played = this.playing,
+      at = this.at;
     if (tau === this.study.tau) return;
     this.load({ ...clone(this.study), tau }, at);
     if (played) this.play();
@@ -331,7 +780,14 @@ class GapOrGsp {
     this.unasked = false;
     this.pause();
     this.era += 1;
-    Object.assign(this, { study: clone(study), history: new History(), at: 0, goal: goal || null, awaiting: undefined, asked: -1 });
+    Object.assign(this, {
+      study: clone(study),
+      history: new History(),
+      at: 0,
+      goal: goal || null,
+      awaiting: undefined,
+      asked: -1,
+    });
     this.message("");
     this.panel();
     this.data = { ...this.data, idle: false };
@@ -349,7 +805,8 @@ class GapOrGsp {
 
   unpreset() {
     this.presetText.textContent = this.options.sentence;
-    for (const b of this.presets.querySelectorAll("[data-preset]")) b.setAttribute("aria-pressed", "false");
+    for (const b of this.presets.querySelectorAll("[data-preset]"))
+      b.setAttribute("aria-pressed", "false");
   }
 
   // A gesture has ended: the link, the runs, and the numbers for those who listen.
@@ -359,12 +816,14 @@ class GapOrGsp {
       if (this.playing || this.closed) return;
       this.ask({ rest: true });
       const frame = this.history.at(this.at);
-      if (frame) this.live.textContent = `step ${this.at}, MAP@R of GAP ${brief(frame.gap.held.map_at_r)}, of GSP ${brief(frame.gsp.held.map_at_r)}`;
+      if (frame)
+        this.live.textContent = `step ${this.at}, MAP@R of GAP ${brief(frame.gap.held.map_at_r)}, of GSP ${brief(frame.gsp.held.map_at_r)}`;
     }, 150);
   }
 
   remember({ query, runs }) {
-    const kept = new URLSearchParams(location.search), address = new URLSearchParams(query);
+    const kept = new URLSearchParams(location.search),
+      address = new URLSearchParams(query);
     for (const name of ["hide", "socket"]) if (kept.has(name)) address.set(name, kept.get(name));
     this.written = JSON.stringify(query);
     this.tomls = runs;
@@ -375,31 +834,69 @@ class GapOrGsp {
     if (this.at > 0 && !this.playing) address.set("step", this.at);
     if (this.chosen !== null) address.set("class", this.chosen + 1);
     const text = address.toString();
-    if (!(this.data.idle && this.playing)) window.history.replaceState(window.history.state, "", `${location.pathname}${text && "?"}${text}${location.hash}`);
+    if (!(this.data.idle && this.playing))
+      window.history.replaceState(
+        window.history.state,
+        "",
+        `${location.pathname}${text && "?"}${text}${location.hash}`,
+      );
   }
 
   links() {
-    const base = new URL(this.data.base, location.href), to = (file) => new URL(`api/gap_or_gsp/${file}?${this.address ?? ""}`, base).href;
+    const base = new URL(this.data.base, location.href),
+      to = (file) => new URL(`api/gap_or_gsp/${file}?${this.address ?? ""}`, base).href;
     if (this.numbers) this.numbers.href = to("curves.csv");
-    this.runs?.forEach(([a], i) => { a.href = to(`tokens-${SIDES[i]}.toml`); });
+    this.runs?.forEach(([a], i) => {
+      a.href = to(`tokens-${SIDES[i]}.toml`);
+    });
   }
 
-  message(text) { this.said = text; this.tell(); }
-  tell() { say(this.notice, [this.said, this.link.fallback ? "No direct connection: steps come through the page itself, slower." : ""].filter(Boolean).join(" ")); }
+  message(text) {
+    this.said = text;
+    this.tell();
+  }
+  tell() {
+    say(
+      this.notice,
+      [
+        this.said,
+        this.link.fallback
+          ? "No direct connection: steps come through the page itself, slower."
+          : "",
+      ]
+        .filter(Boolean)
+        .join(" "),
+    );
+  }
 
   // ---- the class that stands out
-  get standing() { return this.over ?? this.chosen; }
+  get standing() {
+    return this.over ?? this.chosen;
+  }
 
   under(event, canvas, side) {
-    const box = canvas.getBoundingClientRect(), frame = this.history.at(this.at);
-    return frame && this.labels ? classAt(frame[side], this.labels, this.size, event.clientX - box.left, event.clientY - box.top, event.pointerType === "touch" ? 22 : 12) : null;
+    const box = canvas.getBoundingClientRect(),
+      frame = this.history.at(this.at);
+    return frame && this.labels
+      ? classAt(
+          frame[side],
+          this.labels,
+          this.size,
+          event.clientX - box.left,
+          event.clientY - box.top,
+          event.pointerType === "touch" ? 22 : 12,
+        )
+      : null;
   }
 
   hover(event, canvas, side) {
     if (event.pointerType === "touch") return;
     const found = this.under(event, canvas, side);
     canvas.style.cursor = found === null ? "" : "pointer";
-    if (found !== this.over) { this.over = found; this.invalidate(); }
+    if (found !== this.over) {
+      this.over = found;
+      this.invalidate();
+    }
   }
 
   choose(label) {
@@ -414,22 +911,33 @@ class GapOrGsp {
     const frame = this.history.at(this.at);
     if (!frame) return "";
     const told = SIDES.map((side) => {
-      const { onShared, weight, active, classes } = frame[side], tokens = [...Array(OWN).keys()].map((s) => classes * OWN + s), used = tokens.filter((t) => active(label, t));
-      const names = used.map((t) => `S${t - classes * OWN + 1} ${percent(weight(label, t))}`).join(", ");
+      const { onShared, weight, active, classes } = frame[side],
+        tokens = [...Array(OWN).keys()].map((s) => classes * OWN + s),
+        used = tokens.filter((t) => active(label, t));
+      const names = used
+        .map((t) => `S${t - classes * OWN + 1} ${percent(weight(label, t))}`)
+        .join(", ");
       return `${side.toUpperCase()} puts ${percent(onShared[label])} of its weight on shared tokens (${used.length ? `in the hull: ${names}` : "none in the hull"})`;
     });
     return `Class ${label + 1}: ${told.join("; ")}.`;
   }
 
   key(event) {
-    const n = this.options.classes.length, turn = { ",": -1, ".": 1 }[event.key];
+    const n = this.options.classes.length,
+      turn = { ",": -1, ".": 1 }[event.key];
     if (event.target !== this.pair) return;
-    if (event.key === " ") { this.unasked = false; if (this.playing) this.pause(); else this.play(); }
-    else if (event.key === "ArrowLeft") this.step(-1);
+    if (event.key === " ") {
+      this.unasked = false;
+      if (this.playing) this.pause();
+      else this.play();
+    } else if (event.key === "ArrowLeft") this.step(-1);
     else if (event.key === "ArrowRight") this.step(1);
     else if (event.key === "Home") this.reset();
-    else if (event.key === "End") { this.pause(); this.to(this.history.last); this.rest(); }
-    else if (turn) this.choose(((this.chosen ?? (turn > 0 ? -1 : 0)) + turn + n) % n);
+    else if (event.key === "End") {
+      this.pause();
+      this.to(this.history.last);
+      this.rest();
+    } else if (turn) this.choose(((this.chosen ?? (turn > 0 ? -1 : 0)) + turn + n) % n);
     else if (event.key === "Escape") this.choose(null);
     else return;
     event.preventDefault();
@@ -451,11 +959,23 @@ class GapOrGsp {
 
   // The planes every time; while it plays, curves and numbers ten times a second.
   paint() {
-    const { history, at, theme, standing } = this, frame = history.at(at), now = performance.now();
+    const { history, at, theme, standing } = this,
+      frame = history.at(at),
+      now = performance.now();
     for (const { side, canvas } of this.planes) {
-      paintPlane(canvas.getContext("2d"), this.size, frame[side], this.labels, { chosen: standing, shown: this.shown, bound: this.options.bound }, theme);
+      paintPlane(
+        canvas.getContext("2d"),
+        this.size,
+        frame[side],
+        this.labels,
+        { chosen: standing, shown: this.shown, bound: this.options.bound },
+        theme,
+      );
     }
-    if (!this.playing || now - this.told >= 100) { this.told = now; this.paintNumbers(frame); }
+    if (!this.playing || now - this.told >= 100) {
+      this.told = now;
+      this.paintNumbers(frame);
+    }
     for (const { canvas } of this.planes) canvas.dataset.step = at;
   }
 
@@ -464,10 +984,26 @@ class GapOrGsp {
     for (const { side, canvas, score } of this.planes) {
       const { held, prototypes } = frame[side];
       say(score, Number.isFinite(held.map_at_r) ? held.map_at_r.toFixed(3) : "–");
-      canvas.setAttribute("aria-label", `${TITLES[side]}, step ${at}: ${this.labels.length} bags of ${frame[side].classes} classes, MAP@R ${brief(held.map_at_r)}, weight on shared tokens ${percent(held.on_shared)}, hull IoU ${brief(held.iou)}, ${prototypes.length / 2} prototypes placed`);
-      for (const [name] of MEASURES) say(this.cells[side][name], Number.isFinite(held[name]) ? (name === "on_shared" ? percent(held[name]) : held[name].toFixed(3)) : "–");
+      canvas.setAttribute(
+        "aria-label",
+        `${TITLES[side]}, step ${at}: ${this.labels.length} bags of ${frame[side].classes} classes, MAP@R ${brief(held.map_at_r)}, weight on shared tokens ${percent(held.on_shared)}, hull IoU ${brief(held.iou)}, ${prototypes.length / 2} prototypes placed`,
+      );
+      for (const [name] of MEASURES)
+        say(
+          this.cells[side][name],
+          Number.isFinite(held[name])
+            ? name === "on_shared"
+              ? percent(held[name])
+              : held[name].toFixed(3)
+            : "–",
+        );
     }
-    this.curves.paint(history, at, [...this.study.changes.map((c) => c.at), ...history.placed], theme);
+    this.curves.paint(
+      history,
+      at,
+      [...this.study.changes.map((c) => c.at), ...history.placed],
+      theme,
+    );
     this.scrub.max = Math.max(history.last, at);
     this.scrub.value = at;
     const rate = this.playing ? pace(this.laps) : null;
@@ -476,21 +1012,44 @@ class GapOrGsp {
     const signs = `${theme} ${this.chosen} ${this.panels}`;
     if (this.signsFor === signs) return;
     this.signsFor = signs;
-    this.chips.forEach((chip, label) => { chip.setAttribute("aria-pressed", String(this.chosen === label)); chip.firstChild.style.background = colourOf(label, theme); });
-    for (const [canvas, draw] of this.signed) { const ctx = canvas.getContext("2d"); ctx.setTransform(2, 0, 0, 2, 0, 0); ctx.clearRect(0, 0, 18, 18); draw(ctx, INK[theme], theme); }
+    this.chips.forEach((chip, label) => {
+      chip.setAttribute("aria-pressed", String(this.chosen === label));
+      chip.firstChild.style.background = colourOf(label, theme);
+    });
+    for (const [canvas, draw] of this.signed) {
+      const ctx = canvas.getContext("2d");
+      ctx.setTransform(2, 0, 0, 2, 0, 0);
+      ctx.clearRect(0, 0, 18, 18);
+      draw(ctx, INK[theme], theme);
+    }
   }
 
   // Both planes as they are shown, with their numbers, in one picture.
   picture() {
-    const [a, b] = this.planes.map((p) => p.canvas), gap = 24, head = 56, whole = Object.assign(document.createElement("canvas"), { width: a.width + b.width + gap, height: a.height + head }), ctx = whole.getContext("2d");
-    const ink = INK[this.theme], frame = this.history.at(this.at);
+    const [a, b] = this.planes.map((p) => p.canvas),
+      gap = 24,
+      head = 56,
+      whole = Object.assign(document.createElement("canvas"), {
+        width: a.width + b.width + gap,
+        height: a.height + head,
+      }),
+      ctx = whole.getContext("2d");
+    const ink = INK[this.theme],
+      frame = this.history.at(this.at);
     ctx.fillStyle = ink.page;
     ctx.fillRect(0, 0, whole.width, whole.height);
     ctx.fillStyle = ink.text;
     ctx.font = `${Math.round(a.width / 28)}px system-ui, sans-serif`;
-    [[a, 0], [b, a.width + gap]].forEach(([canvas, x], i) => {
+    [
+      [a, 0],
+      [b, a.width + gap],
+    ].forEach(([canvas, x], i) => {
       ctx.drawImage(canvas, x, head);
-      ctx.fillText(`${SIDES[i].toUpperCase()}, step ${this.at}: MAP@R ${brief(frame[SIDES[i]].held.map_at_r)}`, x + 8, 38);
+      ctx.fillText(
+        `${SIDES[i].toUpperCase()}, step ${this.at}: MAP@R ${brief(frame[SIDES[i]].held.map_at_r)}`,
+        x + 8,
+        38,
+      );
     });
     whole.toBlob((blob) => save(`gap-or-gsp-${this.at}.png`, blob));
   }

@@ -1,18 +1,29 @@
-// The same points where the browser has no WebGL2: one small picture for each colour and shape, stamped.
+// The same points where the browser has no WebGL2: one small picture for each colour and shape,
+// stamped.
 import { shape } from "../shared/plot.js";
 
 const SHAPES = ["circle", "square", "triangle", "diamond"];
 
 export class Painter {
-  constructor(canvas) { this.canvas = canvas; this.ctx = canvas.getContext("2d"); }
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.ctx = canvas.getContext("2d");
+  }
   build() {}
   lost() {}
 
   paint(cloud, { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink }) {
-    const { ctx, canvas } = this, { width, height } = canvas, stamps = new Map(), css = (rgb) => `rgb(${rgb.map((v) => 255 * v)})`;
-    const kind = (key) => (shaped === 0 ? "circle" : shaped === 1 ? SHAPES[key & 3] : key === 0 ? "cross" : "circle");
+    const { ctx, canvas } = this,
+      { width, height } = canvas,
+      stamps = new Map(),
+      css = (rgb) => `rgb(${rgb.map((v) => 255 * v)})`;
+    const kind = (key) =>
+      shaped === 0 ? "circle" : shaped === 1 ? SHAPES[key & 3] : key === 0 ? "cross" : "circle";
     const stamp = (key, chosen) => {
-      const side = Math.ceil(2.6 * radius + 4), picture = new OffscreenCanvas(side, side), c = picture.getContext("2d"), at = 4 * (key & 255);
+      const side = Math.ceil(2.6 * radius + 4),
+        picture = new OffscreenCanvas(side, side),
+        c = picture.getContext("2d"),
+        at = 4 * (key & 255);
       c.fillStyle = `rgba(${colours[at]}, ${colours[at + 1]}, ${colours[at + 2]}, ${colours[at + 3] / 255})`;
       c.strokeStyle = css(chosen ? ink : paper);
       c.lineWidth = 0.8;
@@ -26,7 +37,8 @@ export class Painter {
       ctx.globalAlpha = front ? 1 : faint;
       for (let i = 0; i < cloud.count; i++) {
         if ((states[i] & 1) !== front) continue;
-        const x = (width / 2) * (1 + (cloud.x(i) - middle[0]) * scale[0]), y = (height / 2) * (1 - (cloud.y(i) - middle[1]) * scale[1]);
+        const x = (width / 2) * (1 + (cloud.x(i) - middle[0]) * scale[0]),
+          y = (height / 2) * (1 - (cloud.y(i) - middle[1]) * scale[1]);
         if (x < -9 || y < -9 || x > width + 9 || y > height + 9) continue;
         const name = 2 * (keys[i] & 255) + (states[i] >> 1);
         if (!stamps.has(name)) stamps.set(name, stamp(keys[i], states[i] >> 1));

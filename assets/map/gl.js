@@ -1,4 +1,5 @@
-// The points on a WebGL2 canvas: one draw call for those in the background, one for those that stand out.
+// The points on a WebGL2 canvas: one draw call for those in the background, one for those that
+// stand out.
 const TINY = 2; // pixels of radius below which no shape is told from a circle
 const VERTEX = `#version 300 es
 precision highp float;
@@ -19,7 +20,8 @@ void main() {
   colour = texelFetch(palette, ivec2(int(key + .5) & 255, 0), 0);
   kind = shaped == 0 ? 0 : shaped == 1 ? int(key + .5) & 3 : int(key + .5) == 0 ? 4 : 0;
 }`;
-// Shapes by their distance to the edge, in units of the radius: circle, square, triangle, diamond, cross.
+// Shapes by their distance to the edge, in units of the radius: circle, square, triangle, diamond,
+// cross.
 const FRAGMENT = `#version 300 es
 precision highp float;
 flat in vec4 colour;
@@ -48,35 +50,61 @@ void main() {
 export class Painter {
   constructor(canvas) {
     this.canvas = canvas;
-    this.gl = canvas.getContext("webgl2", { alpha: true, antialias: false, premultipliedAlpha: true });
+    this.gl = canvas.getContext("webgl2", {
+      alpha: true,
+      antialias: false,
+      premultipliedAlpha: true,
+    });
     if (!this.gl) throw new Error("no WebGL2");
     this.build();
   }
 
-  build() { // also after the browser has lost the context and gave it back
-    const { gl } = this, program = gl.createProgram();
-    for (const [kind, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]]) {
+  build() {
+    // also after the browser has lost the context and gave it back
+    const { gl } = this,
+      program = gl.createProgram();
+    for (const [kind, source] of [
+      [gl.VERTEX_SHADER, VERTEX],
+      [gl.FRAGMENT_SHADER, FRAGMENT],
+    ]) {
       const shader = gl.createShader(kind);
       gl.shaderSource(shader, source);
       gl.compileShader(shader);
       gl.attachShader(program, shader);
     }
     gl.linkProgram(program);
-    if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost()) throw new Error(gl.getProgramInfoLog(program));
+    if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost())
+      throw new Error(gl.getProgramInfoLog(program));
     gl.useProgram(program);
-    this.at = Object.fromEntries(["palette", "middle", "scale", "share", "size", "shaped", "radius", "veil", "rim", "paper", "ink"].map((name) => [name, gl.getUniformLocation(program, name)]));
+    this.at = Object.fromEntries(
+      [
+        "palette",
+        "middle",
+        "scale",
+        "share",
+        "size",
+        "shaped",
+        "radius",
+        "veil",
+        "rim",
+        "paper",
+        "ink",
+      ].map((name) => [name, gl.getUniformLocation(program, name)]),
+    );
     this.buffers = new Map();
     this.order = null;
     this.texture = gl.createTexture();
     gl.bindTexture(gl.TEXTURE_2D, this.texture);
-    for (const kind of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER]) gl.texParameteri(gl.TEXTURE_2D, kind, gl.NEAREST);
+    for (const kind of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER])
+      gl.texParameteri(gl.TEXTURE_2D, kind, gl.NEAREST);
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   }
 
   // An attribute of every point; sent again only if it is another array.
   attribute(place, array, size, type, normalised) {
-    const { gl } = this, known = this.buffers.get(place);
+    const { gl } = this,
+      known = this.buffers.get(place);
     const buffer = known?.buffer ?? gl.createBuffer();
     gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
     if (known?.array !== array) gl.bufferData(gl.ARRAY_BUFFER, array, gl.STATIC_DRAW);
@@ -85,14 +113,20 @@ export class Painter {
     gl.vertexAttribPointer(place, size, type, normalised, 0, 0);
   }
 
-  // The order of drawing: first the points that stand back, then the others, and in either part a fixed shuffle: by row,
-  // the last class would lie on top of all others. Tells where the second part begins.
+  // The order of drawing: first the points that stand back, then the others, and in either part a
+  // fixed shuffle: by row, the last class would lie on top of all others. Tells where the second
+  // part begins.
   ordered(states) {
     const { gl } = this;
     if (this.order?.states !== states) {
-      const count = states.length, rows = new Uint32Array(count), shuffle = this.shuffled(count);
-      let back = 0, front = count;
-      for (const i of shuffle) if (states[i] & 1) rows[--front] = i; else rows[back++] = i;
+      const count = states.length,
+        rows = new Uint32Array(count),
+        shuffle = this.shuffled(count);
+      let back = 0,
+        front = count;
+      for (const i of shuffle)
+        if (states[i] & 1) rows[--front] = i;
+        else rows[back++] = i;
       this.order = { states, front, buffer: this.order?.buffer ?? gl.createBuffer() };
       gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.order.buffer);
       gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, rows, gl.STATIC_DRAW);
@@ -107,7 +141,8 @@ export class Painter {
     let seed = 1;
     for (let i = count - 1; i > 0; i--) {
       seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
-      const j = Math.floor((seed / 2 ** 32) * (i + 1)), kept = order[i];
+      const j = Math.floor((seed / 2 ** 32) * (i + 1)),
+        kept = order[i];
       order[i] = order[j];
       order[j] = kept;
     }
@@ -126,9 +161,16 @@ export class Painter {
     }
     this.attribute(0, cloud.from, 2, gl.UNSIGNED_SHORT, true);
     this.attribute(1, cloud.to, 2, gl.UNSIGNED_SHORT, true);
-    this.attribute(2, keys, 1, keys instanceof Uint16Array ? gl.UNSIGNED_SHORT : gl.UNSIGNED_BYTE, false);
+    this.attribute(
+      2,
+      keys,
+      1,
+      keys instanceof Uint16Array ? gl.UNSIGNED_SHORT : gl.UNSIGNED_BYTE,
+      false,
+    );
     this.attribute(3, states, 1, gl.UNSIGNED_BYTE, false);
-    const front = this.ordered(states), plain = radius < TINY;
+    const front = this.ordered(states),
+      plain = radius < TINY;
     gl.uniform2fv(at.middle, middle);
     gl.uniform2fv(at.scale, scale);
     gl.uniform1f(at.share, cloud.share);
@@ -138,11 +180,17 @@ export class Painter {
     gl.uniform1i(at.shaped, plain ? 0 : shaped);
     gl.uniform3fv(at.paper, paper);
     gl.uniform3fv(at.ink, ink);
-    for (const [veil, first, past] of [[faint, 0, front], [1, front, cloud.count]]) {
+    for (const [veil, first, past] of [
+      [faint, 0, front],
+      [1, front, cloud.count],
+    ]) {
       gl.uniform1f(at.veil, veil);
       if (past > first) gl.drawElements(gl.POINTS, past - first, gl.UNSIGNED_INT, 4 * first);
     }
   }
 
-  lost() { this.buffers.clear(); this.shown = null; }
+  lost() {
+    this.buffers.clear();
+    this.shown = null;
+  }
 }

@@ -1,10 +1,16 @@
 // Mouse, touch and keyboard on the map.
-const REACH = 14, NOTCH = 1.0015, STEP = 1.4;
+const REACH = 14,
+  NOTCH = 1.0015,
+  STEP = 1.4;
 
 export function listen(map) {
-  const { canvas, camera } = map, fingers = new Map();
+  const { canvas, camera } = map,
+    fingers = new Map();
   let grip = null;
-  const place = (e) => { const box = canvas.getBoundingClientRect(); return [e.clientX - box.left, e.clientY - box.top]; };
+  const place = (e) => {
+    const box = canvas.getBoundingClientRect();
+    return [e.clientX - box.left, e.clientY - box.top];
+  };
   const under = (e) => map.pick(...place(e), REACH);
 
   canvas.addEventListener("pointerdown", (e) => {
@@ -12,8 +18,13 @@ export function listen(map) {
     canvas.focus({ preventScroll: true });
     canvas.setPointerCapture(e.pointerId);
     fingers.set(e.pointerId, place(e));
-    if (fingers.size === 2) { grip = { pinch: apart(fingers) }; map.line = null; return; }
-    const from = place(e), draws = map.tool === "lasso" || e.shiftKey;
+    if (fingers.size === 2) {
+      grip = { pinch: apart(fingers) };
+      map.line = null;
+      return;
+    }
+    const from = place(e),
+      draws = map.tool === "lasso" || e.shiftKey;
     grip = { from, x: camera.x, y: camera.y, moved: false, draws, add: e.shiftKey };
   });
 
@@ -25,7 +36,10 @@ export function listen(map) {
       if (fingers.size < 2) return;
       const now = apart(fingers);
       camera.closer(now.distance / grip.pinch.distance, ...now.middle);
-      camera.look(camera.x - (now.middle[0] - grip.pinch.middle[0]) / camera.scale, camera.y + (now.middle[1] - grip.pinch.middle[1]) / camera.scale);
+      camera.look(
+        camera.x - (now.middle[0] - grip.pinch.middle[0]) / camera.scale,
+        camera.y + (now.middle[1] - grip.pinch.middle[1]) / camera.scale,
+      );
       grip.pinch = now;
       return map.moved();
     }
@@ -38,7 +52,10 @@ export function listen(map) {
       map.hover(-1);
       return map.draw();
     }
-    camera.look(grip.x - (px - grip.from[0]) / camera.scale, grip.y + (py - grip.from[1]) / camera.scale);
+    camera.look(
+      grip.x - (px - grip.from[0]) / camera.scale,
+      grip.y + (py - grip.from[1]) / camera.scale,
+    );
     map.moved();
   });
 
@@ -47,34 +64,54 @@ export function listen(map) {
     if (!grip || fingers.size) return;
     const { moved, draws, add, pinch } = grip;
     grip = null;
-    if (pinch || e.type === "pointercancel") { map.line = null; return map.draw(); }
+    if (pinch || e.type === "pointercancel") {
+      map.line = null;
+      return map.draw();
+    }
     if (!moved) return map.open(under(e));
     if (draws) map.enclose(add);
   };
   canvas.addEventListener("pointerup", end);
   canvas.addEventListener("pointercancel", end);
-  canvas.addEventListener("pointerleave", () => { if (!grip) map.hover(-1); });
-  canvas.addEventListener("dblclick", () => { camera.whole(); map.moved(); });
-  canvas.addEventListener("wheel", (e) => { // the page scrolls unless the map has the focus or Ctrl is held
-    if (!e.ctrlKey && !e.metaKey && canvas.getRootNode().activeElement !== canvas) return;
-    e.preventDefault();
-    camera.closer(NOTCH ** -(e.deltaMode ? 40 * e.deltaY : e.deltaY), ...place(e));
+  canvas.addEventListener("pointerleave", () => {
+    if (!grip) map.hover(-1);
+  });
+  canvas.addEventListener("dblclick", () => {
+    camera.whole();
     map.moved();
-  }, { passive: false });
+  });
+  canvas.addEventListener(
+    "wheel",
+    (e) => {
+      // the page scrolls unless the map has the focus or Ctrl is held
+      if (!e.ctrlKey && !e.metaKey && canvas.getRootNode().activeElement !== canvas) return;
+      e.preventDefault();
+      camera.closer(NOTCH ** -(e.deltaMode ? 40 * e.deltaY : e.deltaY), ...place(e));
+      map.moved();
+    },
+    { passive: false },
+  );
 
   canvas.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey) return;
-    const arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[e.key];
+    const arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
+      e.key
+    ];
     if (arrow) map.step(arrow);
     else if (e.key === "Enter") map.open(map.hovered, true);
     else if (e.key === " ") map.toggle(map.hovered);
     else if (e.key === "+" || e.key === "=") map.zoom(STEP);
     else if (e.key === "-") map.zoom(1 / STEP);
-    else if (e.key === "0") { camera.whole(); map.moved(); }
-    else if (e.key === "l") map.take("lasso");
+    else if (e.key === "0") {
+      camera.whole();
+      map.moved();
+    } else if (e.key === "l") map.take("lasso");
     else if (e.key === "m") map.take("move");
-    else if (e.key === "Escape") { map.line = null; map.close_card(); map.hover(-1); }
-    else return;
+    else if (e.key === "Escape") {
+      map.line = null;
+      map.close_card();
+      map.hover(-1);
+    } else return;
     e.preventDefault();
   });
 }

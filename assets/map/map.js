@@ -1,5 +1,5 @@
-// The map page: points of a run on a plane. Python sends the points once and tells what is selected; everything that
-// moves is drawn here, and only the corners of a lasso go up.
+// The map page: points of a run on a plane. Python sends the points once and tells what is
+// selected; everything that moves is drawn here, and only the corners of a lasso go up.
 import { applyTheme, el, save, say, styled } from "../shared/dom.js";
 import { decode } from "../shared/wire.js";
 import { Camera } from "./camera.js";
@@ -13,7 +13,8 @@ import { Pictures, RIGHT, WRONG, paintOver } from "./over.js";
 import { Player } from "./player.js";
 import { picture } from "./take.js";
 
-const DWELL = 125, FAINT = 0.14; // milliseconds before a picture is fetched; how much is left of what stands back
+const DWELL = 125,
+  FAINT = 0.14; // milliseconds before a picture is fetched; how much is left of what stands back
 const SHAPED = { class: 1, right: 2 };
 const here = (name) => new URL(name, import.meta.url).href;
 const maps = new WeakMap();
@@ -33,24 +34,71 @@ export function unmount(parentElement) {
 
 class Map_ {
   constructor(root, data) {
-    Object.assign(this, { root, data, hovered: -1, marked: [], camera: new Camera(), tool: "move", line: null, near: null, named: true, facts: {}, failed: {}, seq: 0 });
+    Object.assign(this, {
+      root,
+      data,
+      hovered: -1,
+      marked: [],
+      camera: new Camera(),
+      tool: "move",
+      line: null,
+      near: null,
+      named: true,
+      facts: {},
+      failed: {},
+      seq: 0,
+    });
     this.look = { colour: data.look.colour, classes: data.look.classes, pictures: true };
     this.thumbs = new Pictures(() => this.draw());
     this.whole = el("div", { class: "lab map-lab" });
     this.points = el("canvas", { class: "points", "aria-hidden": "true" });
-    this.canvas = el("canvas", { class: "map", tabindex: "0", role: "application", "aria-label": "map of the embeddings: arrow keys go from point to point, Enter opens one, Space selects it, + and - zoom, L draws a lasso" });
+    this.canvas = el("canvas", {
+      class: "map",
+      tabindex: "0",
+      role: "application",
+      "aria-label":
+        "map of the embeddings: arrow keys go from point to point, Enter opens one, Space selects it, + and - zoom, L draws a lasso",
+    });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.card = new Card(this);
     this.legend = new Legend(this);
     this.player = new Player(this);
     this.notice = el("div", { class: "notice", hidden: true });
-    const button = (text, label, act) => el("button", { "aria-label": label, title: label, onclick: act }, text);
-    this.frame = el("div", { class: "frame" }, this.points, this.canvas, this.card.root, this.notice, el("div", { class: "zoom" },
-      button("+", "zoom in", () => this.zoom(1.4)), button("−", "zoom out", () => this.zoom(1 / 1.4)), button("⤢", "whole map", () => { this.camera.whole(); this.moved(); })));
-    this.whole.append(this.bar(), el("div", { class: "body" }, this.frame, this.legend.root), this.player.root, this.live);
+    const button = (text, label, act) =>
+      el("button", { "aria-label": label, title: label, onclick: act }, text);
+    this.frame = el(
+      "div",
+      { class: "frame" },
+      this.points,
+      this.canvas,
+      this.card.root,
+      this.notice,
+      el(
+        "div",
+        { class: "zoom" },
+        button("+", "zoom in", () => this.zoom(1.4)),
+        button("−", "zoom out", () => this.zoom(1 / 1.4)),
+        button("⤢", "whole map", () => {
+          this.camera.whole();
+          this.moved();
+        }),
+      ),
+    );
+    this.whole.append(
+      this.bar(),
+      el("div", { class: "body" }, this.frame, this.legend.root),
+      this.player.root,
+      this.live,
+    );
     this.painter = this.newPainter();
-    this.points.addEventListener("webglcontextlost", (e) => { e.preventDefault(); this.painter.lost(); });
-    this.points.addEventListener("webglcontextrestored", () => { this.painter.build(); this.draw(); });
+    this.points.addEventListener("webglcontextlost", (e) => {
+      e.preventDefault();
+      this.painter.lost();
+    });
+    this.points.addEventListener("webglcontextrestored", () => {
+      this.painter.build();
+      this.draw();
+    });
     listen(this);
     this.observer = new ResizeObserver(() => this.resize());
     this.dressed = styled(root, here("../shared/shared.css"), here("map.css")).then(() => {
@@ -68,7 +116,10 @@ class Map_ {
     }
   }
 
-  say(text) { say(this.notice, text); this.notice.hidden = !text; }
+  say(text) {
+    say(this.notice, text);
+    this.notice.hidden = !text;
+  }
 
   close() {
     this.observer.disconnect();
@@ -79,32 +130,97 @@ class Map_ {
 
   // ---- the tools above the map
   bar() {
-    const tool = (name, text, help) => el("button", { "data-tool": name, "aria-pressed": String(name === this.tool), title: help, onclick: () => this.take(name) }, text);
-    this.tools = [tool("move", "Move", "drag the map (M); Shift and drag adds a lasso"), tool("lasso", "Lasso", "draw around points to select them (L); with Shift they are added")];
-    this.colour = el("select", { "aria-label": "colour by" }, ...Object.entries(COLOURINGS).map(([name, { title, help }]) =>
-      el("option", { value: name, title: help ?? "", selected: name === this.look.colour }, title)));
-    this.colour.addEventListener("change", () => { this.look.colour = this.colour.value; this.recolour(); this.tellLook(); });
+    const tool = (name, text, help) =>
+      el(
+        "button",
+        {
+          "data-tool": name,
+          "aria-pressed": String(name === this.tool),
+          title: help,
+          onclick: () => this.take(name),
+        },
+        text,
+      );
+    this.tools = [
+      tool("move", "Move", "drag the map (M); Shift and drag adds a lasso"),
+      tool("lasso", "Lasso", "draw around points to select them (L); with Shift they are added"),
+    ];
+    this.colour = el(
+      "select",
+      { "aria-label": "colour by" },
+      ...Object.entries(COLOURINGS).map(([name, { title, help }]) =>
+        el(
+          "option",
+          { value: name, title: help ?? "", selected: name === this.look.colour },
+          title,
+        ),
+      ),
+    );
+    this.colour.addEventListener("change", () => {
+      this.look.colour = this.colour.value;
+      this.recolour();
+      this.tellLook();
+    });
     const box = (label, on, act, help) => {
       const input = el("input", { type: "checkbox", checked: on });
-      input.addEventListener("change", () => { act(input.checked); this.draw(); });
+      input.addEventListener("change", () => {
+        act(input.checked);
+        this.draw();
+      });
       return el("label", { class: "box", title: help }, input, label);
     };
     this.count = el("output", { class: "count", "aria-label": "selected" });
-    this.csv = el("a", { class: "button", download: "", title: "places, classes and neighbours of all points" }, "CSV");
-    return el("div", { class: "bar" }, el("span", { class: "tools", role: "group", "aria-label": "tool" }, ...this.tools),
+    this.csv = el(
+      "a",
+      { class: "button", download: "", title: "places, classes and neighbours of all points" },
+      "CSV",
+    );
+    return el(
+      "div",
+      { class: "bar" },
+      el("span", { class: "tools", role: "group", "aria-label": "tool" }, ...this.tools),
       el("label", { class: "box" }, "colour by", this.colour),
-      box("names", true, (on) => { this.named = on; }, "the name of each class at its most central point"),
-      box("pictures", true, (on) => { this.look.pictures = on; }, "zoomed in to 150 points or fewer, points become pictures"),
-      this.count, el("span", { class: "take" }, el("button", { title: "the map as it is shown, twice as fine", onclick: () => this.png() }, "PNG"), this.csv));
+      box(
+        "names",
+        true,
+        (on) => {
+          this.named = on;
+        },
+        "the name of each class at its most central point",
+      ),
+      box(
+        "pictures",
+        true,
+        (on) => {
+          this.look.pictures = on;
+        },
+        "zoomed in to 150 points or fewer, points become pictures",
+      ),
+      this.count,
+      el(
+        "span",
+        { class: "take" },
+        el(
+          "button",
+          { title: "the map as it is shown, twice as fine", onclick: () => this.png() },
+          "PNG",
+        ),
+        this.csv,
+      ),
+    );
   }
 
   take(name) {
     this.tool = name;
-    for (const button of this.tools) button.setAttribute("aria-pressed", String(button.dataset.tool === name));
+    for (const button of this.tools)
+      button.setAttribute("aria-pressed", String(button.dataset.tool === name));
     this.cursor();
   }
 
-  cursor() { this.canvas.style.cursor = this.tool === "lasso" ? "crosshair" : this.hovered >= 0 ? "pointer" : "grab"; }
+  cursor() {
+    this.canvas.style.cursor =
+      this.tool === "lasso" ? "crosshair" : this.hovered >= 0 ? "pointer" : "grab";
+  }
 
   // ---- from Python
   async hear(data) {
@@ -121,7 +237,10 @@ class Map_ {
     if (!this.cloud) return;
     this.themed();
     const rows = this.data.marks.map((index) => this.cloud.row(index)).filter((row) => row >= 0);
-    if (String(rows) !== String(this.marked)) { this.marked = rows; this.bring(rows[0]); }
+    if (String(rows) !== String(this.marked)) {
+      this.marked = rows;
+      this.bring(rows[0]);
+    }
     this.canvas.dataset.own = this.data.own ?? "";
     await this.selected(this.data.selection);
     this.draw();
@@ -131,7 +250,11 @@ class Map_ {
   async fetched(name) {
     const answer = await fetch(`${this.address}${name}`).catch(() => null);
     if (answer?.ok) return decode(await answer.arrayBuffer());
-    throw new Refused(answer?.status === 409 ? await answer.text() : "Part of the map could not be loaded. Is the server running? Load the page again.");
+    throw new Refused(
+      answer?.status === 409
+        ? await answer.text()
+        : "Part of the map could not be loaded. Is the server running? Load the page again.",
+    );
   }
 
   // The same, with null for none: then it is said on the map.
@@ -147,27 +270,48 @@ class Map_ {
 
   learn(arrived) {
     this.cloud = new Cloud(arrived);
-    Object.assign(this, { hovered: -1, near: null, facts: {}, failed: {}, marked: [], line: null, mask: new Uint8Array(this.cloud.count), selection: null });
+    Object.assign(this, {
+      hovered: -1,
+      near: null,
+      facts: {},
+      failed: {},
+      marked: [],
+      line: null,
+      mask: new Uint8Array(this.cloud.count),
+      selection: null,
+    });
     this.bySize = [...this.cloud.classes].sort((a, b) => b.count - a.count);
     this.labels = new Set(this.cloud.classes.map((c) => c.label));
     this.look.classes = this.look.classes.filter((label) => this.labels.has(label));
-    const { xy } = arrived, last = this.data.steps.length - 1;
-    this.player.hear(this.data.steps, xy, (k) => (k === last ? Promise.resolve(xy) : this.tried(`frame-${k}.bin`).then((frame) => frame?.xy ?? xy)));
+    const { xy } = arrived,
+      last = this.data.steps.length - 1;
+    this.player.hear(this.data.steps, xy, (k) =>
+      k === last
+        ? Promise.resolve(xy)
+        : this.tried(`frame-${k}.bin`).then((frame) => frame?.xy ?? xy),
+    );
     this.camera.whole();
     this.resize();
     this.recolour();
   }
 
   themed() {
-    const theme = applyTheme(this.root, this.whole), style = getComputedStyle(this.frame);
+    const theme = applyTheme(this.root, this.whole),
+      style = getComputedStyle(this.frame);
     if (theme === this.theme) return;
-    Object.assign(this, { theme, ink: style.color, paper: style.backgroundColor, font: style.fontFamily });
+    Object.assign(this, {
+      theme,
+      ink: style.color,
+      paper: style.backgroundColor,
+      font: style.fontFamily,
+    });
     this.recolour();
   }
 
   // ---- colours and what stands out
   async recolour() {
-    const { colour } = this.look, { array } = COLOURINGS[colour];
+    const { colour } = this.look,
+      { array } = COLOURINGS[colour];
     if (!this.cloud || !this.theme) return;
     if (array && !this.facts[colour]) {
       this.legend.show();
@@ -191,44 +335,71 @@ class Map_ {
     this.legend.show();
   }
 
-  stands(label) { return !this.look.classes.length || this.look.classes.includes(label); }
-  nameOf(row) { return this.cloud.classes[this.cloud.group[row]].name; }
+  stands(label) {
+    return !this.look.classes.length || this.look.classes.includes(label);
+  }
+  nameOf(row) {
+    return this.cloud.classes[this.cloud.group[row]].name;
+  }
 
   highlight(label) {
     const { classes } = this.look;
-    this.look.classes = label === null ? [] : classes.includes(label) ? classes.filter((c) => c !== label) : [...classes, label];
+    this.look.classes =
+      label === null
+        ? []
+        : classes.includes(label)
+          ? classes.filter((c) => c !== label)
+          : [...classes, label];
     this.stand();
     this.legend.show();
     this.tellLook();
   }
 
   stand() {
-    const { cloud, mask } = this, some = this.selection !== null, stands = cloud.classes.map((c) => this.stands(c.label));
+    const { cloud, mask } = this,
+      some = this.selection !== null,
+      stands = cloud.classes.map((c) => this.stands(c.label));
     this.states = new Uint8Array(cloud.count);
-    for (let i = 0; i < cloud.count; i++) this.states[i] = (stands[cloud.group[i]] && (!some || mask[i]) ? 1 : 0) | (mask[i] << 1);
+    for (let i = 0; i < cloud.count; i++)
+      this.states[i] = (stands[cloud.group[i]] && (!some || mask[i]) ? 1 : 0) | (mask[i] << 1);
     this.draw();
   }
 
-  edge(row) { // of a picture: the colour of its point, dashed where the nearest neighbour is wrong
-    const k = 4 * (this.keys[row] & 255), wrong = this.look.colour === "right" && this.keys[row] === 0;
-    return { colour: `rgb(${this.table[k]}, ${this.table[k + 1]}, ${this.table[k + 2]})`, dashed: wrong };
+  edge(row) {
+    // of a picture: the colour of its point, dashed where the nearest neighbour is wrong
+    const k = 4 * (this.keys[row] & 255),
+      wrong = this.look.colour === "right" && this.keys[row] === 0;
+    return {
+      colour: `rgb(${this.table[k]}, ${this.table[k + 1]}, ${this.table[k + 2]})`,
+      dashed: wrong,
+    };
   }
 
   told(row) {
-    const { colour } = this.look, value = this.facts[colour]?.values[row];
+    const { colour } = this.look,
+      value = this.facts[colour]?.values[row];
     if (value === undefined || value === 255) return "";
     if (colour === "right") return value ? " · ✓ neighbour right" : " · ✗ neighbour wrong";
     return colour === "purity" ? ` · purity ${Math.round((100 * value) / 254)} %` : "";
   }
 
-  tellLook() { // once the hand rests, so that the link says it
+  tellLook() {
+    // once the hand rests, so that the link says it
     clearTimeout(this.telling);
-    this.telling = setTimeout(() => this.setState("look", { colour: this.look.colour, classes: this.look.classes.slice(0, 50) }), 400);
+    this.telling = setTimeout(
+      () =>
+        this.setState("look", {
+          colour: this.look.colour,
+          classes: this.look.classes.slice(0, 50),
+        }),
+      400,
+    );
   }
 
   // ---- the selection
   enclose(add) {
-    const frame = this.player.settle(), polygon = this.line?.length > 2 ? corners(this.line) : [];
+    const frame = this.player.settle(),
+      polygon = this.line?.length > 2 ? corners(this.line) : [];
     this.line = null;
     if (polygon.length < 6) return this.draw();
     this.ask({ polygon: packed(polygon), frame, add });
@@ -244,7 +415,9 @@ class Map_ {
     this.choose(mask);
   }
 
-  ask(message) { this.tell("lasso", { ...message, seq: ++this.seq }); }
+  ask(message) {
+    this.tell("lasso", { ...message, seq: ++this.seq });
+  }
 
   // What the browser has found is drawn at once; Python finds the same and keeps it.
   choose(mask) {
@@ -252,9 +425,13 @@ class Map_ {
     if (count) {
       this.mask = mask;
       this.selection = "pending";
-    } else { this.mask.fill(0); this.selection = null; }
+    } else {
+      this.mask.fill(0);
+      this.selection = null;
+    }
     this.counted(count);
-    requestAnimationFrame(() => this.stand()); // the number need not wait for 60,000 points to be drawn
+    // the number need not wait for 60,000 points to be drawn
+    requestAnimationFrame(() => this.stand());
   }
 
   counted(count) {
@@ -276,10 +453,15 @@ class Map_ {
 
   // ---- geometry
   resize() {
-    const { width, height } = this.frame.getBoundingClientRect(), ratio = this.ratio ?? Math.min(devicePixelRatio || 1, 2);
+    const { width, height } = this.frame.getBoundingClientRect(),
+      ratio = this.ratio ?? Math.min(devicePixelRatio || 1, 2);
     if (!width || !this.cloud) return;
     const extent = this.cloud.extent();
-    this.camera.frame(this.frame.clientWidth, this.frame.clientHeight, this.player.steps.length > 1 ? [{ size: 1 }, { size: 1 }] : extent);
+    this.camera.frame(
+      this.frame.clientWidth,
+      this.frame.clientHeight,
+      this.player.steps.length > 1 ? [{ size: 1 }, { size: 1 }] : extent,
+    );
     for (const canvas of [this.points, this.canvas]) {
       canvas.width = Math.round(this.camera.width * ratio);
       canvas.height = Math.round(this.camera.height * ratio);
@@ -289,22 +471,33 @@ class Map_ {
   }
 
   radius() {
-    const alone = Math.max(1.7, (0.16 * this.camera.side) / Math.sqrt(this.cloud.count)), marks = this.look.colour === "right" ? 1.25 : 1; // a cross needs room
+    const alone = Math.max(1.7, (0.16 * this.camera.side) / Math.sqrt(this.cloud.count)),
+      marks = this.look.colour === "right" ? 1.25 : 1; // a cross needs room
     return Math.min(7, marks * alone * this.camera.zoom ** 0.4);
   }
-  zoom(factor) { this.camera.closer(factor); this.moved(); }
-  moved() { this.hover(-1); if (this.card.pinned >= 0) this.card.place(this.card.pinned); this.draw(); }
+  zoom(factor) {
+    this.camera.closer(factor);
+    this.moved();
+  }
+  moved() {
+    this.hover(-1);
+    if (this.card.pinned >= 0) this.card.place(this.card.pinned);
+    this.draw();
+  }
 
-  between(from, to, share) { // of two frames of the training
+  between(from, to, share) {
+    // of two frames of the training
     Object.assign(this.cloud, { from, to, share });
     if (this.card.pinned >= 0) this.card.place(this.card.pinned);
     this.draw();
   }
 
-  bring(row) { // what a link names into sight
+  bring(row) {
+    // what a link names into sight
     if (row === undefined) return;
     const [x, y] = this.camera.at(this.cloud, row);
-    if (x < 0 || y < 0 || x > this.camera.width || y > this.camera.height) this.camera.look(this.cloud.x(row), this.cloud.y(row));
+    if (x < 0 || y < 0 || x > this.camera.width || y > this.camera.height)
+      this.camera.look(this.cloud.x(row), this.cloud.y(row));
   }
 
   pick(px, py, reach) {
@@ -315,7 +508,9 @@ class Map_ {
 
   step(arrow) {
     if (!this.cloud) return;
-    const { camera, cloud } = this, from = this.hovered >= 0 ? [cloud.x(this.hovered), cloud.y(this.hovered)] : [camera.x, camera.y];
+    const { camera, cloud } = this,
+      from =
+        this.hovered >= 0 ? [cloud.x(this.hovered), cloud.y(this.hovered)] : [camera.x, camera.y];
     const row = cloud.beside(from, arrow, camera.window(), (i) => this.states[i] & 1, this.hovered);
     if (row >= 0) this.hover(row);
   }
@@ -329,12 +524,22 @@ class Map_ {
     clearTimeout(this.timer);
     if (this.card.pinned < 0) {
       const open = !this.card.root.hidden;
-      if (row < 0) this.card.hide(); else this.timer = setTimeout(() => { this.card.show(row); this.announce(row); }, open ? DWELL / 2 : DWELL);
+      if (row < 0) this.card.hide();
+      else
+        this.timer = setTimeout(
+          () => {
+            this.card.show(row);
+            this.announce(row);
+          },
+          open ? DWELL / 2 : DWELL,
+        );
     } else if (row >= 0) this.timer = setTimeout(() => this.announce(row), DWELL);
     this.draw();
   }
 
-  announce(row) { say(this.live, `class ${this.nameOf(row)}, sample ${this.cloud.indices[row]}${this.told(row)}`); }
+  announce(row) {
+    say(this.live, `class ${this.nameOf(row)}, sample ${this.cloud.indices[row]}${this.told(row)}`);
+  }
 
   async open(row, keyboard = false) {
     if (row < 0) return this.close_card();
@@ -352,19 +557,33 @@ class Map_ {
     this.draw();
   }
 
-  close_card() { this.card.hide(); this.near = null; this.draw(); }
+  close_card() {
+    this.card.hide();
+    this.near = null;
+    this.draw();
+  }
 
   // ---- painting
   draw() {
     if (!this.cloud || !this.camera.width || !this.keys || this.asked) return;
-    this.asked = requestAnimationFrame(() => { this.asked = 0; this.paint(); });
+    this.asked = requestAnimationFrame(() => {
+      this.asked = 0;
+      this.paint();
+    });
   }
 
   paint() {
     const { camera, cloud, sharpness } = this;
     this.painter.paint(cloud, {
-      keys: this.keys, states: this.states, colours: this.table, shaped: SHAPED[this.look.colour] ?? 0, ...camera.clip(),
-      radius: this.radius() * sharpness, faint: FAINT, paper: rgb(this.paper), ink: rgb(this.ink),
+      keys: this.keys,
+      states: this.states,
+      colours: this.table,
+      shaped: SHAPED[this.look.colour] ?? 0,
+      ...camera.clip(),
+      radius: this.radius() * sharpness,
+      faint: FAINT,
+      paper: rgb(this.paper),
+      ink: rgb(this.ink),
     });
     const ctx = this.canvas.getContext("2d");
     ctx.setTransform(sharpness, 0, 0, sharpness, 0, 0);
@@ -389,4 +608,8 @@ class Map_ {
   }
 }
 
-const rgb = (css) => css.match(/[\d.]+/g).slice(0, 3).map((v) => Number(v) / 255);
+const rgb = (css) =>
+  css
+    .match(/[\d.]+/g)
+    .slice(0, 3)
+    .map((v) => Number(v) / 255);

@@ -1,19 +1,31 @@
 // What lies over the points: pictures, lines to neighbours, names, rings, the lasso.
-export const RIGHT = "#009E73", WRONG = "#D55E00", SELECTED = "#E69F00";
-const MOST_PICTURES = 150, MOST_NAMES = 80, MOST_TRIED = 600, KEPT = 600;
+export const RIGHT = "#009E73",
+  WRONG = "#D55E00",
+  SELECTED = "#E69F00";
+const MOST_PICTURES = 150,
+  MOST_NAMES = 80,
+  MOST_TRIED = 600,
+  KEPT = 600;
 
-export const shortened = (name, most = 24) => (name.length > most ? [...name].slice(0, most - 1).join("") + "…" : name);
+export const shortened = (name, most = 24) =>
+  name.length > most ? [...name].slice(0, most - 1).join("") + "…" : name;
 
 // Pictures by address, fetched once; `arrived` is called when another one can be drawn.
 export class Pictures {
-  constructor(arrived) { Object.assign(this, { arrived, kept: new Map() }); }
+  constructor(arrived) {
+    Object.assign(this, { arrived, kept: new Map() });
+  }
 
   get(address) {
     let picture = this.kept.get(address);
-    if (picture) this.kept.delete(address); // to the young end
+    if (picture)
+      this.kept.delete(address); // to the young end
     else {
       picture = new Image();
-      picture.onload = () => { picture.ready = true; this.arrived(); };
+      picture.onload = () => {
+        picture.ready = true;
+        this.arrived();
+      };
       picture.src = address;
     }
     this.kept.set(address, picture);
@@ -51,7 +63,10 @@ function own(ctx, map) {
 }
 
 function ring(ctx, [x, y], r, colour, paper) {
-  for (const [style, width] of [[paper, 5], [colour, 2.5]]) {
+  for (const [style, width] of [
+    [paper, 5],
+    [colour, 2.5],
+  ]) {
     ctx.beginPath();
     ctx.arc(x, y, r, 0, 2 * Math.PI);
     ctx.strokeStyle = style;
@@ -62,16 +77,22 @@ function ring(ctx, [x, y], r, colour, paper) {
 
 // Points become pictures where so few are in sight that all of them can; the hovered one in front.
 function thumbnails(ctx, map) {
-  const { camera, cloud, data, hovered } = map, rows = cloud.within(camera.window(), MOST_PICTURES);
+  const { camera, cloud, data, hovered } = map,
+    rows = cloud.within(camera.window(), MOST_PICTURES);
   if (!rows.length || rows.length > MOST_PICTURES) return;
-  const room = Math.sqrt((camera.width * camera.height) / rows.length), side = Math.min(72, Math.max(26, 0.55 * room));
+  const room = Math.sqrt((camera.width * camera.height) / rows.length),
+    side = Math.min(72, Math.max(26, 0.55 * room));
   const front = (row) => 2 * (row === hovered) + (map.states[row] & 1);
   rows.sort((a, b) => front(a) - front(b));
   for (const row of rows) {
     const picture = map.thumbs.get(data.pictures + cloud.indices[row]);
     if (!picture) continue;
-    const s = row === hovered ? 1.5 * side : side, [x, y] = camera.at(cloud, row), k = s / Math.max(picture.naturalWidth, picture.naturalHeight);
-    const w = k * picture.naturalWidth, h = k * picture.naturalHeight, { colour, dashed } = map.edge(row);
+    const s = row === hovered ? 1.5 * side : side,
+      [x, y] = camera.at(cloud, row),
+      k = s / Math.max(picture.naturalWidth, picture.naturalHeight);
+    const w = k * picture.naturalWidth,
+      h = k * picture.naturalHeight,
+      { colour, dashed } = map.edge(row);
     ctx.globalAlpha = map.states[row] & 1 ? 1 : 0.3;
     ctx.fillStyle = map.paper;
     ctx.fillRect(x - w / 2 - 2, y - h / 2 - 2, w + 4, h + 4);
@@ -91,7 +112,10 @@ function lines(ctx, { camera, cloud, near, paper }) {
   const [x, y] = camera.at(cloud, near.row);
   near.neighbours.forEach(({ row, right }) => {
     const [u, v] = camera.at(cloud, row);
-    for (const [style, width] of [[paper, 4], [right ? RIGHT : WRONG, 2]]) {
+    for (const [style, width] of [
+      [paper, 4],
+      [right ? RIGHT : WRONG, 2],
+    ]) {
       ctx.beginPath();
       ctx.moveTo(x, y);
       ctx.lineTo(u, v);
@@ -105,9 +129,12 @@ function lines(ctx, { camera, cloud, near, paper }) {
   });
 }
 
-// The largest classes first, each at its most central point; a name that would cover another waits for more zoom.
+// The largest classes first, each at its most central point; a name that would cover another waits
+// for more zoom.
 function names(ctx, map) {
-  const { camera, cloud } = map, view = camera.window(), taken = [];
+  const { camera, cloud } = map,
+    view = camera.window(),
+    taken = [];
   ctx.font = `600 12.5px ${map.font}`;
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
@@ -115,11 +142,23 @@ function names(ctx, map) {
   let tried = 0;
   for (const c of map.bySize) {
     if (taken.length >= MOST_NAMES || tried >= MOST_TRIED) break;
-    const x0 = cloud.x(c.row), y0 = cloud.y(c.row);
-    if (!map.stands(c.label) || x0 < view.left || x0 > view.right || y0 < view.bottom || y0 > view.top) continue;
+    const x0 = cloud.x(c.row),
+      y0 = cloud.y(c.row);
+    if (
+      !map.stands(c.label) ||
+      x0 < view.left ||
+      x0 > view.right ||
+      y0 < view.bottom ||
+      y0 > view.top
+    )
+      continue;
     tried += 1;
-    const [x, y] = camera.at(cloud, c.row), text = shortened(c.name), w = ctx.measureText(text).width / 2 + 4, box = [x - w, y - 9, x + w, y + 9];
-    if (taken.some((o) => box[0] < o[2] && o[0] < box[2] && box[1] < o[3] && o[1] < box[3])) continue;
+    const [x, y] = camera.at(cloud, c.row),
+      text = shortened(c.name),
+      w = ctx.measureText(text).width / 2 + 4,
+      box = [x - w, y - 9, x + w, y + 9];
+    if (taken.some((o) => box[0] < o[2] && o[0] < box[2] && box[1] < o[3] && o[1] < box[3]))
+      continue;
     taken.push(box);
     ctx.strokeStyle = map.paper;
     ctx.lineWidth = 4;
@@ -135,7 +174,10 @@ function lasso(ctx, { camera, line, ink, paper }) {
   ctx.closePath();
   ctx.fillStyle = "rgba(230, 159, 0, .14)";
   ctx.fill();
-  for (const [style, width] of [[paper, 4], [ink, 1.5]]) {
+  for (const [style, width] of [
+    [paper, 4],
+    [ink, 1.5],
+  ]) {
     ctx.strokeStyle = style;
     ctx.lineWidth = width;
     ctx.setLineDash(style === ink ? [6, 4] : []);

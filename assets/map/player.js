@@ -6,15 +6,29 @@ const PER_FRAME = 900; // milliseconds from one kept checkpoint to the next
 export class Player {
   constructor(map) {
     Object.assign(this, { map, frames: [], at: 0, playing: false, steps: [] });
-    this.button = el("button", { "aria-label": "play", onclick: () => (this.playing ? this.pause() : this.play()) }, "▶");
-    this.bar = el("input", { type: "range", min: 0, max: 1, step: 0.01, "aria-label": "step of the training" });
-    this.bar.addEventListener("input", () => { this.pause(); this.go(Number(this.bar.value)); });
+    this.button = el(
+      "button",
+      { "aria-label": "play", onclick: () => (this.playing ? this.pause() : this.play()) },
+      "▶",
+    );
+    this.bar = el("input", {
+      type: "range",
+      min: 0,
+      max: 1,
+      step: 0.01,
+      "aria-label": "step of the training",
+    });
+    this.bar.addEventListener("input", () => {
+      this.pause();
+      this.go(Number(this.bar.value));
+    });
     this.bar.addEventListener("change", () => this.settle());
     this.text = el("output", {});
     this.root = el("div", { class: "player", hidden: true }, this.button, this.bar, this.text);
   }
 
-  // Frames come when they are needed, all of them in the background; the last one is there from the start.
+  // Frames come when they are needed, all of them in the background; the last one is there from the
+  // start.
   hear(steps, last, fetchFrame) {
     this.pause();
     Object.assign(this, { steps, fetchFrame, frames: [] });
@@ -37,18 +51,21 @@ export class Player {
   async go(at) {
     this.at = at;
     this.show();
-    const k = Math.min(Math.floor(at), this.steps.length - 2), pair = [this.loaded[k], this.loaded[k + 1]];
+    const k = Math.min(Math.floor(at), this.steps.length - 2),
+      pair = [this.loaded[k], this.loaded[k + 1]];
     if (!pair[0] || !pair[1]) {
       await Promise.all([this.frame(k), this.frame(k + 1)]);
       if (this.at === at) this.go(at);
       return;
     }
     const share = at - k;
-    if (share === 0 || share === 1) this.map.between(pair[share], pair[share], 0); else this.map.between(...pair, share);
+    if (share === 0 || share === 1) this.map.between(pair[share], pair[share], 0);
+    else this.map.between(...pair, share);
     if (k + 2 < this.steps.length) this.frame(k + 2);
   }
 
-  settle() { // a lasso asks Python about a frame, never about what lies between two
+  settle() {
+    // a lasso asks Python about a frame, never about what lies between two
     const k = Math.round(this.at);
     if (this.steps.length > 1) this.go(k);
     return k;
@@ -62,10 +79,14 @@ export class Player {
     let last = null;
     const tick = async (now) => {
       if (!this.playing) return;
-      const next = Math.min(this.at + (last === null ? 0 : (now - last) / PER_FRAME), this.steps.length - 1);
+      const next = Math.min(
+        this.at + (last === null ? 0 : (now - last) / PER_FRAME),
+        this.steps.length - 1,
+      );
       last = now;
       const k = Math.floor(next);
-      if (!this.loaded[k] || (k + 1 < this.steps.length && !this.loaded[k + 1])) { // waits for the network, not over it
+      if (!this.loaded[k] || (k + 1 < this.steps.length && !this.loaded[k + 1])) {
+        // waits for the network, not over it
         await Promise.all([this.frame(k), this.frame(Math.min(k + 1, this.steps.length - 1))]);
         last = null;
       } else this.go(next);
@@ -82,10 +103,16 @@ export class Player {
   }
 
   show() {
-    const step = Math.round(this.steps[Math.floor(this.at)] + (this.at % 1) * ((this.steps[Math.ceil(this.at)] ?? 0) - this.steps[Math.floor(this.at)]));
+    const step = Math.round(
+      this.steps[Math.floor(this.at)] +
+        (this.at % 1) * ((this.steps[Math.ceil(this.at)] ?? 0) - this.steps[Math.floor(this.at)]),
+    );
     this.bar.value = this.at;
     this.bar.setAttribute("aria-valuetext", `step ${step}`);
-    say(this.text, `step ${step.toLocaleString("en")} of ${this.steps.at(-1).toLocaleString("en")}`);
+    say(
+      this.text,
+      `step ${step.toLocaleString("en")} of ${this.steps.at(-1).toLocaleString("en")}`,
+    );
     this.root.dataset.at = this.at;
   }
 }

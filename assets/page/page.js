@@ -1,11 +1,15 @@
-// What Streamlit leaves open around all pages; pages/_ui/head.py puts it into the head of the document.
+// What Streamlit leaves open around all pages; pages/_ui/head.py puts it into the head of the
+// document.
 
-const NARROW = matchMedia("(max-width: 768px)"); // there Streamlit's menu lies over the page, as a drawer
+// there Streamlit's menu lies over the page, as a drawer
+const NARROW = matchMedia("(max-width: 768px)");
 
-// The drawer closes once a page is chosen in it. Streamlit does so itself only where the browser calls itself a
-// phone's, and then there is no open drawer left to close. It has prevented the default of what it opens in place.
+// The drawer closes once a page is chosen in it. Streamlit does so itself only where the browser
+// calls itself a phone's, and then there is no open drawer left to close. It has prevented the
+// default of what it opens in place.
 document.addEventListener("click", (event) => {
-  const chosen = event.defaultPrevented && event.target.closest?.('[data-testid="stSidebarNavLink"]');
+  const chosen =
+    event.defaultPrevented && event.target.closest?.('[data-testid="stSidebarNavLink"]');
   if (!chosen || !NARROW.matches) return;
   const opened = '[data-testid="stSidebarCollapseButton"] [aria-expanded="true"]';
   setTimeout(() => document.querySelector(opened)?.click());

@@ -1,4 +1,5 @@
-// Painting of the plane, the close-up, the picture and its histogram: every number comes from Python.
+// Painting of the plane, the close-up, the picture and its histogram: every number comes from
+// Python.
 import { halo, INK, niceStep } from "../shared/ink.js";
 
 // A colour, a shape and a dash for each shown class.
@@ -7,14 +8,24 @@ export const CLASS = {
   dark: ["#3D9BD6", "#F07A2B", "#22C495"],
 };
 export const PICKED = { light: "#B87A00", dark: "#E69F00" };
-const SHAPES = ["circle", "square", "triangle"], DASHES = [[], [9, 4], [3, 3]];
+const SHAPES = ["circle", "square", "triangle"],
+  DASHES = [[], [9, 4], [3, 3]];
 
 export function mark(ctx, kind, x, y, r) {
   ctx.beginPath();
   if (kind === "square") ctx.rect(x - 0.85 * r, y - 0.85 * r, 1.7 * r, 1.7 * r);
-  else if (kind === "triangle") { ctx.moveTo(x, y - 1.1 * r); ctx.lineTo(x + r, y + 0.75 * r); ctx.lineTo(x - r, y + 0.75 * r); ctx.closePath(); }
-  else if (kind === "diamond") { ctx.moveTo(x, y - 1.25 * r); ctx.lineTo(x + 1.25 * r, y); ctx.lineTo(x, y + 1.25 * r); ctx.lineTo(x - 1.25 * r, y); ctx.closePath(); }
-  else ctx.arc(x, y, r, 0, 7);
+  else if (kind === "triangle") {
+    ctx.moveTo(x, y - 1.1 * r);
+    ctx.lineTo(x + r, y + 0.75 * r);
+    ctx.lineTo(x - r, y + 0.75 * r);
+    ctx.closePath();
+  } else if (kind === "diamond") {
+    ctx.moveTo(x, y - 1.25 * r);
+    ctx.lineTo(x + 1.25 * r, y);
+    ctx.lineTo(x, y + 1.25 * r);
+    ctx.lineTo(x - 1.25 * r, y);
+    ctx.closePath();
+  } else ctx.arc(x, y, r, 0, 7);
 }
 export const shapeOf = (slot) => SHAPES[slot];
 
@@ -28,19 +39,25 @@ export const scaleOf = ([left, bottom, side], size) => ({
 // Pictures of the patches, sharp squares, made once.
 export function patchesOf(answer) {
   const [m, s] = answer.shapes.patches;
-  return Array.from({ length: m }, (_, i) => bitmap(answer.patches.subarray(3 * s * s * i, 3 * s * s * (i + 1)), s, s));
+  return Array.from({ length: m }, (_, i) =>
+    bitmap(answer.patches.subarray(3 * s * s * i, 3 * s * s * (i + 1)), s, s),
+  );
 }
 
 export function bitmap(rgb, width, height) {
-  const canvas = Object.assign(document.createElement("canvas"), { width, height }), image = new ImageData(width, height);
-  for (let i = 0; i < width * height; i++) image.data.set([rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2], 255], 4 * i);
+  const canvas = Object.assign(document.createElement("canvas"), { width, height }),
+    image = new ImageData(width, height);
+  for (let i = 0; i < width * height; i++)
+    image.data.set([rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2], 255], 4 * i);
   canvas.getContext("2d").putImageData(image, 0, 0);
   return canvas;
 }
 
 function polygons(values, lengths) {
   let at = 0;
-  return lengths.map((n) => Array.from({ length: n }, () => [values[2 * at], values[2 * at++ + 1]]));
+  return lengths.map((n) =>
+    Array.from({ length: n }, () => [values[2 * at], values[2 * at++ + 1]]),
+  );
 }
 
 function trace(ctx, corners, at) {
@@ -49,12 +66,18 @@ function trace(ctx, corners, at) {
   if (corners.length > 2) ctx.closePath();
 }
 
-// view = {shown, hover (prototype or -1), pointed (row or -1), show: {features, patches, hulls, averages}}
+// view = {shown, hover (prototype or -1), pointed (row or -1), show: {features, patches, hulls,
+// averages}}
 export function paintPlane(ctx, size, plane, picture, patches, view, theme) {
-  const ink = INK[theme], colours = CLASS[theme], picked = PICKED[theme], { at } = scaleOf(plane.box, size), { show } = view;
+  const ink = INK[theme],
+    colours = CLASS[theme],
+    picked = PICKED[theme],
+    { at } = scaleOf(plane.box, size),
+    { show } = view;
   ctx.fillStyle = ink.page;
   ctx.fillRect(0, 0, size, size);
-  const cells = polygons(plane.cell, plane.cells), top = Math.max(...picture.histogram);
+  const cells = polygons(plane.cell, plane.cells),
+    top = Math.max(...picture.histogram);
   cells.forEach((cell, i) => {
     if (cell.length < 3) return;
     trace(ctx, cell, at);
@@ -66,7 +89,7 @@ export function paintPlane(ctx, size, plane, picture, patches, view, theme) {
     ctx.lineWidth = 1;
     ctx.stroke();
   });
-  const side = Math.max(14, Math.min(34, 0.42 * size / Math.sqrt(plane.cells.length)));
+  const side = Math.max(14, Math.min(34, (0.42 * size) / Math.sqrt(plane.cells.length)));
   if (show.features) {
     const [left, bottom, span] = plane.box;
     let i = 0;
@@ -74,40 +97,53 @@ export function paintPlane(ctx, size, plane, picture, patches, view, theme) {
       ctx.fillStyle = colours[slot];
       ctx.globalAlpha = count > 1500 ? 0.28 : 0.45;
       for (let k = 0; k < count; k++, i++) {
-        const [x, y] = at(left + (plane.cloud[2 * i] / 65535) * span, bottom + (plane.cloud[2 * i + 1] / 65535) * span);
+        const [x, y] = at(
+          left + (plane.cloud[2 * i] / 65535) * span,
+          bottom + (plane.cloud[2 * i + 1] / 65535) * span,
+        );
         ctx.fillRect(x - 1, y - 1, 2, 2);
       }
     });
     ctx.globalAlpha = 1;
   }
-  if (show.patches) patches.forEach((patch, i) => {
-    const [x, y] = at(plane.prototypes[2 * i], plane.prototypes[2 * i + 1]), s = i === view.hover ? 1.5 * side : side;
-    const px = Math.min(Math.max(x - s / 2, 1), size - s - 1), py = Math.min(Math.max(y - s / 2, 1), size - s - 1);
-    ctx.imageSmoothingEnabled = patch.width > 8;
-    ctx.drawImage(patch, px, py, s, s);
-    ctx.strokeStyle = picture.histogram[i] > 0 ? picked : ink.faint;
-    ctx.lineWidth = picture.histogram[i] > 0 ? 2 : 1;
-    ctx.strokeRect(px, py, s, s);
-  });
-  else for (let i = 0; i < plane.cells.length; i++) {
-    mark(ctx, "diamond", ...at(plane.prototypes[2 * i], plane.prototypes[2 * i + 1]), 3.5);
-    ctx.fillStyle = ink.text;
-    ctx.fill();
-  }
-  if (show.hulls) polygons(plane.hull, plane.hulls).forEach((corners, slot) => {
-    if (!corners.length) return;
-    trace(ctx, corners, at);
-    for (const [width, colour, dash] of [[5, ink.page, []], [2.4, colours[slot], DASHES[slot]]]) {
-      ctx.lineWidth = width;
-      ctx.strokeStyle = colour;
-      ctx.setLineDash(dash);
-      ctx.stroke();
+  if (show.patches)
+    patches.forEach((patch, i) => {
+      const [x, y] = at(plane.prototypes[2 * i], plane.prototypes[2 * i + 1]),
+        s = i === view.hover ? 1.5 * side : side;
+      const px = Math.min(Math.max(x - s / 2, 1), size - s - 1),
+        py = Math.min(Math.max(y - s / 2, 1), size - s - 1);
+      ctx.imageSmoothingEnabled = patch.width > 8;
+      ctx.drawImage(patch, px, py, s, s);
+      ctx.strokeStyle = picture.histogram[i] > 0 ? picked : ink.faint;
+      ctx.lineWidth = picture.histogram[i] > 0 ? 2 : 1;
+      ctx.strokeRect(px, py, s, s);
+    });
+  else
+    for (let i = 0; i < plane.cells.length; i++) {
+      mark(ctx, "diamond", ...at(plane.prototypes[2 * i], plane.prototypes[2 * i + 1]), 3.5);
+      ctx.fillStyle = ink.text;
+      ctx.fill();
     }
-    ctx.setLineDash([]);
-  });
+  if (show.hulls)
+    polygons(plane.hull, plane.hulls).forEach((corners, slot) => {
+      if (!corners.length) return;
+      trace(ctx, corners, at);
+      for (const [width, colour, dash] of [
+        [5, ink.page, []],
+        [2.4, colours[slot], DASHES[slot]],
+      ]) {
+        ctx.lineWidth = width;
+        ctx.strokeStyle = colour;
+        ctx.setLineDash(dash);
+        ctx.stroke();
+      }
+      ctx.setLineDash([]);
+    });
   if (show.averages) points(ctx, plane, view, at, colours, ink, 3.6);
   for (let j = 0; j < picture.own.length / 2; j++) {
-    const i = picture.assigned[j], from = at(picture.own[2 * j], picture.own[2 * j + 1]), to = at(plane.prototypes[2 * i], plane.prototypes[2 * i + 1]);
+    const i = picture.assigned[j],
+      from = at(picture.own[2 * j], picture.own[2 * j + 1]),
+      to = at(plane.prototypes[2 * i], plane.prototypes[2 * i + 1]);
     if (!picture.weight[j]) continue;
     ctx.strokeStyle = picked;
     ctx.globalAlpha = view.hover < 0 || view.hover === i ? 0.8 : 0.15;
@@ -131,7 +167,12 @@ function points(ctx, plane, view, at, colours, ink, r) {
   for (let i = 0; i < plane.place.length; i++) {
     const slot = view.shown.indexOf(plane.place[i]);
     if (slot < 0) continue;
-    mark(ctx, SHAPES[slot], ...at(plane.pooled[2 * i], plane.pooled[2 * i + 1]), i === view.pointed ? 2 * r : r);
+    mark(
+      ctx,
+      SHAPES[slot],
+      ...at(plane.pooled[2 * i], plane.pooled[2 * i + 1]),
+      i === view.pointed ? 2 * r : r,
+    );
     ctx.fillStyle = colours[slot];
     ctx.fill();
     ctx.strokeStyle = i === view.pointed ? ink.text : ink.page;
@@ -141,7 +182,10 @@ function points(ctx, plane, view, at, colours, ink, r) {
 
 // From the average (ring) to the combination of prototypes (diamond).
 function arrow(ctx, [x, y], [u, v], ink, r) {
-  for (const [wide, colour] of [[6, ink.page], [2.4, ink.text]]) {
+  for (const [wide, colour] of [
+    [6, ink.page],
+    [2.4, ink.text],
+  ]) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = wide;
     ctx.beginPath();
@@ -149,7 +193,10 @@ function arrow(ctx, [x, y], [u, v], ink, r) {
     ctx.lineTo(u, v);
     ctx.stroke();
   }
-  for (const [kind, px, py, fill] of [["circle", x, y, ink.page], ["diamond", u, v, ink.text]]) {
+  for (const [kind, px, py, fill] of [
+    ["circle", x, y, ink.page],
+    ["diamond", u, v, ink.text],
+  ]) {
     mark(ctx, kind, px, py, r);
     ctx.fillStyle = fill;
     ctx.fill();
@@ -160,27 +207,38 @@ function arrow(ctx, [x, y], [u, v], ink, r) {
 }
 
 function scaleBar(ctx, size, side, ink) {
-  const step = niceStep(side, 6), long = (step / side) * size;
+  const step = niceStep(side, 6),
+    long = (step / side) * size;
   ctx.strokeStyle = ink.text;
   ctx.lineWidth = 1.5;
   ctx.beginPath();
-  ctx.moveTo(12, size - 14.5); ctx.lineTo(12, size - 9.5); ctx.lineTo(12 + long, size - 9.5); ctx.lineTo(12 + long, size - 14.5);
+  ctx.moveTo(12, size - 14.5);
+  ctx.lineTo(12, size - 9.5);
+  ctx.lineTo(12 + long, size - 9.5);
+  ctx.lineTo(12 + long, size - 14.5);
   ctx.stroke();
   ctx.font = "11.5px system-ui, sans-serif";
   ctx.textAlign = "left";
   halo(ctx, String(Number(step.toFixed(3))), 12, size - 19, ink.text, ink.page);
 }
 
-// The bound as a picture: about the average, circles of the mean distance and of delta; the combination lies in both.
+// The bound as a picture: about the average, circles of the mean distance and of delta; the
+// combination lies in both.
 export function paintClose(ctx, size, plane, picture, view, theme) {
-  const ink = INK[theme], { pooled, combination, mean_distance, radius, error } = picture.picture, half = 1.16 * Math.max(radius, mean_distance, error, 1e-9);
-  const { at, k } = scaleOf([pooled[0] - half, pooled[1] - half, 2 * half], size), centre = at(...pooled);
+  const ink = INK[theme],
+    { pooled, combination, mean_distance, radius, error } = picture.picture,
+    half = 1.16 * Math.max(radius, mean_distance, error, 1e-9);
+  const { at, k } = scaleOf([pooled[0] - half, pooled[1] - half, 2 * half], size),
+    centre = at(...pooled);
   ctx.fillStyle = ink.page;
   ctx.fillRect(0, 0, size, size);
   points(ctx, plane, view, at, CLASS[theme], ink, 3);
   ctx.font = "12px system-ui, sans-serif";
   ctx.textAlign = "center";
-  for (const [r, dash, text] of [[mean_distance, [6, 4], "mean distance"], [radius, [], "δ"]]) {
+  for (const [r, dash, text] of [
+    [mean_distance, [6, 4], "mean distance"],
+    [radius, [], "δ"],
+  ]) {
     ctx.strokeStyle = ink.text;
     ctx.lineWidth = 1.4;
     ctx.setLineDash(dash);
@@ -188,21 +246,37 @@ export function paintClose(ctx, size, plane, picture, view, theme) {
     ctx.arc(...centre, r * k, 0, 7);
     ctx.stroke();
     ctx.setLineDash([]);
-    if (r * k > 22) halo(ctx, text, centre[0], centre[1] - r * k - 4 < 12 ? 13 : centre[1] - r * k - 4, ink.text, ink.page, 4);
+    if (r * k > 22)
+      halo(
+        ctx,
+        text,
+        centre[0],
+        centre[1] - r * k - 4 < 12 ? 13 : centre[1] - r * k - 4,
+        ink.text,
+        ink.page,
+        4,
+      );
   }
   arrow(ctx, centre, at(...combination), ink, 6);
 }
 
-// The picture, large, with the prototype each position goes to: positions of the hovered prototype stand out.
+// The picture, large, with the prototype each position goes to: positions of the hovered prototype
+// stand out.
 export function paintPicture(ctx, size, picture, pixels, plane, hover, theme) {
-  const ink = INK[theme], [rows, columns] = plane.grid, side = pixels.width, unit = size / side, window = plane.window;
+  const ink = INK[theme],
+    [rows, columns] = plane.grid,
+    side = pixels.width,
+    unit = size / side,
+    window = plane.window;
   ctx.imageSmoothingEnabled = side > 16;
   ctx.drawImage(pixels, 0, 0, size, size);
   if (hover < 0) return;
   const stride = rows === side - window + 1 ? 1 : side / rows;
   picture.assigned.forEach((i, j) => {
     if (i !== hover) return;
-    const row = Math.floor(j / columns), column = j % columns, w = stride === 1 ? window : stride;
+    const row = Math.floor(j / columns),
+      column = j % columns,
+      w = stride === 1 ? window : stride;
     ctx.strokeStyle = ink.page;
     ctx.lineWidth = 4;
     ctx.strokeRect(column * stride * unit + 1, row * stride * unit + 1, w * unit - 2, w * unit - 2);
@@ -214,9 +288,17 @@ export function paintPicture(ctx, size, picture, pixels, plane, hover, theme) {
 
 // Bars of the picture over all prototypes, a step line per shown class, tau; returns prototype(px).
 export function paintBars(ctx, width, height, plane, picture, view, theme) {
-  const ink = INK[theme], m = picture.histogram.length, left = 34, right = width - 2, down = height - 16, up = 8;
-  const highest = Math.max(...picture.histogram, ...plane.share), unit = niceStep(highest, 3), top = Math.ceil(highest / unit - 1e-9) * unit;
-  const X = (i) => left + ((right - left) * i) / m, Y = (v) => down - ((down - up) * v) / top;
+  const ink = INK[theme],
+    m = picture.histogram.length,
+    left = 34,
+    right = width - 2,
+    down = height - 16,
+    up = 8;
+  const highest = Math.max(...picture.histogram, ...plane.share),
+    unit = niceStep(highest, 3),
+    top = Math.ceil(highest / unit - 1e-9) * unit;
+  const X = (i) => left + ((right - left) * i) / m,
+    Y = (v) => down - ((down - up) * v) / top;
   ctx.clearRect(0, 0, width, height);
   ctx.font = "11px system-ui, sans-serif";
   ctx.strokeStyle = ink.grid;
@@ -225,14 +307,20 @@ export function paintBars(ctx, width, height, plane, picture, view, theme) {
   ctx.textAlign = "right";
   for (let v = 0; v <= top + 1e-9; v += unit) {
     ctx.beginPath();
-    ctx.moveTo(left, Math.round(Y(v)) + 0.5); ctx.lineTo(right, Math.round(Y(v)) + 0.5);
+    ctx.moveTo(left, Math.round(Y(v)) + 0.5);
+    ctx.lineTo(right, Math.round(Y(v)) + 0.5);
     ctx.stroke();
     ctx.fillText(String(Number(v.toFixed(3))), left - 4, Y(v) + 4);
   }
   for (let i = 0; i < m; i++) {
     ctx.fillStyle = PICKED[theme];
     ctx.globalAlpha = view.hover < 0 || view.hover === i ? 0.85 : 0.35;
-    ctx.fillRect(X(i) + 0.5, Y(picture.histogram[i]), Math.max(1, X(1) - X(0) - 1), down - Y(picture.histogram[i]));
+    ctx.fillRect(
+      X(i) + 0.5,
+      Y(picture.histogram[i]),
+      Math.max(1, X(1) - X(0) - 1),
+      down - Y(picture.histogram[i]),
+    );
   }
   ctx.globalAlpha = 1;
   view.shown.forEach((_, slot) => {
@@ -240,13 +328,18 @@ export function paintBars(ctx, width, height, plane, picture, view, theme) {
     ctx.lineWidth = 1.5;
     ctx.setLineDash(DASHES[slot].map((d) => d * 0.6));
     ctx.beginPath();
-    for (let i = 0; i < m; i++) { const y = Y(plane.share[slot * m + i]); ctx[i ? "lineTo" : "moveTo"](X(i), y); ctx.lineTo(X(i + 1), y); }
+    for (let i = 0; i < m; i++) {
+      const y = Y(plane.share[slot * m + i]);
+      ctx[i ? "lineTo" : "moveTo"](X(i), y);
+      ctx.lineTo(X(i + 1), y);
+    }
     ctx.stroke();
   });
   ctx.setLineDash([2, 2]);
   ctx.strokeStyle = ink.text;
   ctx.beginPath();
-  ctx.moveTo(left, Y(plane.tau)); ctx.lineTo(right, Y(plane.tau));
+  ctx.moveTo(left, Y(plane.tau));
+  ctx.lineTo(right, Y(plane.tau));
   ctx.stroke();
   ctx.setLineDash([]);
   ctx.fillStyle = ink.text;
@@ -254,17 +347,26 @@ export function paintBars(ctx, width, height, plane, picture, view, theme) {
   ctx.fillText("prototype 1", left, height - 3);
   ctx.textAlign = "right";
   ctx.fillText(String(m), right, height - 3);
-  return (px) => { const i = Math.floor(((px - left) / (right - left)) * m); return i >= 0 && i < m ? i : -1; };
+  return (px) => {
+    const i = Math.floor(((px - left) / (right - left)) * m);
+    return i >= 0 && i < m ? i : -1;
+  };
 }
 
 export function swatch(slot, theme) {
-  const canvas = Object.assign(document.createElement("canvas"), { width: 52, height: 24, className: "swatch-line" }), ctx = canvas.getContext("2d");
+  const canvas = Object.assign(document.createElement("canvas"), {
+      width: 52,
+      height: 24,
+      className: "swatch-line",
+    }),
+    ctx = canvas.getContext("2d");
   ctx.scale(2, 2);
   ctx.strokeStyle = ctx.fillStyle = CLASS[theme][slot];
   ctx.lineWidth = 2;
   ctx.setLineDash(DASHES[slot]);
   ctx.beginPath();
-  ctx.moveTo(0, 6); ctx.lineTo(26, 6);
+  ctx.moveTo(0, 6);
+  ctx.lineTo(26, 6);
   ctx.stroke();
   mark(ctx, SHAPES[slot], 13, 6, 4.4);
   ctx.fill();

@@ -1,51 +1,112 @@
-// The map of a report: points by class or by what is nearest, the picture under the pointer. Names enter as text only.
+// The map of a report: points by class or by what is nearest, the picture under the pointer. Names
+// enter as text only.
 "use strict";
 (() => {
   const source = document.getElementById("content");
   if (!source) return;
   const data = JSON.parse(source.textContent);
   const raw = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
-  const points = new Uint16Array(raw(data.points)), classes = new Uint16Array(raw(data.classes)), indices = new Int32Array(raw(data.indices));
-  const right = new Uint8Array(raw(data.right)), shown = new Uint8Array(raw(data.shown)), count = classes.length;
-  const pictured = new Map([...new Int32Array(raw(data.pictured))].map((row, place) => [row, place]));
-  const canvas = document.getElementById("map"), card = document.getElementById("card"), legend = document.getElementById("legend"), said = document.getElementById("said");
-  const SHAPES = ["circle", "square", "triangle", "diamond"], REACH = 16;
-  const VERDICTS = [{ name: "nearest is wrong", colour: "#D55E00", shape: "square" }, { name: "nearest is right", colour: "#0072B2", shape: "circle" }, { name: "only searched, or alone in its class", colour: "#7F7F7F", shape: "diamond" }];
-  const KINDS = { class: data.names.map((name, i) => ({ name, colour: data.colours[i], shape: SHAPES[i % 4] })), right: VERDICTS };
-  let by = "class", chosen = new Set(), hovered = -1, view = { x: 0.5, y: 0.5, zoom: 1 }, width = 0, height = 0, asked = 0, hold = null;
+  const points = new Uint16Array(raw(data.points)),
+    classes = new Uint16Array(raw(data.classes)),
+    indices = new Int32Array(raw(data.indices));
+  const right = new Uint8Array(raw(data.right)),
+    shown = new Uint8Array(raw(data.shown)),
+    count = classes.length;
+  const pictured = new Map(
+    [...new Int32Array(raw(data.pictured))].map((row, place) => [row, place]),
+  );
+  const canvas = document.getElementById("map"),
+    card = document.getElementById("card"),
+    legend = document.getElementById("legend"),
+    said = document.getElementById("said");
+  const SHAPES = ["circle", "square", "triangle", "diamond"],
+    REACH = 16;
+  const VERDICTS = [
+    { name: "nearest is wrong", colour: "#D55E00", shape: "square" },
+    { name: "nearest is right", colour: "#0072B2", shape: "circle" },
+    { name: "only searched, or alone in its class", colour: "#7F7F7F", shape: "diamond" },
+  ];
+  const KINDS = {
+    class: data.names.map((name, i) => ({ name, colour: data.colours[i], shape: SHAPES[i % 4] })),
+    right: VERDICTS,
+  };
+  let by = "class",
+    chosen = new Set(),
+    hovered = -1,
+    view = { x: 0.5, y: 0.5, zoom: 1 },
+    width = 0,
+    height = 0,
+    asked = 0,
+    hold = null;
   const kind = (i) => (by === "class" ? classes[i] : right[i]);
   const faint = (i) => !shown[i] || (chosen.size > 0 && !chosen.has(kind(i)));
 
-  let low = [65535, 65535], high = [0, 0];
-  for (let i = 0; i < 2 * count; i++) { low[i % 2] = Math.min(low[i % 2], points[i]); high[i % 2] = Math.max(high[i % 2], points[i]); }
+  let low = [65535, 65535],
+    high = [0, 0];
+  for (let i = 0; i < 2 * count; i++) {
+    low[i % 2] = Math.min(low[i % 2], points[i]);
+    high[i % 2] = Math.max(high[i % 2], points[i]);
+  }
   const extent = [0, 1].map((axis) => Math.min(1, (high[axis] - low[axis]) / 65535 + 0.06));
   const scale = () => Math.min(width / extent[0], height / extent[1]) * view.zoom;
-  const at = (i, s = scale()) => [width / 2 + (points[2 * i] / 65535 - view.x) * s, height / 2 - (points[2 * i + 1] / 65535 - view.y) * s];
-  const radius = () => Math.min(6, Math.max(2.8, 0.17 * scale() / view.zoom / Math.sqrt(count)) * Math.sqrt(view.zoom));
+  const at = (i, s = scale()) => [
+    width / 2 + (points[2 * i] / 65535 - view.x) * s,
+    height / 2 - (points[2 * i + 1] / 65535 - view.y) * s,
+  ];
+  const radius = () =>
+    Math.min(
+      6,
+      Math.max(2.8, (0.17 * scale()) / view.zoom / Math.sqrt(count)) * Math.sqrt(view.zoom),
+    );
 
   function outline(ctx, shape, x, y, r) {
     ctx.beginPath();
     if (shape === "circle") ctx.arc(x, y, r, 0, 2 * Math.PI);
     else if (shape === "square") ctx.rect(x - 0.88 * r, y - 0.88 * r, 1.76 * r, 1.76 * r);
     else {
-      const corners = shape === "diamond" ? [[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]] : [[0, -1.25], [1.15, 0.85], [-1.15, 0.85]];
+      const corners =
+        shape === "diamond"
+          ? [
+              [0, -1.25],
+              [1.25, 0],
+              [0, 1.25],
+              [-1.25, 0],
+            ]
+          : [
+              [0, -1.25],
+              [1.15, 0.85],
+              [-1.15, 0.85],
+            ];
       corners.forEach(([dx, dy], k) => ctx[k ? "lineTo" : "moveTo"](x + dx * r, y + dy * r));
       ctx.closePath();
     }
   }
 
-  function draw() { asked = asked || requestAnimationFrame(() => { asked = 0; paint(); }); }
+  function draw() {
+    asked =
+      asked ||
+      requestAnimationFrame(() => {
+        asked = 0;
+        paint();
+      });
+  }
 
   function paint() {
-    const box = canvas.getBoundingClientRect(), ratio = devicePixelRatio || 1, ctx = canvas.getContext("2d");
+    const box = canvas.getBoundingClientRect(),
+      ratio = devicePixelRatio || 1,
+      ctx = canvas.getContext("2d");
     [width, height] = [box.width, box.height];
     [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
     ctx.scale(ratio, ratio);
-    const style = getComputedStyle(document.body), r = radius(), s = scale();
+    const style = getComputedStyle(document.body),
+      r = radius(),
+      s = scale();
     ctx.fillStyle = style.backgroundColor;
     ctx.fillRect(0, 0, width, height);
     const sprites = KINDS[by].map(({ colour, shape }) => {
-      const side = Math.ceil(2.5 * r + 4), sprite = document.createElement("canvas"), pen = sprite.getContext("2d");
+      const side = Math.ceil(2.5 * r + 4),
+        sprite = document.createElement("canvas"),
+        pen = sprite.getContext("2d");
       sprite.width = sprite.height = side * ratio;
       pen.scale(ratio, ratio);
       outline(pen, shape, side / 2, side / 2, r);
@@ -58,8 +119,10 @@
       ctx.globalAlpha = back ? 0.13 : 1;
       for (let i = 0; i < count; i++) {
         if (faint(i) !== back) continue;
-        const [x, y] = at(i, s), { sprite, side } = sprites[kind(i)];
-        if (x > -9 && y > -9 && x < width + 9 && y < height + 9) ctx.drawImage(sprite, x - side / 2, y - side / 2, side, side);
+        const [x, y] = at(i, s),
+          { sprite, side } = sprites[kind(i)];
+        if (x > -9 && y > -9 && x < width + 9 && y < height + 9)
+          ctx.drawImage(sprite, x - side / 2, y - side / 2, side, side);
       }
     }
     ctx.globalAlpha = 1;
@@ -85,10 +148,15 @@
     canvas.dataset.hovered = i < 0 ? "" : indices[i];
     card.hidden = i < 0;
     if (i >= 0) {
-      const place = pictured.get(i), name = data.names[classes[i]], words = `sample ${indices[i]}; ${VERDICTS[right[i]].name}`;
+      const place = pictured.get(i),
+        name = data.names[classes[i]],
+        words = `sample ${indices[i]}; ${VERDICTS[right[i]].name}`;
       card.replaceChildren();
       if (place !== undefined) {
-        const each = data.columns ** 2, on = place % each, thumb = el("div"), zoom = 96 / data.side;
+        const each = data.columns ** 2,
+          on = place % each,
+          thumb = el("div"),
+          zoom = 96 / data.side;
         thumb.className = data.pixelated ? "thumb sharp" : "thumb";
         thumb.style.backgroundImage = `url("${data.sheets[Math.floor(place / each)]}")`;
         thumb.style.backgroundSize = `${data.columns * data.side * zoom}px auto`;
@@ -105,23 +173,38 @@
   }
 
   function nearest(px, py) {
-    let best = -1, reach = REACH ** 2;
+    let best = -1,
+      reach = REACH ** 2;
     const s = scale();
     for (let i = 0; i < count; i++) {
       if (faint(i)) continue;
-      const [x, y] = at(i, s), d = (x - px) ** 2 + (y - py) ** 2;
+      const [x, y] = at(i, s),
+        d = (x - px) ** 2 + (y - py) ** 2;
       if (d <= reach) [best, reach] = [i, d];
     }
     return best;
   }
 
-  function beside(dx, dy) { // the point that an arrow key leads to: near, and in this direction
-    const s = scale(), [px, py] = hovered < 0 ? [width / 2, height / 2] : at(hovered, s);
-    let best = hovered, least = Infinity;
+  function beside(dx, dy) {
+    // the point that an arrow key leads to: near, and in this direction
+    const s = scale(),
+      [px, py] = hovered < 0 ? [width / 2, height / 2] : at(hovered, s);
+    let best = hovered,
+      least = Infinity;
     for (let i = 0; i < count; i++) {
       if (faint(i) || i === hovered) continue;
-      const [x, y] = at(i, s), along = (x - px) * dx + (y - py) * dy, across = Math.abs((x - px) * dy) + Math.abs((y - py) * dx);
-      if ((along > 0.5 || hovered < 0) && along + 2 * across < least && x > 0 && y > 0 && x < width && y < height) [best, least] = [i, along + 2 * across];
+      const [x, y] = at(i, s),
+        along = (x - px) * dx + (y - py) * dy,
+        across = Math.abs((x - px) * dy) + Math.abs((y - py) * dx);
+      if (
+        (along > 0.5 || hovered < 0) &&
+        along + 2 * across < least &&
+        x > 0 &&
+        y > 0 &&
+        x < width &&
+        y < height
+      )
+        [best, least] = [i, along + 2 * across];
     }
     return best;
   }
@@ -141,52 +224,98 @@
   }
 
   function mark({ colour, shape }) {
-    const ns = "http://www.w3.org/2000/svg", svg = document.createElementNS(ns, "svg"), path = document.createElementNS(ns, "path");
+    const ns = "http://www.w3.org/2000/svg",
+      svg = document.createElementNS(ns, "svg"),
+      path = document.createElementNS(ns, "path");
     svg.setAttribute("viewBox", "0 0 14 14");
     svg.setAttribute("width", "14");
     svg.setAttribute("height", "14");
     svg.setAttribute("aria-hidden", "true");
     path.setAttribute("fill", colour);
-    path.setAttribute("d", { circle: "M7 2a5 5 0 1 1 0 10a5 5 0 1 1 0-10", square: "M2.5 2.5h9v9h-9z", triangle: "M7 1.5l5.5 10h-11z", diamond: "M7 1l6 6l-6 6l-6-6z" }[shape]);
+    path.setAttribute(
+      "d",
+      {
+        circle: "M7 2a5 5 0 1 1 0 10a5 5 0 1 1 0-10",
+        square: "M2.5 2.5h9v9h-9z",
+        triangle: "M7 1.5l5.5 10h-11z",
+        diamond: "M7 1l6 6l-6 6l-6-6z",
+      }[shape],
+    );
     svg.append(path);
     return svg;
   }
 
   function explain() {
     const counts = new Map();
-    for (let i = 0; i < count; i++) if (shown[i]) counts.set(kind(i), (counts.get(kind(i)) || 0) + 1);
-    legend.replaceChildren(...KINDS[by].map((entry, k) => [entry, k]).filter(([, k]) => counts.has(k)).map(([entry, k]) => {
-      const number = el("small", counts.get(k).toLocaleString("en")), button = el("button", "", mark(entry), el("bdi", entry.name), number);
-      button.setAttribute("aria-pressed", chosen.has(k));
-      button.className = chosen.size && !chosen.has(k) ? "faint" : "";
-      button.onclick = () => { chosen.has(k) ? chosen.delete(k) : chosen.add(k); hover(-1); explain(); draw(); };
-      return button;
-    }));
+    for (let i = 0; i < count; i++)
+      if (shown[i]) counts.set(kind(i), (counts.get(kind(i)) || 0) + 1);
+    legend.replaceChildren(
+      ...KINDS[by]
+        .map((entry, k) => [entry, k])
+        .filter(([, k]) => counts.has(k))
+        .map(([entry, k]) => {
+          const number = el("small", counts.get(k).toLocaleString("en")),
+            button = el("button", "", mark(entry), el("bdi", entry.name), number);
+          button.setAttribute("aria-pressed", chosen.has(k));
+          button.className = chosen.size && !chosen.has(k) ? "faint" : "";
+          button.onclick = () => {
+            chosen.has(k) ? chosen.delete(k) : chosen.add(k);
+            hover(-1);
+            explain();
+            draw();
+          };
+          return button;
+        }),
+    );
   }
 
-  const place = (event) => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
-  canvas.onpointerdown = (event) => { canvas.setPointerCapture(event.pointerId); hold = { from: place(event), view: { ...view } }; };
-  canvas.onpointerup = canvas.onpointercancel = () => { hold = null; };
+  const place = (event) => {
+    const box = canvas.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  canvas.onpointerdown = (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    hold = { from: place(event), view: { ...view } };
+  };
+  canvas.onpointerup = canvas.onpointercancel = () => {
+    hold = null;
+  };
   canvas.onpointermove = (event) => {
     const [x, y] = place(event);
     if (!hold) hover(nearest(x, y));
-    else if (Math.hypot(x - hold.from[0], y - hold.from[1]) > 4) move(hold.view.x - (x - hold.from[0]) / scale(), hold.view.y + (y - hold.from[1]) / scale());
+    else if (Math.hypot(x - hold.from[0], y - hold.from[1]) > 4)
+      move(hold.view.x - (x - hold.from[0]) / scale(), hold.view.y + (y - hold.from[1]) / scale());
   };
   canvas.onpointerleave = () => hover(-1);
-  canvas.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey) return; // the page scrolls
-    event.preventDefault();
-    zoom(Math.exp(-event.deltaY / 300), ...place(event));
-  }, { passive: false });
+  canvas.addEventListener(
+    "wheel",
+    (event) => {
+      if (!event.ctrlKey) return; // the page scrolls
+      event.preventDefault();
+      zoom(Math.exp(-event.deltaY / 300), ...place(event));
+    },
+    { passive: false },
+  );
   canvas.onkeydown = (event) => {
-    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-    if (step) { event.preventDefault(); hover(beside(...step)); }
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[
+      event.key
+    ];
+    if (step) {
+      event.preventDefault();
+      hover(beside(...step));
+    }
     if (event.key === "Escape") hover(-1);
   };
   document.getElementById("closer").onclick = () => zoom(1.5);
   document.getElementById("farther").onclick = () => zoom(1 / 1.5);
   document.getElementById("whole").onclick = () => zoom(1e-9);
-  document.getElementById("colour").onchange = (event) => { by = event.target.value; chosen = new Set(); hover(-1); explain(); draw(); };
+  document.getElementById("colour").onchange = (event) => {
+    by = event.target.value;
+    chosen = new Set();
+    hover(-1);
+    explain();
+    draw();
+  };
   matchMedia("(prefers-color-scheme: dark)").onchange = draw;
   addEventListener("beforeprint", paint);
   addEventListener("afterprint", paint);

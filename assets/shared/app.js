@@ -1,12 +1,13 @@
-// What every component goes through: one app per element, style sheets and schema before anything is shown, the theme of the
-// page, and answers that travel through Streamlit where no socket opens.
+// What every component goes through: one app per element, style sheets and schema before anything
+// is shown, the theme of the page, and answers that travel through Streamlit where no socket opens.
 import { applyTheme, styled } from "./dom.js";
 import { base64Buffer } from "./wire.js";
 
 const here = (name) => new URL(name, import.meta.url).href;
 const schemaReady = fetch(here("schema.json")).then((r) => r.json());
 
-// The module's render and unmount. An app is made as new App(element, data) and hears all further data by hear(data).
+// The module's render and unmount. An app is made as new App(element, data) and hears all further
+// data by hear(data).
 export function mounted(App) {
   const apps = new WeakMap();
   return {
@@ -32,7 +33,8 @@ export async function dressed(root, name) {
 
 // Whether the page's theme is another than before; app.theme is "light" or "dark".
 export function newTheme(app) {
-  const theme = applyTheme(app.root, app.whole), changed = theme !== app.theme;
+  const theme = applyTheme(app.root, app.whole),
+    changed = theme !== app.theme;
   app.theme = theme;
   return changed;
 }
@@ -46,6 +48,10 @@ export function carried(app, { answer }) {
 
 // A colour scale: colour(t) with t in 0..1 along a canvas one pixel high.
 export function paintScale(canvas, colour) {
-  const ctx = canvas.getContext("2d"), last = canvas.width - 1;
-  for (let i = 0; i <= last; i++) { ctx.fillStyle = `rgb(${colour(i / last)})`; ctx.fillRect(i, 0, 1, 1); }
+  const ctx = canvas.getContext("2d"),
+    last = canvas.width - 1;
+  for (let i = 0; i <= last; i++) {
+    ctx.fillStyle = `rgb(${colour(i / last)})`;
+    ctx.fillRect(i, 0, 1, 1);
+  }
 }

@@ -4,25 +4,49 @@ import { POINTS } from "./ink.js";
 
 const TINY = 5e-5; // a coordinate that the box would show as 0
 
-// One hyper-parameter: range and number box, or a choice; input while it moves, change once it rests.
+// One hyper-parameter: range and number box, or a choice; input while it moves, change once it
+// rests.
 export function control(schema, value, { onInput, onRest }) {
   const label = el("span", { class: "symbol", title: schema.help }, ...symbol(schema.symbol));
   if (schema.options) {
-    const choice = el("select", { "aria-label": schema.name, title: schema.help },
-      ...schema.options.map((o) => el("option", { value: o, selected: o === value }, o)));
-    choice.addEventListener("change", () => { onInput(choice.value); onRest(); });
+    const choice = el(
+      "select",
+      { "aria-label": schema.name, title: schema.help },
+      ...schema.options.map((o) => el("option", { value: o, selected: o === value }, o)),
+    );
+    choice.addEventListener("change", () => {
+      onInput(choice.value);
+      onRest();
+    });
     choice.style.gridColumn = "2 / 4";
     return el("div", { class: "control" }, label, choice);
   }
-  const { log } = schema, low = Math.min(schema.low, value ?? schema.low), high = Math.max(schema.high, value ?? schema.high);
+  const { log } = schema,
+    low = Math.min(schema.low, value ?? schema.low),
+    high = Math.max(schema.high, value ?? schema.high);
   const fromBar = (t) => (log ? low * (high / low) ** (t / 1000) : t);
   const toBar = (x) => (log ? (1000 * Math.log(x / low)) / Math.log(high / low) : x);
-  const bar = el("input", { type: "range", "aria-label": schema.name, title: schema.help,
-    min: log ? 0 : low, max: log ? 1000 : high, step: log ? 1 : schema.step });
-  const box = el("input", { type: "number", step: "any", "aria-label": `${schema.name} value`, title: schema.help });
+  const bar = el("input", {
+    type: "range",
+    "aria-label": schema.name,
+    title: schema.help,
+    min: log ? 0 : low,
+    max: log ? 1000 : high,
+    step: log ? 1 : schema.step,
+  });
+  const box = el("input", {
+    type: "number",
+    step: "any",
+    "aria-label": `${schema.name} value`,
+    title: schema.help,
+  });
   const last = value ?? schema.default ?? high;
-  const tell = (x) => bar.setAttribute("aria-valuetext", tidy(x)); // a logarithmic bar counts 0..1000
-  const place = (x) => { bar.value = toBar(x); tell(x); };
+  // a logarithmic bar counts 0..1000
+  const tell = (x) => bar.setAttribute("aria-valuetext", tidy(x));
+  const place = (x) => {
+    bar.value = toBar(x);
+    tell(x);
+  };
   const show = (x) => {
     bar.disabled = box.disabled = x === null;
     place(x ?? last);
@@ -30,7 +54,10 @@ export function control(schema, value, { onInput, onRest }) {
     box.placeholder = x === null ? "∞" : "";
   };
   let current = value; // what is in use, whatever stands in the box
-  const use = (x) => { current = x; onInput(x); };
+  const use = (x) => {
+    current = x;
+    onInput(x);
+  };
   show(value);
   bar.addEventListener("input", () => {
     const x = Number(tidy(fromBar(Number(bar.value))));
@@ -48,7 +75,11 @@ export function control(schema, value, { onInput, onRest }) {
   });
   const parts = [label, bar, box];
   if (schema.optional) {
-    const open = el("input", { type: "checkbox", "aria-label": `${schema.name} open`, checked: value === null });
+    const open = el("input", {
+      type: "checkbox",
+      "aria-label": `${schema.name} open`,
+      checked: value === null,
+    });
     open.addEventListener("change", () => {
       const x = open.checked ? null : fromBar(Number(bar.value));
       show(x);
@@ -60,21 +91,42 @@ export function control(schema, value, { onInput, onRest }) {
   return el("div", { class: "control" }, ...parts);
 }
 
-// Rows of the three points: probe, name and a box for each axis. A typed number is brought within `reach`, as Python does,
-// and the box then shows where the point is: onMove(name, axis, x) may return another place (snapped, wrapped).
-export function pointRows(ink, { onProbe, onMove, axes = ["x", "y"], space = "plane", reach = 100 }) {
+// Rows of the three points: probe, name and a box for each axis. A typed number is brought within
+// `reach`, as Python does, and the box then shows where the point is: onMove(name, axis, x) may
+// return another place (snapped, wrapped).
+export function pointRows(
+  ink,
+  { onProbe, onMove, axes = ["x", "y"], space = "plane", reach = 100 },
+) {
   let seen = null; // the scene that is shown
-  const rows = {}, grid = el("div", { class: "points", style: `grid-template-columns: 20px minmax(0, 1fr) repeat(${axes.length}, 74px)` },
-    el("small", { title: `the point that scans the ${space}` }, "scan"), el("span"), ...axes.map((axis) => el("small", {}, axis)));
+  const rows = {},
+    grid = el(
+      "div",
+      {
+        class: "points",
+        style: `grid-template-columns: 20px minmax(0, 1fr) repeat(${axes.length}, 74px)`,
+      },
+      el("small", { title: `the point that scans the ${space}` }, "scan"),
+      el("span"),
+      ...axes.map((axis) => el("small", {}, axis)),
+    );
   for (const name of POINTS) {
-    const probe = el("input", { type: "radio", name: "probe", value: name, "aria-label": `scan with ${name}`,
-      title: `this point scans the ${space}: colour and arrows tell what it would feel there` });
+    const probe = el("input", {
+      type: "radio",
+      name: "probe",
+      value: name,
+      "aria-label": `scan with ${name}`,
+      title: `this point scans the ${space}: colour and arrows tell what it would feel there`,
+    });
     probe.addEventListener("change", () => onProbe(name));
     const boxes = axes.map((label, axis) => {
       const box = el("input", { type: "number", step: "any", "aria-label": `${name} ${label}` });
       box.addEventListener("change", () => {
         const x = box.value === "" ? NaN : Number(box.value);
-        if (!Number.isFinite(x)) { box.value = tidy(seen[name][axis]); return; }
+        if (!Number.isFinite(x)) {
+          box.value = tidy(seen[name][axis]);
+          return;
+        }
         const within = Math.abs(x) < TINY ? 0 : Math.min(Math.max(x, -reach), reach);
         box.value = tidy((onMove(name, axis, within) ?? { [axis]: within })[axis]);
       });
@@ -89,24 +141,59 @@ export function pointRows(ink, { onProbe, onMove, axes = ["x", "y"], space = "pl
     for (const name of POINTS) {
       rows[name].probe.checked = scene.probe === name;
       rows[name].mark.style.background = ink[theme][name];
-      rows[name].boxes.forEach((box, axis) => { if (box !== box.getRootNode().activeElement) box.value = tidy(scene[name][axis]); });
+      rows[name].boxes.forEach((box, axis) => {
+        if (box !== box.getRootNode().activeElement) box.value = tidy(scene[name][axis]);
+      });
     }
   };
   return { grid, show };
 }
 
-// The loss with its sliders: a menu over the catalogue and one control per hyper-parameter. state = {loss, hyper} is changed
-// in place; `called` tells a slider of one panel from that of another; onInput while a slider moves, onRest once it rests, onLoss after another loss was chosen (its defaults set).
-export function lossPanel(schema, state, { hidden = new Set(), onInput, onRest, onLoss, label = "loss", called = (name) => name }) {
+// The loss with its sliders: a menu over the catalogue and one control per hyper-parameter. state =
+// {loss, hyper} is changed in place; `called` tells a slider of one panel from that of another;
+// onInput while a slider moves, onRest once it rests, onLoss after another loss was chosen (its
+// defaults set).
+export function lossPanel(
+  schema,
+  state,
+  { hidden = new Set(), onInput, onRest, onLoss, label = "loss", called = (name) => name },
+) {
   const { losses } = schema;
-  const choice = el("select", { "aria-label": label }, ...Object.entries(losses).map(([name, l]) => el("option", { value: name, selected: name === state.loss }, l.title)));
+  const choice = el(
+    "select",
+    { "aria-label": label },
+    ...Object.entries(losses).map(([name, l]) =>
+      el("option", { value: name, selected: name === state.loss }, l.title),
+    ),
+  );
   choice.addEventListener("change", () => {
     state.loss = choice.value;
     state.hyper = Object.fromEntries(losses[choice.value].controls.map((c) => [c.name, c.default]));
     onLoss();
   });
-  const sliders = losses[state.loss].controls.filter((c) => !hidden.has(c.name)).map((c) => control({ ...c, name: called(c.name) },
-    state.hyper[c.name] ?? (c.name in state.hyper ? null : c.default), { onInput: (x) => { state.hyper[c.name] = x; onInput(c.name); }, onRest: () => onRest(c.name) }));
-  return [el("section", {}, el("h4", {}, "Loss"), choice),
-    el("section", {}, ...(sliders.length ? sliders : [el("p", { class: "caption" }, "This loss has no parameter.")]))];
+  const sliders = losses[state.loss].controls
+    .filter((c) => !hidden.has(c.name))
+    .map((c) =>
+      control(
+        { ...c, name: called(c.name) },
+        state.hyper[c.name] ?? (c.name in state.hyper ? null : c.default),
+        {
+          onInput: (x) => {
+            state.hyper[c.name] = x;
+            onInput(c.name);
+          },
+          onRest: () => onRest(c.name),
+        },
+      ),
+    );
+  return [
+    el("section", {}, el("h4", {}, "Loss"), choice),
+    el(
+      "section",
+      {},
+      ...(sliders.length
+        ? sliders
+        : [el("p", { class: "caption" }, "This loss has no parameter.")]),
+    ),
+  ];
 }

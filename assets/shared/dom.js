@@ -5,38 +5,68 @@ export function el(tag, attributes = {}, ...children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
     else if (value === true) node.setAttribute(key, "");
-    else if (value !== false && value !== null && value !== undefined) node.setAttribute(key, value);
+    else if (value !== false && value !== null && value !== undefined)
+      node.setAttribute(key, value);
   }
   node.append(...children);
   return node;
 }
 
-const GREEK = { "\\rho": "ρ", "\\mu": "μ", "\\gamma": "γ", "\\beta": "β", "\\tau": "τ", "\\alpha": "α", "\\epsilon": "ε", "\\varepsilon": "ε", "\\lambda": "λ", "\\sigma": "σ", "\\delta": "δ", "\\eta": "η", "\\theta": "θ", "\\kappa": "κ" };
+const GREEK = {
+  "\\rho": "ρ",
+  "\\mu": "μ",
+  "\\gamma": "γ",
+  "\\beta": "β",
+  "\\tau": "τ",
+  "\\alpha": "α",
+  "\\epsilon": "ε",
+  "\\varepsilon": "ε",
+  "\\lambda": "λ",
+  "\\sigma": "σ",
+  "\\delta": "δ",
+  "\\eta": "η",
+  "\\theta": "θ",
+  "\\kappa": "κ",
+};
 export function symbol(text) {
   const [base, sub] = text.split("_");
   return [GREEK[base] ?? base, ...(sub ? [el("sub", {}, sub)] : [])];
 }
 
 export const tidy = (x) => (x === null || x === undefined ? "" : String(Number(x.toFixed(4))));
-export const show = (x) => (x === null || x === undefined ? "∞" : Math.abs(x) >= 1000 ? x.toExponential(2) : x.toFixed(3));
+export const show = (x) =>
+  x === null || x === undefined ? "∞" : Math.abs(x) >= 1000 ? x.toExponential(2) : x.toFixed(3);
 
-// What a triplet is, in a word: f = {hit: whether it feels a force, raw: its loss before the clamp, null where infinite}.
-export const stateOf = (f) => (f.hit ? "active" : f.raw !== null && f.raw <= 0 ? "satisfied" : "clamped");
+// What a triplet is, in a word: f = {hit: whether it feels a force, raw: its loss before the clamp,
+// null where infinite}.
+export const stateOf = (f) =>
+  f.hit ? "active" : f.raw !== null && f.raw <= 0 ? "satisfied" : "clamped";
 
-// Touched only where it changes: neither a selection in it nor those who listen to it are disturbed.
-export function say(node, text) { if (node.textContent !== text) node.textContent = text; }
+// Touched only where it changes: neither a selection in it nor those who listen to it are
+// disturbed.
+export function say(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
 
 // Names with their values [[name, text], ...]; the elements stay while the numbers change.
 export function readouts(box, rows) {
-  if (box.children.length !== rows.length) box.replaceChildren(...rows.map(([name]) => el("div", {}, el("span", {}, name), el("b", { "data-readout": name }))));
+  if (box.children.length !== rows.length)
+    box.replaceChildren(
+      ...rows.map(([name]) =>
+        el("div", {}, el("span", {}, name), el("b", { "data-readout": name })),
+      ),
+    );
   rows.forEach(([, text], i) => say(box.children[i].lastChild, text));
 }
 
-// "light" or "dark", read from the colours Streamlit hands to components; native controls follow through --accent.
+// "light" or "dark", read from the colours Streamlit hands to components; native controls follow
+// through --accent.
 export function applyTheme(root, whole) {
   const probe = el("span", { style: "color: var(--st-background-color)" });
   root.append(probe);
-  const [r, g, b] = getComputedStyle(probe).color.match(/[\d.]+/g).map(Number);
+  const [r, g, b] = getComputedStyle(probe)
+    .color.match(/[\d.]+/g)
+    .map(Number);
   probe.remove();
   const theme = r + g + b < 384 ? "dark" : "light";
   whole.style.colorScheme = theme;
@@ -47,15 +77,21 @@ export function applyTheme(root, whole) {
 
 // Adds the style sheets to a component's root and waits for them, so that nothing flashes unstyled.
 export function styled(root, ...addresses) {
-  return Promise.all(addresses.map((href) => new Promise((resolve) => {
-    const link = el("link", { rel: "stylesheet", href });
-    link.onload = link.onerror = resolve;
-    root.append(link);
-  })));
+  return Promise.all(
+    addresses.map(
+      (href) =>
+        new Promise((resolve) => {
+          const link = el("link", { rel: "stylesheet", href });
+          link.onload = link.onerror = resolve;
+          root.append(link);
+        }),
+    ),
+  );
 }
 
 export function save(name, blob) {
-  const address = URL.createObjectURL(blob), link = el("a", { href: address, download: name });
+  const address = URL.createObjectURL(blob),
+    link = el("a", { href: address, download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }

@@ -1,19 +1,27 @@
-// Formulas, typeset by what Streamlit's own pages use (pages/_ui/assets.py says where it lies): KaTeX
-// behind a plugin that turns a tree into a tree. One face in the whole app, and no second typesetter.
+// Formulas, typeset by what Streamlit's own pages use (pages/_ui/assets.py says where it lies):
+// KaTeX behind a plugin that turns a tree into a tree. One face in the whole app, and no second
+// typesetter.
 import { el } from "./dom.js";
 
-const ATTRIBUTES = { className: "class", ariaHidden: "aria-hidden" }; // where the tree's names differ
+// where the tree's names differ
+const ATTRIBUTES = { className: "class", ariaHidden: "aria-hidden" };
 const SPACES = { math: "http://www.w3.org/1998/Math/MathML", svg: "http://www.w3.org/2000/svg" };
 
 let typesetter;
 const katex = () => (typesetter ??= import("./katex.js").then((module) => module.default()));
 
-// Our own LaTeX in a box of its own, or with `inline` in the line; the box fills once KaTeX is here.
+// Our own LaTeX in a box of its own, or with `inline` in the line; the box fills once KaTeX is
+// here.
 export function formula(latex, { inline = false } = {}) {
-  const box = el(inline ? "span" : "div", { class: inline ? "inline-formula" : "formula", "data-latex": latex });
+  const box = el(inline ? "span" : "div", {
+    class: inline ? "inline-formula" : "formula",
+    "data-latex": latex,
+  });
   katex().then(
     (typeset) => box.replaceChildren(...trees(typeset, latex, inline).map((tree) => built(tree))),
-    () => { box.textContent = latex; }, // what is left where KaTeX cannot be had
+    () => {
+      box.textContent = latex;
+    }, // what is left where KaTeX cannot be had
   );
   return box;
 }
@@ -24,7 +32,12 @@ export const prose = (text) =>
 
 function trees(typeset, latex, inline) {
   const properties = { className: [inline ? "math-inline" : "math-display"] };
-  const source = { type: "element", tagName: "span", properties, children: [{ type: "text", value: latex }] };
+  const source = {
+    type: "element",
+    tagName: "span",
+    properties,
+    children: [{ type: "text", value: latex }],
+  };
   const root = { type: "root", children: [source] };
   typeset(root, { message() {} }); // what it cannot read it sets in red (.katex-error)
   return root.children;
@@ -32,10 +45,13 @@ function trees(typeset, latex, inline) {
 
 function built(tree, space = "http://www.w3.org/1999/xhtml") {
   if (tree.type === "text") return tree.value;
-  const within = SPACES[tree.tagName] ?? space, node = document.createElementNS(within, tree.tagName);
+  const within = SPACES[tree.tagName] ?? space,
+    node = document.createElementNS(within, tree.tagName);
   for (const [name, value] of Object.entries(tree.properties)) {
-    if (name === "style") node.style.cssText = value; // a content policy may forbid the attribute
-    else if (name !== "xmlns") node.setAttribute(ATTRIBUTES[name] ?? name, [value].flat().join(" "));
+    if (name === "style")
+      node.style.cssText = value; // a content policy may forbid the attribute
+    else if (name !== "xmlns")
+      node.setAttribute(ATTRIBUTES[name] ?? name, [value].flat().join(" "));
   }
   node.append(...tree.children.map((child) => built(child, within)));
   return node;

@@ -7,12 +7,15 @@ export function fit(canvases) {
   const scale = Math.min(devicePixelRatio || 1, 2);
   for (const canvas of canvases) {
     const { clientWidth: w, clientHeight: h } = canvas;
-    if (!w || (canvas.width === Math.round(w * scale) && canvas.height === Math.round(h * scale))) continue;
+    if (!w || (canvas.width === Math.round(w * scale) && canvas.height === Math.round(h * scale)))
+      continue;
     canvas.width = Math.round(w * scale);
     canvas.height = Math.round(h * scale);
     canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
   }
 }
 
-// Laps a second from the times (ms) of the last ones, as a whole number; null while there are too few.
-export const pace = (laps) => (laps.length < FEWEST ? null : ((1000 * (laps.length - 1)) / (laps.at(-1) - laps[0])).toFixed(0));
+// Laps a second from the times (ms) of the last ones, as a whole number; null while there are too
+// few.
+export const pace = (laps) =>
+  laps.length < FEWEST ? null : ((1000 * (laps.length - 1)) / (laps.at(-1) - laps[0])).toFixed(0);

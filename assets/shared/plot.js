@@ -6,15 +6,30 @@ export const SHAPES = ["circle", "square", "triangle", "diamond", "cross", "down
 export function shape(ctx, kind, x, y, r) {
   const ring = (n, turn, inner) => {
     for (let i = 0; i < n; i++) {
-      const a = turn + (2 * Math.PI * i) / n, k = inner && i % 2 ? inner * r : r;
+      const a = turn + (2 * Math.PI * i) / n,
+        k = inner && i % 2 ? inner * r : r;
       ctx[i ? "lineTo" : "moveTo"](x + k * Math.cos(a), y + k * Math.sin(a));
     }
     ctx.closePath();
   };
   const bars = (turn) => {
-    const w = r * 0.38, c = Math.cos(turn), s = Math.sin(turn);
-    [[w, w], [w, r], [-w, r], [-w, w], [-r, w], [-r, -w], [-w, -w], [-w, -r], [w, -r], [w, -w], [r, -w], [r, w]].forEach(([u, v], i) =>
-      ctx[i ? "lineTo" : "moveTo"](x + u * c - v * s, y + u * s + v * c));
+    const w = r * 0.38,
+      c = Math.cos(turn),
+      s = Math.sin(turn);
+    [
+      [w, w],
+      [w, r],
+      [-w, r],
+      [-w, w],
+      [-r, w],
+      [-r, -w],
+      [-w, -w],
+      [-w, -r],
+      [w, -r],
+      [w, -w],
+      [r, -w],
+      [r, w],
+    ].forEach(([u, v], i) => ctx[i ? "lineTo" : "moveTo"](x + u * c - v * s, y + u * s + v * c));
     ctx.closePath();
   };
   ctx.beginPath();
@@ -27,26 +42,47 @@ export function shape(ctx, kind, x, y, r) {
   else bars(kind === "cross" ? Math.PI / 4 : 0);
 }
 
-// One curve chart over steps 0..last. lines = [{name, colour, dash, value(step)}], where value may be the mean of what
-// noisy(step) is, drawn faint below it; the cursor stands at `step`,
-// dotted lines where something was changed (`marks`).
-export function paintCurves(ctx, width, height, { title, lines, top, last, step, marks = [] }, theme) {
-  const ink = INK[theme], left = 40, right = width - 6, up = 17, down = height - 6, stride = Math.max(1, Math.ceil((last + 1) / 500));
+// One curve chart over steps 0..last. lines = [{name, colour, dash, value(step)}], where value may
+// be the mean of what noisy(step) is, drawn faint below it; the cursor stands at `step`, dotted
+// lines where something was changed (`marks`).
+export function paintCurves(
+  ctx,
+  width,
+  height,
+  { title, lines, top, last, step, marks = [] },
+  theme,
+) {
+  const ink = INK[theme],
+    left = 40,
+    right = width - 6,
+    up = 17,
+    down = height - 6,
+    stride = Math.max(1, Math.ceil((last + 1) / 500));
   ctx.clearRect(0, 0, width, height);
   ctx.font = "11.5px system-ui, sans-serif";
   let highest = top ?? 0;
-  if (!top) for (const line of lines) for (let k = 0; k <= last; k += stride) {
-    const v = line.value(k), w = line.noisy?.(k); // NaN: not measured
-    if (v > highest) highest = v;
-    if (w > highest) highest = w;
-  }
+  if (!top)
+    for (const line of lines)
+      for (let k = 0; k <= last; k += stride) {
+        const v = line.value(k),
+          w = line.noisy?.(k); // NaN: not measured
+        if (v > highest) highest = v;
+        if (w > highest) highest = w;
+      }
   highest ||= 1;
-  if (!top) { const unit = niceStep(highest, 3); highest = Math.ceil(highest / unit - 1e-9) * unit; }
-  const X = (k) => left + ((right - left) * k) / Math.max(last, 10), Y = (v) => down - ((down - up) * Math.min(v, highest)) / highest;
+  if (!top) {
+    const unit = niceStep(highest, 3);
+    highest = Math.ceil(highest / unit - 1e-9) * unit;
+  }
+  const X = (k) => left + ((right - left) * k) / Math.max(last, 10),
+    Y = (v) => down - ((down - up) * Math.min(v, highest)) / highest;
   ctx.strokeStyle = ink.grid;
   ctx.lineWidth = 1;
   ctx.beginPath();
-  for (const v of [0, highest / 2, highest]) { ctx.moveTo(left, Math.round(Y(v)) + 0.5); ctx.lineTo(right, Math.round(Y(v)) + 0.5); }
+  for (const v of [0, highest / 2, highest]) {
+    ctx.moveTo(left, Math.round(Y(v)) + 0.5);
+    ctx.lineTo(right, Math.round(Y(v)) + 0.5);
+  }
   ctx.stroke();
   ctx.fillStyle = ink.text;
   ctx.globalAlpha = 0.75;
@@ -56,7 +92,10 @@ export function paintCurves(ctx, width, height, { title, lines, top, last, step,
   ctx.globalAlpha = 1;
   ctx.textAlign = "left";
   let x = left;
-  if (title) { ctx.fillText(title, x, 10); x += ctx.measureText(title).width + 12; }
+  if (title) {
+    ctx.fillText(title, x, 10);
+    x += ctx.measureText(title).width + 12;
+  }
   for (const line of lines) {
     ctx.strokeStyle = line.colour;
     if (line.noisy) {
@@ -74,7 +113,8 @@ export function paintCurves(ctx, width, height, { title, lines, top, last, step,
     ctx.stroke();
     if (line.name) {
       ctx.beginPath();
-      ctx.moveTo(x, 6.5); ctx.lineTo(x + 14, 6.5);
+      ctx.moveTo(x, 6.5);
+      ctx.lineTo(x + 14, 6.5);
       ctx.stroke();
       const text = `${line.name} ${brief(line.value(Math.min(step, last)))}`;
       ctx.fillText(text, x + 18, 10);
@@ -87,7 +127,10 @@ export function paintCurves(ctx, width, height, { title, lines, top, last, step,
     ctx.strokeStyle = ink.faint;
     ctx.setLineDash([2, 3]);
     ctx.beginPath();
-    for (const k of marks) { ctx.moveTo(Math.round(X(k)) + 0.5, up); ctx.lineTo(Math.round(X(k)) + 0.5, down); }
+    for (const k of marks) {
+      ctx.moveTo(Math.round(X(k)) + 0.5, up);
+      ctx.lineTo(Math.round(X(k)) + 0.5, down);
+    }
     ctx.stroke();
     ctx.setLineDash([]);
   }
@@ -99,4 +142,11 @@ export function paintCurves(ctx, width, height, { title, lines, top, last, step,
   return (px) => Math.round(((px - left) / (right - left)) * Math.max(last, 10));
 }
 
-export const brief = (v) => (!Number.isFinite(v) ? "–" : v === 0 ? "0" : Math.abs(v) < 0.001 || Math.abs(v) >= 10000 ? v.toExponential(1) : String(Number(v.toPrecision(3))));
+export const brief = (v) =>
+  !Number.isFinite(v)
+    ? "–"
+    : v === 0
+      ? "0"
+      : Math.abs(v) < 0.001 || Math.abs(v) >= 10000
+        ? v.toExponential(1)
+        : String(Number(v.toPrecision(3)));

@@ -5,12 +5,16 @@ const tiles = new Map();
 // A pattern to fill with, one per theme.
 export function stripes(ctx, ink) {
   if (!tiles.has(ink)) {
-    const tile = new OffscreenCanvas(9, 9), t = tile.getContext("2d");
+    const tile = new OffscreenCanvas(9, 9),
+      t = tile.getContext("2d");
     t.fillStyle = ink.veil;
     t.fillRect(0, 0, 9, 9);
     t.strokeStyle = ink.hatch;
     t.beginPath();
-    for (const x of [-9, 0, 9]) { t.moveTo(x - 1, 10); t.lineTo(x + 10, -1); }
+    for (const x of [-9, 0, 9]) {
+      t.moveTo(x - 1, 10);
+      t.lineTo(x + 10, -1);
+    }
     t.stroke();
     tiles.set(ink, tile);
   }
@@ -18,9 +22,11 @@ export function stripes(ctx, ink) {
 }
 
 let overlay;
-// Over a square canvas of `size` CSS pixels, wherever `mask`, drawn at left, top with this side, is opaque.
+// Over a square canvas of `size` CSS pixels, wherever `mask`, drawn at left, top with this side, is
+// opaque.
 export function veiled(ctx, size, mask, { left, top, side }, ink) {
-  const scale = ctx.getTransform().a, pixels = Math.round(size * scale);
+  const scale = ctx.getTransform().a,
+    pixels = Math.round(size * scale);
   if (!overlay || overlay.width !== pixels) overlay = new OffscreenCanvas(pixels, pixels);
   const o = overlay.getContext("2d");
   o.setTransform(scale, 0, 0, scale, 0, 0);

@@ -1,16 +1,28 @@
-// The way to Python and back (pages/_ui/wire.py): one request in flight, the newest wins. Without a socket the component's
-// own state carries it.
+// The way to Python and back (pages/_ui/wire.py): one request in flight, the newest wins. Without a
+// socket the component's own state carries it.
 
-const TYPES = { uint8: Uint8Array, int8: Int8Array, uint16: Uint16Array, int16: Int16Array, uint32: Uint32Array, int32: Int32Array, float32: Float32Array };
+const TYPES = {
+  uint8: Uint8Array,
+  int8: Int8Array,
+  uint16: Uint16Array,
+  int16: Int16Array,
+  uint32: Uint32Array,
+  int32: Int32Array,
+  float32: Float32Array,
+};
 
-// The header of an answer with its arrays beside it: { ...header, name: typed array, ... , shapes: {name: shape} }.
+// The header of an answer with its arrays beside it: { ...header, name: typed array, ... , shapes:
+// {name: shape} }.
 export function decode(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
-  const { arrays, ...header } = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+  const { arrays, ...header } = JSON.parse(
+    new TextDecoder().decode(new Uint8Array(buffer, 4, length)),
+  );
   const decoded = { ...header, shapes: {} };
   let at = 4 + length;
   for (const [name, [type, shape]] of Object.entries(arrays)) {
-    const Type = TYPES[type], bytes = shape.reduce((a, b) => a * b, Type.BYTES_PER_ELEMENT);
+    const Type = TYPES[type],
+      bytes = shape.reduce((a, b) => a * b, Type.BYTES_PER_ELEMENT);
     decoded[name] = new Type(buffer.slice(at, at + bytes));
     decoded.shapes[name] = shape;
     at += bytes;
@@ -18,24 +30,48 @@ export function decode(buffer) {
   return decoded;
 }
 
-export const socketAddress = (data, path) => (data.socket === false ? null : new URL(path, new URL(data.base, location.href)).href.replace(/^http/, "ws"));
+export const socketAddress = (data, path) =>
+  data.socket === false
+    ? null
+    : new URL(path, new URL(data.base, location.href)).href.replace(/^http/, "ws");
 export const base64Buffer = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
 
 export class Link {
-  // address: ws(s)://...; onAnswer(ArrayBuffer); ask(request): the fallback through a Streamlit fragment.
+  // address: ws(s)://...; onAnswer(ArrayBuffer); ask(request): the fallback through a Streamlit
+  // fragment.
   constructor(address, onAnswer, ask) {
-    Object.assign(this, { address, onAnswer, ask, waiting: null, busy: false, misses: 0, closed: false });
-    if (address) this.connect(); else this.misses = 2;
+    Object.assign(this, {
+      address,
+      onAnswer,
+      ask,
+      waiting: null,
+      busy: false,
+      misses: 0,
+      closed: false,
+    });
+    if (address) this.connect();
+    else this.misses = 2;
   }
 
-  get fallback() { return this.misses >= 2; }
-  get open() { return this.socket?.readyState === WebSocket.OPEN; }
+  get fallback() {
+    return this.misses >= 2;
+  }
+  get open() {
+    return this.socket?.readyState === WebSocket.OPEN;
+  }
 
   connect() {
     this.socket = new WebSocket(this.address);
     this.socket.binaryType = "arraybuffer";
-    this.socket.onopen = () => { this.misses = 0; this.busy = false; this.next(); };
-    this.socket.onmessage = ({ data }) => { if (typeof data !== "string") this.onAnswer(data); this.done(); };
+    this.socket.onopen = () => {
+      this.misses = 0;
+      this.busy = false;
+      this.next();
+    };
+    this.socket.onmessage = ({ data }) => {
+      if (typeof data !== "string") this.onAnswer(data);
+      this.done();
+    };
     this.socket.onclose = () => {
       if (this.closed) return;
       this.misses += 1;
@@ -55,7 +91,8 @@ export class Link {
     const request = this.waiting;
     this.waiting = null;
     this.busy = true;
-    if (this.open) this.socket.send(JSON.stringify(request)); else this.ask(request);
+    if (this.open) this.socket.send(JSON.stringify(request));
+    else this.ask(request);
   }
 
   // Also called when the fallback's answer arrives.

@@ -1,23 +1,31 @@
-// The unit circle: a ring coloured by energy, tangential forces about it, the three points and their forces on it.
+// The unit circle: a ring coloured by energy, tangential forces about it, the three points and
+// their forces on it.
 import { INK, POINTS, halo, rampColour } from "../shared/ink.js";
 import { mark, write } from "./marks.js";
 
 const RAD = Math.PI / 180;
 export const RADIUS = 0.3; // of the circle, over the side of the frame
 
-export const onCircle = (size, degrees, r = RADIUS * size) => [size / 2 + r * Math.cos(degrees * RAD), size / 2 - r * Math.sin(degrees * RAD)];
+export const onCircle = (size, degrees, r = RADIUS * size) => [
+  size / 2 + r * Math.cos(degrees * RAD),
+  size / 2 - r * Math.sin(degrees * RAD),
+];
 export const angleAt = (size, x, y) => Math.atan2(size / 2 - y, x - size / 2) / RAD;
 
 export function paintCircle(ctx, size, scene, answer, theme) {
-  const ink = INK[theme], r = RADIUS * size, c = size / 2;
+  const ink = INK[theme],
+    r = RADIUS * size,
+    c = size / 2;
   ctx.clearRect(0, 0, size, size);
   axes(ctx, size, r, ink);
   if (answer?.ring) ring(ctx, c, r, answer, scene, theme, ink);
   chords(ctx, size, scene, ink);
   if (answer?.ring && scene.arrows) whirl(ctx, c, r + 27, answer.whirl, ink);
   const labels = [];
-  if (answer?.ring) POINTS.forEach((name, i) => force(ctx, size, scene, name, i, answer, ink, labels));
-  for (const name of POINTS) mark(ctx, name, onCircle(size, scene[name][0]), name === scene.probe, ink);
+  if (answer?.ring)
+    POINTS.forEach((name, i) => force(ctx, size, scene, name, i, answer, ink, labels));
+  for (const name of POINTS)
+    mark(ctx, name, onCircle(size, scene[name][0]), name === scene.probe, ink);
   write(ctx, labels, size, ink);
 }
 
@@ -25,17 +33,23 @@ function axes(ctx, size, r, ink) {
   ctx.strokeStyle = ink.grid;
   ctx.lineWidth = 1;
   ctx.beginPath();
-  for (const angle of [0, 90, 180, 270]) { ctx.moveTo(size / 2, size / 2); ctx.lineTo(...onCircle(size, angle, r - 10)); }
+  for (const angle of [0, 90, 180, 270]) {
+    ctx.moveTo(size / 2, size / 2);
+    ctx.lineTo(...onCircle(size, angle, r - 10));
+  }
   ctx.stroke();
   ctx.font = "11px system-ui, sans-serif";
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
-  for (const angle of [0, 90, 180, -90]) halo(ctx, `${angle}°`.replace("-", "−"), ...onCircle(size, angle, r - 26), ink.text, ink.rim);
+  for (const angle of [0, 90, 180, -90])
+    halo(ctx, `${angle}°`.replace("-", "−"), ...onCircle(size, angle, r - 26), ink.text, ink.rim);
 }
 
 // Colour: the loss the scanning point would have there; outer rim: where it is active.
 function ring(ctx, c, r, answer, scene, theme, ink) {
-  const { ring: shade, active: bits } = answer, n = shade.length, step = (2 * Math.PI) / n;
+  const { ring: shade, active: bits } = answer,
+    n = shade.length,
+    step = (2 * Math.PI) / n;
   const arc = (from, end, radius, width, colour) => {
     ctx.lineWidth = width;
     ctx.strokeStyle = colour;
@@ -43,9 +57,10 @@ function ring(ctx, c, r, answer, scene, theme, ink) {
     ctx.arc(c, c, radius, -from * step, -end * step, true);
     ctx.stroke();
   };
-  for (let i = 0; i < n; i++) arc(i - 0.5, i + 1.1, r, 22, `rgb(${rampColour(shade[i] / 255, theme)})`);
+  for (let i = 0; i < n; i++)
+    arc(i - 0.5, i + 1.1, r, 22, `rgb(${rampColour(shade[i] / 255, theme)})`);
   if (scene.region) {
-    const active = (i) => Boolean(bits[(i % n) >> 3] & (128 >> (i % n & 7)));
+    const active = (i) => Boolean(bits[(i % n) >> 3] & (128 >> ((i % n) & 7)));
     const runs = [...Array(n).keys()].filter((i) => active(i) !== active(i + n - 1));
     for (const from of runs.length ? runs : [0]) {
       let end = from + 1;
@@ -72,7 +87,11 @@ function hatch(ctx, c, r, angle, ink) {
 function chords(ctx, size, scene, ink) {
   const [a, p, n] = POINTS.map((name) => onCircle(size, scene[name][0]));
   ctx.lineWidth = 1.5;
-  for (const [from, to, colour, dash] of [[a, p, ink.positive, []], [a, n, ink.negative, [4, 4]], [p, n, ink.negative, [4, 4]]]) {
+  for (const [from, to, colour, dash] of [
+    [a, p, ink.positive, []],
+    [a, n, ink.negative, [4, 4]],
+    [p, n, ink.negative, [4, 4]],
+  ]) {
     ctx.strokeStyle = colour;
     ctx.setLineDash(dash);
     ctx.beginPath();
@@ -85,15 +104,25 @@ function chords(ctx, size, scene, ink) {
 
 // Tangential force on the scanning point about the ring.
 function whirl(ctx, c, r, values, ink) {
-  const n = values.length, path = new Path2D(), longest = ((2 * Math.PI) / n) * 0.95;
+  const n = values.length,
+    path = new Path2D(),
+    longest = ((2 * Math.PI) / n) * 0.95;
   for (let i = 0; i < n; i++) {
-    const force = values[i] / 127, middle = (i * 2 * Math.PI) / n, half = (force * longest) / 2;
+    const force = values[i] / 127,
+      middle = (i * 2 * Math.PI) / n,
+      half = (force * longest) / 2;
     if (Math.abs(half) * r < 0.8) continue;
-    const at = (angle) => [c + r * Math.cos(angle), c - r * Math.sin(angle)], [x1, y1] = at(middle + half);
+    const at = (angle) => [c + r * Math.cos(angle), c - r * Math.sin(angle)],
+      [x1, y1] = at(middle + half);
     path.moveTo(...at(middle - half));
     path.lineTo(x1, y1);
-    const heading = Math.atan2(-Math.cos(middle + half), -Math.sin(middle + half)) + (force < 0 ? Math.PI : 0), head = Math.min(6, 2.5 + (Math.abs(half) * r) / 2.5);
-    for (const bend of [2.6, -2.6]) { path.moveTo(x1, y1); path.lineTo(x1 + head * Math.cos(heading + bend), y1 + head * Math.sin(heading + bend)); }
+    const heading =
+        Math.atan2(-Math.cos(middle + half), -Math.sin(middle + half)) + (force < 0 ? Math.PI : 0),
+      head = Math.min(6, 2.5 + (Math.abs(half) * r) / 2.5);
+    for (const bend of [2.6, -2.6]) {
+      path.moveTo(x1, y1);
+      path.lineTo(x1 + head * Math.cos(heading + bend), y1 + head * Math.sin(heading + bend));
+    }
   }
   ctx.strokeStyle = ink.arrow;
   ctx.lineWidth = 1.5;
@@ -103,9 +132,13 @@ function whirl(ctx, c, r, values, ink) {
 const reach = (size, magnitude) => size * (0.03 + 0.17 * (1 - Math.exp(-magnitude / 1.6)));
 
 function force(ctx, size, scene, name, i, answer, ink, labels) {
-  const angle = scene[name][0] * RAD, [x, y] = onCircle(size, scene[name][0]), outward = answer.radial[i];
+  const angle = scene[name][0] * RAD,
+    [x, y] = onCircle(size, scene[name][0]),
+    outward = answer.radial[i];
   if (scene.radial && Math.abs(outward) > 1e-9) {
-    const l = Math.sign(outward) * reach(size, Math.abs(outward)), ux = Math.cos(angle), uy = -Math.sin(angle);
+    const l = Math.sign(outward) * reach(size, Math.abs(outward)),
+      ux = Math.cos(angle),
+      uy = -Math.sin(angle);
     ctx.strokeStyle = ctx.fillStyle = ink.faint;
     ctx.lineWidth = 2.6;
     ctx.setLineDash([3, 3]);
@@ -118,11 +151,19 @@ function force(ctx, size, scene, name, i, answer, ink, labels) {
     const past = l + Math.sign(l) * 15;
     labels.push([Math.abs(outward).toPrecision(2), x + past * ux, y + past * uy, ink.text]);
   }
-  const [fx, fy] = answer.tangential[i], magnitude = Math.hypot(fx, fy);
+  const [fx, fy] = answer.tangential[i],
+    magnitude = Math.hypot(fx, fy);
   if (!(magnitude > 1e-9)) return;
-  const ux = fx / magnitude, uy = -fy / magnitude, l = reach(size, magnitude) + 8, tx = x + l * ux, ty = y + l * uy;
+  const ux = fx / magnitude,
+    uy = -fy / magnitude,
+    l = reach(size, magnitude) + 8,
+    tx = x + l * ux,
+    ty = y + l * uy;
   ctx.lineCap = "round";
-  for (const [colour, width] of [[ink.rim, 7], [ink.force, 4]]) {
+  for (const [colour, width] of [
+    [ink.rim, 7],
+    [ink.force, 4],
+  ]) {
     ctx.strokeStyle = ctx.fillStyle = colour;
     ctx.lineWidth = width;
     ctx.beginPath();

@@ -3,7 +3,11 @@ import { LETTER, halo } from "../shared/ink.js";
 
 // A point: full in front, hollow behind the sphere.
 export function mark(ctx, name, [x, y, z = 1], probe, ink) {
-  const shape = (r) => { ctx.beginPath(); if (name === "negative") ctx.rect(x - r + 1, y - r + 1, 2 * r - 2, 2 * r - 2); else ctx.arc(x, y, r, 0, 2 * Math.PI); };
+  const shape = (r) => {
+    ctx.beginPath();
+    if (name === "negative") ctx.rect(x - r + 1, y - r + 1, 2 * r - 2, 2 * r - 2);
+    else ctx.arc(x, y, r, 0, 2 * Math.PI);
+  };
   ctx.save();
   ctx.lineWidth = 2.5;
   if (z < 0) {
@@ -45,7 +49,8 @@ export function write(ctx, labels, size, ink) {
   ctx.textBaseline = "middle";
   const taken = [];
   for (const [text, at, height, colour] of labels) {
-    const x = Math.min(Math.max(at, 20), size - 20), step = height < size - 60 ? 15 : -15;
+    const x = Math.min(Math.max(at, 20), size - 20),
+      step = height < size - 60 ? 15 : -15;
     let y = Math.min(Math.max(height, 9), size - 9);
     while (taken.some(([u, v]) => Math.abs(u - x) < 38 && Math.abs(v - y) < 14)) y += step;
     taken.push([x, y]);

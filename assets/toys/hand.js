@@ -1,32 +1,53 @@
-// The direction from which space is seen: drag, finger, arrow keys turn it; wheel, pinch, plus and minus zoom.
+// The direction from which space is seen: drag, finger, arrow keys turn it; wheel, pinch, plus and
+// minus zoom.
 import { projector } from "./cloud.js";
 
-const NEAR = 11, TOUCH = 22; // pixels around a point
+const NEAR = 11,
+  TOUCH = 22; // pixels around a point
 
 export class Eye {
-  constructor(angles) { Object.assign(this, { angles, zoom: 1 }); }
+  constructor(angles) {
+    Object.assign(this, { angles, zoom: 1 });
+  }
 
-  turn(lon, lat) { this.angles = [this.angles[0] + lon, Math.min(Math.max(this.angles[1] + lat, -89), 89)]; }
-  closer(factor) { this.zoom = Math.min(Math.max(this.zoom * factor, 0.5), 8); }
+  turn(lon, lat) {
+    this.angles = [this.angles[0] + lon, Math.min(Math.max(this.angles[1] + lat, -89), 89)];
+  }
+  closer(factor) {
+    this.zoom = Math.min(Math.max(this.zoom * factor, 0.5), 8);
+  }
 
-  // view = {canvas, frame, scene}; onHover(index or null, x, y), onPick(index) on a click that did not turn.
+  // view = {canvas, frame, scene}; onHover(index or null, x, y), onPick(index) on a click that did
+  // not turn.
   attach(view, { onTurn, onHover, onPick }) {
-    const { canvas, frame } = view, fingers = new Map();
+    const { canvas, frame } = view,
+      fingers = new Map();
     let moved = 0;
-    const place = (e) => { const box = canvas.getBoundingClientRect(); return [e.clientX - box.left, e.clientY - box.top]; };
+    const place = (e) => {
+      const box = canvas.getBoundingClientRect();
+      return [e.clientX - box.left, e.clientY - box.top];
+    };
     const nearest = (e) => {
       const { scene } = view;
       if (!scene) return null;
-      const at = projector(scene, scene.window, canvas.clientWidth), [px, py] = place(e);
-      let best = null, least = e.pointerType === "touch" ? TOUCH : NEAR, front = -Infinity;
+      const at = projector(scene, scene.window, canvas.clientWidth),
+        [px, py] = place(e);
+      let best = null,
+        least = e.pointerType === "touch" ? TOUCH : NEAR,
+        front = -Infinity;
       for (let i = 0; i < scene.labels.length; i++) {
         if (scene.lit?.size && !scene.lit.has(scene.labels[i])) continue;
-        const [x, y, z] = at(i), d = Math.hypot(x - px, y - py);
+        const [x, y, z] = at(i),
+          d = Math.hypot(x - px, y - py);
         if (d < least - 3 || (d < least && z > front)) [best, least, front] = [i, d, z];
       }
       return best;
     };
-    const hover = (e) => { const i = nearest(e); frame.classList.toggle("near", i !== null); onHover(i, ...place(e)); };
+    const hover = (e) => {
+      const i = nearest(e);
+      frame.classList.toggle("near", i !== null);
+      onHover(i, ...place(e));
+    };
     canvas.addEventListener("pointerdown", (e) => {
       frame.focus({ preventScroll: true });
       canvas.setPointerCapture(e.pointerId);
@@ -36,9 +57,11 @@ export class Eye {
     canvas.addEventListener("pointermove", (e) => {
       const before = fingers.get(e.pointerId);
       if (!before) return hover(e);
-      const dx = e.clientX - before.clientX, dy = e.clientY - before.clientY;
+      const dx = e.clientX - before.clientX,
+        dy = e.clientY - before.clientY;
       if (fingers.size === 2) {
-        const [other] = [...fingers.values()].filter((f) => f.pointerId !== e.pointerId), gap = (f) => Math.hypot(f.clientX - other.clientX, f.clientY - other.clientY);
+        const [other] = [...fingers.values()].filter((f) => f.pointerId !== e.pointerId),
+          gap = (f) => Math.hypot(f.clientX - other.clientX, f.clientY - other.clientY);
         this.closer(gap(e) / Math.max(gap(before), 1));
       } else if (view.scene?.dim === 3) this.turn(-0.45 * dx, 0.45 * dy);
       moved += Math.abs(dx) + Math.abs(dy);
@@ -53,14 +76,20 @@ export class Eye {
     for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, lift);
     canvas.addEventListener("pointerleave", () => onHover(null));
     // Only where it was pressed before: a page that scrolls past must not be caught.
-    canvas.addEventListener("wheel", (e) => {
-      if (frame.getRootNode().activeElement !== frame) return;
-      e.preventDefault();
-      this.closer(Math.exp(-e.deltaY / 500));
-      onTurn();
-    }, { passive: false });
+    canvas.addEventListener(
+      "wheel",
+      (e) => {
+        if (frame.getRootNode().activeElement !== frame) return;
+        e.preventDefault();
+        this.closer(Math.exp(-e.deltaY / 500));
+        onTurn();
+      },
+      { passive: false },
+    );
     frame.addEventListener("keydown", (e) => {
-      const by = { ArrowLeft: [-6, 0], ArrowRight: [6, 0], ArrowUp: [0, 6], ArrowDown: [0, -6] }[e.key];
+      const by = { ArrowLeft: [-6, 0], ArrowRight: [6, 0], ArrowUp: [0, 6], ArrowDown: [0, -6] }[
+        e.key
+      ];
       if (by && view.scene?.dim === 3) this.turn(...by);
       else if (e.key === "+" || e.key === "=") this.closer(1.15);
       else if (e.key === "-") this.closer(1 / 1.15);
@@ -68,6 +97,9 @@ export class Eye {
       e.preventDefault();
       onTurn();
     });
-    frame.setAttribute("aria-label", `${view.name}: arrow keys turn it where it is in space, plus and minus zoom; space plays and pauses`);
+    frame.setAttribute(
+      "aria-label",
+      `${view.name}: arrow keys turn it where it is in space, plus and minus zoom; space plays and pauses`,
+    );
   }
 }

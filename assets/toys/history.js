@@ -1,40 +1,92 @@
-// What the page has seen of the trainings: curves of every step, frames of some; the rest can be asked for again.
+// What the page has seen of the trainings: curves of every step, frames of some; the rest can be
+// asked for again.
 
-const COLUMNS = ["loss", "active", "nonzero", "map_at_r", "mean_loss", "mean_active"], WIDTH = COLUMNS.length;
+const COLUMNS = ["loss", "active", "nonzero", "map_at_r", "mean_loss", "mean_active"],
+  WIDTH = COLUMNS.length;
 
 export class History {
-  constructor() { Object.assign(this, { last: -1, sides: [], data: null, perEpoch: 1 }); }
+  constructor() {
+    Object.assign(this, { last: -1, sides: [], data: null, perEpoch: 1 });
+  }
 
-  // An answer of the service, or the recording, which is one. Curves that do not continue what is here are of another time.
+  // An answer of the service, or the recording, which is one. Curves that do not continue what is
+  // here are of another time.
   add(answer) {
     this.perEpoch = answer.per_epoch;
     if (answer.labels) {
-      const { labels, indices, inputs, classes, axes, note, samples, notes, dim, queries = [], sheet, columns, side } = answer;
-      this.data = { labels, indices, inputs, classes, axes, note, samples, notes, dim, queries, sheet, columns, side };
+      const {
+        labels,
+        indices,
+        inputs,
+        classes,
+        axes,
+        note,
+        samples,
+        notes,
+        dim,
+        queries = [],
+        sheet,
+        columns,
+        side,
+      } = answer;
+      this.data = {
+        labels,
+        indices,
+        inputs,
+        classes,
+        axes,
+        note,
+        samples,
+        notes,
+        dim,
+        queries,
+        sheet,
+        columns,
+        side,
+      };
     }
     const count = Object.keys(answer).filter((name) => name.startsWith("curve_")).length;
     for (let i = 0; i < count; i++) {
-      const side = (this.sides[i] ??= { frames: new Map(), asked: new Map(), rows: [], scored: [] }), rows = answer[`curve_${i}`], [k, n, d] = answer.shapes[`frames_${i}`];
-      for (let r = 0; WIDTH * r < rows.length; r++) if (answer.have + 1 + r === side.rows.length) {
-        const row = rows.subarray(WIDTH * r, WIDTH * (r + 1));
-        side.scored.push(Number.isNaN(row[3]) ? side.scored.at(-1) ?? 0 : side.rows.length);
-        side.rows.push(row);
-      }
+      const side = (this.sides[i] ??= {
+          frames: new Map(),
+          asked: new Map(),
+          rows: [],
+          scored: [],
+        }),
+        rows = answer[`curve_${i}`],
+        [k, n, d] = answer.shapes[`frames_${i}`];
+      for (let r = 0; WIDTH * r < rows.length; r++)
+        if (answer.have + 1 + r === side.rows.length) {
+          const row = rows.subarray(WIDTH * r, WIDTH * (r + 1));
+          side.scored.push(Number.isNaN(row[3]) ? (side.scored.at(-1) ?? 0) : side.rows.length);
+          side.rows.push(row);
+        }
       for (let f = 0; f < k; f++) {
-        const scale = answer[`scale_${i}`][f], points = new Float32Array(n * d), raw = answer[`frames_${i}`].subarray(f * n * d, (f + 1) * n * d);
+        const scale = answer[`scale_${i}`][f],
+          points = new Float32Array(n * d),
+          raw = answer[`frames_${i}`].subarray(f * n * d, (f + 1) * n * d);
         for (let j = 0; j < n * d; j++) points[j] = raw[j] * scale;
         side.frames.set(answer.steps[f], points);
-        const near = answer[`neighbours_${i}`], looks = answer[`weights_${i}`];
+        const near = answer[`neighbours_${i}`],
+          looks = answer[`weights_${i}`];
         if (near) {
-          const [, q, count] = answer.shapes[`neighbours_${i}`], positions = looks ? answer.shapes[`weights_${i}`][2] : 0;
-          side.asked.set(answer.steps[f], { count, positions, neighbours: near.slice(f * q * count, (f + 1) * q * count), weights: looks?.slice(f * q * positions, (f + 1) * q * positions) });
+          const [, q, count] = answer.shapes[`neighbours_${i}`],
+            positions = looks ? answer.shapes[`weights_${i}`][2] : 0;
+          side.asked.set(answer.steps[f], {
+            count,
+            positions,
+            neighbours: near.slice(f * q * count, (f + 1) * q * count),
+            weights: looks?.slice(f * q * positions, (f + 1) * q * positions),
+          });
         }
       }
     }
     this.last = Math.max(this.last, Math.min(...this.sides.map((side) => side.rows.length)) - 1);
   }
 
-  has(step) { return this.sides.length > 0 && this.sides.every((side) => side.frames.has(step)); }
+  has(step) {
+    return this.sides.length > 0 && this.sides.every((side) => side.frames.has(step));
+  }
 
   // The step itself where its frames are here, else the latest before it.
   nearest(step) {
@@ -42,17 +94,25 @@ export class History {
     return -1;
   }
 
-  frame(i, step) { return this.sides[i]?.frames.get(step); }
+  frame(i, step) {
+    return this.sides[i]?.frames.get(step);
+  }
 
   // A column of a side over the steps; MAP@R as last measured.
   column(i, name) {
-    const { rows, scored } = this.sides[i] ?? { rows: [], scored: [] }, at = COLUMNS.indexOf(name);
-    return name === "map_at_r" ? (k) => rows[scored[Math.min(k, rows.length - 1)]]?.[3] ?? NaN : (k) => rows[k]?.[at] ?? NaN;
+    const { rows, scored } = this.sides[i] ?? { rows: [], scored: [] },
+      at = COLUMNS.indexOf(name);
+    return name === "map_at_r"
+      ? (k) => rows[scored[Math.min(k, rows.length - 1)]]?.[3] ?? NaN
+      : (k) => rows[k]?.[at] ?? NaN;
   }
 
   row(i, step) {
     const scored = this.sides[i]?.scored ?? [];
-    return { ...Object.fromEntries(COLUMNS.map((name) => [name, this.column(i, name)(step)])), scored: scored[Math.min(step, scored.length - 1)] ?? 0 };
+    return {
+      ...Object.fromEntries(COLUMNS.map((name) => [name, this.column(i, name)(step)])),
+      scored: scored[Math.min(step, scored.length - 1)] ?? 0,
+    };
   }
 
   // Steps after `step` are of a future that was changed.
@@ -60,7 +120,8 @@ export class History {
     this.last = Math.min(this.last, step);
     for (const side of this.sides) {
       for (const rows of [side.rows, side.scored]) rows.length = Math.min(rows.length, step + 1);
-      for (const kept of [side.frames, side.asked]) for (const k of kept.keys()) if (k > step) kept.delete(k);
+      for (const kept of [side.frames, side.asked])
+        for (const k of kept.keys()) if (k > step) kept.delete(k);
     }
   }
 }

@@ -1,9 +1,13 @@
-// Queries and their neighbours as pictures: a row for each query, itself first with where the pooling looks, then the
-// nearest, right or wrong. Everything comes from Python; one file holds all pictures.
+// Queries and their neighbours as pictures: a row for each query, itself first with where the
+// pooling looks, then the nearest, right or wrong. Everything comes from Python; one file holds all
+// pictures.
 import { INK } from "../shared/ink.js";
 import { projector } from "./cloud.js";
 
-const AVERAGE = 64, RIGHT = "#009E73", WRONG = "#D55E00", GAP = 5;
+const AVERAGE = 64,
+  RIGHT = "#009E73",
+  WRONG = "#D55E00",
+  GAP = 5;
 
 // The pictures of an answer, once the browser has read them.
 export async function sheetOf({ sheet, columns, side }) {
@@ -11,15 +15,20 @@ export async function sheetOf({ sheet, columns, side }) {
   return { image, columns, side };
 }
 
-// What of a side is seen at a step: for each query its rows of neighbours and the map of its weights.
+// What of a side is seen at a step: for each query its rows of neighbours and the map of its
+// weights.
 export function rowsOf({ data, sides }, i, step) {
   const found = sides[i]?.asked.get(step);
   if (!found) return [];
-  return data.queries.map((query, q) => ({ query, next: [...found.neighbours.subarray(q * found.count, (q + 1) * found.count)],
-    weights: found.weights?.subarray(q * found.positions, (q + 1) * found.positions) }));
+  return data.queries.map((query, q) => ({
+    query,
+    next: [...found.neighbours.subarray(q * found.count, (q + 1) * found.count)],
+    weights: found.weights?.subarray(q * found.positions, (q + 1) * found.positions),
+  }));
 }
 
-export const rightOf = (row, labels) => row.next.filter((k) => labels[k] === labels[row.query]).length;
+export const rightOf = (row, labels) =>
+  row.next.filter((k) => labels[k] === labels[row.query]).length;
 
 // On the map: each query ringed, and a line to each of its neighbours.
 export function linkQueries(ctx, size, scene, rows) {
@@ -27,7 +36,8 @@ export function linkQueries(ctx, size, scene, rows) {
   for (const { query, next } of rows) {
     const [x, y] = at(query);
     for (const k of next) {
-      const right = scene.labels[k] === scene.labels[query], [toX, toY] = at(k);
+      const right = scene.labels[k] === scene.labels[query],
+        [toX, toY] = at(k);
       ctx.strokeStyle = right ? RIGHT : WRONG;
       ctx.lineWidth = right ? 2 : 1.2;
       ctx.setLineDash(right ? [] : [4, 3]);
@@ -47,14 +57,17 @@ export function linkQueries(ctx, size, scene, rows) {
 
 // In CSS pixels: as wide as the canvas, a row for each query.
 export function paintQueries(ctx, width, rows, labels, sheet, theme) {
-  const count = 1 + Math.max(0, ...rows.map((row) => row.next.length)), tile = Math.floor((width - GAP * (count + 1)) / count), ink = INK[theme];
+  const count = 1 + Math.max(0, ...rows.map((row) => row.next.length)),
+    tile = Math.floor((width - GAP * (count + 1)) / count),
+    ink = INK[theme];
   ctx.clearRect(0, 0, width, rows.length * (tile + GAP) + GAP);
   rows.forEach((row, r) => {
     const y = r * (tile + GAP) + GAP / 2;
     picture(ctx, sheet, row.query, GAP / 2, y, tile);
     if (row.weights) weigh(ctx, row.weights, GAP / 2, y, tile);
     row.next.forEach((k, c) => {
-      const x = (c + 1) * (tile + GAP) + 2 * GAP, right = labels[k] === labels[row.query];
+      const x = (c + 1) * (tile + GAP) + 2 * GAP,
+        right = labels[k] === labels[row.query];
       picture(ctx, sheet, k, x, y, tile);
       ctx.lineWidth = 3;
       ctx.strokeStyle = right ? RIGHT : WRONG;
@@ -68,15 +81,29 @@ export function paintQueries(ctx, width, rows, labels, sheet, theme) {
 }
 
 function picture(ctx, { image, columns, side }, k, x, y, tile) {
-  ctx.drawImage(image, (k % columns) * side, Math.floor(k / columns) * side, side, side, x, y, tile, tile);
+  ctx.drawImage(
+    image,
+    (k % columns) * side,
+    Math.floor(k / columns) * side,
+    side,
+    side,
+    x,
+    y,
+    tile,
+    tile,
+  );
 }
 
 // Dark where the pooling looks less than the average does, orange where it looks more.
 function weigh(ctx, weights, x, y, tile) {
-  const n = Math.round(Math.sqrt(weights.length)), cell = tile / n;
+  const n = Math.round(Math.sqrt(weights.length)),
+    cell = tile / n;
   weights.forEach((w, k) => {
     const more = (w - AVERAGE) / AVERAGE;
-    ctx.fillStyle = more < 0 ? `rgba(0, 0, 0, ${Math.min(0.8, -1.6 * more)})` : `rgba(230, 159, 0, ${Math.min(0.65, 0.8 * more)})`;
+    ctx.fillStyle =
+      more < 0
+        ? `rgba(0, 0, 0, ${Math.min(0.8, -1.6 * more)})`
+        : `rgba(230, 159, 0, ${Math.min(0.65, 0.8 * more)})`;
     ctx.fillRect(x + (k % n) * cell, y + Math.floor(k / n) * cell, cell + 0.5, cell + 0.5);
   });
 }

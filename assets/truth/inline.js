@@ -1,8 +1,10 @@
 {
-const list = document.querySelector(".st-key-truth_scroll");
-const chosen = list?.querySelector("input:checked")?.closest("label");
-if (chosen) {
-  const room = list.getBoundingClientRect(), place = chosen.getBoundingClientRect();
-  if (place.top < room.top || place.bottom > room.bottom) list.scrollTop += place.top - room.top - room.height / 3;
-}
+  const list = document.querySelector(".st-key-truth_scroll");
+  const chosen = list?.querySelector("input:checked")?.closest("label");
+  if (chosen) {
+    const room = list.getBoundingClientRect(),
+      place = chosen.getBoundingClientRect();
+    if (place.top < room.top || place.bottom > room.bottom)
+      list.scrollTop += place.top - room.top - room.height / 3;
+  }
 }
