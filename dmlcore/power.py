@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 LEVEL = 0.05  # probability of calling a difference clear where there is none
 POWER = 0.8  # probability of calling it clear where it is as large as measured (Cohen 1988)
 MOST = 1000  # pairs, beyond which nobody trains
+FEASIBLE = 30  # pairs, beyond which more of them are no advice
 MIDPOINTS = (np.arange(1000) + 0.5) / 1000
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dmlcore.noise import Gap, Separation, Values, clear, gap, mean_and_deviation, separation, spread, top
-from dmlcore.power import MOST
+from dmlcore.power import FEASIBLE
 
 __all__ = [
     "CLEARLY",
@@ -86,11 +86,12 @@ def verdict(
     *,
     things: str = "variants",
     measure: str = "MAP@R",
+    further: bool = True,
 ) -> Verdict:
     """What the scores of variants say beside their baselines: whether anything was learned, and what can be ranked.
 
     variants: name -> seed -> score in 0..1; against: baseline, as in NAMES -> name -> seed -> score; things: what the
-    variants are, in the plural.
+    variants are, in the plural; further: more seeds could be trained, so it says how many would tell the first apart.
     """
     variants = {name: values for name, values in variants.items() if values}
     if not variants:
@@ -111,7 +112,7 @@ def verdict(
     elif len(order) > 1:
         if bar and learned < 2:
             sentences[-1] = sentences[-1][:-1] + ": this budget ranks nothing."
-        sentences += _ranked({name: variants[name] for name in order}, things)
+        sentences += _ranked({name: variants[name] for name in order}, things, further)
     return Verdict(sentences[0], tuple(sentences[1:])) if sentences else Verdict("")
 
 
@@ -183,7 +184,7 @@ def _height(baseline: Mapping[str, Values], variants: Iterable[str]) -> str:
     return " to ".join(dict.fromkeys((f"{100 * min(heights):.{digits}f}", f"{100 * max(heights):.{digits}f}")))
 
 
-def _ranked(variants: Mapping[str, Values], things: str) -> list[str]:
+def _ranked(variants: Mapping[str, Values], things: str, further: bool) -> list[str]:
     """What the order of the variants, best first, is worth."""
     names = list(variants)
     _, *tied = top(variants)
@@ -193,10 +194,10 @@ def _ranked(variants: Mapping[str, Values], things: str) -> list[str]:
         shown = ", ".join(f"{name} {_mean(variants[name])}" for name in names[:MOST_NAMED])
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         head = f"The {things} show no difference beyond their noise: {shown} %{more} ({_seeds(variants)})."
-        return [head, *_asked(variants, names[0], names[-1]), *noise]
+        return [head, *(_asked(variants, names[0], names[-1]) if further else []), *noise]
     if tied:
         head = f"At the top {listed([names[0], *tied])} cannot be told apart ({_seeds(variants)})."
-        noise = [*_asked(variants, names[0], tied[0]), *noise]
+        noise = [*(_asked(variants, names[0], tied[0]) if further else []), *noise]
     else:
         lead = gap(variants[names[0]], variants[names[1]])
         head = f"{names[0]} leads {names[1]}, the next, by {lead.words.lstrip('+')}."
@@ -211,8 +212,9 @@ def _asked(variants: Mapping[str, Values], first: str, second: str) -> list[str]
     between = gap(variants[first], variants[second])
     if between.deviation is None:
         return []
-    count = f"about {between.needed} seeds" if between.needed else f"more than {MOST:,} seeds"
-    return [f"To tell {first} from {second} ({between.words}) would take {count}."]
+    if not between.needed or between.needed > FEASIBLE:
+        return [f"More seeds will not tell {first} from {second} ({between.words})."]
+    return [f"To tell {first} from {second} ({between.words}) would take about {between.needed} seeds."]
 
 
 def _seeds(variants: Mapping[str, Values]) -> str:

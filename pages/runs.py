@@ -214,7 +214,7 @@ def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> 
         st.error("Failed. The reason:", icon=":material/error:")
         st.code(words.plain(state.message), language=None, wrap_lines=True)
     else:
-        st.text(f"{state.message} · {where} in {live.duration(state.seconds)}{on}")
+        st.text(f"{state.message} · {live.took(run, state, where)}{on}")
 
 
 def _place(waits: Waiting | None) -> str:

@@ -9,6 +9,7 @@ from scipy import stats
 
 from dmlcore import verdicts
 from dmlcore.noise import over_classes
+from dmlcore.power import FEASIBLE
 from dmlcore.verdicts import beside, clear, contrasts, gap, spread, verdict
 
 
@@ -138,9 +139,13 @@ def test_means_are_set_beside_what_seeds_do_and_a_tie_says_how_many_would_tell()
     assert verdicts.separation({"a": seeds(0.3), "b": seeds(0.2)}) is None
     assert verdicts.top(values) == ("a", "b")
     said = verdict(values, inputs(values, 0.05, 0.05, 0.05)).text
-    needed = gap(values["a"], values["b"]).needed
-    assert 3 < needed < 100
-    assert f"To tell a from b (+0.7 ± 1.5 points, paired over 3 seeds) would take about {needed} seeds." in said
+    assert gap(values["a"], values["b"]).needed > FEASIBLE
+    assert "More seeds will not tell a from b (+0.7 ± 1.5 points, paired over 3 seeds)." in said
+    closer = {"a": seeds(0.30, 0.32, 0.31), "b": seeds(0.29, 0.305, 0.285)}
+    needed = gap(closer["a"], closer["b"]).needed
+    assert 3 < needed <= FEASIBLE
+    assert f"would take about {needed} seeds." in verdict(closer, inputs(closer, 0.05, 0.05, 0.05)).text
+    assert "would take" not in verdict(closer, inputs(closer, 0.05, 0.05, 0.05), further=False).text
     assert f"{apart.ratio:.1f} times the pooled deviation of the seeds, {100 * apart.pooled:.1f}" in said
 
 

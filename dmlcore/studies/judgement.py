@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from dmlcore import verdicts
 from dmlcore.noise import Gap, over_classes
-from dmlcore.power import MOST, POWER, power
+from dmlcore.power import FEASIBLE, MOST, POWER, power
 from dmlcore.studies.results import Measured, best_folds
 from dmlcore.studies.spec import PRETRAINING, Study
 from dmlcore.verdicts import Verdict
@@ -49,12 +50,26 @@ def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
 
 def judge(study: Study, results: Sequence[Measured]) -> Verdict:
     """The verdict on the variants of a study by the score it judges by; where it asks questions, their answers."""
+    found = _judged(study, results)
+    if not (study.rotate and found.headline):
+        return found
+    shared = "The folds share training classes and the whole test part: independent trainings may well differ more."
+    return Verdict(_of_folds(found.headline), (*map(_of_folds, found.more), shared))
+
+
+def _of_folds(said: str) -> str:
+    """The same of a study whose seeds are folds."""
+    return re.sub(r"\bseed(s?)\b", r"fold\1", said)
+
+
+def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
     values, measure = by_seed(results, study.judged), MEASURES.get(study.judged, study.judged)
     level = values.pop(study.ceiling, None)
-    found = verdicts.verdict(values, against(results, study.judged), things=study.things, measure=measure)
+    beside = against(results, study.judged)
+    found = verdicts.verdict(values, beside, things=study.things, measure=measure, further=not study.rotate)
     if answers := _answers(study, results, measure):
-        beside = found.headline.replace(": this budget ranks nothing", "")  # the answers say what it tells
-        more = (*(why for _, why in answers), beside, *_without_starts(study, results))
+        level_of = found.headline.replace(": this budget ranks nothing", "")  # the answers say what it tells
+        more = (*(why for _, why in answers), level_of, *_without_starts(study, results))
         return Verdict(" ".join(answer for answer, _ in answers), more)
     if level and found.headline:
         reached = verdicts.spread(*verdicts.mean_and_deviation(level.values()))
@@ -111,16 +126,26 @@ def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> l
         return [f"{_between(names, found)} Its noise is unknown; train two seeds of each, better five."]
     sure = "clear" if verdicts.clear([found])[0] else "not clear"
     said = [f"{_between(names, found)} By a test of these two alone that is **{sure}** (p = {_p(found.p)})."]
-    seen = power(found.mean / found.deviation, found.count) if found.deviation else 1.0
-    enough = f"{found.needed} seeds of each" if found.needed else f"more than {MOST:,} seeds of each"
-    said.append(
-        f"To find such a difference with a probability of {100 * POWER:.0f} % takes {enough}; {found.count} find it "
-        f"with {100 * seen:.0f} %. Few seeds know their noise badly, so this is an order of magnitude."
-    )
+    if study.rotate:
+        said = [_of_folds(said[0])]
+    else:
+        said.append(_enough(found))
     by_class = [_classes(results, name) for name in names]
     if study.judged == "map_at_r" and by_class[0] is not None and by_class[1] is not None:
         said.append(over_classes(by_class[0] - by_class[1]))
     return said
+
+
+def _enough(found: Gap) -> str:
+    """How many seeds would show this difference, whose noise is known."""
+    seen = power(found.mean / found.deviation, found.count) if found.deviation else 1.0
+    takes = f"{found.needed}" if found.needed else f"more than {MOST:,}"
+    hopeless = not found.needed or found.needed > FEASIBLE
+    return (
+        f"{'More seeds will not settle this: to' if hopeless else 'To'} find such a difference with a probability of "
+        f"{100 * POWER:.0f} % takes {takes} seeds of each; {found.count} find it with {100 * seen:.0f} %. Few seeds "
+        "know their noise badly, so this is an order of magnitude."
+    )
 
 
 def _between(names: tuple[str, str], found: Gap) -> str:

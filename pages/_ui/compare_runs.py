@@ -82,7 +82,7 @@ def _reached(runs: Sequence[Run]) -> dict[str, list[Any]]:
         history, state = live.reader().history(run), run.state()
         trained = history.scores.get("trained")
         steps, values = history.validation.arrays()
-        row: dict[str, Any] = {"status": run.status(), "steps": f"{state.step:,} in {live.duration(state.seconds)}"}
+        row: dict[str, Any] = {"status": run.status(), "steps": live.took(run, state, f"{state.step:,}")}
         if len(values):
             best = int(np.argmax(values))
             row["best checkpoint"] = f"step {steps[best]:,}, validation MAP@R {percent(float(values[best]))}"

@@ -216,6 +216,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def took(run: Run, state: RunState, steps: str) -> str:
+    """The steps, in words, and how long they took; of the example without the time, which was another machine's."""
+    return steps if run.is_example else f"{steps} in {duration(state.seconds)}"
+
+
 def percent(value: float | None) -> str:
     """A score in 0..1 as shown; a dash where there is none."""
     return "–" if value is None or math.isnan(value) else f"{100 * value:.1f} %"

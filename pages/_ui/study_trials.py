@@ -25,7 +25,7 @@ def seeds(name: str, found: Sequence[Measured]) -> None:
     order = sorted(values, key=lambda variant: -statistics.fmean(values[variant]))
     if len(order) < 2:
         return
-    st.subheader("How many seeds?", anchor=False)
+    st.subheader("Two side by side" if study.rotate else "How many seeds?", anchor=False)
     left, right = st.columns(2)
     first = left.selectbox("One", order, index=0, key=f"one-{name}")
     others = [variant for variant in order if variant != first]

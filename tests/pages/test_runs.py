@@ -72,6 +72,8 @@ def test_the_example_stands_below_and_goes_and_comes_back(opened, tmp_path):
     store = RunStore(tmp_path)
     app = opened(store)
     assert "Example · Glyphs, unseen alphabets" in texts(app, "html")
+    steps = next(line for line in texts(app, "text").splitlines() if "step 400 of 400" in line)
+    assert " in " not in steps, "how long another machine took says nothing here"
     assert len(app.dataframe) == 0 or EXAMPLE not in texts(app, "dataframe")
     app.button(key=f"delete-for-good-{EXAMPLE}").click().run()
     assert not app.exception
