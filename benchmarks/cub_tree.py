@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from dmlcore.data import folders, locate
 from dmlcore.data.cub import TRAIN_CLASSES
 
-PACK = folders.REPOSITORY.parent / "shared" / "data" / "cub-annotations.tar.gz"
+PACK = folders.HOME.parent / "shared" / "data" / "cub-annotations.tar.gz"
 CLASSES = 200
 SIZE = 48  # pixels a side
 QUALITY = 90

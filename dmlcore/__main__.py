@@ -16,12 +16,12 @@ import typer
 
 from dmlcore import commands, data_commands, durable, export_command, jobs, neighbours_command, turns
 from dmlcore.command_line import Failure, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
+from dmlcore.home import HOME
 from dmlcore.map_settings import Settings
 from dmlcore.runs import Run, RunState
 from dmlcore.spec import keys
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-BENCHMARKS = REPOSITORY / "benchmarks"
+BENCHMARKS = HOME / "benchmarks"
 EX_TEMPFAIL = 75  # sysexits.h: somebody else works on this run
 
 app = typer.Typer(
@@ -40,7 +40,7 @@ def _settings() -> str:
 
 @app.command(epilog=_settings())
 def train(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="SPEC.toml, or the name of one in assets/specs")],
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="SPEC.toml, or a name, for example digits")],
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="For example schedule.steps=100 loss.m=0.2")
     ] = None,
@@ -105,9 +105,7 @@ def evaluate(run: RunId, runs: Runs = None) -> None:
 
 @app.command()
 def study(
-    name: Annotated[
-        str, typer.Argument(metavar="STUDY", help="Name of a study in assets/studies, or STUDY.toml; left out: list")
-    ] = "",
+    name: Annotated[str, typer.Argument(metavar="STUDY", help="A name, or STUDY.toml; left out: list")] = "",
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="For every run, for example data.root=/data")
     ] = None,
@@ -214,7 +212,7 @@ def pack_example(
     run: Annotated[str | None, typer.Argument(help="A finished run [default: train the spec glyphs]")] = None,
     runs: Runs = None,
 ) -> None:
-    """Make the run that ships with the lab anew: train it, make all its maps, pack it into assets/."""
+    """Make the run that ships with the lab anew: train it, make all its maps, pack it beside the specs."""
     from dmlcore import example
 
     store = store_at(runs)

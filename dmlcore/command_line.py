@@ -10,10 +10,9 @@ from typing import Annotated
 
 import typer
 
+from dmlcore.presets import SPECS
 from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec, SpecError
-
-SPECS = Path(__file__).resolve().parents[1] / "assets" / "specs"
 
 Runs = Annotated[Path | None, typer.Option("--runs", help="Folder of the runs [default: $DML_RUNS or ./runs]")]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, as printed by train and list")]
@@ -56,7 +55,7 @@ def stop_on_signal() -> Callable[[], bool]:
 
 
 def read_spec(name: str) -> RunSpec:
-    """The spec of that name in assets/specs, or of the .toml file at that path; raises Failure, SpecError."""
+    """The spec of that name among those that ship, or of the .toml file at that path; raises Failure, SpecError."""
     path = Path(name)
     if path.suffix != ".toml":
         path = SPECS / f"{name}.toml"

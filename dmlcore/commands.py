@@ -18,9 +18,7 @@ def _say(text: str) -> None:
 
 
 def protocol(
-    name: Annotated[
-        str, typer.Argument(metavar="PROTOCOL", help="Name in assets/protocols, or PROTOCOL.toml; left out: list")
-    ] = "",
+    name: Annotated[str, typer.Argument(metavar="PROTOCOL", help="A name, or PROTOCOL.toml; left out: list")] = "",
     overrides: Annotated[
         list[str] | None,
         typer.Argument(metavar="KEY=VALUE", help="For every run, applied last; KEY= takes the default of the key"),
@@ -90,7 +88,7 @@ def lint(
 
 
 def search(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="SPEC.toml, or the name of one in assets/specs")],
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="SPEC.toml, or a name, as in train")],
     keys: Annotated[
         list[str],
         typer.Argument(

@@ -16,11 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from dmlcore import durable
+from dmlcore.presets import EXAMPLE as ARCHIVE
 from dmlcore.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunError, RunStore
 
-ARCHIVE = Path(__file__).resolve().parents[1] / "assets" / "example.zip"
 DIGEST = ARCHIVE.with_suffix(".sha256")
-SPEC = "glyphs"  # in assets/specs
+SPEC = "glyphs"
 LARGEST = 2 * 10**6  # bytes of the archive
 LEFT_OUT = ("lock", "log.txt", "prev.ckpt")
 DERIVED = ".neighbours.npz"  # files that are made anew in a second

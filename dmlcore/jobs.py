@@ -20,6 +20,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dmlcore import data, durable, turns
+from dmlcore.home import HOME
 from dmlcore.map_settings import Settings
 from dmlcore.runs import START_GRACE, Run, RunError, RunStore
 from dmlcore.spec import RunSpec
@@ -234,10 +235,9 @@ def _with(settings: Settings | None) -> tuple[str, ...]:
 def start(run: Run, task: Task, *more: str) -> subprocess.Popen[bytes]:
     """Start `python -m dmlcore work TASK RUN` in its own session, with log.txt as its output."""
     command = [sys.executable, "-m", "dmlcore", "work", task, run.id, "--runs", str(run.path.parent), *more]
-    home = Path(__file__).resolve().parents[1]  # `-m` finds dmlcore there, wherever the caller is
     with open(run.path / "log.txt", "ab") as log:
         process = subprocess.Popen(
-            command, cwd=home, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            command, cwd=HOME, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
     threading.Thread(target=process.wait, daemon=True).start()  # leave no zombie behind in a long-lived server
     return process

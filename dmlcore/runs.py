@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from dmlcore import durable, leftovers, origins, rows
+from dmlcore.home import HOME
 from dmlcore.listing import Brief, Kept, Known, Listing, listing, signature
 from dmlcore.rows import Row
 from dmlcore.spec import RunSpec, SpecError
@@ -269,7 +270,7 @@ class RunStore:
     """
 
     def __init__(self, root: str | Path | None = None) -> None:
-        chosen = root or os.environ.get("DML_RUNS") or Path(__file__).resolve().parents[1] / "runs"
+        chosen = root or os.environ.get("DML_RUNS") or HOME / "runs"
         self.root = Path(chosen).expanduser().resolve()
 
     def create(self, spec: RunSpec) -> Run:

@@ -23,6 +23,7 @@ from torch import nn
 
 from dmlcore import durable, models, turns
 from dmlcore.data.folders import cache_folder
+from dmlcore.home import HOME
 from dmlcore.sections import ModelSpec
 from dmlcore.work import Work, work_of
 
@@ -74,7 +75,7 @@ def measure_in_background() -> None:
     _Background.started = True
     process = subprocess.Popen(
         [sys.executable, "-m", "dmlcore.speed"],
-        cwd=Path(__file__).resolve().parents[1],
+        cwd=HOME,
         env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},  # as trainings have it
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -1,7 +1,6 @@
 """The collapse monitor on trainings that really go wrong, and on healthy ones."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,10 +8,10 @@ import torch
 
 from dmlcore import data, train
 from dmlcore.collapse import watch
+from dmlcore.presets import SPECS
 from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec
 
-SPECS = Path(__file__).parents[1] / "assets" / "specs"
 BATCH_HARD = ["miner.name=batch_hard", "loss.m=0.2"]
 
 

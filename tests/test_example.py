@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dmlcore import checkpoint, example, weight_maps
-from dmlcore.command_line import SPECS
 from dmlcore.data.identities import identities
 from dmlcore.inspection import learned, maps, snapshots, trajectory
 from dmlcore.inspection.index import Index
 from dmlcore.map_settings import Settings
+from dmlcore.presets import SPECS
 from dmlcore.runs import EXAMPLE, RunStore, scores
 from dmlcore.spec import RunSpec
 from dmlcore.workbench import load_data

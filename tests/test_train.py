@@ -3,13 +3,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dmlcore import checkpoint, train
+from dmlcore import checkpoint, presets, train
 from dmlcore.data import Dataset
 from dmlcore.runs import Run, RunStore, scores, series
 from dmlcore.spec import RunSpec
 from dmlcore.workbench import load_data
 
-SPECS = sorted((Path(__file__).parents[1] / "assets" / "specs").glob("*.toml"))
+SPECS = sorted(presets.SPECS.glob("*.toml"))
 BASE = RunSpec().with_overrides(
     ["schedule.steps=30", "schedule.validate_every=10", "schedule.checkpoint_every=20", "model.hidden=[16]"]
 )

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from dmlcore.data import archives
 from dmlcore.data.dataset import DataError, Description
-
-REPOSITORY = Path(__file__).resolve().parents[2]
+from dmlcore.home import HOME
 
 
 def search_folders() -> list[Path]:
-    """Return the folders searched, each once: $DML_DATA, then data, ../data and ../shared/data of the repository."""
+    """Return the folders searched, each once: $DML_DATA, then data, ../data and ../shared/data of the repository
+    (of the working directory, where the library is installed without it)."""
     chosen = os.environ.get("DML_DATA")
-    beside = [(REPOSITORY / folder).resolve() for folder in ("data", "../data", "../shared/data")]
+    beside = [(HOME / folder).resolve() for folder in ("data", "../data", "../shared/data")]
     return list(dict.fromkeys([*([Path(chosen).expanduser().resolve()] if chosen else []), *beside]))
 
 

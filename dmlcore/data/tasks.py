@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Literal
 
 from dmlcore import durable
+from dmlcore.home import HOME
 
 START_GRACE = 20.0  # seconds until a process that was started must hold the lock
 SAY_EVERY = 0.5  # seconds between two writings of the state
 WINDOW = 8.0  # seconds over which the rate is told
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 Word = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -87,7 +87,7 @@ class Task:
         with open(self.folder / "log.txt", "ab") as log:
             process = subprocess.Popen(
                 [sys.executable, *arguments],
-                cwd=REPOSITORY,
+                cwd=HOME,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -12,10 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, Field, model_validator
 
 from dmlcore.plan import NAME, Overrides, Plan, Text
+from dmlcore.presets import PROTOCOLS
 from dmlcore.sections import Section
 from dmlcore.spec import SpecError
-
-FOLDER = Path(__file__).resolve().parents[2] / "assets" / "protocols"
 
 Texts = Annotated[tuple[Text, ...], Field(strict=False)]
 Words = Annotated[tuple[str, ...], Field(strict=False)]
@@ -102,17 +101,17 @@ class Protocol(Plan):
 
 
 def names() -> list[str]:
-    """The protocols in assets/protocols."""
+    """The protocols that ship with the library."""
     return list(_shipped())
 
 
 @cache  # they are of the program, and a form asks for the titles of all
 def _shipped() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+    return tuple(sorted(path.stem for path in PROTOCOLS.glob("*.toml")))
 
 
 def read(name: str) -> Protocol:
-    """The protocol of that name in assets/protocols, or of the .toml file at that path; raises SpecError."""
+    """The protocol of that name, or of the .toml file at that path; raises SpecError."""
     return _of_the_program(name) if name in _shipped() else _read(path_of(name))
 
 
@@ -131,7 +130,7 @@ def _read(path: Path) -> Protocol:
 def path_of(name: str) -> Path:
     """The file of a protocol; raises SpecError."""
     if name in _shipped():
-        return FOLDER / f"{name}.toml"
+        return PROTOCOLS / f"{name}.toml"
     path = Path(name)
     if path.suffix == ".toml" and path.is_file() and NAME.fullmatch(path.stem):
         return path

@@ -1,6 +1,6 @@
 """Ledger of trials: every configuration that was run for a claim, beside the one that is quoted.
 
-What studies have stored is counted from their results; what was tried outside them stands in assets/trials.toml.
+What studies have stored is counted from their results; what was tried outside them stands in trials.toml.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from pydantic import Field, ValidationError
 from dmlcore import verdicts
 from dmlcore.listing import nameless
 from dmlcore.plan import Text
+from dmlcore.presets import TRIALS as FILE
 from dmlcore.runs import RunStore
 from dmlcore.sections import Section, explained
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.studies.results import Measured, best_folds, load
-from dmlcore.studies.spec import FOLDER, PRETRAINING, expand, names, read
-
-FILE = FOLDER.parent / "trials.toml"
+from dmlcore.studies.spec import PRETRAINING, expand, names, read
 
 
 class Outside(Section):
@@ -94,7 +93,7 @@ class Ledger:
 
 @lru_cache(maxsize=1)
 def claims() -> tuple[Claim, ...]:
-    """The claims of assets/trials.toml; raises SpecError naming what is wrong in it."""
+    """The claims of trials.toml; raises SpecError naming what is wrong in it."""
     try:
         return _Trials.model_validate(tomllib.loads(FILE.read_text())).claims
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

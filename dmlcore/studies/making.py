@@ -21,12 +21,12 @@ from typing import Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dmlcore import data, durable, jobs, weight_maps
+from dmlcore.home import HOME
 from dmlcore.listing import nameless
 from dmlcore.runs import START_GRACE, Run, RunError, RunStore
 from dmlcore.spec import RunSpec
 from dmlcore.studies.spec import PRETRAINING, Entry
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 LOOK = 0.2  # seconds between two looks at the run in work
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def detach(place: Place[S], request: S, arguments: Sequence[str]) -> None:
     command = [sys.executable, "-m", "dmlcore", *arguments, "--runs", str(place.path.parents[1])]
     with open(place.path / "log.txt", "ab") as log:
         process = subprocess.Popen(
-            command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            command, cwd=HOME, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
     threading.Thread(target=process.wait, daemon=True).start()  # leave no zombie behind in a long-lived server
 

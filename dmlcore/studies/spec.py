@@ -14,10 +14,10 @@ from pydantic import BaseModel, Field, model_validator
 
 from dmlcore.listing import Kept, nameless
 from dmlcore.plan import NAME, Overrides, Plan, Text
+from dmlcore.presets import STUDIES
 from dmlcore.sections import Section
 from dmlcore.spec import RunSpec, SpecError
 
-FOLDER = Path(__file__).resolve().parents[2] / "assets" / "studies"
 PRETRAINING = "pretraining"  # what a variant starts from, and the name of the runs that make it
 
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**32 - 1)], ...], Field(strict=False, min_length=1)]
@@ -137,14 +137,14 @@ class Entry:
 
 
 def names() -> list[str]:
-    """The studies in assets/studies."""
-    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+    """The studies that ship with the library."""
+    return sorted(path.stem for path in STUDIES.glob("*.toml"))
 
 
 def path_of(name: str) -> Path:
-    """The file of a study, given its name in assets/studies or the path of a .toml; raises SpecError."""
+    """The file of a study, given its name or the path of a .toml; raises SpecError."""
     if name in names():
-        return FOLDER / f"{name}.toml"
+        return STUDIES / f"{name}.toml"
     path = Path(name)
     if path.suffix == ".toml" and path.is_file() and NAME.fullmatch(path.stem):
         return path
@@ -155,7 +155,7 @@ def path_of(name: str) -> Path:
 
 
 def read(name: str) -> Study:
-    """The study of that name in assets/studies, or of the file at that path; raises SpecError."""
+    """The study of that name, or of the file at that path; raises SpecError."""
     path = path_of(name)
     return _studies.get(str(path), lambda: _read(path))
 

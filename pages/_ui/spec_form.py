@@ -63,7 +63,7 @@ def sidebar(form: Form) -> None:
             "Example",
             list(presets()),
             words=lambda name: presets()[name].name or name,
-            help="Fills the whole form with one of the specs in assets/specs.",
+            help="Fills the whole form with one of the specs that ship with DML Lab.",
             on_change=_use_preset,
             args=(form,),
         )

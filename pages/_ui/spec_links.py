@@ -14,9 +14,9 @@ import tomli_w
 
 from dmlcore import objective
 from dmlcore.data import folders
+from dmlcore.presets import SPECS
 from dmlcore.spec import RunSpec, SpecError, keys
 
-SPECS = Path(__file__).resolve().parents[2] / "assets" / "specs"
 FIRST = "glyphs"
 BASES = {"vectors": "digits", "pictures": "cub", "tokens": "digits"}  # what data without a spec start from
 LONGEST = 8000  # characters of ?set=
@@ -25,7 +25,7 @@ _FOLDERS = "folders named by the visitor"  # of this session
 
 @cache
 def presets() -> dict[str, RunSpec]:
-    """The specs in assets/specs by name, the default first."""
+    """The specs that ship with the library by name, the default first."""
     found = {path.stem: RunSpec.from_toml(path.read_text()) for path in sorted(SPECS.glob("*.toml"))}
     return {FIRST: found.pop(FIRST)} | found
 

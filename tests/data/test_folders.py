@@ -12,7 +12,7 @@ from tests.data import layouts
 def layout(tmp_path, monkeypatch):
     """A folder CUB_200_2011 with the lists only, outside every default search folder."""
     monkeypatch.setenv("DML_DATA", str(tmp_path / "elsewhere"))
-    monkeypatch.setattr(folders, "REPOSITORY", tmp_path / "a" / "b")
+    monkeypatch.setattr(folders, "HOME", tmp_path / "a" / "b")
     folder = tmp_path / "birds" / "CUB_200_2011"
     folder.mkdir(parents=True)
     (folder / "images.txt").write_text("1 001.A/a.jpg\n")

@@ -26,7 +26,7 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("DML_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr("dmlcore.data.folders.REPOSITORY", tmp_path / "elsewhere" / "main")  # no packs of this machine
+    monkeypatch.setattr("dmlcore.data.folders.HOME", tmp_path / "elsewhere" / "main")  # no packs of this machine
     data_reads.forget()
 
 

@@ -8,12 +8,11 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import protocols
+from dmlcore import protocols, studies
 from dmlcore.published import collection
 from dmlcore.runs import MetricsWriter, RunStore
 from dmlcore.spec import RunSpec
 from pages._ui import published_common, published_ours
-from tests.e2e.harness import ROOT
 from tests.pages.conftest import page_opened
 
 
@@ -55,8 +54,8 @@ def test_the_first_screen_is_a_table_beside_our_study():
     assert ours["method"].tolist()[:3] == ["without training", "without training", "Ranking"]
     assert ours["MAP@R"][0] == pytest.approx(32.03, abs=0.01)
     assert len(ours) == 2 + 10
-    study = json.loads((ROOT / "assets/studies/toy-table.results.json").read_text())
-    ranking = [run["scores"]["train.map_at_r"] for run in study["runs"] if run["variant"] == "Ranking, m = 0.1"]
+    runs = studies.load("toy-table").runs
+    ranking = [run.scores["train.map_at_r"] for run in runs if run.variant == "Ranking, m = 0.1"]
     (shown,) = ours[ours["setting"] == "m=0.1"]["MAP@R"]
     assert shown == pytest.approx(100 * sum(ranking) / len(ranking))
     said = " ".join(x.value for x in (*app.markdown, *app.caption))
