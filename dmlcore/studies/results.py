@@ -1,4 +1,4 @@
-"""What the runs of a study reached: read from the runs, summed up as a table, written beside the study as JSON."""
+"""What the runs of a study reached: read from the runs, summed up as a table, written beside the study."""
 
 from __future__ import annotations
 
@@ -151,9 +151,8 @@ TITLES = {"map_at_r": "MAP@R", "recall_at_1": "R@1", "foreground": "weight on th
 
 
 def results_path(name: str) -> Path:
-    """The results file of a study: NAME.results.json beside its TOML."""
-    path = path_of(name)
-    return path.with_name(f"{path.stem}.results.json")
+    """The results file of a study: NAME.jsonl beside its TOML."""
+    return path_of(name).with_suffix(".jsonl")
 
 
 def write(request: Request, store: RunStore) -> Path:
@@ -204,20 +203,38 @@ def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:
 
 
 def save(results: Results, path: Path) -> Path:
-    """Write results as JSON, without the ids of runs, which mean nothing elsewhere."""
-    durable.replace_json(path, results.model_dump(mode="json", exclude={"runs": {"__all__": {"run"}}}))
+    """Write results as JSON lines: what holds for all, each run, and the maps last if there are any.
+
+    The ids of runs are left out, as they mean nothing elsewhere.
+    """
+    head = results.model_dump(mode="json", exclude={"runs", "maps"})
+    runs = (run.model_dump(mode="json", exclude={"run"}) for run in results.runs)
+    maps = [{"maps": results.maps.model_dump(mode="json")}] if results.maps else []
+    lines = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in [head, *runs, *maps])
+    durable.replace(path, lambda file: file.write(lines.encode()))
     return path
 
 
 def load(name: str) -> Results | None:
     """The results file of a study, or None if none was written; raises SpecError if it is damaged."""
     path = results_path(name)
+    if not path.exists():
+        path = path.with_suffix(".results.json")  # of an earlier release: all in one object
     try:
-        return Results.model_validate(json.loads(path.read_text()))
+        text = path.read_text("utf-8")
+        return Results.model_validate(json.loads(text) if path.suffix == ".json" else _from_lines(text))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, ValidationError) as error:
         raise SpecError(f"{path.name} cannot be read; write it again with --write: {error}") from None
+
+
+def _from_lines(text: str) -> dict[str, Any]:
+    head, *others = [json.loads(line) for line in text.split("\n") if line] or [{}]
+    if not all(isinstance(line, dict) for line in (head, *others)):
+        raise ValueError("each line must be a JSON object")
+    maps = others.pop() if others and "maps" in others[-1] else {}
+    return {**head, **maps, "runs": others}
 
 
 def _foreground(run: Run) -> dict[str, float]:

@@ -258,3 +258,18 @@ def test_the_table_has_means_and_sample_deviations():
     assert rows[0]["map_at_r"] == (pytest.approx(0.3), pytest.approx(0.02**0.5))
     assert rows[1]["map_at_r"] == (0.5, None)
     assert "30.00 ± 14.14 %" in studies.as_text(rows)
+
+
+def test_results_are_one_run_a_line_and_those_of_an_earlier_release_are_still_read(tmp_path):
+    request = study(tmp_path)
+    results = studies.load("omniglot-collage").model_copy(update={"study": "tiny"})
+    path = save(results, studies.results_path(request.study))
+    assert path.read_text().count("\n") == 1 + len(results.runs) + 1, "head, runs, maps"
+    assert studies.load(request.study) == results
+    path.write_text(path.read_text() + "[]\n")
+    with pytest.raises(SpecError, match=r"tiny.jsonl cannot be read"):
+        studies.load(request.study)
+    path.unlink()
+    assert studies.load(request.study) is None
+    path.with_suffix(".results.json").write_text(results.model_dump_json())
+    assert studies.load(request.study) == results
