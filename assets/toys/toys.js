@@ -799,7 +799,8 @@ class Toys {
     const now = performance.now(),
       [, , rate] = SPEEDS[this.speed],
       { stride } = this;
-    if (this.wanted === undefined && now >= this.due && !this.goal) {
+    // What came in since is painted first, so that no step is passed over.
+    if (!this.frameRequest && this.wanted === undefined && now >= this.due && !this.goal) {
       const to = (Math.floor(this.at / stride) + 1) * stride;
       if (to > this.options.limits.steps)
         return this.pause(
@@ -810,6 +811,7 @@ class Toys {
       else this.wanted = to;
     }
     this.next();
+    this.repaint();
     requestAnimationFrame(() => this.tick());
   }
 
@@ -964,9 +966,12 @@ class Toys {
   // them.
   other(data) {
     const known = this.options.presets.find((p) => p.toy.data === data);
-    if (this.pictures || data in this.options.pictures) {
+    if (known && (this.pictures || data in this.options.pictures)) {
+      const played = this.playing;
       this.goal = 0;
-      this.load({ ...clone(known?.toy ?? this.toy), data });
+      this.unpreset();
+      this.load(known.toy);
+      if (played) this.play();
     } else this.restart({ data });
   }
 
@@ -1157,10 +1162,15 @@ class Toys {
   }
 
   invalidate() {
-    this.frameRequest ??= requestAnimationFrame(() => {
-      this.frameRequest = null;
-      if (!this.closed && this.history.data) this.paint();
-    });
+    this.frameRequest ??= requestAnimationFrame(() => this.repaint());
+  }
+
+  // What `invalidate` has asked for, now.
+  repaint() {
+    if (!this.frameRequest) return;
+    cancelAnimationFrame(this.frameRequest);
+    this.frameRequest = null;
+    if (!this.closed && this.history.data) this.paint();
   }
 
   // What a window shows at a step.
@@ -1195,7 +1205,7 @@ class Toys {
     if (step < 0) return;
     for (const view of this.shown) {
       const scene = (view.scene = this.scene(view, step));
-      if (!scene) continue;
+      if (!scene || this.unchanged(view, scene)) continue;
       paintCloud(view.canvas.getContext("2d"), this.size(view), scene, theme);
       const rows = view.name === "embedding" && this.sheet ? rowsOf(history, view.side, step) : [];
       if (rows.length) linkQueries(view.canvas.getContext("2d"), this.size(view), scene, rows);
@@ -1245,6 +1255,15 @@ class Toys {
     this.work.dataset.last = history.last;
     this.work.dataset.trained = this.trained;
     this.work.dataset.seq = ++this.painted;
+  }
+
+  // Whether the inputs stand as they would be painted: they stay while the embeddings move.
+  unchanged(view, { points, eye, zoom, ring, lit }) {
+    if (view.name !== "input") return false;
+    const before = view.seen ?? [],
+      shown = [points, this.theme, view.canvas.width, this.playing, zoom, ring, ...eye, ...lit];
+    view.seen = shown;
+    return before.length === shown.length && shown.every((value, k) => value === before[k]);
   }
 
   // The queries of a side and what lies nearest to them.
