@@ -216,9 +216,11 @@ class PictureNetwork(nn.Module):
 
     def train(self, mode: bool = True) -> Self:
         """Training or evaluation mode; a frozen backbone, or its frozen batch norm, stays in the latter."""
+        if self.frozen:  # its many layers are left alone, as a live training asks for both modes at each step
+            self.training = mode
+            self.head.train(mode)
+            return self
         super().train(mode)
-        if self.frozen:
-            self.backbone.eval()
         if self.batch_norm_frozen:
             for layer in self.batch_norms():
                 layer.eval()
