@@ -22,6 +22,8 @@ import json
 import logging
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
@@ -104,19 +106,37 @@ class _Preparing:
             self._failed[name, seed] = f"{UNUSABLE}: {error}"
 
 
+class _Ahead:
+    """Trains on while an answer travels and is painted, until another one is asked for."""
+
+    def __init__(self) -> None:
+        self._answers = 0
+        self._thread = ThreadPoolExecutor(1, "toys")
+
+    def halt(self) -> None:
+        self._answers += 1
+
+    def train(self, toy: Toy, want: int) -> None:
+        since = self._answers
+        self._thread.submit(lambda: trained(toy, want, PATIENCE, lambda: self._answers == since))
+
+
 PREPARING = _Preparing()
+AHEAD = _Ahead()
 KEPT: kept.Kept[LiveSpec, LiveTraining] = kept.Kept(_Trainings())
 
 
-def trained(toy: Toy, want: int, patience: float) -> tuple[list[LiveTraining], int, str]:
+def trained(
+    toy: Toy, want: int, patience: float, wanted: Callable[[], bool] = lambda: True
+) -> tuple[list[LiveTraining], int, str]:
     """The trainings of a state, the last step that all have made, and why one of them stopped, or "".
 
-    They take turns, step by step, for `patience` seconds.
+    They take turns, step by step, for `patience` seconds and as long as they are `wanted`.
     """
     found = [KEPT.of(toy.live(i)) for i in range(len(toy.sides))]
     began, stopped = time.monotonic(), ""
     ready = min(training.recorded for training, _ in found)
-    while ready < want and time.monotonic() - began < patience:
+    while ready < want and time.monotonic() - began < patience and wanted():
         for letter, (training, lock) in zip(toys_spec.LETTERS, found, strict=False):
             with lock:
                 try:
@@ -138,6 +158,7 @@ def answer(request: dict[str, Any], most: int = MOST_FRAMES) -> bytes:
 
     most: frames in it.
     """
+    AHEAD.halt()
     toy = toys_spec.toy_of(request.get("toy"))
     if told := PREPARING.told(toy):
         number = request.get("id") if isinstance(request.get("id"), int) else 0
@@ -168,6 +189,8 @@ def answer(request: dict[str, Any], most: int = MOST_FRAMES) -> bytes:
         header, arrays = header | more, arrays | drawn
     if request.get("rest") is True:
         header |= rested(toy, int(bounded(request.get("show"), 0, MOST_STEPS, 0)))
+    if ready < want and not stopped:
+        AHEAD.train(toy, want)
     return pack(header, arrays)
 
 
