@@ -1,4 +1,4 @@
-# make run: the app. make test: the whole suite. make check: lint, types, layers. Each installs what it needs.
+# make run: the app. make test: the whole suite. make check: lint, types, layers, of Python, JavaScript and CSS. Each installs what it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,12 +15,13 @@ run: $(VENV)/.run
 test: $(VENV)/.dev chromium
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-check: $(VENV)/.dev
+check: $(VENV)/.dev node_modules/.package-lock.json
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m docs.supply.locks
+	$(NPM) run --silent check
 
 # Every defence taken away once, and the test that notices; MUTANTS="--area training" for some of them.
 mutants: $(VENV)/.dev chromium
@@ -46,6 +47,12 @@ $(VENV)/.dev: requirements-dev.lock $(VENV)/.run
 	$(INSTALL) --require-hashes --no-deps -r requirements-dev.lock
 	@touch $@
 
+# What checks JavaScript and CSS (package-lock.json). node and npm come with the development packages, whatever the machine has.
+NPM = PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/npm
+node_modules/.package-lock.json: package-lock.json | $(VENV)/.dev
+	$(NPM) ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
 # Resolves anew, keeping what the requirements still allow (make lock UPGRADE=--upgrade: the newest); nothing is installed.
 lock: $(VENV)/.dev
 	$(INSTALL) --target $(VENV)/uv --upgrade uv==0.13.9
@@ -65,4 +72,4 @@ chromium:
 	  || echo "chromium could not be installed: the browser tests will skip"
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) node_modules .pytest_cache .mypy_cache .ruff_cache

@@ -72,21 +72,21 @@ export class Hand {
       this.app.move();
     };
     const end = () => {
-      for (const [kind, act] of [
+      for (const [kind, heard] of [
         ["pointermove", move],
         ["pointerup", end],
         ["pointercancel", end],
       ])
-        target.removeEventListener(kind, act);
+        target.removeEventListener(kind, heard);
       this.held = null;
       if (moved) this.app.rest();
     };
-    for (const [kind, act] of [
+    for (const [kind, heard] of [
       ["pointermove", move],
       ["pointerup", end],
       ["pointercancel", end],
     ])
-      target.addEventListener(kind, act);
+      target.addEventListener(kind, heard);
   }
 
   nudge(event, name) {

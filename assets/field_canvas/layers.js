@@ -235,7 +235,7 @@ export function resultants(ctx, scene, field, at, size, ink, scale) {
 
 // Each force split along the edges: pulls blue, pushes vermillion, what lies on no edge grey;
 // magnitudes on the edges.
-export function edgeForces(ctx, scene, field, at, size, ink, scale) {
+export function edgeForces(ctx, scene, field, at, ink, scale) {
   const { strengths, residuals } = field,
     place = { a: at(scene.anchor), p: at(scene.positive), n: at(scene.negative) };
   const along = (from, to) => {

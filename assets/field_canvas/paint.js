@@ -92,7 +92,7 @@ export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
   triangle(ctx, scene, at, ink);
   if (field) {
     const scale = extra.forceScale;
-    if (scene.edges) edgeForces(ctx, scene, field, at, size, ink, scale);
+    if (scene.edges) edgeForces(ctx, scene, field, at, ink, scale);
     if (scene.forces !== false)
       resultants(ctx, scene, field, at, size, ink, scene.edges ? scale : null);
   }

@@ -521,7 +521,7 @@ class GapOrGsp {
       ),
       sign((ctx, ink) => diamond(ctx, ink, true), "S1–S4: tokens of all classes"),
       sign((ctx, ink) => diamond(ctx, ink, false), "hollow: the chosen class hardly uses it"),
-      sign((ctx, ink, theme) => {
+      sign((ctx, _ink, theme) => {
         for (const [x, y] of [
           [5, 6],
           [12, 5],

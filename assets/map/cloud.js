@@ -110,7 +110,7 @@ export class Cloud {
   // whole numbers as in dmlcore.figures.maps.Sheet.enclosed, so the same points.
   enclosed(polygon) {
     const mask = new Uint8Array(this.count),
-      corners = polygon.length / 2,
+      count = polygon.length / 2,
       points = this.from;
     let low = STEPS,
       high = 0;
@@ -123,7 +123,7 @@ export class Cloud {
         py = points[2 * i + 1];
       if (py < low || py >= high) continue;
       let winding = 0;
-      for (let k = 0, j = corners - 1; k < corners; j = k++) {
+      for (let k = 0, j = count - 1; k < count; j = k++) {
         const x0 = polygon[2 * j],
           y0 = polygon[2 * j + 1],
           x1 = polygon[2 * k],

@@ -9,7 +9,7 @@ import { Painter as Flat } from "./flat.js";
 import { Painter as Gl } from "./gl.js";
 import { listen } from "./hand.js";
 import { COLOURINGS, Legend, colours } from "./legend.js";
-import { Pictures, RIGHT, WRONG, paintOver } from "./over.js";
+import { Pictures, paintOver } from "./over.js";
 import { Player } from "./player.js";
 import { picture } from "./take.js";
 
@@ -110,7 +110,7 @@ class Map_ {
   newPainter() {
     try {
       return new Gl(this.points);
-    } catch (error) {
+    } catch {
       this.say("This browser has no WebGL2: the map is drawn without it, which is slower.");
       return new Flat(this.points);
     }
@@ -453,7 +453,7 @@ class Map_ {
 
   // ---- geometry
   resize() {
-    const { width, height } = this.frame.getBoundingClientRect(),
+    const { width } = this.frame.getBoundingClientRect(),
       ratio = this.ratio ?? Math.min(devicePixelRatio || 1, 2);
     if (!width || !this.cloud) return;
     const extent = this.cloud.extent();

@@ -60,7 +60,7 @@ class Microscope {
 
   // ---- the page
   dom() {
-    this.cards = [0, 1].map((k) => this.card(k));
+    this.cards = [0, 1].map(() => this.card());
     this.slideRow = el("div", { class: "pills" });
     this.slideText = el("p", { class: "caption" });
     this.options = el("div", { class: "options" });
@@ -141,7 +141,7 @@ class Microscope {
     );
   }
 
-  card(k) {
+  card() {
     const canvas = el("canvas", { class: "weights", role: "application", tabindex: 0 });
     const values = READ.map((name) => el("b", { "data-readout": name }));
     const labels = ["pair", "loss", ...["ap", "an", "pn"].map((pair) => weightName("S", pair))];

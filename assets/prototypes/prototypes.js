@@ -506,7 +506,7 @@ class Prototypes {
   tell() {
     const plane = this.reading,
       { picture, view } = this.one,
-      [c, rank] = view.picture;
+      rank = view.picture[1];
     this.title.textContent = `Picture ${rank + 1} of class ${picture.name}; close-up of its average`;
     const value = (key, text, title) =>
       el(
@@ -684,12 +684,12 @@ class Prototypes {
       }[event.key];
     if (!move || !plane) return;
     event.preventDefault();
-    let [c, rank] = this.view.picture,
-      [classes, by] = move;
+    const [from, rank] = this.view.picture;
+    let [classes, by] = move;
     if (event.currentTarget === this.sheet && classes) {
       [classes, by] = [0, classes * this.data.columns];
     }
-    c = (c + classes + plane.classes.length) % plane.classes.length;
+    const c = (from + classes + plane.classes.length) % plane.classes.length;
     this.choose(c, Math.min(Math.max(rank + by, 0), plane.counts[c] - 1));
   }
 

@@ -30,10 +30,10 @@
     class: data.names.map((name, i) => ({ name, colour: data.colours[i], shape: SHAPES[i % 4] })),
     right: VERDICTS,
   };
+  const view = { x: 0.5, y: 0.5, zoom: 1 };
   let by = "class",
     chosen = new Set(),
     hovered = -1,
-    view = { x: 0.5, y: 0.5, zoom: 1 },
     width = 0,
     height = 0,
     asked = 0,
@@ -41,7 +41,7 @@
   const kind = (i) => (by === "class" ? classes[i] : right[i]);
   const faint = (i) => !shown[i] || (chosen.size > 0 && !chosen.has(kind(i)));
 
-  let low = [65535, 65535],
+  const low = [65535, 65535],
     high = [0, 0];
   for (let i = 0; i < 2 * count; i++) {
     low[i % 2] = Math.min(low[i % 2], points[i]);
@@ -156,10 +156,10 @@
         const each = data.columns ** 2,
           on = place % each,
           thumb = el("div"),
-          zoom = 96 / data.side;
+          grown = 96 / data.side;
         thumb.className = data.pixelated ? "thumb sharp" : "thumb";
         thumb.style.backgroundImage = `url("${data.sheets[Math.floor(place / each)]}")`;
-        thumb.style.backgroundSize = `${data.columns * data.side * zoom}px auto`;
+        thumb.style.backgroundSize = `${data.columns * data.side * grown}px auto`;
         thumb.style.backgroundPosition = `${-(on % data.columns) * 96}px ${-Math.floor(on / data.columns) * 96}px`;
         card.append(thumb);
       }
@@ -259,7 +259,7 @@
           button.setAttribute("aria-pressed", chosen.has(k));
           button.className = chosen.size && !chosen.has(k) ? "faint" : "";
           button.onclick = () => {
-            chosen.has(k) ? chosen.delete(k) : chosen.add(k);
+            if (!chosen.delete(k)) chosen.add(k);
             hover(-1);
             explain();
             draw();

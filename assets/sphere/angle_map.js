@@ -73,7 +73,7 @@ export function paintMap(ctx, size, scene, answer, pictures, theme) {
   ctx.strokeStyle = ink.faint;
   ctx.lineWidth = 1;
   ctx.strokeRect(left, top, side, side);
-  scaleText(ctx, size, frame, ink);
+  scaleText(ctx, frame, ink);
   const [x, y] = to(here);
   ctx.beginPath();
   ctx.arc(x, y, 8, 0, 7);
@@ -150,7 +150,7 @@ function sweep(ctx, probe, [p, n], { to }) {
   ctx.stroke();
 }
 
-function scaleText(ctx, size, { to, left, top, side }, ink) {
+function scaleText(ctx, { to, left, top, side }, ink) {
   ctx.font = "11px system-ui, sans-serif";
   ctx.fillStyle = ink.text;
   for (const angle of [-180, -90, 0, 90, 180]) {

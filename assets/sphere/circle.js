@@ -108,20 +108,20 @@ function whirl(ctx, c, r, values, ink) {
     path = new Path2D(),
     longest = ((2 * Math.PI) / n) * 0.95;
   for (let i = 0; i < n; i++) {
-    const force = values[i] / 127,
+    const push = values[i] / 127,
       middle = (i * 2 * Math.PI) / n,
-      half = (force * longest) / 2;
+      half = (push * longest) / 2;
     if (Math.abs(half) * r < 0.8) continue;
     const at = (angle) => [c + r * Math.cos(angle), c - r * Math.sin(angle)],
       [x1, y1] = at(middle + half);
     path.moveTo(...at(middle - half));
     path.lineTo(x1, y1);
     const heading =
-        Math.atan2(-Math.cos(middle + half), -Math.sin(middle + half)) + (force < 0 ? Math.PI : 0),
-      head = Math.min(6, 2.5 + (Math.abs(half) * r) / 2.5);
+        Math.atan2(-Math.cos(middle + half), -Math.sin(middle + half)) + (push < 0 ? Math.PI : 0),
+      length = Math.min(6, 2.5 + (Math.abs(half) * r) / 2.5);
     for (const bend of [2.6, -2.6]) {
       path.moveTo(x1, y1);
-      path.lineTo(x1 + head * Math.cos(heading + bend), y1 + head * Math.sin(heading + bend));
+      path.lineTo(x1 + length * Math.cos(heading + bend), y1 + length * Math.sin(heading + bend));
     }
   }
   ctx.strokeStyle = ink.arrow;

@@ -61,7 +61,7 @@ export function paintGlobe(ctx, size, scene, answer, theme) {
   graticule(ctx, size, at, ink);
   if (answer) {
     if (scene.region) boundaries(ctx, answer, at, ink);
-    if (scene.arrows) whiskers(ctx, answer, view, at, size, ink);
+    if (scene.arrows) whiskers(ctx, answer, view, at, ink);
   }
   const dirs = Object.fromEntries(POINTS.map((name) => [name, direction(scene[name])]));
   sides(ctx, dirs, at, ink);
@@ -70,7 +70,7 @@ export function paintGlobe(ctx, size, scene, answer, theme) {
   const labels = [];
   for (const name of order) {
     if (answer?.tangential && scene.on === answer.on)
-      force(ctx, name, dirs[name], answer, scene, view, at, size, ink, labels);
+      force(ctx, name, dirs[name], answer, scene, view, at, ink, labels);
     mark(ctx, name, at(dirs[name]), name === scene.probe, ink);
   }
   write(ctx, labels, size, ink);
@@ -182,7 +182,7 @@ function boundaries(ctx, answer, at, ink) {
 }
 
 // Tangential force on the probe at evenly spread nodes.
-function whiskers(ctx, { nodes, arrows }, view, at, size, ink) {
+function whiskers(ctx, { nodes, arrows }, view, at, ink) {
   const path = new Path2D(),
     longest = 0.18 / 127;
   for (let i = 0; i < nodes.length; i += 3) {
@@ -246,7 +246,7 @@ function sides(ctx, dirs, at, ink) {
 // radius.
 const reach = (magnitude) => 0.1 + 0.75 * (1 - Math.exp(-magnitude / 1.6));
 
-function force(ctx, name, v, answer, scene, view, at, size, ink, labels) {
+function force(ctx, name, v, answer, scene, view, at, ink, labels) {
   const i = POINTS.indexOf(name),
     f = answer.tangential[i],
     magnitude = Math.hypot(...f),
@@ -257,7 +257,7 @@ function force(ctx, name, v, answer, scene, view, at, size, ink, labels) {
     const t = f.map((x) => x / magnitude),
       length = reach(magnitude),
       tip = along(v, length, t);
-    cone(ctx, v, t, length, view, at, size, ink);
+    cone(ctx, v, t, length, view, at, ink);
     const [x, y] = at(along(tip, 0.09, t));
     if (!behind) labels.push([magnitude.toPrecision(3), x, y, ink.forceText]);
   }
@@ -296,7 +296,7 @@ function force(ctx, name, v, answer, scene, view, at, size, ink, labels) {
 }
 
 // A shaft and a shaded cone in 3-D, seen along the eye.
-function cone(ctx, from, t, length, view, at, size, ink) {
+function cone(ctx, from, t, length, view, at, ink) {
   const head = Math.min(0.15, length * 0.55),
     radius = head * 0.36,
     tip = along(from, length, t),

@@ -84,15 +84,16 @@ function stamp(k, theme) {
 // or null}
 export function paintCloud(ctx, size, scene, theme) {
   const ink = INK[theme],
-    { points, dim, labels, lit, ring, outline } = scene,
+    { dim, labels, lit, ring, outline } = scene,
     n = labels.length;
   ctx.fillStyle = ink.page;
   ctx.fillRect(0, 0, size, size);
   const at = projector(scene, scene.window, size),
     half = scene.window.half;
-  if (dim === 3)
-    outline ? globe(ctx, at, size, scene, ink) : box(ctx, at, half, scene.axes, ink, false);
-  else if (outline) circle(ctx, size, scene.zoom, ink);
+  if (dim === 2) {
+    if (outline) circle(ctx, size, scene.zoom, ink);
+  } else if (outline) globe(ctx, at, size, scene, ink);
+  else box(ctx, at, half, scene.axes, ink);
   const placed = Array.from({ length: n }, (_, i) => at(i)),
     order = placed.map((_, i) => i);
   if (dim === 3) order.sort((a, b) => placed[a][2] - placed[b][2]);

@@ -70,12 +70,12 @@ export class History {
         const near = answer[`neighbours_${i}`],
           looks = answer[`weights_${i}`];
         if (near) {
-          const [, q, count] = answer.shapes[`neighbours_${i}`],
+          const [, q, nearest] = answer.shapes[`neighbours_${i}`],
             positions = looks ? answer.shapes[`weights_${i}`][2] : 0;
           side.asked.set(answer.steps[f], {
-            count,
+            count: nearest,
             positions,
-            neighbours: near.slice(f * q * count, (f + 1) * q * count),
+            neighbours: near.slice(f * q * nearest, (f + 1) * q * nearest),
             weights: looks?.slice(f * q * positions, (f + 1) * q * positions),
           });
         }

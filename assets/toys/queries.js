@@ -74,8 +74,8 @@ export function paintQueries(ctx, width, rows, labels, sheet, theme) {
       ctx.setLineDash(right ? [] : [5, 3]);
       ctx.strokeRect(x + 1.5, y + 1.5, tile - 3, tile - 3);
       ctx.setLineDash([]);
-      const r = Math.min(7, tile / 6);
-      mark(ctx, right, x + tile - r - 2, y + r + 2, r, ink);
+      const radius = Math.min(7, tile / 6);
+      mark(ctx, right, x + tile - radius - 2, y + radius + 2, radius, ink);
     });
   });
 }

@@ -34,7 +34,8 @@ beside it. What each states of itself, written by `make licences`:
 """
 _TORCH = """
 Not in the table: what only a build of torch with CUDA brings on Linux. NVIDIA's libraries among it are under NVIDIA's
-own licences; a CPU build of torch needs none of them.
+own licences; a CPU build of torch needs none of them. Nor what checks JavaScript and CSS (`package-lock.json`, which
+states the licences): development alone needs it.
 """
 
 
@@ -63,6 +64,8 @@ def _classified(stated: PackageMetadata) -> str:
 
 def _by_hand(stated: PackageMetadata) -> str:
     text = str(stated["License"] or "").strip()
+    if "Permission is hereby granted, free of charge, to any person" in text:
+        return "MIT"
     first = text.partition("\n")[0].strip()
     return _spdx(first) if len(first) < 40 else ""
 
