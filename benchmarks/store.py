@@ -24,7 +24,7 @@ from dmlcore.runs import RunState, RunStore
 from dmlcore.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("runs.py", "gallery.py", "studies.py")
+PAGES = ("runs", "gallery", "studies")
 LOSSES = ("ranking", "facenet", "ratio", "contrastive", "multi_similarity", "proxy_anchor")
 SHORT = ["schedule.steps=300", "schedule.validate_every=50", "schedule.checkpoint_every=100"]
 
@@ -72,10 +72,12 @@ def measure(page: str) -> None:
     import torch
     from streamlit.testing.v1 import AppTest
 
+    from pages._ui import menu
+
     torch.set_num_threads(1)
     app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=600).run()  # the first page
     began, used = time.perf_counter(), time.process_time()
-    app.switch_page(page).run()
+    app.switch_page(menu.PLACES[page].file).run()
     cold, first, warm, cpu = time.perf_counter() - began, time.process_time() - used, [], []
     assert not app.exception, app.exception
     time.sleep(1.5)  # folders younger than a second are looked at anew

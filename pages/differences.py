@@ -17,7 +17,7 @@ from dmlcore.inspection.learned import Learned
 from dmlcore.inspection.snapshots import snapshots
 from dmlcore.noise import over_classes
 from dmlcore.runs import Run, RunStore
-from pages._ui import differences_list, differences_sides, job, run_picker, selection, words
+from pages._ui import differences_list, differences_sides, job, menu, run_picker, selection, words
 from pages._ui.differences_list import HERE, KINDS, Shown
 from pages._ui.differences_sides import Side
 from pages._ui.learned import learned, naming, refuse_other_data
@@ -225,9 +225,7 @@ def _nothing_to_compare(run: Run) -> None:
             "**A and B are the same.** Choose another run for B, other weights, or train a run that keeps checkpoints "
             "on the way (*Schedule details: Keep a checkpoint every*); the examples of the Train page do."
         )
-        st.page_link(
-            "train.py", label="Train one like it", icon=":material/play_circle:", query_params={"like": run.id}
-        )
+        menu.link("train", "Train one like it", {"like": run.id})
 
 
 page()

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore.inspection.learned import Learned
 from dmlcore.inspection.one_step import Failure, failures, neighbours
 from dmlcore.runs import Run, RunStore
-from pages._ui import failure_canvas, failure_true, failure_view, run_picker, selection, thumbnails
+from pages._ui import failure_canvas, failure_true, failure_view, menu, run_picker, selection, thumbnails
 from pages._ui.evaluated import evaluated
 from pages._ui.failure_scene import home
 from pages._ui.learned import naming
@@ -48,7 +48,7 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], bar: DeltaGener
         return
     chosen = selection.chosen(run)
     if chosen is not None:
-        selection.bar(run, chosen, here="failure.py")
+        selection.bar(run, chosen, here="failure")
         within = order[np.isin(found.indices[order], chosen.indices)]
         if len(within):
             order = within
@@ -111,11 +111,8 @@ def _walk(run: Run, found: Learned, order: NDArray[np.int64], query: int, bar: D
         there = int(found.indices[order[to]]) if 0 <= to < len(order) else None
         bar.button(label, icon=icon, disabled=there is None, on_click=_go, args=(there,), key=label)
     index = str(int(found.indices[query]))
-    for page, label, icon, key in (
-        ("gallery.py", "In the gallery", ":material/grid_view:", "query"),
-        ("maps.py", "On the map", ":material/bubble_chart:", "point"),
-    ):
-        bar.page_link(page, label=label, icon=icon, query_params={"run": run.id, key: index})
+    for page, label, key in (("gallery", "In the gallery", "query"), ("maps", "On the map", "point")):
+        menu.link(page, label, {"run": run.id, key: index}, into=bar)
     what = "failure" if found.failures.any() else "query (none fails: every nearest neighbour is right)"
     said = f"{what} {place + 1:,} of {len(order):,}, worst first" if len(at) else "no failure: its nearest is right"
     st.markdown(f"Sample {index} · AP@R {percent(found.average_precision[query])} · {said}")

@@ -10,7 +10,7 @@ import streamlit as st
 
 from dmlcore import forks
 from dmlcore.runs import Run, RunError, RunStore
-from pages._ui import fork_form, live, results, run_picker, words
+from pages._ui import fork_form, live, menu, results, run_picker, words
 
 MOST_FORKS = 4  # beside the run itself and its parent, the newest
 LIVE, IDLE = 1.0, 10.0  # seconds between two looks
@@ -52,9 +52,7 @@ def futures(run: Run, was_busy: bool) -> None:
         results.show(family)
         if len(family) > 1:
             ids = ",".join(other.id for other in family)
-            st.page_link(
-                "runs.py", label="All of them under Runs", icon=":material/monitoring:", query_params={"run": ids}
-            )
+            menu.link("runs", "All of them under Runs", {"run": ids})
     except (RunError, OSError) as error:  # a run was removed while we looked at it
         st.caption("A run has changed meanwhile; looking again.")
         st.text(words.plain(error))
@@ -84,13 +82,10 @@ def _fork(run: Run) -> None:
                 )
             )
         with st.container(horizontal=True):
-            st.page_link("fork.py", label="Fork this one", icon=":material/fork_right:", query_params={"run": run.id})
+            menu.link("fork", "Fork this one", {"run": run.id})
             if run.embeddings() and forks.parent_of(run):
-                st.page_link(
-                    "differences.py",
-                    label="Differences to its parent",
-                    icon=":material/compare_arrows:",
-                    query_params={"run": fork.run, "before": "best", "other": run.id},
+                menu.link(
+                    "differences", "Differences to its parent", {"run": fork.run, "before": "best", "other": run.id}
                 )
 
 

@@ -19,6 +19,7 @@ from pages._ui import (
     gallery_upload,
     gallery_weights,
     grid,
+    menu,
     run_picker,
     selection,
     takeaway,
@@ -73,7 +74,7 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], label: int | No
     )
     selected = selection.chosen(run)
     if selected is not None:
-        selection.bar(run, selected, here="gallery.py")
+        selection.bar(run, selected, here="gallery")
     with st.container(horizontal=True, vertical_alignment="center"):
         view = st.segmented_control(
             "View",
@@ -137,11 +138,11 @@ def _asked(found: Learned) -> int | None:
 def _follow(run: Run, asked: dict[str, Any]) -> None:
     """To another page, as a key or a link asked."""
     if isinstance(asked["map"], int):
-        st.switch_page("maps.py", query_params={"run": run.id, "point": str(asked["map"])})
+        menu.go("maps", {"run": run.id, "point": str(asked["map"])})
     if isinstance(asked["forces"], str):
         given = dict(parse_qsl(asked["forces"][:200]))
         kept = {key: value for key, value in given.items() if key in ("run", "query", "right", "wrong")}
-        st.switch_page("failure.py", query_params=kept)
+        menu.go("failure", kept)
 
 
 def _click() -> None:

@@ -12,7 +12,7 @@ import streamlit as st
 from dmlcore import durable, example, jobs, turns
 from dmlcore.runs import Run, RunError, RunState, RunStore
 from dmlcore.turns import Waiting
-from pages._ui import compare_runs, live, monitors, results, run_picker, words
+from pages._ui import compare_runs, live, menu, monitors, results, run_picker, words
 from pages._ui.alone import alone
 from pages._ui.live import literal
 
@@ -74,7 +74,7 @@ def _way_to_example(store: RunStore, shipped: Run | None, shown: Sequence[Run]) 
     """The example stands in no table: a link to it, or the button that brings it back once it was deleted."""
     if shipped and shipped.id not in [run.id for run in shown]:
         address = {"run": shipped.id}
-        st.page_link("runs.py", label="The example that came along", icon=":material/school:", query_params=address)
+        menu.link("runs", "The example that came along", address, icon="school")
     elif example.was_removed(store) and st.button(
         "Bring back the example", key="bring-back", type="tertiary", icon=":material/undo:"
     ):
@@ -109,7 +109,7 @@ def _listed(store: RunStore, total: int) -> Sequence[Run]:
 def _nothing_yet(store: RunStore) -> None:
     with st.container(border=True):
         st.markdown("**No runs yet.** Train something: with the settings as they are it takes some fifteen seconds.")
-        st.page_link("train.py", label="Go to Train", icon=":material/play_circle:")
+        menu.link("train", "Go to Train")
         st.caption("Runs are kept in")
         st.code(str(store.root), language=None)
 
@@ -238,11 +238,11 @@ def _buttons(run: Run, status: str) -> None:
         _ask(run, jobs.resume)
     link = {"run": run.id}
     if run.embeddings():
-        st.page_link("gallery.py", label="Gallery", icon=":material/grid_view:", query_params=link)
-        st.page_link("maps.py", label="Map", icon=":material/bubble_chart:", query_params=link)
+        menu.link("gallery", "Gallery", link)
+        menu.link("maps", "Map", link)
     if (run.path / "last.ckpt").exists():
-        st.page_link("fork.py", label="Fork", icon=":material/fork_right:", query_params=link)
-    st.page_link("train.py", label="Train another like it", icon=":material/tune:", query_params={"like": run.id})
+        menu.link("fork", "Fork", link)
+    menu.link("train", "Train another like it", {"like": run.id}, icon="tune")
     if status not in ("queued", "running"):
         with st.popover("Delete", icon=":material/delete:", key=f"delete-{run.id}"):
             st.markdown(GONE_EXAMPLE if run.is_example else GONE)

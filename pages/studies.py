@@ -3,16 +3,16 @@
 import streamlit as st
 
 from dmlcore import studies
-from pages._ui import many_variants, study_panel
+from pages._ui import many_variants, menu, study_panel
 
 ELSEWHERE = {
-    "tokens": ("gap_or_gsp.py", "GAP or GSP"),
-    "tokens-epsilon": ("gap_or_gsp.py", "GAP or GSP"),
-    "tokens-sweep": ("gap_or_gsp.py", "GAP or GSP"),
-    "omniglot-collage": ("collage.py", "Collage"),
-    "omniglot-collage-poolings": ("collage.py", "Collage"),
-    "collage": ("collage.py", "Collage"),
-    "prototypes": ("prototypes.py", "Prototypes"),
+    "tokens": "gap_or_gsp",
+    "tokens-epsilon": "gap_or_gsp",
+    "tokens-sweep": "gap_or_gsp",
+    "omniglot-collage": "collage",
+    "omniglot-collage-poolings": "collage",
+    "collage": "collage",
+    "prototypes": "prototypes",
 }
 FIRST = "losses-omniglot"
 
@@ -34,5 +34,5 @@ st.query_params["study"] = name
 many_variants.show(name)
 study_panel.about(name)
 with st.expander("Studies on other pages", icon=":material/open_in_new:"):
-    for other, (page, title) in ELSEWHERE.items():
-        st.page_link(page, label=f"{studies.read(other).title}, on {title}")
+    for other, page in ELSEWHERE.items():
+        menu.link(page, f"{studies.read(other).title}, on {menu.PLACES[page].title}")

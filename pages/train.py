@@ -13,7 +13,7 @@ from dmlcore.data import DataError
 from dmlcore.runs import RunError, RunStore
 from dmlcore.sections import ForkSpec
 from dmlcore.spec import RunSpec, SpecError
-from pages._ui import preflight, protocol_form, spec_form, spec_links, words
+from pages._ui import menu, preflight, protocol_form, spec_form, spec_links, words
 from pages._ui.forms import Form
 from pages._ui.live import duration
 from pages._ui.preflight import Summary
@@ -187,7 +187,7 @@ def _start(spec: RunSpec | None) -> None:
         except (jobs.JobError, DataError, SpecError, OSError) as error:
             _problem(words.plain(error))
             return
-        st.switch_page("runs.py", query_params={"run": run_id})
+        menu.go("runs", {"run": run_id})
     elif submits.used(token):
         st.session_state["train-token"] = secrets.token_hex(16)
 

@@ -20,7 +20,7 @@ from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.studies import Request, Results
 from dmlcore.weight_maps import WeightMaps
-from pages._ui import collage_canvas, grid, job, live, run_picker, thumbnails, words
+from pages._ui import collage_canvas, grid, job, live, menu, run_picker, thumbnails, words
 from pages._ui.learned import learned, naming
 from pages._ui.live import percent
 from pages._ui.study_panel import HERE, SHIPPED, requested
@@ -51,7 +51,7 @@ def show() -> None:
             "Weight maps appear here with the first finished run on pictures: one of the study above, or any other "
             "trained on the Train page with a pooling that weighs positions."
         )
-        st.page_link("train.py", label="Train a network on pictures", icon=":material/play_circle:")
+        menu.link("train", "Train a network on pictures")
         return
     chosen = _choose(runs)
     if chosen:
@@ -89,7 +89,7 @@ def _show_shipped(results: Results) -> None:
     if not _picture(spec, found.indices[0], found.content[0]):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption("The pictures under these maps are made from Omniglot's minimal sets, which are not here.")
-            st.page_link("data.py", label="Put them in", icon=":material/database:", query_params={"data": SOURCE})
+            menu.link("data", "Put them in", {"data": SOURCE}, icon="database")
     st.caption(f"Weights of seed {found.seed}, shipped with the lab, on {len(indices)} of the test pictures.")
 
 

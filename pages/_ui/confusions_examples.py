@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from pages._ui import grid, selection, thumbnails
+from pages._ui import grid, menu, selection, thumbnails
 from pages._ui.confusions_data import View
 from pages._ui.live import percent
 
@@ -57,7 +57,7 @@ def hand_over(view: View, rows: Ints, origin: str, key: str) -> None:
     indices = np.unique(view.found.indices[rows])
     chosen = selection.chosen(view.run)
     if chosen is not None and np.array_equal(chosen.indices, indices):
-        selection.bar(view.run, chosen, here="confusions.py")
+        selection.bar(view.run, chosen, here="confusions")
         return
     st.button(
         f"Select these {len(indices):,} samples" if len(indices) > 1 else "Select this sample",
@@ -106,9 +106,9 @@ def _listen(view: View, key: str) -> None:
     """A click on a picture makes it the query of the gallery; one on Forces shows what losses do about it."""
     asked = grid.listen(f"click-{key}", keys=("forces",))
     if isinstance(asked["query"], int):
-        st.switch_page("gallery.py", query_params={"run": view.run.id, "query": str(asked["query"])})
+        menu.go("gallery", {"run": view.run.id, "query": str(asked["query"])})
     if isinstance(asked["forces"], str):
-        st.switch_page("failure.py", query_params=dict(parse_qsl(asked["forces"][:500])))
+        menu.go("failure", dict(parse_qsl(asked["forces"][:500])))
 
 
 def _link(view: View, index: int) -> str:

@@ -13,7 +13,7 @@ from dmlcore.inspection.portrait import KINDS, Kind, Portrait
 from dmlcore.inspection.snapshots import Snapshot, snapshots
 from dmlcore.losses import TripletLoss
 from dmlcore.simulation import clamp_lines, depends_on
-from pages._ui import confusions_region, job
+from pages._ui import confusions_region, job, menu
 from pages._ui.confusions_data import View, measured, snapshot
 from pages._ui.live import loss_title, percent
 
@@ -149,7 +149,7 @@ def _offer(view: View) -> None:
             "its portrait can be followed from the first step to the last.",
             icon=":material/timeline:",
         )
-        st.page_link("train.py", label="Train", icon=":material/play_circle:", query_params={"like": view.run.id})
+        menu.link("train", "Train", {"like": view.run.id})
     elif missing := sum(one.embeddings is None for one in kept):
         st.markdown(f"{missing} of {len(kept)} kept checkpoints are not embedded yet.")
         job.offer(view.run, "snapshots")

@@ -12,7 +12,7 @@ import streamlit as st
 from dmlcore import data
 from dmlcore.data import DataError, Dataset, downloads, report
 from dmlcore.data.report import Report
-from pages._ui import data_overview, data_reads, data_samples, data_tasks, spec_links, words
+from pages._ui import data_overview, data_reads, data_samples, data_tasks, menu, spec_links, words
 from pages._ui.data_links import command, link
 from pages._ui.data_reads import Cut, Where
 from pages._ui.forms import Bounds, number
@@ -248,7 +248,7 @@ def _save(at: Where, cut: Cut, made: Dataset, *, ready: bool) -> None:
         if st.button("Train on it", key="train", type="primary", icon=":material/play_circle:", disabled=not ready):
             if at.root:
                 spec_links.choose_folder(at.root)
-            st.switch_page("train.py", query_params=link(at, cut))
+            menu.go("train", link(at, cut))
         for form in ("json", "csv"):
             st.download_button(
                 f"Split as {form.upper()}",

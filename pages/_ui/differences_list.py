@@ -20,7 +20,7 @@ from pages._ui.differences_sides import Side
 from pages._ui.live import percent
 
 ROWS = 4  # queries on a page: each has two rows of neighbours
-HERE = "differences.py"
+HERE = "differences"
 KINDS: dict[Kind, str] = {
     "lost": "right in A, wrong in B",
     "gained": "wrong in A, right in B",

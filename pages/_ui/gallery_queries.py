@@ -12,7 +12,7 @@ from dmlcore.inspection.comparison import Comparison
 from dmlcore.inspection.learned import Learned
 from dmlcore.inspection.queries import ORDERS, Order, select
 from dmlcore.inspection.selections import Selection
-from pages._ui import gallery_rows, gallery_runs
+from pages._ui import gallery_rows, gallery_runs, menu
 from pages._ui.gallery_rows import Shown
 from pages._ui.live import percent
 
@@ -26,18 +26,12 @@ def one(shown: Sequence[Shown], row: int, back: str = "All queries") -> None:
     index = int(found.indices[row])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(back, key="all_queries", icon=":material/arrow_back:", on_click=forget_query)
-        st.page_link(
-            "maps.py",
-            label="On the map",
-            icon=":material/bubble_chart:",
-            query_params={"run": first.run.id, "point": str(index)},
-        )
+        menu.link("maps", "On the map", {"run": first.run.id, "point": str(index)})
         if found.positives.nearest[row] >= 0 and not found.is_gallery[row]:
-            st.page_link(
-                "failure.py",
-                label="Forces of this failure" if found.failures[row] else "Forces on this query",
-                icon=":material/query_stats:",
-                query_params={"run": first.run.id, "query": str(index)},
+            menu.link(
+                "failure",
+                "Forces of this failure" if found.failures[row] else "Forces on this query",
+                {"run": first.run.id, "query": str(index)},
             )
         st.markdown(f"Sample {index} · AP@R {percent(found.average_precision[row])} · {_first_right(found, row)}")
     if len(shown) > 1:

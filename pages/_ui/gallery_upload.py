@@ -17,7 +17,7 @@ from dmlcore.inspection import maps, own_pictures
 from dmlcore.inspection.index import Index
 from dmlcore.inspection.pictures import fitted
 from dmlcore.runs import Run, RunError
-from pages._ui import gallery_rows, grid, thumbnails, words
+from pages._ui import gallery_rows, grid, menu, thumbnails, words
 from pages._ui.gallery_rows import Shown
 
 MEGABYTES = 20
@@ -136,7 +136,7 @@ def _offer_map(run: Run, embedding: NDArray[np.float32]) -> None:
         return
     with st.spinner("Finding its place …"):
         x, y = maps.place(maps.read(path), embedding)[0].tolist()
-    st.switch_page("maps.py", query_params={"run": run.id, "map": made[0].name, "own": f"{x:.6g},{y:.6g}"})
+    menu.go("maps", {"run": run.id, "map": made[0].name, "own": f"{x:.6g},{y:.6g}"})
 
 
 def _address(inputs: NDArray[np.generic], data: Dataset) -> str:

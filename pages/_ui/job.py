@@ -13,7 +13,7 @@ from dmlcore import jobs, turns, weight_maps
 from dmlcore.checkpoint import LAST
 from dmlcore.inspection import snapshots
 from dmlcore.runs import START_GRACE, Run, RunError, RunStore
-from pages._ui import words
+from pages._ui import menu, words
 
 Task = Literal["evaluate", "project", "weigh", "snapshots"]
 _START: dict[Task, Callable[[Run], None]] = {
@@ -53,7 +53,7 @@ def offer(run: Run, task: Task, *, at_once: bool = False) -> None:
             st.code("\n".join(run.log_tail(6)) or "the log is empty", language=None)
     if task == "evaluate" and not (run.path / LAST).exists():
         st.info("This run ended before its first checkpoint, so there is nothing to show; resume it to go on.")
-        st.page_link("runs.py", label="Open Runs", icon=":material/monitoring:", query_params={"run": run.id})
+        menu.link("runs", "Open Runs", {"run": run.id})
         return
     st.button(
         _LABEL[task],

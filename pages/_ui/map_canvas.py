@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import streamlit as st
 from dmlcore.figures.maps import in_square
 from dmlcore.inspection import selections
 from dmlcore.inspection.selections import Selection
-from pages._ui import assets, selection, thumbnails, untrusted
+from pages._ui import assets, menu, selection, thumbnails, untrusted
 from pages._ui.map_data import MapData
 
 KEY = "map"
@@ -24,7 +23,6 @@ MOST_CORNERS = 64
 MOST_AWAY = 100  # widths of the map
 PAGES = {"gallery": "Neighbours in the gallery", "failure": "Forces of its failure"}
 _canvas = assets.component("map")
-_HERE = Path(__file__).resolve().parents[1]
 
 
 def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: Sequence[float] | None = None) -> None:
@@ -47,9 +45,7 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
             "seq": seq,
             "look": look(),
             "links": [
-                {"page": page, "label": label, "parameters": {"run": data.run.id}}
-                for page, label in PAGES.items()
-                if (_HERE / f"{page}.py").is_file()
+                {"page": page, "label": label, "parameters": {"run": data.run.id}} for page, label in PAGES.items()
             ],
         },
         on_lasso_change=lambda: _choose(data),
@@ -58,7 +54,7 @@ def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: 
     )
     opened = found.get("open")
     if isinstance(opened, dict) and opened.get("page") in PAGES and isinstance(opened.get("index"), int):
-        st.switch_page(f"{opened['page']}.py", query_params={"run": data.run.id, "query": str(opened["index"])})
+        menu.go(opened["page"], {"run": data.run.id, "query": str(opened["index"])})
 
 
 def own(data: MapData) -> list[float] | None:

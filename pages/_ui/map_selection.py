@@ -20,7 +20,7 @@ def show(data: MapData, chosen: Selection | None) -> None:
             "carries over to the gallery."
         )
         return
-    selection.bar(data.run, chosen, here="maps.py")
+    selection.bar(data.run, chosen, here="maps")
     rows = np.flatnonzero(np.isin(data.sheet.indices, chosen.indices))
     if not len(rows):
         st.caption("None of the selected samples is on this map.")

@@ -16,7 +16,7 @@ from dmlcore.protocols import Protocol, Request
 from dmlcore.runs import RunStore
 from dmlcore.spec import SpecError
 from dmlcore.studies import PRETRAINING, Entry
-from pages._ui import words
+from pages._ui import menu, words
 from pages._ui.forms import Form
 from pages._ui.spec_values import fill
 
@@ -91,7 +91,7 @@ def _queue_all(request: Request, entries: list[Entry]) -> None:
         except (jobs.JobError, DataError, OSError) as error:
             st.text(words.plain(error))
             return
-        st.switch_page("runs.py", query_params={"run": ",".join(made[:4])})
+        menu.go("runs", {"run": ",".join(made[:4])})
 
 
 def _what_is_open(found: Protocol) -> None:

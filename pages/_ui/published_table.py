@@ -11,7 +11,7 @@ import streamlit as st
 from dmlcore import protocols, studies
 from dmlcore.published import noise
 from dmlcore.published.collection import Entry, Table
-from pages._ui import published_ours
+from pages._ui import menu, published_ours
 from pages._ui.published_common import as_csv
 from pages._ui.published_ours import Ours
 
@@ -150,7 +150,7 @@ def _beside(table: Table) -> None:
         names = {title: name for name, title in published_ours.DATASETS.items()}
         data = next((names[title] for title in table.datasets if title in names), protocol.data)
         st.code(f"python -m dmlcore protocol {table.protocol} --data {data}", language="bash")
-        st.page_link("train.py", label="Or choose the protocol on the Train page", icon=":material/play_circle:")
+        menu.link("train", "Or choose the protocol on the Train page")
         return
     untrained = published_ours.baselines(table)
     frame = pd.DataFrame(
@@ -190,7 +190,7 @@ def _differ(table: Table, ours: Sequence[Ours]) -> None:
         about = studies.read(study)
         with st.expander(f"What differs from the source in the study {study}", icon=":material/difference:"):
             st.markdown("\n".join(f"- {remark}" for remark in about.remarks))
-            st.page_link("studies.py", label=about.title, icon=":material/leaderboard:", query_params={"study": study})
+            menu.link("studies", about.title, {"study": study})
     deviating = {one.deviations for one in ours if one.deviations}
     if deviating:
         st.warning(
@@ -227,9 +227,4 @@ def _notes(table: Table) -> None:
     for note in table.notes:
         st.text(f"• {note}")
     for erratum in errata:
-        st.page_link(
-            "truth.py",
-            label=f"Erratum {erratum.number}: {erratum.title}",
-            icon=":material/fact_check:",
-            query_params={"erratum": str(erratum.number)},
-        )
+        menu.link("truth", f"Erratum {erratum.number}: {erratum.title}", {"erratum": str(erratum.number)})

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore import example
 from dmlcore.listing import Brief
 from dmlcore.runs import Run, RunError, RunStore
-from pages._ui import live
+from pages._ui import live, menu
 
 KEY = "picked_run"
 MOST_OFFERED = 300  # runs in a box: every one is a word that goes to the browser
@@ -50,7 +50,7 @@ def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 64
         if wanted:
             st.warning("The run of the link is not in this store.", icon=":material/link_off:")
         st.info("There are no runs yet. A first training takes seconds.", icon=":material/info:")
-        st.page_link("train.py", label="Train a first network", icon=":material/play_circle:")
+        menu.link("train", "Train a first network")
         return None
     chosen = wanted if wanted in runs else _default(runs)
     st.session_state[KEY] = chosen  # the link is the truth, the box follows
@@ -83,7 +83,7 @@ def _say_example() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("Example", icon=":material/school:", color="violet")
         st.caption("It came with the lab; no ranking counts it.", width="content")
-        st.page_link("train.py", label="Train one", icon=":material/play_circle:")
+        menu.link("train", "Train one")
 
 
 def remember(run: Run) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from dmlcore.inspection import selections
 from dmlcore.inspection.selections import Selection
 from dmlcore.runs import Run
+from pages._ui import menu
 
 PARAMETER = "selection"
 _LAST = "last selections"  # of this session: run id -> selection id
@@ -59,16 +60,11 @@ def forget() -> None:
 
 
 def bar(run: Run, selection: Selection, *, here: str) -> None:
-    """What is selected, a way to drop it, and the other pages that show it. here: the page itself, as "maps.py"."""
+    """What is selected, a way to drop it, and the other pages that show it. here: the page itself, as "maps"."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge(f"{len(selection.indices):,} samples selected", icon=":material/select_all:")
         st.text(selection.origin)
-        for page, label, icon in (
-            ("maps.py", "Map", ":material/bubble_chart:"),
-            ("gallery.py", "Gallery", ":material/grid_view:"),
-            ("failure.py", "Forces of its failures", ":material/query_stats:"),
-        ):
+        for page, label in (("maps", None), ("gallery", None), ("failure", "Forces of its failures")):
             if page != here:
-                parameters = {"run": run.id, PARAMETER: selection.id}
-                st.page_link(page, label=label, icon=icon, query_params=parameters)
+                menu.link(page, label, {"run": run.id, PARAMETER: selection.id})
         st.button("Drop the selection", key="drop_selection", icon=":material/close:", on_click=forget)

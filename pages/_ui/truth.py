@@ -12,7 +12,7 @@ from dmlcore import losses
 from dmlcore.published import checks
 from dmlcore.published.errata import FOUND_RIGHT, METHODS, Erratum, Kind, errata, erratum, search
 from dmlcore.published.printed import COUNTEREXAMPLES, POINTS, Counterexample
-from pages._ui import assets, misread, truth_losses, truth_service
+from pages._ui import assets, menu, misread, truth_losses, truth_service
 from pages._ui.truth_scene import FIRST, Example
 
 CHOSEN, HALF = "truth_erratum", "truth_half"
@@ -283,9 +283,7 @@ def _why_no_plot(e: Erratum) -> str:
 def _links(e: Erratum) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if e.fields:
-            st.page_link(
-                "fields.py", label="See it in Fields", icon=":material/explore:", query_params=dict(parse_qsl(e.fields))
-            )
+            menu.link("fields", "See it in Fields", dict(parse_qsl(e.fields)))
         for name in e.losses:
             title = losses.formula(name).title
             if st.button(

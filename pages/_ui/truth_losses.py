@@ -10,7 +10,7 @@ from dmlcore import losses
 from dmlcore.published import tables
 from dmlcore.published.errata import errata
 from dmlcore.published.reference import Reference, hyper_text, parameter_rows, reference, tried_text
-from pages._ui import misread, untrusted
+from pages._ui import menu, misread, untrusted
 
 POINTS = ("a", "p", "n")
 EDGES = (r"\text{pull along }ap", r"\text{push along }an", r"\text{push along }pn")
@@ -45,9 +45,7 @@ def one(r: Reference) -> None:
     formula = r.formula
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(formula.title, anchor=False)
-        st.page_link(
-            "fields.py", label="Open in Fields", icon=":material/explore:", query_params={"loss": formula.name}
-        )
+        menu.link("fields", "Open in Fields", {"loss": formula.name})
     st.markdown(formula.sentence)
     row = st.container(horizontal=True, gap="large")
     with row.container(width=600):

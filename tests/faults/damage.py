@@ -45,11 +45,11 @@ from dmlcore.map_settings import Settings
 from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import RunSpec
 from pages._ui import gallery_weights, live, map_data, monitors, results, thumbnails
-from tests.e2e.harness import ROOT
+from tests.pages.conftest import MAIN, go_to
 
 PAGES = (
-    "runs.py", "gallery.py", "maps.py", "confusions.py", "differences.py", "failure.py", "fork.py", "studies.py",
-    "published.py", "collage.py", "train.py",
+    "runs", "gallery", "maps", "confusions", "differences", "failure", "fork", "studies",
+    "published", "collage", "train",
 )  # fmt: skip
 KNOWN = (RunError, Unreadable, CheckpointError, DataError)  # what the pages show as a sentence
 PCA = Settings(method="pca")
@@ -233,14 +233,13 @@ class Shown:
             app.query_params["run"] = run_id
             app.run()
         wrong = [f"{page}: {error.message} {''.join(error.stack_trace)[-800:]}" for error in app.exception]
-        if page == "runs.py" and not wrong:
+        if page == "runs" and not wrong:
             listed = [name[-4:] for frame in app.dataframe if "run" in frame.value for name in frame.value["run"]]
             wrong += [f"{page}: the other run is not listed"] if self.other.id[-4:] not in listed else []
         return wrong
 
     def _fresh(self, page: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
-        self._open[page] = app.switch_page(page)
+        self._open[page] = go_to(AppTest.from_file(str(MAIN), default_timeout=180), page)
         return self._open[page]
 
 
@@ -260,7 +259,7 @@ def flips(runs: tuple[Run, ...], count: int, pages: int, seed: int, report: Call
                 wrong.append(f"{damage}\n{traceback.format_exc()}")
                 report(wrong[-1])
             if number % every == 0:
-                for page in ("runs.py", next(others)):
+                for page in ("runs", next(others)):
                     wrong += [f"{damage}\n{words}" for words in shown.show(page, run.id)]
         if (number + 1) % 500 == 0:
             report(f"{number + 1:,} flips, {len(wrong)} wrong, {time.monotonic() - began:.0f} s")
@@ -447,7 +446,7 @@ def folders(runs: tuple[Run, ...], count: int, pages: bool, seed: int, report: C
         except Exception:
             wrong.append(f"{what}\n{traceback.format_exc()}")
         if pages:
-            for page in ("runs.py", next(others)):
+            for page in ("runs", next(others)):
                 wrong += [f"{what}\n{words}" for words in shown.show(page, folder.name)]
         if number % 20 == 0:
             report(f"{number} folders, {len(wrong)} wrong, {time.monotonic() - began:.0f} s")

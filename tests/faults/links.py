@@ -40,9 +40,8 @@ from dmlcore.inspection import maps, selections
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec, keys
 from pages._ui.spec_links import presets
-from tests.pages.conftest import make_run
+from tests.pages.conftest import make_run, page_opened
 
-MAIN = Path(__file__).resolve().parents[2] / "pages" / "_main.py"
 SLOWEST = 1.0  # seconds of processor time
 NOISE = ("missing ScriptRunContext",)  # of AppTest itself
 
@@ -247,11 +246,7 @@ def _changes(random_: random.Random) -> str:
 
 def opened(page: str, query: dict[str, str]) -> AppTest:
     """The page in a session of its own."""
-    app = AppTest.from_file(str(MAIN), default_timeout=300)
-    app.switch_page(f"{page}.py")
-    for name, value in query.items():
-        app.query_params[name] = value
-    return app.run()
+    return page_opened(page, **query)
 
 
 @contextlib.contextmanager

@@ -11,17 +11,20 @@ import pytest
 import torch
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from dmlcore.inspection import maps
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 from dmlcore.train import train
+from pages._ui import menu
 from tests.e2e.harness import ROOT
 from tests.pages.leaks import leaks, spoken
 
 # Each AppTest has Streamlit look for components in all installed packages again: 0.14 s of processor.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
+MAIN = ROOT / "pages" / "_main.py"
 SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=8"]
 
 
@@ -37,10 +40,15 @@ def make_run(root: Path, *overrides: str) -> Run:
     return run
 
 
+def go_to(app: AppTest, page: str) -> AppTest:
+    """Have the next run show a page, named by its address: AppTest knows only files, and those after a run."""
+    app._page_hash = calc_hash("" if page == menu.FIRST else page)
+    return app
+
+
 def page_opened(page: str, **query: str) -> AppTest:
-    """A page, for example "maps.py", with these parameters in its link, after its first run."""
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
-    app.switch_page(page)
+    """A page, for example "maps", with these parameters in its link, after its first run."""
+    app = go_to(AppTest.from_file(str(MAIN), default_timeout=300), page)
     for key, value in query.items():
         app.query_params[key] = value
     return app.run()

@@ -8,16 +8,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages._ui.compare_presets import PAIRS
-from tests.e2e.harness import ROOT
+from tests.pages.conftest import page_opened
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180)
-    app.run()
-    app.switch_page(str(ROOT / "pages" / "compare.py"))
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.run()
+    return page_opened("compare", **query)
 
 
 def handed(app: AppTest) -> dict:

@@ -48,7 +48,7 @@ def hostile_run(root: Path, tree: Path) -> Run:
 
 
 def view(name: str, **query: str) -> AppTest:
-    app = opened("confusions.py", view=name, **query)
+    app = opened("confusions", view=name, **query)
     assert not app.exception
     return app
 
@@ -69,7 +69,7 @@ def found(run) -> Learned:
 def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     (tmp_path / EXAMPLE_REMOVED).touch()
-    assert "no runs yet" in opened("confusions.py").info[0].value
+    assert "no runs yet" in opened("confusions").info[0].value
 
 
 def test_the_first_screen_shows_the_most_confused_pair_and_its_queries(run, found):
@@ -118,7 +118,7 @@ def test_a_pair_becomes_a_selection(run, found):
 
 @pytest.mark.parametrize("bad", ["9" * 5000, "<script>", "1-99"])
 def test_a_senseless_link_gets_a_plain_message(run, bad):
-    app = opened("confusions.py", run=bad, view=bad, pair=bad, neighbours=bad)
+    app = opened("confusions", run=bad, view=bad, pair=bad, neighbours=bad)
     assert not app.exception
     assert "pair of the link" in app.warning[-1].value
     assert "<script>" not in texts(app)
@@ -211,7 +211,7 @@ def test_a_single_class_is_told(run):
 
 def test_damaged_embeddings_are_named(run):
     run.embeddings().write_bytes(b"PK\x03\x04 cut")
-    assert "cannot be read" in opened("confusions.py", run=run.id).error[0].value
+    assert "cannot be read" in opened("confusions", run=run.id).error[0].value
 
 
 def test_names_that_hurt_are_data(tmp_path, monkeypatch):

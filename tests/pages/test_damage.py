@@ -95,7 +95,7 @@ def test_runs_that_anybody_may_have_forged_take_no_page_from_the_others(run: Run
         app = page_opened(page)
         assert not app.exception, page
     for ids in (READABLE[:8], READABLE[8:]):
-        app = page_opened("runs.py", run=",".join(made[name].id for name in ids))
+        app = page_opened("runs", run=",".join(made[name].id for name in ids))
         assert not app.exception, ids
         listed = [name for frame in app.dataframe if "status" in frame.value for name in frame.value["run"]]
         assert live.label(beside) in listed
@@ -104,7 +104,7 @@ def test_runs_that_anybody_may_have_forged_take_no_page_from_the_others(run: Run
     assert {made[name].id for name in ON_RUNS if name not in READABLE} <= unreadable
 
 
-@pytest.mark.parametrize("page", ["gallery.py", "maps.py", "confusions.py", "failure.py"])
+@pytest.mark.parametrize("page", ["gallery", "maps", "confusions", "failure"])
 def test_embeddings_that_do_not_fit_are_a_sentence_on_every_page(run: Run, beside: Run, page: str) -> None:
     words = {
         "fewer labels": "are due",
@@ -113,7 +113,7 @@ def test_embeddings_that_do_not_fit_are_a_sentence_on_every_page(run: Run, besid
         "samples beyond the data": "of other data",
     }
     for name, made in forged(run, *words).items():
-        if page == "maps.py" and name in ("NaN embeddings", "samples beyond the data"):
+        if page == "maps" and name in ("NaN embeddings", "samples beyond the data"):
             continue  # it shows the points of the map alone
         app = page_opened(page, run=made.id)
         assert not app.exception, name
@@ -125,7 +125,7 @@ def test_a_part_that_fails_leaves_the_rest_of_the_page(run: Run, beside: Run, mo
         raise KeyError("histogram")
 
     monkeypatch.setattr("pages._ui.results.show", broken)
-    app = page_opened("runs.py", run=run.id)
+    app = page_opened("runs", run=run.id)
     assert not app.exception
     assert "The curves cannot be shown: something in its files is damaged." in said(app)
     assert any("Command line" in expander.label for expander in app.expander)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from functools import partial
 from html import escape
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from dmlcore.data import checks, downloads
 from dmlcore.data.tasks import State
 from pages._ui import data_links, data_overview, data_reads, data_samples
 from pages._ui.data_reads import Cut, Where
-from tests.e2e.harness import ROOT
+from tests.pages.conftest import page_opened
 
 HOSTILE = "<img src=x onerror=alert(1)>&\u202edrow"
 
@@ -32,13 +33,7 @@ def places(tmp_path, monkeypatch):
 
 @pytest.fixture
 def opened():
-    def run(**query: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180)
-        for key, value in query.items():
-            app.query_params[key] = value
-        return app.switch_page(str(ROOT / "pages" / "data.py")).run()
-
-    return run
+    return partial(page_opened, "data")
 
 
 @pytest.fixture

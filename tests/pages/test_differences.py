@@ -20,7 +20,7 @@ from tests.pages.conftest import make_run, page_opened
 
 
 def opened(**query: str) -> AppTest:
-    return page_opened("differences.py", **query)
+    return page_opened("differences", **query)
 
 
 @pytest.fixture(scope="module")

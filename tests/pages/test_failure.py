@@ -27,7 +27,7 @@ from tests.pages.conftest import page_opened
 
 
 def opened(**query: str) -> AppTest:
-    return page_opened("failure.py", **query)
+    return page_opened("failure", **query)
 
 
 def handed(app: AppTest) -> dict[str, Any]:

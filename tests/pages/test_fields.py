@@ -13,14 +13,11 @@ from pages._ui.field_canvas import KEY
 from pages._ui.scene import Scene
 from pages._ui.schema import schema
 from pages._ui.wire import unpack
-from tests.e2e.harness import ROOT
+from tests.pages.conftest import page_opened
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180)
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.run()
+    return page_opened("fields", **query)
 
 
 def handed(app: AppTest) -> dict[str, Any]:

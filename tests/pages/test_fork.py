@@ -12,12 +12,11 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import jobs
 from dmlcore.runs import EXAMPLE_REMOVED, Run, RunStore
 from pages._ui.words import called
-from tests.e2e.harness import ROOT
 from tests.pages.conftest import make_run, page_opened
 
 
 def opened(**query: str) -> AppTest:
-    return page_opened("fork.py", **query)
+    return page_opened("fork", **query)
 
 
 @pytest.fixture(scope="module")
@@ -132,10 +131,7 @@ def test_without_runs_it_leads_to_training(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_train_page_tells_a_fork_and_can_begin_anew(run: Run) -> None:
     made = RunStore().create(run.spec.with_overrides([f"fork.run={run.id}", "fork.step=4", "fork.leave_out=[3]"]))
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
-    app.switch_page("train.py")
-    app.query_params["like"] = made.id
-    app.run()
+    app = page_opened("train", like=made.id)
     assert not app.exception
     assert f"Goes on from step 4 of “{called(run)}”." in texts(app)
     app.button(key="unfork").click().run()

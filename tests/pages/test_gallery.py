@@ -22,16 +22,11 @@ from dmlcore.runs import EXAMPLE, EXAMPLE_REMOVED, RunStore, scores
 from dmlcore.spec import RunSpec
 from pages._ui import gallery_weights, grid
 from pages._ui.learned import learned, outdated
-from tests.e2e.harness import ROOT
-from tests.pages.conftest import make_run
+from tests.pages.conftest import go_to, make_run, page_opened
 
 
-def opened(page: str = "gallery.py", **query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
-    app.switch_page(page)
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.run()
+def opened(page: str = "gallery", **query: str) -> AppTest:
+    return page_opened(page, **query)
 
 
 def figures(app: AppTest) -> list[list[tuple[str, int, str, str]]]:
@@ -271,7 +266,7 @@ def test_the_session_keeps_its_run_when_the_page_changes(runs):
     assert app.selectbox(key="picked_run").value == newer.id
     app.selectbox(key="picked_run").set_value(older.id).run()
     assert app.query_params["run"] in (older.id, [older.id])
-    app.switch_page("maps.py")
+    go_to(app, "maps")
     app.query_params.clear()
     app.run()
     assert app.selectbox(key="picked_run").value == older.id

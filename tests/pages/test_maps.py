@@ -27,7 +27,7 @@ def shown(run: Run) -> map_data.MapData:
 
 
 def test_the_map_shows_the_points_of_the_run(run):
-    app = opened("maps.py")
+    app = opened("maps")
     assert not app.exception
     told, found = canvas(app), maps.read(run.projection())
     assert told["points"] == shown(run).address
@@ -43,19 +43,19 @@ def test_the_map_shows_the_points_of_the_run(run):
 
 
 def test_the_link_says_what_stands_out_and_how_it_is_coloured(run):
-    look = canvas(opened("maps.py", colour="purity", classes="3,8"))["look"]
+    look = canvas(opened("maps", colour="purity", classes="3,8"))["look"]
     assert look == {"colour": "purity", "classes": [3, 8]}
 
 
 def test_the_points_of_a_link_are_marked(run):
     first, second = (int(index) for index in np.load(run.embeddings())["indices"][[5, 9]])
-    assert canvas(opened("maps.py", run=run.id, point=str(first), query=str(second)))["marks"] == [first, second]
-    assert canvas(opened("maps.py"))["marks"] == []
+    assert canvas(opened("maps", run=run.id, point=str(first), query=str(second)))["marks"] == [first, second]
+    assert canvas(opened("maps"))["marks"] == []
 
 
 @pytest.mark.parametrize("bad", [bad for bad in BAD if bad])
 def test_a_senseless_link_gets_a_plain_message(run, bad):
-    app = opened("maps.py", run=bad, point=bad, map=bad, colour=bad, classes=f"{bad},-1", selection=bad, training=bad)
+    app = opened("maps", run=bad, point=bad, map=bad, colour=bad, classes=f"{bad},-1", selection=bad, training=bad)
     assert not app.exception
     assert len(app.warning) == 3  # run, point, selection
     told = canvas(app)
@@ -66,7 +66,7 @@ def test_a_senseless_link_gets_a_plain_message(run, bad):
 def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     (tmp_path / EXAMPLE_REMOVED).touch()
-    app = opened("maps.py")
+    app = opened("maps")
     assert not app.exception
     assert "no runs yet" in app.info[0].value
 
@@ -74,7 +74,7 @@ def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
 def test_the_selection_of_the_link_is_drawn_and_counted_by_class(run):
     indices = shown(run).sheet.indices[::7]
     kept = selections.save(run, indices, "a test")
-    app = opened("maps.py", run=run.id, selection=kept.id)
+    app = opened("maps", run=run.id, selection=kept.id)
     assert not app.exception
     assert canvas(app)["selection"] == {"id": kept.id}
     table = app.dataframe[0].value
@@ -148,7 +148,7 @@ def finished(run: Run, app: AppTest) -> AppTest:
 
 def test_a_small_map_that_is_missing_is_made_unasked(run):
     run.projection().unlink()
-    app = opened("maps.py")
+    app = opened("maps")
     assert not app.get("bidi_component")
     assert canvas(finished(run, app))["points"] == shown(run).address
 
@@ -158,7 +158,7 @@ def test_a_large_map_is_made_on_request_with_the_chosen_settings(run):
     with np.load(run.embeddings()) as arrays:
         wide = {k: np.repeat(v, 20, axis=1) if k == "embeddings" else v for k, v in arrays.items()}
     np.savez(run.embeddings(), **wide)
-    app = opened("maps.py")
+    app = opened("maps")
     assert not run.alive()
     assert run.projection() is None
     app.button_group(key="map method").set_value("pca").run()
@@ -171,8 +171,8 @@ def test_of_several_maps_the_link_names_one(run):
     maps.make(run, maps.Settings("pca"))
     first, second = maps.made(run)
     assert first.method == "pca"
-    assert canvas(opened("maps.py"))["title"] == "PCA"
-    app = opened("maps.py", run=run.id, map=second.name)
+    assert canvas(opened("maps"))["title"] == "PCA"
+    app = opened("maps", run=run.id, map=second.name)
     assert canvas(app)["title"].startswith("t-SNE")
     app.selectbox(key=f"map of {run.id}").set_value(first.name).run()
     assert canvas(app)["title"] == "PCA"
@@ -185,7 +185,7 @@ def test_newer_embeddings_need_a_newer_map(run):
     row = json.loads((run.path / "metrics.jsonl").read_text().splitlines()[-1]) | {"weights": newer.stem}
     with open(run.path / "metrics.jsonl", "a") as file:
         file.write(json.dumps(row) + "\n")
-    app = opened("maps.py")
+    app = opened("maps")
     assert not app.exception
     assert not app.get("bidi_component"), "the old map is not shown for the new embeddings"
     finished(run, app)
@@ -197,7 +197,7 @@ def test_a_map_that_does_not_fit_is_refused(run):
     with np.load(path) as arrays:
         kept = dict(arrays)
     np.savez(path, **kept | {"points": np.zeros((3, 2), np.float32)})
-    app = opened("maps.py")
+    app = opened("maps")
     assert not app.exception
     assert "896 of embeddings where 3 are due" in app.error[0].value
     assert app.button(key="project")

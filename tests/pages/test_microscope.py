@@ -17,7 +17,7 @@ from dmlcore.losses.microscope import gram_weights, similarities
 from pages._ui import microscope_service
 from pages._ui.microscope_view import CHOICES, SLIDES, MicroscopeView, panel
 from pages._ui.wire import MOST_BYTES, unpack
-from tests.e2e.harness import ROOT
+from tests.pages.conftest import page_opened
 
 N = 41
 
@@ -189,12 +189,7 @@ def test_a_full_request_fits_the_socket_and_its_answer_is_small():
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180)
-    app.run()
-    app.switch_page(str(ROOT / "pages" / "microscope.py"))
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.run()
+    return page_opened("microscope", **query)
 
 
 def handed(app: AppTest) -> dict:

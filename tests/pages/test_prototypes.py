@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
-from streamlit.testing.v1 import AppTest
 
 from dmlcore.geometry.hulls import overlaps
 from dmlcore.local_features import digit_patches
@@ -18,7 +17,7 @@ from dmlcore.pooling.reading import read
 from pages._ui import prototypes_canvas, prototypes_service
 from pages._ui.prototypes_view import PrototypesView
 from pages._ui.wire import unpack
-from tests.e2e.harness import ROOT
+from tests.pages.conftest import page_opened
 
 VIEW = PrototypesView(prototypes=12, per_class=10, shown=(3, 5), picture=(5, 7), tau=0.5)
 
@@ -129,6 +128,6 @@ def test_sheet_and_export(library):
 
 
 def test_the_page_opens():
-    app = AppTest.from_file(str(ROOT / "pages" / "prototypes.py"), default_timeout=180).run()
+    app = page_opened("prototypes")
     assert not app.exception
     assert "average pooling counts" in app.title[0].value

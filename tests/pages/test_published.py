@@ -23,7 +23,7 @@ def store(tmp_path, monkeypatch):
 
 
 def opened(**query: str) -> AppTest:
-    return page_opened("published.py", **query)
+    return page_opened("published", **query)
 
 
 def finished(store: RunStore, spec: RunSpec, recall: float, precision: float) -> str:

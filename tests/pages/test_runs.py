@@ -16,7 +16,7 @@ from dmlcore.runs import EXAMPLE, Run, RunStore, scores
 from dmlcore.spec import RunSpec
 from dmlcore.train import train
 from pages._ui.words import called, plain
-from tests.e2e.harness import ROOT
+from tests.pages.conftest import page_opened
 
 TINY = RunSpec().with_overrides(["schedule.steps=12", "schedule.validate_every=4", "schedule.checkpoint_every=5"])
 HOSTILE = "<img src=//x/y> $x$ **b** ![a](http://x/y) :red[r]"
@@ -42,10 +42,7 @@ def finished(tmp_path_factory):
 def opened(monkeypatch):
     def run(store: RunStore, **query: str) -> AppTest:
         monkeypatch.setenv("DML_RUNS", str(store.root))
-        app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
-        for key, value in query.items():
-            app.query_params[key] = value
-        return app.switch_page("runs.py").run()
+        return page_opened("runs", **query)
 
     return run
 

@@ -11,16 +11,11 @@ from dmlcore import losses
 from dmlcore.losses.normalised import normalisation
 from pages._ui.sphere_scene import SphereScene
 from pages._ui.sphere_view import row, statement
-from tests.e2e.harness import ROOT
+from tests.pages.conftest import page_opened
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180)
-    app.run()
-    app.switch_page("sphere.py")
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.run()
+    return page_opened("sphere", **query)
 
 
 def test_the_page_states_its_loss_and_all_others():

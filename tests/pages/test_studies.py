@@ -1,11 +1,11 @@
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from dmlcore import studies
 from dmlcore.studies import Measured, Results
 from dmlcore.studies.results import Curve
+from tests.pages.conftest import page_opened
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,8 +40,7 @@ def shipped(monkeypatch, tmp_path):
 
 
 def test_a_study_of_many_variants_shows_bars_numbers_curves_and_the_printed_table(shipped):
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180)
-    app.switch_page(str(ROOT / "pages" / "studies.py")).run()
+    app = page_opened("studies")
     app.selectbox(key="study").select("toy-table").run()
     assert not app.exception
     frames = {frame.value.columns[1]: frame.value for frame in app.dataframe}

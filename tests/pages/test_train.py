@@ -22,7 +22,7 @@ from pages._ui.forms import _log_stops
 from pages._ui.preflight import Submits
 from pages._ui.spec_form import command, overrides, presets
 from tests.data import layouts
-from tests.e2e.harness import ROOT
+from tests.pages.conftest import go_to, page_opened
 
 TINY = ["data.name=toy", "schedule.steps=2", "batch.classes=4", "data.split=classes", "data.validation=none"]
 
@@ -38,10 +38,7 @@ def store(tmp_path, monkeypatch):
 def opened(store):
     def run(**query: str) -> AppTest:
         """The page under an address; without one, of the digits, which nothing has to draw or to wait for."""
-        app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
-        for key, value in (query or {"base": "digits"}).items():
-            app.query_params[key] = value
-        return app.switch_page("train.py").run()
+        return page_opened("train", **(query or {"base": "digits"}))
 
     return run
 
@@ -228,8 +225,8 @@ def test_the_upper_clamp_opens_and_closes_and_each_loss_keeps_its_values(opened)
 def test_settings_outlive_a_visit_to_another_page(opened):
     app = opened()
     app.number_input(key="train-schedule-steps").set_value(77).run()
-    app.switch_page("runs.py").run()
-    app.switch_page("train.py").run()
+    go_to(app, "runs").run()
+    go_to(app, "train").run()
     assert shown_spec(app).schedule.steps == 77
 
 
@@ -295,8 +292,8 @@ def test_a_number_that_is_none_is_named_by_its_label_and_nothing_can_start(opene
         assert app.button(key="start").disabled
         if key != "seed":
             app.number_input(key=f"train-{key}").set_value(good)
-    app.switch_page("runs.py").run()
-    app.switch_page("train.py").run()
+    go_to(app, "runs").run()
+    go_to(app, "train").run()
     assert shown_spec(app) == before  # the number of seeds that is none has left nothing behind
 
 

@@ -28,7 +28,7 @@ from pages._ui.transport_state import (
     unfolded,
 )
 from pages._ui.wire import MOST_BYTES, unpack
-from tests.e2e.harness import ROOT
+from tests.pages.conftest import page_opened
 
 SOME = TransportState(map_codes("cross"), (RED, BLUE, code(40, 30)), 0.35, 12.0, 60)
 
@@ -203,12 +203,7 @@ def test_a_senseless_query_gets_a_valid_file(client, bad):
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180)
-    app.run()
-    app.switch_page(str(ROOT / "pages" / "transport.py"))
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.run()
+    return page_opened("transport", **query)
 
 
 def handed(app: AppTest) -> dict:

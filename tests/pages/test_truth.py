@@ -12,16 +12,13 @@ from dmlcore.published.printed import COUNTEREXAMPLES
 from dmlcore.published.reference import reference
 from pages._ui.truth import literal, marked, snippet
 from pages._ui.truth_scene import Example
-from tests.e2e.harness import ROOT
+from tests.pages.conftest import page_opened
 
 NUMBERS = [e.number for e in errata()]
 
 
 def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=180).run()
-    for key, value in query.items():
-        app.query_params[key] = value
-    return app.switch_page("truth.py").run()
+    return page_opened("truth", **query)
 
 
 def texts(app: AppTest) -> str:
