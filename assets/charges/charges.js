@@ -52,7 +52,7 @@ class Charges {
   }
 
   async build(data) {
-    this.schema = await dressed(this.root, "charges");
+    this.schema = await dressed(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());

@@ -30,7 +30,7 @@ class Collage {
     this.opacity = data.opacity;
     this.whole = el("div", { class: "lab collage" });
     root.append(this.whole);
-    this.ready = dressed(root, "collage").then(() => this.build());
+    this.ready = dressed(root, import.meta.url).then(() => this.build());
   }
 
   close() {}

@@ -52,7 +52,7 @@ class Compare {
   }
 
   async build(data) {
-    this.schema = await dressed(this.root, "compare");
+    this.schema = await dressed(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     this.watch = new ResizeObserver(() => this.resize());
     this.panels();

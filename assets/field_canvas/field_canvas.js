@@ -52,7 +52,7 @@ export class Fields {
   } // of each request, beside the scene
 
   async build(data) {
-    this.schema = await dressed(this.root, "field_canvas");
+    this.schema = await dressed(this.root, import.meta.url);
     this.hand = new Hand(this);
     this.panel = new Panel(this);
     this.explain = new Explain(this);

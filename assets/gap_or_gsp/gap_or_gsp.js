@@ -56,7 +56,7 @@ class GapOrGsp {
   }
 
   async build(data) {
-    await dressed(this.root, "gap_or_gsp");
+    await dressed(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());

@@ -48,7 +48,7 @@ class Microscope {
   }
 
   async build() {
-    this.schema = await dressed(this.root, "microscope");
+    this.schema = await dressed(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     this.fill();
     this.watch = new ResizeObserver(() => this.resize());

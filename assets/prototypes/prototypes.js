@@ -57,7 +57,7 @@ class Prototypes {
   }
 
   async build() {
-    await dressed(this.root, "prototypes");
+    await dressed(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     newTheme(this);
     this.panel();

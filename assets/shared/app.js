@@ -24,9 +24,10 @@ export function mounted(App) {
   };
 }
 
-// Python's schema, once the common style sheet and the component's own are in place.
-export async function dressed(root, name) {
-  const sheets = [here("shared.css"), here("katex.css"), here(`../${name}/${name}.css`)];
+// Python's schema, once the common style sheet and the component's own are in place; `module` is
+// the address of the component, beside which its style sheet lies.
+export async function dressed(root, module) {
+  const sheets = [here("shared.css"), here("katex.css"), module.replace(/js$/, "css")];
   const [schema] = await Promise.all([schemaReady, styled(root, ...sheets)]);
   return schema;
 }

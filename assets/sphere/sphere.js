@@ -35,7 +35,7 @@ class Sphere {
   }
 
   async build(data) {
-    this.schema = await dressed(this.root, "sphere");
+    this.schema = await dressed(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     this.themed();
     this.observer = new ResizeObserver(() => this.resize());

@@ -69,7 +69,7 @@ class Toys {
           .then((r) => (r.ok ? r.arrayBuffer() : null))
           .catch(() => null)
       : null;
-    const schema = await dressed(this.root, "toys");
+    const schema = await dressed(this.root, import.meta.url);
     this.schema = { ...schema, losses: { ...schema.losses, ...data.options.batch_losses } };
     this.root.append((this.whole = this.dom()));
     newTheme(this);

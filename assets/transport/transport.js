@@ -63,7 +63,7 @@ class Transport {
   }
 
   async build() {
-    this.schema = await dressed(this.root, "transport");
+    this.schema = await dressed(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());

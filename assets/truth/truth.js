@@ -34,7 +34,7 @@ class Truth {
   }
 
   async build() {
-    this.schema = await dressed(this.root, "truth");
+    this.schema = await dressed(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     this.themed();
     this.watch = new ResizeObserver(() => this.draw());

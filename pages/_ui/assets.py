@@ -31,16 +31,20 @@ export default (component) => {
 """
 
 
+@cache
 def component(name: str) -> Callable[..., dict[str, Any]]:
-    """Declare the component of assets/<name>/<name>.js, whose module exports render(component) and unmount(element).
+    """Declare the component of a folder of assets: "map" is assets/map/map.js, "a/map" is assets/a/map/map.js.
+
+    The module exports render(component) and unmount(element); its style sheet lies beside it, under the same name.
 
     Call the result with key=, data= and on_<state>_change=. To data are added `base` (the path the app is served
     under), `files` (where the assets lie) and `entry`.
     """
-    declared = st.components.v2.component(f"dml_{name}", js=_LOADER)
+    entry = f"{name}/{name.split('/')[-1]}.js"
+    declared = st.components.v2.component(f"dml_{name.replace('/', '_')}", js=_LOADER)
 
     def mount(*, key: str, data: dict[str, Any], **callbacks: Any) -> dict[str, Any]:
-        address = {"base": base(), "files": f"{base()}api/assets/{version()}/", "entry": f"{name}/{name}.js"}
+        address = {"base": base(), "files": f"{base()}api/assets/{version()}/", "entry": entry}
         return dict(declared(key=key, data=data | address, **callbacks))
 
     return mount
@@ -63,7 +67,7 @@ def files() -> dict[str, tuple[bytes, str]]:
     """Every file of every component by its path under assets/: content and media type."""
     found = {
         p.relative_to(ASSETS).as_posix(): (p.read_bytes(), TYPES[p.suffix])
-        for p in sorted(ASSETS.glob("*/*"))
+        for p in sorted(ASSETS.rglob("*"))
         if p.suffix in TYPES
     }
     return found | _typesetter() | {"shared/schema.json": (schema().encode(), "application/json")}

@@ -33,6 +33,6 @@ _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 def content_policy() -> str:
     """The Content-Security-Policy of every answer; the few scripts written into a page are allowed by their digests."""
     page = (Path(streamlit.__file__).parent / "static" / "index.html").read_bytes()
-    scripts = _INLINE.findall(page) + [path.read_bytes() for path in sorted(ASSETS.glob("*/inline.js"))]
+    scripts = _INLINE.findall(page) + [path.read_bytes() for path in sorted(ASSETS.rglob("inline.js"))]
     digests = "".join(f" 'sha256-{base64.b64encode(hashlib.sha256(s).digest()).decode()}'" for s in scripts)
     return "; ".join(f"{name} {value}{digests if name == 'script-src' else ''}" for name, value in POLICY.items())
