@@ -81,6 +81,11 @@ class Study(Plan):
     pretraining: Pretraining | None = None
     variants: tuple[Variant, ...] = Field(strict=False, min_length=1)
 
+    @property
+    def repeats(self) -> str:
+        """What each variant is trained over, in the plural, as tables and captions call it."""
+        return "folds" if self.rotate else "seeds"
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [variant.name for variant in self.variants]

@@ -67,9 +67,10 @@ def _table(name: str, results: Sequence[Measured]) -> None:
         rows.append(shown)
     columns = [title for title in rows[0] if title not in ("variant", "seeds", "steps")]
     config: dict[str, Any] = {c: st.column_config.NumberColumn(c, format="%.2f %%") for c in columns if c[0] != "±"}
+    config |= {"seeds": st.column_config.NumberColumn(studies.read(name).repeats)}
     config |= {c: st.column_config.NumberColumn("±", format="%.2f", help=c) for c in columns if c[0] == "±"}
     st.dataframe(rows, hide_index=True, key=f"scores-{name}", placeholder="–", column_config=config)
-    st.caption("Mean over the seeds and standard deviation of a sample; click a head to sort.")
+    st.caption(f"Mean over the {studies.read(name).repeats} and standard deviation of a sample; click a head to sort.")
 
 
 def _curves(name: str, results: Sequence[Measured]) -> None:
@@ -88,7 +89,10 @@ def _curves(name: str, results: Sequence[Measured]) -> None:
     st.vega_lite_chart(
         columns, spec, width="stretch", key=f"curves-{name}", alt=f"Validation MAP@R of {', '.join(chosen)}"
     )
-    st.caption("Validation MAP@R; step 0 is the network before its first step. Thin: one seed each; thick: their mean.")
+    one = studies.read(name).repeats[:-1]
+    st.caption(
+        f"Validation MAP@R; step 0 is the network before its first step. Thin: one {one} each; thick: their mean."
+    )
 
 
 def _published(name: str) -> dict[str, toys.PublishedRow]:

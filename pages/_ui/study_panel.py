@@ -65,7 +65,7 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
     if head and answer:
         head.markdown(f"**{answer}**")
     _scores(name, found, layout.columns)
-    st.caption(f"Mean and standard deviation over the seeds. {layout.scores}")
+    st.caption(f"Mean and standard deviation over the {study.repeats}. {layout.scores}")
     if curves := seed_curves(found):
         level = studies.levels(found, "validation.map_at_r").get("inputs", {})
         level.pop(study.ceiling, None)
@@ -74,11 +74,11 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
         best = "; ".join(
             f"{v}: {percent(figures.ceiling_of(curves, v))}" for v in dict.fromkeys(c.variant for c in curves)
         )
-        words = f"Validation MAP@R over the steps. Best, mean over the seeds: {best}"
+        words = f"Validation MAP@R over the steps. Best, mean over the {study.repeats}: {best}"
         st.vega_lite_chart(columns, spec, width="stretch", key=f"curves-{name}", alt=words)
         st.caption(
-            f"Validation MAP@R; step 0 is the network before its first step. Thin: one seed each; thick: their mean. "
-            f"{layout.curves}"
+            f"Validation MAP@R; step 0 is the network before its first step. Thin: one {study.repeats[:-1]} each; "
+            f"thick: their mean. {layout.curves}"
         )
 
 
@@ -113,8 +113,8 @@ def bars(name: str, found: Sequence[Measured]) -> None:
     )
     full = "" if top is None else "Full colour: the best and all that cannot be told from it; pale: clearly behind. "
     st.caption(
-        f"{full}Bars: mean over the seeds; rules: plus and minus one standard deviation; points: the seeds. Lines "
-        "through the bars: what the same samples score without training."
+        f"{full}Bars: mean over the {study.repeats}; rules: plus and minus one standard deviation; points: the "
+        f"{study.repeats}. Lines through the bars: what the same samples score without training."
     )
 
 
