@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,9 +12,18 @@ from numpy.typing import NDArray
 from dmlcore.geometry.field import VERTICES, EdgeEnergy, Edges, Probe, edge_gradient
 
 Array = NDArray[np.float64]
-SIGNS = {"ap": 1.0, "an": -1.0, "pn": -1.0}  # a positive slope pulls along ap; a negative one pushes
-EDGES = tuple(SIGNS)
-TINY = 1e-300
+POINTS = "apn"
+EDGES = ("ap", "an", "pn")
+# Rows are points, columns are edges: INCIDENCE.T @ points = (a - p, a - n, p - n).
+INCIDENCE = np.array([[1.0, 1.0, 0.0], [-1.0, 0.0, 1.0], [0.0, -1.0, -1.0]])
+SIGNS = np.array([1.0, -1.0, -1.0])  # a positive slope pulls along ap; a negative one pushes along an and pn
+# For each point: its two edges, and the point at the other end of each.
+NEIGHBOURS: dict[Probe, tuple[tuple[int, int], ...]] = {
+    "anchor": ((0, 1), (1, 2)),
+    "positive": ((0, 0), (2, 2)),
+    "negative": ((1, 0), (2, 1)),
+}
+TINY = 1e-300  # in place of a length of 0, which has no direction
 
 
 @dataclass(frozen=True)
@@ -33,60 +42,84 @@ class Snapshot:
     laws: Array  # (3, K) pull along ap, push along an and pn, before the clamp, as that edge's length alone varies
 
 
+class Batch(NamedTuple):
+    """Where the M + 1 + 3 K triplets of a snapshot lie in the one batch that goes through the loss."""
+
+    field: slice  # M: the probe at each place, the other two points where they are
+    triplet: int  # 1: all three where they are
+    laws: tuple[slice, slice, slice]  # K each: the length of ap, of an, of pn varies, all else stays
+    size: int
+
+    @classmethod
+    def of(cls, m: int, k: int) -> Batch:
+        """The field's M triplets, the triplet itself, K for each edge."""
+        ap, an, pn, end = (m + 1 + i * k for i in range(4))
+        return cls(slice(0, m), m, (slice(ap, an), slice(an, pn), slice(pn, end)), end)
+
+
 def snapshot(loss: EdgeEnergy, points: Array, *, probe: Probe, at: Array, reach: Array) -> Snapshot:
-    """Evaluate the loss once for the triplet `points` (3, 2) = a, p, n; its probe at each of `at` (M, 2); laws at
-    lengths `reach` (K,).
+    """Evaluate the loss once for a triplet, for its probe elsewhere and for other lengths of its edges.
+
+    Shapes: points (3, 2) = a, p, n; at (M, 2), the places of the probe; reach (K,), the lengths of the laws. All are
+    float64, in distance units of the plane. The field comes in the order of `at`, the laws in that of `reach`.
 
     The numbers are those of `decompose` and `probe_field`. For the distance-sensitive loss the laws are d^s and
     rho / d^r whatever the other edges; a coupled loss (ratio, lifted, moving, ...) has other curves for each triplet.
+    Errors: KeyError for an unknown probe. Source: Karaman 2021, Sec. 3.1, corrected.
     """
-    vertex = VERTICES[probe]
-    place = dict(zip("apn", points.tolist(), strict=True))
-    own = {e: math.dist(place[e[0]], place[e[1]]) for e in EDGES} | {
-        2 * v: x * x + y * y for v, (x, y) in place.items()
-    }
-    m, k = len(at), len(reach)
-    table = {name: np.full(m + 1 + 3 * k, value) for name, value in own.items()}
-    x, y = at[:, 0], at[:, 1]
-    away = {
-        e: tuple(u - v for u, v in zip((x, y), place[e.replace(vertex, "")], strict=True)) for e in EDGES if vertex in e
-    }
-    for edge, (dx, dy) in away.items():
-        np.sqrt(dx * dx + dy * dy, out=table[edge][:m])
-    table[2 * vertex][:m] = x * x + y * y
-    for i, edge in enumerate(EDGES):
-        table[edge][m + 1 + i * k : m + 1 + (i + 1) * k] = reach
+    scanned = POINTS.index(VERTICES[probe])
+    batch = Batch.of(len(at), len(reach))
+    edges = INCIDENCE.T @ points
+    lengths = _length(edges.T)
+    places = np.ascontiguousarray(at.T)  # (2, M): a row of x and one of y is several times faster than M pairs
+    offsets = {i: places - points[j, :, None] for i, j in NEIGHBOURS[probe]}
 
-    gradient = edge_gradient(loss, Edges(*(torch.from_numpy(table[name]) for name in Edges._fields)))
-    raw, by = gradient[0].numpy(), dict(zip(Edges._fields, (g.numpy() for g in gradient[1]), strict=True))
-    active = (raw[: m + 1] > 0) & (raw[: m + 1] < loss.m2)
+    inputs = np.empty((6, batch.size))  # rows as in `Edges`
+    inputs[:] = np.concatenate((lengths, _square(points.T)))[:, None]
+    for i, offset in offsets.items():
+        inputs[i, batch.field] = _length(offset)
+    inputs[3 + scanned, batch.field] = _square(places)
+    for i, law in enumerate(batch.laws):
+        inputs[i, law] = reach
 
-    outward = np.where(active[:m], -2 * by[2 * vertex][:m], 0.0)
-    force = np.stack((outward * x, outward * y))
-    for edge, (dx, dy) in away.items():
-        length = table[edge][:m]
-        along = np.where(active[:m] & (length > 0), by[edge][:m] / np.maximum(length, TINY), 0.0)
-        force[0] -= along * dx
-        force[1] -= along * dy
+    energy, derivatives = edge_gradient(loss, Edges(*map(torch.from_numpy, inputs)))
+    raw, slopes = energy.numpy(), [derivative.numpy() for derivative in derivatives]
+    active = (raw > 0) & (raw < loss.m2)
 
-    hit = bool(active[m])
-    slope = {name: float(g[m]) if hit else 0.0 for name, g in by.items()}
-    residuals = {v: (-2 * slope[2 * v] * px, -2 * slope[2 * v] * py) for v, (px, py) in place.items()}
-    forces = {v: list(residual) for v, residual in residuals.items()}
-    for e in EDGES:
-        for axis in (0, 1):
-            part = slope[e] * (place[e[0]][axis] - place[e[1]][axis]) / own[e] if own[e] > 0 else 0.0
-            forces[e[0]][axis] -= part
-            forces[e[1]][axis] += part
+    # Force on the probe x: -2 x dE/d|x|^2 - sum over its edges of dE/dd (x - y) / d, 0 unless active.
+    here = batch.field
+    feels = active[here]
+    field_force = np.where(feels, -2 * slopes[3 + scanned][here], 0.0) * places
+    for i, offset in offsets.items():
+        length = inputs[i, here]
+        field_force -= np.where(feels & (length > 0), slopes[i][here] / np.maximum(length, TINY), 0.0) * offset
+
+    # The same for all three points of the triplet itself: each edge acts on both its ends.
+    slope = np.array([derivative[batch.triplet] for derivative in slopes]) if active[batch.triplet] else np.zeros(6)
+    by_length, by_square = slope[:3], slope[3:]
+    residuals = -2 * by_square[:, None] * points
+    forces = residuals - INCIDENCE @ (by_length[:, None] * edges / np.maximum(lengths, TINY)[:, None])
     return Snapshot(
-        raw=float(raw[m]),
-        active=hit,
-        lengths={e: own[e] for e in EDGES},
-        strengths={e: SIGNS[e] * slope[e] + 0.0 for e in EDGES},
-        residuals=np.array(list(residuals.values())) + 0.0,  # + 0.0 makes a zero of -0
-        forces=np.array(list(forces.values())) + 0.0,
-        field_raw=raw[:m],
-        field_force=force.T,
-        field_active=active[:m],
-        laws=np.stack([SIGNS[e] * by[e][m + 1 + i * k : m + 1 + (i + 1) * k] for i, e in enumerate(EDGES)]),
+        raw=float(raw[batch.triplet]),
+        active=bool(active[batch.triplet]),
+        lengths=dict(zip(EDGES, lengths.tolist(), strict=True)),
+        strengths=dict(zip(EDGES, (SIGNS * by_length + 0.0).tolist(), strict=True)),
+        residuals=residuals + 0.0,  # + 0.0 makes a zero of -0
+        forces=forces + 0.0,
+        field_raw=raw[here],
+        field_force=field_force.T,
+        field_active=feels,
+        laws=np.stack([sign * slopes[i][law] for i, (sign, law) in enumerate(zip(SIGNS, batch.laws, strict=True))]),
     )
+
+
+def _square(vectors: Array) -> Array:
+    """|v|^2 of vectors in columns, (2, ...) -> (...)."""
+    x, y = vectors
+    squares: Array = x * x + y * y
+    return squares
+
+
+def _length(vectors: Array) -> Array:
+    """|v| of vectors in columns, (2, ...) -> (...)."""
+    return np.sqrt(_square(vectors))
