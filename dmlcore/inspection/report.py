@@ -21,7 +21,7 @@ from dmlcore.inspection import maps, pictures
 from dmlcore.inspection.export import Table
 from dmlcore.runs import Run, scores
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets" / "report"
+_HERE = Path(__file__).resolve()  # style and script lie beside it
 WORST, BEST, NEIGHBOURS = 24, 8, 8  # queries of each kind, neighbours of each query
 TILE = 88  # pixels of a picture in the gallery
 THUMBNAIL = 48  # of one on the map
@@ -55,7 +55,7 @@ def html(found: Table, plane: Plane | None = None, remarks: Sequence[str] = ()) 
     are style and script; its Content-Security-Policy forbids everything else. Names are shown as text. Some MB, as
     MOST_THUMBNAILS, WORST and BEST bound the pictures: the size is stated at its end.
     """
-    style, script = (ASSETS / "report.css").read_text(), (ASSETS / "report.js").read_text()
+    style, script = (_HERE.with_suffix(end).read_text() for end in (".css", ".js"))
     policy = f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
     policy += "; base-uri 'none'; form-action 'none'"
     title = _label(found)
