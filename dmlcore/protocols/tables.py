@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from typing import Any
 
 from dmlcore.protocols.expansion import PUBLISHED, images
 from dmlcore.protocols.requests import Request
 from dmlcore.protocols.results import Results, Spread, baselines, verdict
-from dmlcore.published import tables
+from dmlcore.published import table_files, tables
 from dmlcore.spec import RunSpec
 from dmlcore.studies import Entry
 
 SHOWN = ("map_at_r", "r_precision", *(f"recall_at_{k}" for k in (1, 2, 4, 8, 10, 20, 30, 100, 1000)), "nmi")
 TITLES = {"map_at_r": "MAP@R", "r_precision": "P@R", "nmi": "NMI"}
-DATA = {"cub": "CUB", "cars": "Cars196", "sop": "SOP", "inshop": "In-shop"}
+DATA = {"cub": "CUB-200-2011", "cars": "Cars196", "sop": "SOP", "inshop": "In-shop"}
 # Of Gurbuz 2022: what Tables 3.1 and 5.1, 5.2 call a loss.
 GURBUZ = {"c1": "C1", "c2": "C2", "ms": "MS", "triplet": "Triplet", "proxy_anchor": "PAnchor", "proxy_nca": "PNCA"}
 CCP = {"proxy_anchor": "ProxyAnchor", "proxy_nca": "ProxyNCA++", "soft_triple": "SoftTriple-S/L"}
@@ -101,22 +98,29 @@ def _rows(spec: RunSpec, word: str) -> list[Printed]:
     if family in ("gurbuz-2022-fair", "gurbuz-2022-fair-ccp"):
         return _fair(spec, word)
     if family == "psomas-2020":
-        table = _others()["P"].get(PSOMAS_TABLES.get((spec.data.name, spec.model.name), ""), {})
-        row = table.get("by_embedding_size", {}).get(str(spec.model.embedding_dim), {}).get(PSOMAS.get(word, ""))
-        where = f"Psomas 2020, {table.get('what', '')}, {spec.model.embedding_dim}-D"
-        return [_row(where, dict(zip(table["columns"], row, strict=True)))] if row else []
+        number, size = PSOMAS_TABLES.get((spec.data.name, spec.model.name), ""), str(spec.model.embedding_dim)
+        return _of_table("P", number, PSOMAS.get(word, ""), size=size)
     if family == "psomas-2020-folds" and (spec.data.name, spec.model.name) == ("cub", "resnet50"):
-        row = _others()["P"]["12"]["rows"].get(PSOMAS.get(word, ""))
-        return [_row("Psomas 2020, Table 12", {"R@1": row})] if row else []
+        return _of_table("P", "12", PSOMAS.get(word, ""))
     if family == "zabihzadeh-2021":
-        table = _others()["Z"].get({"flowers": "3", "cub": "4", "cars": "5"}.get(spec.data.name, ""), {"rows": {}})
-        row = table["rows"].get(ZABIHZADEH.get(word, ""))
-        return [_row(f"Zabihzadeh 2021, {table['what']}", dict(zip(table["columns"], row, strict=True)))] if row else []
+        number = {"flowers": "3", "cub": "4", "cars": "5"}.get(spec.data.name, "")
+        return _of_table("Z", number, ZABIHZADEH.get(word, ""))
     if family == "can-2018" and word == "tuplet":
-        table = _others()["C"].get({"cub": "3.4", "cars": "3.5", "sop": "3.6"}.get(spec.data.name, ""), {"rows": {}})
-        row = table["rows"].get("Proposed Method")
-        return [_row(f"Can 2018, {table['what']}", dict(zip(table["columns"], row, strict=True)))] if row else []
+        return _of_table("C", {"cub": "3.4", "cars": "3.5", "sop": "3.6"}.get(spec.data.name, ""), "Proposed Method")
     return []
+
+
+def _of_table(letter: str, number: str, method: str, **where: str) -> list[Printed]:
+    """The rows of a method in a table, whose other fields are as given; none where there is no such table."""
+    file = table_files.files(letter).get(number)
+    if file is None:
+        return []
+    title = f"{table_files.sources()[letter].title}, Table {number}, {method}"
+    return [
+        _row(", ".join(filter(None, (title, row.size))), dict(zip(file.columns, row.values, strict=True)), row.spread)
+        for row in file.rows
+        if row.method == method and all(getattr(row, name) == value for name, value in where.items())
+    ]
 
 
 def _karaman(spec: RunSpec) -> list[Printed]:
@@ -134,35 +138,22 @@ def _karaman(spec: RunSpec) -> list[Printed]:
 
 def _fair(spec: RunSpec, word: str) -> list[Printed]:
     ccp = spec.protocol.endswith("ccp")
-    table = _others()["G"]["3.1" if ccp else "5.1"]
     name = (CCP.get(word) if ccp else None) or GURBUZ.get(word, "")
     name += "+XBM-L" if ccp and spec.loss.memory else "+XBM" if spec.loss.memory else ""
     name += "+GSP" if spec.pooling.name == "gsp" and not ccp else ""
-    cells = table["rows"].get(name, {}).get(DATA.get(spec.data.name, ""), {})
-    where = f"Gürbüz 2022, Table {'3.1' if ccp else '5.1'}, {name}"
-    return [
-        _row(f"{where}, {size}", dict(zip(table["metrics"], cell, strict=True)) if ccp else cell)
-        for size, cell in cells.items()
-    ]
+    return _of_table("G", "3.1" if ccp else "5.1", name, dataset=DATA.get(spec.data.name, ""))
 
 
-def _row(of: str, scores: Mapping[str, Any]) -> Printed:
-    """A row from scores in per cent by their printed names; [mean, deviation] where the source gives both."""
+def _row(of: str, scores: Mapping[str, float | str], spread: Sequence[float] = ()) -> Printed:
+    """A row from scores in per cent by their printed names, and their deviations where the source gives them."""
     names = {"MAP@R": "map_at_r", "P@R": "r_precision", "NMI": "nmi", "P@1": "recall_at_1"}
     found: dict[str, Spread] = {}
-    for title, value in scores.items():
+    for (title, mean), deviation in itertools.zip_longest(scores.items(), spread):
         short = title.replace("Recall@", "R@")
-        name = names.get(short, short.replace("R@", "recall_at_"))
-        mean, deviation = value if isinstance(value, list) else (value, None)
-        if mean is not None:
+        if not isinstance(mean, str):  # else it is not legible
+            name = names.get(short, short.replace("R@", "recall_at_"))
             found[name] = mean / 100, None if deviation is None else deviation / 100
     return Printed(of, found)
-
-
-@cache
-def _others() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(files("dmlcore.published").joinpath("other-tables.json").read_text("utf-8"))
-    return found
 
 
 def _cell(value: Spread | None) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
-from dmlcore.published.reading import karaman, others
+from dmlcore import losses
+from dmlcore.published import table_files
 from dmlcore.published.rows import SAME, SHORT, Entry, Table, loss_title
 
 __all__ = ["SAME", "SHORT", "Entry", "Table", "collection", "loss_title", "search", "table"]
@@ -14,9 +16,49 @@ __all__ = ["SAME", "SHORT", "Entry", "Table", "collection", "loss_title", "searc
 @cache
 def collection() -> tuple[Table, ...]:
     """All tables, source by source, in the order of their numbers."""
-    found = [*karaman(), *others()]
-    order = list(SHORT)
-    return tuple(sorted(found, key=lambda t: (order.index(t.source), *_place(t.number))))
+    return tuple(table for letter in SHORT for table in sorted(_of_source(letter), key=lambda t: _place(t.number)))
+
+
+def _of_source(letter: str) -> Iterator[Table]:
+    source, known = table_files.sources()[letter], {*losses.names(), *losses.batch_names()}
+    for number, file in table_files.files(letter).items():
+        inferred = ", a number inferred from the scores" if file.queries_inferred else ""
+        yield Table(
+            letter,
+            number,
+            f"{file.caption} ({file.queries:,} queries{inferred})" if file.queries else file.caption,
+            source.citation,
+            tuple(_entry(file, row, known) for row in file.rows),
+            file.part,
+            file.protocol,
+            (*file.notes, *source.notes_of(number)),
+        )
+
+
+def _entry(file: table_files.File, row: table_files.Row, known: set[str]) -> Entry:
+    """The row with what it leaves to the table, its hyper-parameters as text where it states them as numbers."""
+    setting = [
+        row.setting,
+        ", ".join(f"{'ρ' if k == 'rho' else k}={_number(v)}" for k, v in row.numbers.items()),
+        "without clamp" if row.unhinged else "",
+        f"quoted from Table {row.quoted_from}" if row.quoted_from else "",
+    ]
+    loss = row.loss if row.loss in known else ""
+    return Entry(
+        row.method or loss_title(loss) or row.loss.replace("_", " "),
+        {column: None if value == "" else value for column, value in zip(file.columns, row.values, strict=True)},
+        row.dataset or file.dataset,
+        row.network or file.network,
+        row.size or file.size,
+        "; ".join(filter(None, setting)),
+        loss,
+        None if row.hyper is None else row.numbers,
+        dict(zip(file.columns, row.spread, strict=True)) if row.spread else None,
+    )
+
+
+def _number(value: float) -> str:
+    return "12/7" if abs(value - 12 / 7) < 1e-9 else f"{value:g}"
 
 
 def _place(number: str) -> tuple[list[int], str]:

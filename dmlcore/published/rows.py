@@ -9,10 +9,11 @@ from functools import cache
 
 from dmlcore import losses
 from dmlcore.published.errata import Erratum, errata
+from dmlcore.published.table_files import sources
 
 Value = float | str | None
 
-SHORT = {"K": "Karaman 2021", "G": "Gürbüz 2022", "C": "Can 2018", "Z": "Zabihzadeh 2021", "P": "Psomas 2020"}
+SHORT = {letter: source.title for letter, source in sources().items()}
 SAME = {"Recall@1": "R@1", "Recall@2": "R@2", "Recall@4": "R@4", "Recall@8": "R@8", "P@1": "R@1", "MAP@R": "MAP@R"}
 SCORE = re.compile(r"(R@|P@|MAP@R|NMI|F1|Recall@|kNN-Acc)[\dR]*")
 

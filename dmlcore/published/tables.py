@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from typing import Any
+
+from dmlcore.published import table_files
 
 COLUMNS = ("R@1", "R@2", "R@4", "R@8", "P@2", "P@4", "P@8", "P@R", "MAP@R")
 
@@ -38,8 +37,21 @@ class Row:
 @cache
 def rows() -> tuple[Row, ...]:
     """All rows, in the order of the thesis."""
-    data = json.loads(files(__package__).joinpath("karaman-tables.json").read_text("utf-8"))
-    return tuple(_row(raw, data["tables"][raw["table"]].get("dataset", "CUB-200-2011")) for raw in data["rows"])
+    found = table_files.files("K")
+    return tuple(
+        Row(
+            number,
+            found[number].dataset,
+            row.loss,
+            row.numbers,
+            dict(zip(COLUMNS, map(float, row.values), strict=True)),
+            row.method,
+            row.quoted_from,
+            row.unhinged,
+        )
+        for number in sorted(found, key=lambda number: int(number.split(".")[1]))
+        for row in found[number].rows
+    )
 
 
 def of_loss(name: str, dataset: str = "CUB-200-2011") -> list[Row]:
@@ -58,17 +70,3 @@ def tried(name: str) -> dict[str, tuple[float, ...]]:
 def best(found: list[Row], column: str) -> Row:
     """The row with the highest score in a column; ValueError if there is no row."""
     return max(found, key=lambda row: row.scores[column])
-
-
-def _row(raw: dict[str, Any], dataset: str) -> Row:
-    hyper = {k: float(v) for k, v in raw["hp"].items() if not isinstance(v, (bool, str))}
-    return Row(
-        raw["table"],
-        dataset,
-        raw["method"],
-        hyper,
-        {column: raw[column] for column in COLUMNS},
-        raw.get("printed_label", ""),
-        raw.get("quoted_from", ""),
-        raw["hp"].get("hinge") is False,
-    )

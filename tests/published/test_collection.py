@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import statistics
-from pathlib import Path
 
 import pytest
 
 from dmlcore import losses, protocols
-from dmlcore.published import collection, noise, tables
+from dmlcore.published import collection, noise, table_files, tables
 from dmlcore.published.collection import search, table
-
-RAW = Path(collection.__file__).with_name("other-tables.json")
 
 
 def value(key: str, method: str, column: str = "R@1", **where: str) -> float:
@@ -26,35 +22,21 @@ def value(key: str, method: str, column: str = "R@1", **where: str) -> float:
     return found
 
 
-def numbers(content: object) -> list[float]:
-    """All numbers within nested lists and dictionaries."""
-    if isinstance(content, dict):
-        return [n for each in content.values() for n in numbers(each)]
-    if isinstance(content, list):
-        return [n for each in content for n in numbers(each)]
-    return [float(content)] if isinstance(content, (int, float)) else []
-
-
-def test_every_table_of_the_files_is_there():
-    raw = json.loads(RAW.read_text())
-    wanted = {f"{s}-{n.replace(' ', '-')}" for s in "GCZP" for n in raw[s] if not n.endswith("_recomputed")}
-    wanted |= {f"K-4.{n}" for n in range(1, 15)}
-    assert {found.key for found in collection.collection()} == wanted
+def test_every_table_is_there_in_the_order_of_the_numbers():
     keys = [found.key for found in collection.collection()]
+    assert len(keys) == len(set(keys)) == 56
+    assert {f"K-4.{n}" for n in range(1, 15)} <= set(keys)
     assert keys.index("K-4.9") < keys.index("K-4.10"), "in the order of the numbers, not of the letters"
 
 
-@pytest.mark.parametrize("source", "GCZP")
-def test_no_number_is_lost_or_added(source):
-    for number, raw in json.loads(RAW.read_text())[source].items():
-        if number.endswith("_recomputed"):
-            continue
-        found = table(f"{source}-{number.replace(' ', '-')}")
-        shown = [v for row in found.rows for v in (*row.values.values(), *(row.spread or {}).values())]
-        wanted = numbers(raw.get("rows", raw.get("by_embedding_size"))) + numbers(raw.get("baseline", {}))
-        if (source, number) == ("G", "5.4"):  # levels of the factors are settings, printed once for each method
-            wanted = [n for *_, c2, pnca in raw["rows"] for n in (c2, pnca)] + numbers(raw["baseline"])
-        assert sorted(v for v in shown if isinstance(v, (int, float))) == sorted(wanted), number
+def test_a_file_that_is_no_table_is_named(tmp_path, monkeypatch):
+    bad = tmp_path / "karaman-2021" / "9.9.toml"
+    bad.parent.mkdir()
+    bad.write_text('caption = "x"\ncolumns = ["R@1"]\nrows = [{ loss = "triplet", values = [1.0, 2.0] }]\n')
+    table_files.sources()
+    monkeypatch.setattr(table_files, "_FOLDER", tmp_path)
+    with pytest.raises(ValueError, match=r"karaman-2021/9\.9\.toml: .*\n.*rows\.1: there are 1 columns"):
+        table_files.files.__wrapped__("K")
 
 
 def test_the_rows_of_the_2021_thesis_are_those_of_its_tables():

@@ -1,0 +1,108 @@
+"""The files of published tables: tables/SOURCE/NUMBER.toml holds one as printed, tables/sources.toml says whose.
+
+Nothing but their form is checked here, and torch stays away: `collection` makes what the pages show of them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+_FOLDER = Path(__file__).resolve().parent / "tables"
+
+
+class _Plain(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Row(_Plain):
+    """A row as printed; what is empty is that of the table. One without `method` is called after its loss."""
+
+    values: tuple[int | float | str, ...] = Field(description='By column; "": not reported, or not legible')
+    spread: tuple[float, ...] = Field((), description="Printed standard deviations, by column")
+    method: str = ""
+    dataset: str = ""
+    network: str = ""
+    size: str = Field("", description="Of the embedding")
+    setting: str = ""
+    loss: str = Field("", description="Of our catalogue, where the method is one of it")
+    hyper: dict[str, bool | float] | None = Field(None, description="hinge = false: run without any clamp")
+    quoted_from: str = Field("", description="Number of the table whose row this one repeats")
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The hyper-parameters of the loss."""
+        return {k: float(v) for k, v in (self.hyper or {}).items() if not isinstance(v, bool)}
+
+    @property
+    def unhinged(self) -> bool:
+        """Whether it was run without any clamp."""
+        return self.hyper is not None and self.hyper.get("hinge") is False
+
+
+class File(_Plain):
+    """One table as printed."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+    notes: tuple[str, ...] = Field((), description="What is known of this table alone")
+    protocol: str = Field("", description="Under which it was made, as `RunSpec.protocol` names it")
+    part: Literal["train", "test"] = "test"
+    dataset: str = ""
+    network: str = ""
+    size: str = ""
+    queries: int = Field(0, ge=0, description="Samples that were scored, where known")
+    queries_inferred: bool = Field(False, description="No number of the source, but the only one its scores go with")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for number, row in enumerate(self.rows, 1):
+            if len(row.values) != len(self.columns) or len(row.spread) not in (0, len(self.columns)):
+                raise ValueError(f"rows.{number}: there are {len(self.columns)} columns")
+        return self
+
+
+class Note(_Plain):
+    """What is known of several tables."""
+
+    tables: tuple[str, ...] = Field(description='Their numbers, or "all"')
+    text: str
+
+
+class Source(_Plain):
+    """Where tables were printed."""
+
+    title: str
+    folder: str
+    citation: str
+    notes: tuple[Note, ...] = ()
+
+    def notes_of(self, number: str) -> list[str]:
+        """Its notes that cover a table."""
+        return [note.text for note in self.notes if {number, "all"} & set(note.tables)]
+
+
+@cache
+def sources() -> dict[str, Source]:
+    """The sources by the letter that links have, in the order in which they are shown."""
+    found = tomllib.loads((_FOLDER / "sources.toml").read_text("utf-8"))
+    return {letter: Source.model_validate(source) for letter, source in found.items()}
+
+
+@cache
+def files(letter: str) -> dict[str, File]:
+    """The tables of a source by number, unordered; raises ValueError naming a file that is none."""
+    folder = _FOLDER / sources()[letter].folder
+    return {path.stem.replace("-", " "): _read(path) for path in folder.glob("*.toml")}
+
+
+def _read(path: Path) -> File:
+    try:
+        return File.model_validate(tomllib.loads(path.read_text("utf-8")))
+    except (tomllib.TOMLDecodeError, ValidationError) as error:
+        raise ValueError(f"{path.parent.name}/{path.name}: {error}") from None

@@ -1,0 +1,99 @@
+"""The tables are those of the transcriptions they were made of, to the last number and note."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dmlcore.published import table_files, tables
+from dmlcore.published.collection import table
+
+SCIENCE = Path(__file__).parents[3] / "shared" / "science"
+pytestmark = pytest.mark.skipif(not SCIENCE.is_dir(), reason="the transcriptions are not beside the repository")
+
+
+def raw(name: str) -> Any:
+    return json.loads((SCIENCE / name).read_text())
+
+
+def leaves(content: object) -> list[object]:
+    """All numbers and texts within nested lists and dictionaries, in their order."""
+    if isinstance(content, (dict, list)):
+        return [leaf for each in (content.values() if isinstance(content, dict) else content) for leaf in leaves(each)]
+    return [] if content is None else [content]
+
+
+def test_the_rows_of_karaman_2021():
+    transcribed = raw("karaman-tables.json")
+    shown = [
+        {"table": number, "method": row.loss, "hp": row.hyper, **dict(zip(file.columns, row.values, strict=True))}
+        | ({"printed_label": row.method} if row.method else {})
+        | ({"quoted_from": row.quoted_from, "quote_matches": True} if row.quoted_from else {})
+        for number, file in table_files.files("K").items()
+        for row in file.rows
+    ]
+    order = list(transcribed["tables"])
+    assert sorted(shown, key=lambda row: order.index(row["table"])) == transcribed["rows"]
+    for number, about in transcribed["tables"].items():
+        file = table_files.files("K")[number]
+        assert (file.caption, file.dataset, file.queries, len(file.rows)) == (
+            about["content"],
+            about["dataset"],
+            about["n_queries"],
+            about["n_rows"],
+        )
+        assert file.queries_inferred == (about["n_queries_origin"] == "inferred")
+        assert about["split"].startswith(file.part)
+    notes = {note for number in order for note in table(f"K-{number}").notes}
+    assert {f"{f['row']}: {f['flag']}" if "row" in f else f["flag"] for f in transcribed["flags"]} == notes
+    assert len(tables.rows()) == len(transcribed["rows"])
+
+
+@pytest.mark.parametrize("source", "GCZP")
+def test_the_tables_of_the_others(source):
+    transcribed = raw("other-tables.json")
+    assert table_files.sources()[source].citation == transcribed["sources"][source]
+    wanted = {number: found for number, found in transcribed[source].items() if not number.endswith("_recomputed")}
+    assert set(table_files.files(source)) == set(wanted)
+    for number, found in wanted.items():
+        file, shown = table_files.files(source)[number], table(f"{source}-{number.replace(' ', '-')}")
+        assert file.caption == found["what"]
+        assert set(found.get("notes", ())) <= set(shown.notes)
+        assert all(f"Transcription: {found['confidence']}" in shown.notes for _ in found.keys() & {"confidence"})
+        said = " ".join(shown.notes)
+        assert all(f"{name} {value:g}" in said for name, value in found.get("learned_coefficients", {}).items())
+        assert labels(found) <= {word for row in shown.rows for word in (row.method, row.setting)}
+        assert values(file) == numbers(source, number, found), number
+
+
+def labels(found: Any) -> set[str]:
+    """What the rows of a transcribed table are called."""
+    if "by_embedding_size" in found:
+        return {method for methods in found["by_embedding_size"].values() for method in methods}
+    rows = found["rows"]
+    if "components" in found["what"]:
+        return {f"with {name}" for name in rows}
+    return set(rows) if isinstance(rows, dict) else {row[0] for row in rows if isinstance(row[0], str)}
+
+
+def values(file: table_files.File) -> list[object]:
+    """What a table prints, row by row, a deviation behind its mean."""
+    return [
+        value
+        for row in file.rows
+        for i, printed in enumerate(row.values)
+        for value in (printed, *row.spread[i : i + 1])
+        if value != ""
+    ]
+
+
+def numbers(source: str, number: str, found: Any) -> list[object]:
+    """The same of a transcribed table, whatever its shape."""
+    if (source, number) == ("G", "5.4"):  # levels of the factors are settings, printed once for each method
+        return [*found["baseline"].values(), *(value for *_, c2, pnca in found["rows"] for value in (c2, pnca))]
+    if isinstance(found.get("rows"), list):
+        return leaves([row[1:] for row in found["rows"]])
+    return leaves(found.get("rows", found.get("by_embedding_size")))
