@@ -14,7 +14,13 @@ export default [
       eqeqeq: "error",
       "max-len": [
         "error",
-        { code: 100, ignoreStrings: true, ignoreTemplateLiterals: true, ignoreUrls: true },
+        {
+          code: 100,
+          ignoreStrings: true,
+          ignoreTemplateLiterals: true,
+          ignoreUrls: true,
+          ignorePattern: "@import|@type",
+        },
       ],
       "no-await-in-loop": "error",
       "no-constructor-return": "error",

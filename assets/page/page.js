@@ -9,8 +9,13 @@ const NARROW = matchMedia("(max-width: 768px)");
 // default of what it opens in place.
 document.addEventListener("click", (event) => {
   const chosen =
-    event.defaultPrevented && event.target.closest?.('[data-testid="stSidebarNavLink"]');
+    event.defaultPrevented &&
+    event.target instanceof Element &&
+    event.target.closest('[data-testid="stSidebarNavLink"]');
   if (!chosen || !NARROW.matches) return;
   const opened = '[data-testid="stSidebarCollapseButton"] [aria-expanded="true"]';
-  setTimeout(() => document.querySelector(opened)?.click());
+  setTimeout(() => {
+    const button = document.querySelector(opened);
+    if (button instanceof HTMLElement) button.click();
+  });
 });

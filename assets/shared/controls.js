@@ -1,31 +1,68 @@
 // Sliders and point rows, generated from Python's parameter table.
+/**
+ * @import { Hyper, Parameter, Point, Schema, Setting, Slider, Choice, Theme, ValueOf } from "./types.js"
+ */
 import { el, symbol, tidy } from "./dom.js";
 import { POINTS } from "./ink.js";
+
+/** @typedef {{ probe: HTMLInputElement, boxes: HTMLInputElement[], mark: HTMLElement }} Row */
 
 const TINY = 5e-5; // a coordinate that the box would show as 0
 
 // One hyper-parameter: range and number box, or a choice; input while it moves, change once it
 // rests.
+/**
+ * @template {Parameter} P
+ * @param {P} schema
+ * @param {Setting | undefined} value
+ * @param {{ onInput(value: ValueOf<P>): void, onRest(): void }} heard
+ */
 export function control(schema, value, { onInput, onRest }) {
-  const label = el("span", { class: "symbol", title: schema.help }, ...symbol(schema.symbol));
-  if (schema.options) {
-    const choice = el(
-      "select",
-      { "aria-label": schema.name, title: schema.help },
-      ...schema.options.map((o) => el("option", { value: o, selected: o === value }, o)),
-    );
-    choice.addEventListener("change", () => {
-      onInput(choice.value);
-      onRest();
-    });
-    choice.style.gridColumn = "2 / 4";
-    return el("div", { class: "control" }, label, choice);
-  }
+  return schema.options
+    ? choose(/** @type {Choice} */ (schema), /** @type {string} */ (value), {
+        onInput: /** @type {(value: string) => void} */ (onInput),
+        onRest,
+      })
+    : slide(/** @type {Slider} */ (schema), /** @type {number | null | undefined} */ (value), {
+        onInput: /** @type {(value: number | null) => void} */ (onInput),
+        onRest,
+      });
+}
+
+const symbolOf = (/** @type {Parameter} */ schema) =>
+  el("span", { class: "symbol", title: schema.help }, ...symbol(schema.symbol));
+
+/**
+ * @param {Choice} schema
+ * @param {string} value
+ * @param {{ onInput(value: string): void, onRest(): void }} heard
+ */
+function choose(schema, value, { onInput, onRest }) {
+  const choice = el(
+    "select",
+    { "aria-label": schema.name, title: schema.help },
+    ...schema.options.map((o) => el("option", { value: o, selected: o === value }, o)),
+  );
+  choice.addEventListener("change", () => {
+    onInput(choice.value);
+    onRest();
+  });
+  choice.style.gridColumn = "2 / 4";
+  return el("div", { class: "control" }, symbolOf(schema), choice);
+}
+
+/**
+ * @param {Slider} schema
+ * @param {number | null | undefined} value
+ * @param {{ onInput(value: number | null): void, onRest(): void }} heard
+ */
+function slide(schema, value, { onInput, onRest }) {
   const { log } = schema,
     low = Math.min(schema.low, value ?? schema.low),
     high = Math.max(schema.high, value ?? schema.high);
-  const fromBar = (t) => (log ? low * (high / low) ** (t / 1000) : t);
-  const toBar = (x) => (log ? (1000 * Math.log(x / low)) / Math.log(high / low) : x);
+  const fromBar = (/** @type {number} */ t) => (log ? low * (high / low) ** (t / 1000) : t);
+  const toBar = (/** @type {number} */ x) =>
+    log ? (1000 * Math.log(x / low)) / Math.log(high / low) : x;
   const bar = el("input", {
     type: "range",
     "aria-label": schema.name,
@@ -42,19 +79,19 @@ export function control(schema, value, { onInput, onRest }) {
   });
   const last = value ?? schema.default ?? high;
   // a logarithmic bar counts 0..1000
-  const tell = (x) => bar.setAttribute("aria-valuetext", tidy(x));
-  const place = (x) => {
-    bar.value = toBar(x);
+  const tell = (/** @type {number} */ x) => bar.setAttribute("aria-valuetext", tidy(x));
+  const place = (/** @type {number} */ x) => {
+    bar.value = String(toBar(x));
     tell(x);
   };
-  const show = (x) => {
+  const show = (/** @type {number | null | undefined} */ x) => {
     bar.disabled = box.disabled = x === null;
     place(x ?? last);
     box.value = x === null ? "" : tidy(x);
     box.placeholder = x === null ? "∞" : "";
   };
   let current = value; // what is in use, whatever stands in the box
-  const use = (x) => {
+  const use = (/** @type {number | null} */ x) => {
     current = x;
     onInput(x);
   };
@@ -73,7 +110,8 @@ export function control(schema, value, { onInput, onRest }) {
     use(x);
     onRest();
   });
-  const parts = [label, bar, box];
+  /** @type {HTMLElement[]} */
+  const parts = [symbolOf(schema), bar, box];
   if (schema.optional) {
     const open = el("input", {
       type: "checkbox",
@@ -94,12 +132,23 @@ export function control(schema, value, { onInput, onRest }) {
 // Rows of the three points: probe, name and a box for each axis. A typed number is brought within
 // `reach`, as Python does, and the box then shows where the point is: onMove(name, axis, x) may
 // return another place (snapped, wrapped).
+/**
+ * @param {Record<Theme, Record<Point, string>>} ink
+ * @param {{
+ * onProbe(name: Point): void,
+ * onMove(name: Point, axis: number, x: number): number[] | void,
+ * axes?: string[],
+ * space?: string,
+ * reach?: number,
+ * }} settings
+ */
 export function pointRows(
   ink,
   { onProbe, onMove, axes = ["x", "y"], space = "plane", reach = 100 },
 ) {
-  let seen = null; // the scene that is shown
-  const rows = {},
+  /** @type {Record<Point, number[]>} */
+  let seen; // the scene that is shown
+  const rows = /** @type {Record<Point, Row>} */ ({}),
     grid = el(
       "div",
       {
@@ -136,13 +185,17 @@ export function pointRows(
     grid.append(probe, el("span", { class: "swatch" }, mark, name), ...boxes);
     rows[name] = { probe, boxes, mark };
   }
-  const show = (scene, theme) => {
+  const show = (
+    /** @type {Record<Point, number[]> & { probe: string }} */ scene,
+    /** @type {Theme} */ theme,
+  ) => {
     seen = scene;
     for (const name of POINTS) {
       rows[name].probe.checked = scene.probe === name;
       rows[name].mark.style.background = ink[theme][name];
       rows[name].boxes.forEach((box, axis) => {
-        if (box !== box.getRootNode().activeElement) box.value = tidy(scene[name][axis]);
+        const { activeElement } = /** @type {Document | ShadowRoot} */ (box.getRootNode());
+        if (box !== activeElement) box.value = tidy(scene[name][axis]);
       });
     }
   };
@@ -153,6 +206,18 @@ export function pointRows(
 // {loss, hyper} is changed in place; `called` tells a slider of one panel from that of another;
 // onInput while a slider moves, onRest once it rests, onLoss after another loss was chosen (its
 // defaults set).
+/**
+ * @param {Pick<Schema, "losses">} schema
+ * @param {{ loss: string, hyper: Hyper }} state
+ * @param {{
+ * hidden?: Set<string>,
+ * onInput(name: string): void,
+ * onRest(name: string): void,
+ * onLoss(): void,
+ * label?: string,
+ * called?: (name: string) => string,
+ * }} settings
+ */
 export function lossPanel(
   schema,
   state,
@@ -168,7 +233,9 @@ export function lossPanel(
   );
   choice.addEventListener("change", () => {
     state.loss = choice.value;
-    state.hyper = Object.fromEntries(losses[choice.value].controls.map((c) => [c.name, c.default]));
+    state.hyper = Object.fromEntries(
+      losses[choice.value].controls.map((c) => [c.name, c.default ?? null]),
+    );
     onLoss();
   });
   const sliders = losses[state.loss].controls

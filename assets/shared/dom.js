@@ -1,17 +1,27 @@
 // Small things every component needs: elements, numbers, the page's theme.
+/** @import { Attributes, Child, Theme } from "./types.js" */
 
+/**
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {Attributes} [attributes]
+ * @param {...Child} children
+ * @returns {HTMLElementTagNameMap[T]}
+ */
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes)) {
-    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    if (typeof value === "function")
+      node.addEventListener(key.slice(2), /** @type {EventListener} */ (value));
     else if (value === true) node.setAttribute(key, "");
     else if (value !== false && value !== null && value !== undefined)
-      node.setAttribute(key, value);
+      node.setAttribute(key, String(value));
   }
   node.append(...children);
   return node;
 }
 
+/** @type {Record<string, string>} */
 const GREEK = {
   "\\rho": "ρ",
   "\\mu": "μ",
@@ -28,27 +38,52 @@ const GREEK = {
   "\\theta": "θ",
   "\\kappa": "κ",
 };
+/** @param {string} text LaTeX: a letter, perhaps with an index */
 export function symbol(text) {
   const [base, sub] = text.split("_");
   return [GREEK[base] ?? base, ...(sub ? [el("sub", {}, sub)] : [])];
 }
 
+/**
+ * @template {HTMLCanvasElement | OffscreenCanvas} C
+ * @param {C} canvas
+ * @param {CanvasRenderingContext2DSettings} [settings]
+ */
+export function drawing(canvas, settings) {
+  const context = canvas.getContext("2d", settings);
+  if (!context) throw new TypeError("this canvas is not drawn on in two dimensions");
+  return /** @type {C extends HTMLCanvasElement ? CanvasRenderingContext2D : OffscreenCanvasRenderingContext2D} */ (
+    context
+  );
+}
+
+/** @param {number | null} [x] */
 export const tidy = (x) => (x === null || x === undefined ? "" : String(Number(x.toFixed(4))));
+/** @param {number | null} [x] */
 export const show = (x) =>
   x === null || x === undefined ? "∞" : Math.abs(x) >= 1000 ? x.toExponential(2) : x.toFixed(3);
 
 // What a triplet is, in a word: f = {hit: whether it feels a force, raw: its loss before the clamp,
 // null where infinite}.
+/** @param {{ hit: boolean, raw: number | null }} f */
 export const stateOf = (f) =>
   f.hit ? "active" : f.raw !== null && f.raw <= 0 ? "satisfied" : "clamped";
 
 // Touched only where it changes: neither a selection in it nor those who listen to it are
 // disturbed.
+/**
+ * @param {Node | null} node
+ * @param {string} text
+ */
 export function say(node, text) {
-  if (node.textContent !== text) node.textContent = text;
+  if (node && node.textContent !== text) node.textContent = text;
 }
 
 // Names with their values [[name, text], ...]; the elements stay while the numbers change.
+/**
+ * @param {Element} box
+ * @param {[name: string, text: string][]} rows
+ */
 export function readouts(box, rows) {
   if (box.children.length !== rows.length)
     box.replaceChildren(
@@ -61,12 +96,15 @@ export function readouts(box, rows) {
 
 // "light" or "dark", read from the colours Streamlit hands to components; native controls follow
 // through --accent.
+/**
+ * @param {ParentNode} root
+ * @param {HTMLElement} whole
+ * @returns {Theme}
+ */
 export function applyTheme(root, whole) {
   const probe = el("span", { style: "color: var(--st-background-color)" });
   root.append(probe);
-  const [r, g, b] = getComputedStyle(probe)
-    .color.match(/[\d.]+/g)
-    .map(Number);
+  const [r, g, b] = (getComputedStyle(probe).color.match(/[\d.]+/g) ?? []).map(Number);
   probe.remove();
   const theme = r + g + b < 384 ? "dark" : "light";
   whole.style.colorScheme = theme;
@@ -76,6 +114,10 @@ export function applyTheme(root, whole) {
 }
 
 // Adds the style sheets to a component's root and waits for them, so that nothing flashes unstyled.
+/**
+ * @param {ParentNode} root
+ * @param {...string} addresses
+ */
 export function styled(root, ...addresses) {
   return Promise.all(
     addresses.map(
@@ -89,6 +131,10 @@ export function styled(root, ...addresses) {
   );
 }
 
+/**
+ * @param {string} name
+ * @param {Blob} blob
+ */
 export function save(name, blob) {
   const address = URL.createObjectURL(blob),
     link = el("a", { href: address, download: name });

@@ -1,5 +1,8 @@
 // Colours by theme (Okabe-Ito roles), ramps, and text that stays readable over any field.
 
+/** @import { Context, Point, Rgb, Theme } from "./types.js" */
+
+/** @type {Point[]} */
 export const POINTS = ["anchor", "positive", "negative"];
 export const LETTER = { anchor: "A", positive: "P", negative: "N" };
 
@@ -85,15 +88,37 @@ export const INK = {
   },
 };
 
+/**
+ * @param {Rgb[]} ramp
+ * @param {number} t in 0..1
+ * @returns {Rgb}
+ */
 function along(ramp, t) {
   const x = Math.min(Math.max(t, 0), 1) * (ramp.length - 1),
     i = Math.min(Math.floor(x), ramp.length - 2),
     f = x - i;
   return ramp[i].map((v, c) => Math.round(v + (ramp[i + 1][c] - v) * f));
 }
-export const rampColour = (t, theme) => along(RAMPS[theme], t); // t in 0..1
-export const signedColour = (t, theme) => along(SIGNED[theme], (t + 1) / 2); // t in -1..1
+/**
+ * @param {number} t in 0..1
+ * @param {Theme} theme
+ */
+export const rampColour = (t, theme) => along(RAMPS[theme], t);
+/**
+ * @param {number} t in -1..1
+ * @param {Theme} theme
+ */
+export const signedColour = (t, theme) => along(SIGNED[theme], (t + 1) / 2);
 
+/**
+ * @param {Context} ctx
+ * @param {string} text
+ * @param {number} x
+ * @param {number} y
+ * @param {string} colour
+ * @param {string} rim
+ * @param {number} [width]
+ */
 export function halo(ctx, text, x, y, colour, rim, width = 3) {
   ctx.lineJoin = "round";
   ctx.lineWidth = width;
@@ -103,8 +128,12 @@ export function halo(ctx, text, x, y, colour, rim, width = 3) {
   ctx.fillText(text, x, y);
 }
 
+/**
+ * @param {number} span above 0
+ * @param {number} [most]
+ */
 export function niceStep(span, most = 6) {
   const raw = span / most,
     power = 10 ** Math.floor(Math.log10(raw));
-  return [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
+  return [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw) ?? 10 * power;
 }

@@ -1,8 +1,11 @@
 // What components that play a recorded history have in common.
 
+import { drawing } from "./dom.js";
+
 const FEWEST = 5; // laps before a pace is told
 
 // Canvases as sharp as the screen, drawn in CSS pixels; those that fit already stay as they are.
+/** @param {Iterable<HTMLCanvasElement>} canvases */
 export function fit(canvases) {
   const scale = Math.min(devicePixelRatio || 1, 2);
   for (const canvas of canvases) {
@@ -11,11 +14,14 @@ export function fit(canvases) {
       continue;
     canvas.width = Math.round(w * scale);
     canvas.height = Math.round(h * scale);
-    canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
+    drawing(canvas).setTransform(scale, 0, 0, scale, 0, 0);
   }
 }
 
 // Laps a second from the times (ms) of the last ones, as a whole number; null while there are too
 // few.
+/** @param {number[]} laps */
 export const pace = (laps) =>
-  laps.length < FEWEST ? null : ((1000 * (laps.length - 1)) / (laps.at(-1) - laps[0])).toFixed(0);
+  laps.length < FEWEST
+    ? null
+    : ((1000 * (laps.length - 1)) / (laps[laps.length - 1] - laps[0])).toFixed(0);

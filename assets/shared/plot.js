@@ -1,10 +1,37 @@
 // Marks of classes, and curves over the steps of a history.
+/** @import { Context, Theme } from "./types.js" */
 import { INK, niceStep } from "./ink.js";
+
+/**
+ * @typedef {object} Chart
+ * @property {string} [title]
+ * @property {Line[]} lines
+ * @property {number} [top]
+ * @property {number} last
+ * @property {number} step
+ * @property {number[]} [marks]
+ */
+
+/**
+ * @typedef {object} Line
+ * @property {string} [name]
+ * @property {string} colour
+ * @property {number[]} [dash]
+ * @property {(step: number) => number} value
+ * @property {(step: number) => number} [noisy]
+ */
 
 export const SHAPES = ["circle", "square", "triangle", "diamond", "cross", "down", "star", "plus"];
 
+/**
+ * @param {Context} ctx
+ * @param {string} kind one of SHAPES
+ * @param {number} x
+ * @param {number} y
+ * @param {number} r
+ */
 export function shape(ctx, kind, x, y, r) {
-  const ring = (n, turn, inner) => {
+  const ring = (/** @type {number} */ n, /** @type {number} */ turn, inner = 0) => {
     for (let i = 0; i < n; i++) {
       const a = turn + (2 * Math.PI * i) / n,
         k = inner && i % 2 ? inner * r : r;
@@ -12,7 +39,7 @@ export function shape(ctx, kind, x, y, r) {
     }
     ctx.closePath();
   };
-  const bars = (turn) => {
+  const bars = (/** @type {number} */ turn) => {
     const w = r * 0.38,
       c = Math.cos(turn),
       s = Math.sin(turn);
@@ -45,6 +72,14 @@ export function shape(ctx, kind, x, y, r) {
 // One curve chart over steps 0..last. lines = [{name, colour, dash, value(step)}], where value may
 // be the mean of what noisy(step) is, drawn faint below it; the cursor stands at `step`, dotted
 // lines where something was changed (`marks`).
+/**
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {number} width
+ * @param {number} height
+ * @param {Chart} chart
+ * @param {Theme} theme
+ * @returns {(px: number) => number} the step below a place
+ */
 export function paintCurves(
   ctx,
   width,
@@ -65,7 +100,7 @@ export function paintCurves(
     for (const line of lines)
       for (let k = 0; k <= last; k += stride) {
         const v = line.value(k),
-          w = line.noisy?.(k); // NaN: not measured
+          w = line.noisy?.(k) ?? NaN; // NaN: not measured
         if (v > highest) highest = v;
         if (w > highest) highest = w;
       }
@@ -74,8 +109,8 @@ export function paintCurves(
     const unit = niceStep(highest, 3);
     highest = Math.ceil(highest / unit - 1e-9) * unit;
   }
-  const X = (k) => left + ((right - left) * k) / Math.max(last, 10),
-    Y = (v) => down - ((down - up) * Math.min(v, highest)) / highest;
+  const X = (/** @type {number} */ k) => left + ((right - left) * k) / Math.max(last, 10),
+    Y = (/** @type {number} */ v) => down - ((down - up) * Math.min(v, highest)) / highest;
   ctx.strokeStyle = ink.grid;
   ctx.lineWidth = 1;
   ctx.beginPath();
@@ -139,9 +174,11 @@ export function paintCurves(
   ctx.moveTo(Math.round(X(step)) + 0.5, up - 2);
   ctx.lineTo(Math.round(X(step)) + 0.5, down);
   ctx.stroke();
-  return (px) => Math.round(((px - left) / (right - left)) * Math.max(last, 10));
+  return (/** @type {number} */ px) =>
+    Math.round(((px - left) / (right - left)) * Math.max(last, 10));
 }
 
+/** @param {number} v */
 export const brief = (v) =>
   !Number.isFinite(v)
     ? "–"

@@ -2,6 +2,7 @@
 // (pages/_ui/exports.py).
 import { el } from "./dom.js";
 
+/** @type {Record<string, string>} */
 const FORMATS = {
   svg: "SVG",
   pdf: "PDF",
@@ -12,6 +13,12 @@ const FORMATS = {
 
 // Links to `base`api/`page`/export.*; query() is asked when one is used, so that it is the view
 // then shown.
+/**
+ * @param {string} base
+ * @param {string} page
+ * @param {() => string} query
+ * @param {Record<string, string>} [formats]
+ */
 export function exportLinks(base, page, query, formats = FORMATS) {
   return Object.entries(formats).map(([format, text]) => {
     const link = el("a", { class: "button", download: "", "data-format": format }, text);

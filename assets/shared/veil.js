@@ -1,12 +1,21 @@
 // The look of places where nothing is felt: veiled and hatched.
 
+/** @import { Context, Ink } from "./types.js" */
+import { drawing } from "./dom.js";
+
+/** @type {Map<Ink, OffscreenCanvas>} */
 const tiles = new Map();
 
 // A pattern to fill with, one per theme.
+/**
+ * @param {Context} ctx
+ * @param {Ink} ink
+ */
 export function stripes(ctx, ink) {
-  if (!tiles.has(ink)) {
-    const tile = new OffscreenCanvas(9, 9),
-      t = tile.getContext("2d");
+  let tile = tiles.get(ink);
+  if (!tile) {
+    tile = new OffscreenCanvas(9, 9);
+    const t = drawing(tile);
     t.fillStyle = ink.veil;
     t.fillRect(0, 0, 9, 9);
     t.strokeStyle = ink.hatch;
@@ -18,17 +27,25 @@ export function stripes(ctx, ink) {
     t.stroke();
     tiles.set(ink, tile);
   }
-  return ctx.createPattern(tiles.get(ink), "repeat");
+  return /** @type {CanvasPattern} */ (ctx.createPattern(tile, "repeat"));
 }
 
+/** @type {OffscreenCanvas | undefined} */
 let overlay;
 // Over a square canvas of `size` CSS pixels, wherever `mask`, drawn at left, top with this side, is
 // opaque.
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {CanvasImageSource} mask
+ * @param {{ left: number, top: number, side: number }} square
+ * @param {Ink} ink
+ */
 export function veiled(ctx, size, mask, { left, top, side }, ink) {
   const scale = ctx.getTransform().a,
     pixels = Math.round(size * scale);
   if (!overlay || overlay.width !== pixels) overlay = new OffscreenCanvas(pixels, pixels);
-  const o = overlay.getContext("2d");
+  const o = drawing(overlay);
   o.setTransform(scale, 0, 0, scale, 0, 0);
   o.globalCompositeOperation = "copy";
   o.fillStyle = stripes(o, ink);

@@ -1,6 +1,8 @@
 // The way to Python and back (pages/_ui/wire.py): one request in flight, the newest wins. Without a
 // socket the component's own state carries it.
 
+/** @import { Data, Numbers } from "./types.js" */
+
 const TYPES = {
   uint8: Uint8Array,
   int8: Int8Array,
@@ -13,43 +15,62 @@ const TYPES = {
 
 // The header of an answer with its arrays beside it: { ...header, name: typed array, ... , shapes:
 // {name: shape} }.
+/**
+ * @template {object} A what Python answers: the header with its arrays
+ * @param {ArrayBuffer} buffer
+ * @returns {A}
+ */
 export function decode(buffer) {
   const length = new DataView(buffer).getUint32(0, true);
   const { arrays, ...header } = JSON.parse(
     new TextDecoder().decode(new Uint8Array(buffer, 4, length)),
   );
+  /** @type {Record<string, any>} */
   const decoded = { ...header, shapes: {} };
   let at = 4 + length;
-  for (const [name, [type, shape]] of Object.entries(arrays)) {
+  for (const [name, [type, shape]] of Object.entries(
+    /** @type {Record<string, [keyof typeof TYPES, number[]]>} */ (arrays),
+  )) {
     const Type = TYPES[type],
       bytes = shape.reduce((a, b) => a * b, Type.BYTES_PER_ELEMENT);
     decoded[name] = new Type(buffer.slice(at, at + bytes));
     decoded.shapes[name] = shape;
     at += bytes;
   }
-  return decoded;
+  return /** @type {A} */ (decoded);
 }
 
+/**
+ * @param {Pick<Data, "base" | "socket">} data
+ * @param {string} path
+ */
 export const socketAddress = (data, path) =>
   data.socket === false
     ? null
     : new URL(path, new URL(data.base, location.href)).href.replace(/^http/, "ws");
+/** @param {string} text */
 export const base64Buffer = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
 
+/** @template {object} R a request */
 export class Link {
-  // address: ws(s)://...; onAnswer(ArrayBuffer); ask(request): the fallback through a Streamlit
-  // fragment.
+  /** @type {R | null} */
+  waiting = null;
+  busy = false;
+  misses = 0;
+  closed = false;
+  /** @type {WebSocket | undefined} */
+  socket;
+
+  /**
+   * @param {string | null} address ws(s)://...
+   * @param {(answer: ArrayBuffer) => void} onAnswer
+   * @param {(request: R) => void} ask the fallback through a Streamlit fragment
+   */
   constructor(address, onAnswer, ask) {
-    Object.assign(this, {
-      address,
-      onAnswer,
-      ask,
-      waiting: null,
-      busy: false,
-      misses: 0,
-      closed: false,
-    });
-    if (address) this.connect();
+    this.address = address;
+    this.onAnswer = onAnswer;
+    this.ask = ask;
+    if (address) this.connect(address);
     else this.misses = 2;
   }
 
@@ -60,8 +81,9 @@ export class Link {
     return this.socket?.readyState === WebSocket.OPEN;
   }
 
-  connect() {
-    this.socket = new WebSocket(this.address);
+  /** @param {string} address */
+  connect(address) {
+    this.socket = new WebSocket(address);
     this.socket.binaryType = "arraybuffer";
     this.socket.onopen = () => {
       this.misses = 0;
@@ -77,10 +99,11 @@ export class Link {
       this.misses += 1;
       this.busy = false;
       if (this.fallback) this.next();
-      setTimeout(() => this.connect(), Math.min(500 * this.misses, 5000));
+      setTimeout(() => this.connect(address), Math.min(500 * this.misses, 5000));
     };
   }
 
+  /** @param {R} request */
   send(request) {
     this.waiting = request;
     this.next();
@@ -91,7 +114,7 @@ export class Link {
     const request = this.waiting;
     this.waiting = null;
     this.busy = true;
-    if (this.open) this.socket.send(JSON.stringify(request));
+    if (this.open) this.socket?.send(JSON.stringify(request));
     else this.ask(request);
   }
 

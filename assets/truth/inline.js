@@ -1,7 +1,7 @@
 {
   const list = document.querySelector(".st-key-truth_scroll");
   const chosen = list?.querySelector("input:checked")?.closest("label");
-  if (chosen) {
+  if (list && chosen) {
     const room = list.getBoundingClientRect(),
       place = chosen.getBoundingClientRect();
     if (place.top < room.top || place.bottom > room.bottom)

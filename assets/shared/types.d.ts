@@ -1,0 +1,151 @@
+// What several components share: colours, scenes, and what travels between Python and JavaScript.
+
+export type Theme = "light" | "dark";
+export type Rgb = number[]; // red, green, blue in 0..255
+export type Place = number[]; // coordinates; in the plane [x, y]
+export type Point = "anchor" | "positive" | "negative";
+export type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
+export type Ink = (typeof import("./ink.js"))["INK"][Theme];
+export type Child = Node | string;
+
+type Text = string | number | boolean | null | undefined;
+type Named =
+  | "alt"
+  | "autocomplete"
+  | "checked"
+  | "class"
+  | "colspan"
+  | "disabled"
+  | "download"
+  | "for"
+  | "height"
+  | "hidden"
+  | "href"
+  | "id"
+  | "inputmode"
+  | "list"
+  | "loading"
+  | "max"
+  | "maxlength"
+  | "min"
+  | "multiple"
+  | "name"
+  | "open"
+  | "placeholder"
+  | "rel"
+  | "role"
+  | "scope"
+  | "selected"
+  | "spellcheck"
+  | "src"
+  | "step"
+  | "style"
+  | "tabindex"
+  | "target"
+  | "title"
+  | "type"
+  | "value"
+  | "width";
+// false, null and undefined leave an attribute out; true sets it empty.
+export type Attributes = {
+  [K in keyof HTMLElementEventMap as `on${K}`]?: (event: HTMLElementEventMap[K]) => unknown;
+} & { [K in Named]?: Text } & { [name: `aria-${string}` | `data-${string}`]: Text };
+
+// ---- the schema of pages/_ui/schema.py
+export interface Slider {
+  name: string;
+  symbol: string;
+  help: string;
+  default?: number | null;
+  low: number;
+  high: number;
+  step: number;
+  log?: boolean;
+  optional?: boolean;
+  options?: undefined;
+}
+export interface Choice {
+  name: string;
+  symbol: string;
+  help: string;
+  default?: string;
+  options: string[];
+}
+export type Parameter = Slider | Choice;
+// What the control of a parameter tells: null stands for infinite, where that is allowed.
+export type ValueOf<P> = P extends { options: string[] }
+  ? string
+  : P extends { optional?: false }
+    ? number
+    : number | null;
+export type Setting = number | string | null; // of a parameter; null: infinite
+export type Hyper = Record<string, Setting>;
+export interface Loss {
+  title: string;
+  sentence: string;
+  source: string;
+  latex: string;
+  margin: string | null;
+  controls: Parameter[];
+}
+export interface Schema {
+  losses: Record<string, Loss>;
+  presets: Preset[];
+  plain: Record<string, unknown>;
+  situations: Situation[];
+  tour: Lesson[];
+}
+export interface Preset extends Record<string, unknown> {
+  figure: string;
+  panel: string;
+  caption: string;
+  loss: string;
+  hyper: Hyper;
+}
+export interface Situation {
+  name: string;
+  text: string;
+  scene: Record<string, unknown>;
+}
+export interface Lesson {
+  title: string;
+  text: string;
+  scene: Record<string, unknown>;
+}
+
+// ---- the wire of pages/_ui/wire.py
+export type Numbers =
+  | Uint8Array<ArrayBuffer>
+  | Int8Array<ArrayBuffer>
+  | Uint16Array<ArrayBuffer>
+  | Int16Array<ArrayBuffer>
+  | Uint32Array<ArrayBuffer>
+  | Int32Array<ArrayBuffer>
+  | Float32Array<ArrayBuffer>;
+export type Shapes = Record<string, number[]>;
+
+// What every mounted component hears; pages/_ui/assets.py adds base, files and entry.
+export interface Data {
+  base: string; // the path the app is served under
+  files: string; // where the assets lie
+  entry: string;
+  socket?: boolean; // false: answers travel through Streamlit
+  answer?: Carried | null;
+}
+// An answer that came with Streamlit's data: base64 of what a socket would have brought.
+export interface Carried {
+  id: number;
+  bytes: string;
+}
+// What draws a component: made once per element.
+export interface App<D extends Data> {
+  setState: SetState;
+  hear(data: D): unknown;
+  close(): void;
+}
+export type SetState = (name: string, value: unknown) => void;
+export interface Mounted<D extends Data = Data> {
+  data: D;
+  parentElement: HTMLElement;
+  setStateValue: SetState;
+}
