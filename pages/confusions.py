@@ -22,7 +22,7 @@ from pages._ui import (
 from pages._ui.confusions_data import View
 from pages._ui.evaluated import evaluated
 from pages._ui.learned import naming
-from pages._ui.live import percent
+from pages._ui.numbers import percent
 from pages._ui.results import beside
 
 VIEWS: dict[str, Callable[[View], None]] = {

@@ -21,7 +21,7 @@ from pages._ui import differences_list, differences_sides, job, menu, run_picker
 from pages._ui.differences_list import HERE, KINDS, Shown
 from pages._ui.differences_sides import Side
 from pages._ui.learned import learned, naming, refuse_other_data
-from pages._ui.live import percent
+from pages._ui.numbers import percent
 from pages._ui.results import beside
 
 LABELS = "doubted labels"

@@ -17,7 +17,7 @@ from pages._ui import failure_canvas, failure_true, failure_view, menu, run_pick
 from pages._ui.evaluated import evaluated
 from pages._ui.failure_scene import home
 from pages._ui.learned import naming
-from pages._ui.live import percent
+from pages._ui.numbers import percent
 
 OF_TRIPLET = ("right", "wrong", "a", "p", "n", "view", "line", "cut")  # of the link, and senseless with another query
 STRIP = 9  # nearest neighbours to choose from

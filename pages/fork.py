@@ -10,7 +10,7 @@ import streamlit as st
 
 from dmlcore import forks
 from dmlcore.runs import Run, RunError, RunStore
-from pages._ui import fork_form, live, menu, results, run_picker, words
+from pages._ui import fork_form, live, menu, results, run_picker, run_reader, titles, words
 
 MOST_FORKS = 4  # beside the run itself and its parent, the newest
 LIVE, IDLE = 1.0, 10.0  # seconds between two looks
@@ -34,7 +34,7 @@ def page() -> None:
     with left:
         fork_form.show(run, steps)
     with right:
-        is_busy = live.busy(_family(run))
+        is_busy = run_reader.busy(_family(run))
         st.fragment(futures, run_every=LIVE if is_busy else IDLE)(run, is_busy)
 
 
@@ -42,7 +42,7 @@ def futures(run: Run, was_busy: bool) -> None:
     """The run and its forks on one clock; the fragment that keeps itself up to date."""
     try:
         family = _family(run)
-        if live.busy(family) != was_busy:
+        if run_reader.busy(family) != was_busy:
             st.rerun()  # so that the fragment is registered anew, faster or slower
         if len(family) < 2:
             st.caption("This run has no forks yet. Its own curves:")
@@ -68,7 +68,7 @@ def _fork(run: Run) -> None:
     status, fork = run.status(), run.spec.fork
     with st.container(border=True, key=f"fork-{run.id}"):
         with st.container(horizontal=True, vertical_alignment="center"):
-            live.literal(live.label(run), "b")
+            live.literal(titles.label(run), "b")
             live.badge(status)
         begun = _begun(str(run.path), status)
         if status in ("failed", "queued", "cancelled", "lost") or not begun:

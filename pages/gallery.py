@@ -28,7 +28,7 @@ from pages._ui import (
 from pages._ui.evaluated import evaluated
 from pages._ui.gallery_rows import Shown
 from pages._ui.learned import naming
-from pages._ui.live import percent
+from pages._ui.numbers import percent
 from pages._ui.results import beside
 
 CLICK = "gallery_click"

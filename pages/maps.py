@@ -9,8 +9,8 @@ from dmlcore.arrays import Unreadable
 from dmlcore.runs import Run, RunStore, scores
 from pages._ui import job, map_canvas, map_data, map_making, map_selection, run_picker, selection, takeaway, words
 from pages._ui.learned import outdated
-from pages._ui.live import percent
 from pages._ui.map_data import MapData
+from pages._ui.numbers import percent
 from pages._ui.results import beside
 
 TRUST = (

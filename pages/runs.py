@@ -12,7 +12,7 @@ import streamlit as st
 from dmlcore import durable, example, jobs, turns
 from dmlcore.runs import Run, RunError, RunState, RunStore
 from dmlcore.turns import Waiting
-from pages._ui import compare_runs, live, menu, monitors, results, run_picker, words
+from pages._ui import compare_runs, live, menu, monitors, results, run_picker, run_reader, titles, words
 from pages._ui.alone import alone
 from pages._ui.live import literal
 
@@ -34,7 +34,7 @@ def _board(was_busy: bool) -> None:
     total = store.count()
     shipped = example.find(store)
     runs = _listed(store, total) if total else [shipped] if shipped else []
-    if live.busy(runs) != was_busy:
+    if run_reader.busy(runs) != was_busy:
         st.rerun()  # so that the fragment is registered anew, faster or slower
     shown, unknown = live.chosen(store)
     if not total:
@@ -95,7 +95,7 @@ def _listed(store: RunStore, total: int) -> Sequence[Run]:
         width=360,
         placeholder="loss, data, network, name or id",
     )
-    runs = store.find(live.searched(words), live.MOST_LISTED) if words else store.newest(live.MOST_LISTED)
+    runs = store.find(titles.searched(words), live.MOST_LISTED) if words else store.newest(live.MOST_LISTED)
     if not runs:
         st.info("No run has all of these words.", icon=":material/search_off:")
     elif words:
@@ -153,9 +153,9 @@ def _row(run: Run) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"status": run.status(), "run": run.id}
     with suppress(RunError):
         state = run.state()
-        row |= {"run": live.label(run), "steps": 100 * state.step / max(1, state.steps)}
+        row |= {"run": titles.label(run), "steps": 100 * state.step / max(1, state.steps)}
         row |= {"started": datetime.fromtimestamp(state.created, UTC)}
-        for of, score in live.reader().scores(run).items():
+        for of, score in run_reader.reader().scores(run).items():
             if of in row and score["map_at_r"] is not None:
                 row[of] = 100 * score["map_at_r"]
     return row
@@ -175,7 +175,7 @@ def _card(run: Run, waits: Waiting | None, *, single: bool) -> None:
     status, state = run.status(), run.state()
     with st.container(border=True, key=f"run-{run.id}"):
         with st.container(horizontal=True, vertical_alignment="center"):
-            literal(live.label(run), "h3")
+            literal(titles.label(run), "h3")
             live.badge(status)
             if run.is_example:
                 st.caption("It came with the lab; no ranking counts it.", width="content")
@@ -204,7 +204,8 @@ def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> 
     on = f" · {state.device}" if state.device else ""
     if status == "running":
         asked = "stopping after the current step" if run.cancel_requested() else state.message
-        st.progress(done, text=f"{where} · {live.time_left(state, live.reader().history(run).pace)} · {asked}{on}")
+        left = run_reader.time_left(state, run_reader.reader().history(run).pace)
+        st.progress(done, text=f"{where} · {left} · {asked}{on}")
     elif status == "queued":
         st.progress(done, text=f"{where} · {_place(waits)}")
     elif status == "lost":
@@ -214,7 +215,7 @@ def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> 
         st.error("Failed. The reason:", icon=":material/error:")
         st.code(words.plain(state.message), language=None, wrap_lines=True)
     else:
-        st.text(f"{state.message} · {live.took(run, state, where)}{on}")
+        st.text(f"{state.message} · {run_reader.took(run, state, where)}{on}")
 
 
 def _place(waits: Waiting | None) -> str:
@@ -277,5 +278,5 @@ st.markdown(
     "Every training is a process of its own: close the browser, restart the server, and it goes on. Watch it here, "
     "cancel or resume it, and lay several over each other."
 )
-is_busy = live.busy(RunStore().newest(live.MOST_LISTED))
+is_busy = run_reader.busy(RunStore().newest(live.MOST_LISTED))
 st.fragment(board, run_every=LIVE if is_busy else IDLE)(is_busy)

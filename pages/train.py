@@ -15,7 +15,7 @@ from dmlcore.sections import ForkSpec
 from dmlcore.spec import RunSpec, SpecError
 from pages._ui import menu, preflight, protocol_form, spec_form, spec_links, words
 from pages._ui.forms import Form
-from pages._ui.live import duration
+from pages._ui.numbers import duration
 from pages._ui.preflight import Summary
 
 FEW = 20  # training classes below which unseen classes are out of reach

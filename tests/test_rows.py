@@ -14,7 +14,7 @@ from dmlcore import rows
 from dmlcore.collapse import watch
 from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec
-from pages._ui.live import History
+from pages._ui.run_reader import History
 
 STEP = {"kind": "step", "step": 3, "loss": 0.1 + 0.2, "nonzero": 1.0, "active": 0.25}
 MEASURE = {

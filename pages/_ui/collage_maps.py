@@ -20,9 +20,9 @@ from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.studies import Request, Results
 from dmlcore.weight_maps import WeightMaps
-from pages._ui import collage_canvas, grid, job, live, menu, run_picker, thumbnails, words
+from pages._ui import collage_canvas, grid, job, live, menu, run_picker, run_reader, thumbnails, titles, words
 from pages._ui.learned import learned, naming
-from pages._ui.live import percent
+from pages._ui.numbers import percent
 from pages._ui.study_panel import HERE, SHIPPED, requested
 
 STUDY, SOURCE = "omniglot-collage", "omniglot_collage"
@@ -140,7 +140,7 @@ def _choose(runs: Sequence[Run]) -> list[Run]:
     wanted = [run for name in dict.fromkeys(named) for run in runs if run.id == name]
     default = wanted or _of_study() or runs[:1]
     labels = {
-        key: f"{live.data_title(group[0].spec.data.name)}, seed {group[0].spec.seed}" for key, group in groups.items()
+        key: f"{titles.data_title(group[0].spec.data.name)}, seed {group[0].spec.seed}" for key, group in groups.items()
     }
     with st.container(horizontal=True, vertical_alignment="bottom"):
         keys = list(groups)
@@ -201,7 +201,7 @@ def _read(path: Path, changed: int) -> WeightMaps:
 
 
 def _words(run: Run, maps: WeightMaps) -> str:
-    score = live.reader().history(run).scores.get("trained", {}).get("map_at_r")
+    score = run_reader.reader().history(run).scores.get("trained", {}).get("map_at_r")
     share = float(maps.foreground.mean())
     flat = bool(np.ptp(maps.weights, axis=(1, 2)).max() == 0) and run.spec.pooling.name.startswith("gsp")
     early = " · the best weights are from before its prototypes were placed, so it still averages" if flat else ""

@@ -15,8 +15,8 @@ from dmlcore.csv_text import as_csv
 from dmlcore.linter import Finding
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import flat
-from pages._ui import live, words
-from pages._ui.live import percent
+from pages._ui import live, run_reader, titles, words
+from pages._ui.numbers import percent
 from pages._ui.results import score_columns
 
 MOST = 4
@@ -34,7 +34,7 @@ def show(runs: Sequence[Run]) -> None:
         return
     st.subheader("Side by side", anchor=False)
     _lint(runs)
-    names = [live.label(run) for run in runs]
+    names = [titles.label(run) for run in runs]
     reached, specs = _reached(runs), differences(runs)
     st.markdown("**What they reached**")
     st.dataframe(_transposed(reached, names), hide_index=True, key="reached", height="content", placeholder="–")
@@ -79,10 +79,10 @@ def _reached(runs: Sequence[Run]) -> dict[str, list[Any]]:
     """Best checkpoint, test scores, time, of each run."""
     rows = []
     for run in runs:
-        history, state = live.reader().history(run), run.state()
+        history, state = run_reader.reader().history(run), run.state()
         trained = history.scores.get("trained")
         steps, values = history.validation.arrays()
-        row: dict[str, Any] = {"status": run.status(), "steps": live.took(run, state, f"{state.step:,}")}
+        row: dict[str, Any] = {"status": run.status(), "steps": run_reader.took(run, state, f"{state.step:,}")}
         if len(values):
             best = int(np.argmax(values))
             row["best checkpoint"] = f"step {steps[best]:,}, validation MAP@R {percent(float(values[best]))}"
@@ -165,7 +165,7 @@ def _exports(runs: Sequence[Run], names: Sequence[str], reached: dict[str, Any],
     ids = [run.id for run in runs]
     lines = [[key, *map(_cell, values)] for table in (reached, specs) for key, values in table.items()]
     text = as_csv([["", *ids], *lines])
-    scores = {run.id: live.reader().history(run).scores for run in runs}
+    scores = {run.id: run_reader.reader().history(run).scores for run in runs}
     plain = {
         "runs": {run.id: name for run, name in zip(runs, names, strict=True)},
         "scores": scores,

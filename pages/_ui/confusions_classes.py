@@ -9,7 +9,8 @@ from dmlcore.figures.confusions import ranking
 from dmlcore.inspection import confusions
 from pages._ui import confusions_examples as examples
 from pages._ui.confusions_data import View, confused
-from pages._ui.live import literal, percent
+from pages._ui.live import literal
+from pages._ui.numbers import percent
 
 
 def show(view: View) -> None:

@@ -10,16 +10,16 @@ from dmlcore.inspection.portrait import Portrait, loss_of, window
 from dmlcore.losses import TripletLoss
 from dmlcore.runs import RunStore
 from dmlcore.simulation import depends_on
-from pages._ui import live, run_picker, words
+from pages._ui import run_picker, titles, words
 from pages._ui.confusions_data import View, measured
-from pages._ui.live import percent
+from pages._ui.numbers import percent
 
 
 def show(view: View) -> None:
     """The histograms, their numbers, and what the loss sees of them."""
     own = measured(view.source)
     other = _other(view)
-    named = [(live.label(view.run), own), *([other] if other else [])]
+    named = [(titles.label(view.run), own), *([other] if other else [])]
     left, right = st.columns([3, 1], gap="medium")
     loss = loss_of(view.run.spec)
     mean = own.distances.positive_mean
@@ -47,7 +47,7 @@ def _other(view: View) -> tuple[str, Portrait] | None:
     chosen = st.selectbox(
         "Compare with",
         ["", *runs],
-        format_func=lambda name: live.label(runs[name]) if name else "no other run",
+        format_func=lambda name: titles.label(runs[name]) if name else "no other run",
         key="compare-distances",
         width=420,
         help="A run on the same data set, drawn as dashed lines",
@@ -56,7 +56,7 @@ def _other(view: View) -> tuple[str, Portrait] | None:
     if source is None:
         return None
     try:
-        return live.label(runs[chosen]), measured(source)
+        return titles.label(runs[chosen]), measured(source)
     except (Unreadable, ValueError) as error:
         st.warning(words.plain(error), icon=":material/broken_image:")
         return None
@@ -101,7 +101,7 @@ def _caption(view: View, named: list[tuple[str, Portrait]], loss: TripletLoss | 
             f"drawn at random from {found.queries:,}."
         )
     if loss is None:
-        title = live.loss_title(view.run.spec.loss.name)
+        title = titles.loss_title(view.run.spec.loss.name)
         words += f" {title} is no loss of single triplets, so it has no window to draw; the phase portrait lends one."
     elif open_:
         assumed = depends_on(loss) - {"ap", "an"}

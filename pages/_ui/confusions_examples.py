@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pages._ui import grid, menu, selection, thumbnails
 from pages._ui.confusions_data import View
-from pages._ui.live import percent
+from pages._ui.numbers import percent
 
 ROWS = 4  # queries at a time
 SHOWN = 8  # neighbours of each

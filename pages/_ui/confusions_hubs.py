@@ -9,7 +9,7 @@ from dmlcore.figures.confusions import by_chance, occurrences
 from dmlcore.inspection.hubness import FAR, Hubness, found_by
 from pages._ui import confusions_examples as examples
 from pages._ui.confusions_data import View, hubs
-from pages._ui.live import percent
+from pages._ui.numbers import percent
 
 ROWS, EACH = 4, 10  # hubs at a time, samples shown beside each
 KINDS = {"hubs": "Hubs", "bad": "Bad hubs", "orphans": "Found by nobody"}

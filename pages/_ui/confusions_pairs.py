@@ -14,7 +14,8 @@ from dmlcore.inspection import confusions
 from dmlcore.inspection.confusions import Confusions, Pairs
 from pages._ui import confusions_examples as examples
 from pages._ui.confusions_data import R, View, confused
-from pages._ui.live import literal, percent
+from pages._ui.live import literal
+from pages._ui.numbers import percent
 
 MOST_SHOWN = 200  # classes of the whole matrix; of more, those of the worst pairs
 WORST = 60  # as many of them

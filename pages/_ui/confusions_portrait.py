@@ -15,7 +15,8 @@ from dmlcore.losses import TripletLoss
 from dmlcore.simulation import clamp_lines, depends_on
 from pages._ui import confusions_region, job, menu
 from pages._ui.confusions_data import View, measured, snapshot
-from pages._ui.live import loss_title, percent
+from pages._ui.numbers import percent
+from pages._ui.titles import loss_title
 
 TESTED = "tested"
 MULTIPLES = 6  # small portraits over the training

@@ -9,7 +9,7 @@ from dmlcore.inspection.portrait import loss_of
 from dmlcore.losses import TripletLoss
 from pages._ui.confusions_data import View
 from pages._ui.forms import Form
-from pages._ui.live import loss_title
+from pages._ui.titles import loss_title
 
 OTHERWISE = "ranking"  # where the run has no loss of single triplets
 

@@ -12,7 +12,7 @@ from dmlcore.data import DataError, Dataset, checks, downloads
 from dmlcore.data.tasks import State, Task
 from pages._ui import data_reads, words
 from pages._ui.data_reads import Where
-from pages._ui.live import duration
+from pages._ui.numbers import duration
 
 LOOK = 1.0  # seconds between two looks while it runs
 

@@ -17,7 +17,7 @@ from dmlcore.inspection.learned import Learned
 from dmlcore.runs import Run
 from pages._ui import grid, selection, thumbnails
 from pages._ui.differences_sides import Side
-from pages._ui.live import percent
+from pages._ui.numbers import percent
 
 ROWS = 4  # queries on a page: each has two rows of neighbours
 HERE = "differences"

@@ -13,7 +13,7 @@ from dmlcore.inspection.comparison import Incomparable, refuse_other_samples
 from dmlcore.inspection.learned import Learned
 from dmlcore.inspection.snapshots import Snapshot, snapshots
 from dmlcore.runs import Run, RunError, RunStore
-from pages._ui import live, run_picker, thumbnails
+from pages._ui import run_picker, run_reader, thumbnails, titles
 
 BEST = "best"
 OTHER, FIRST, SECOND = "other", "before", "after"  # names in the link, beside "run"
@@ -102,7 +102,7 @@ def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -
         "Compared with",
         list(runs),
         key=key,
-        format_func=lambda name: "the same run, another step" if name == run.id else live.label(runs[name]),
+        format_func=lambda name: "the same run, another step" if name == run.id else titles.label(runs[name]),
         on_change=write,
         width=480,
     )
@@ -172,5 +172,5 @@ def _words(run: Run, value: str, options: dict[str, Path | None]) -> str:
 
 def _best_step(run: Run) -> int | None:
     """The step of the weights that were evaluated last, where the scores tell."""
-    tested = live.reader().history(run).scores.get("trained")
+    tested = run_reader.reader().history(run).scores.get("trained")
     return int(tested["step"]) if tested else None

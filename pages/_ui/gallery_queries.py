@@ -14,7 +14,7 @@ from dmlcore.inspection.queries import ORDERS, Order, select
 from dmlcore.inspection.selections import Selection
 from pages._ui import gallery_rows, gallery_runs, menu
 from pages._ui.gallery_rows import Shown
-from pages._ui.live import percent
+from pages._ui.numbers import percent
 
 ROWS = 10  # queries on a page; five where each has a line for every run
 PAGE = "gallery page"  # of the session: what is asked for, its number, how many there are, how often keys have turned

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dmlcore.inspection.learned import Learned
 from dmlcore.runs import Run
 from pages._ui import grid, selection, thumbnails
-from pages._ui.live import percent
+from pages._ui.numbers import percent
 
 KEPT = ("with", "selection")  # of the link, when a tile becomes the query
 MARKS = "ABC"  # of runs side by side

@@ -15,10 +15,10 @@ from dmlcore.data import DataError, Dataset
 from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples
 from dmlcore.inspection.learned import Learned
 from dmlcore.runs import Run, RunError, RunStore
-from pages._ui import gallery_weights, live, run_picker, thumbnails, words
+from pages._ui import gallery_weights, run_picker, thumbnails, titles, words
 from pages._ui.gallery_rows import MARKS, Shown
 from pages._ui.learned import learned
-from pages._ui.live import percent
+from pages._ui.numbers import percent
 
 PARAMETER, KEY = "with", "gallery_with"
 EVERY = "every query"
@@ -121,7 +121,7 @@ def _compare(key: tuple[tuple[str, str], ...], _learned: tuple[Learned, ...]) ->
 
 
 def _label(run: Run) -> str:
-    return live.label(run)
+    return titles.label(run)
 
 
 def _write() -> None:

@@ -13,8 +13,8 @@ from dmlcore import collapse, losses
 from dmlcore.collapse import Finding
 from dmlcore.figures.curves import COLOURS
 from dmlcore.runs import Run, RunStore
-from pages._ui import live, words
-from pages._ui.live import Histogram
+from pages._ui import run_reader, words
+from pages._ui.run_reader import Histogram
 from pages._ui.spec_links import command
 
 AGAIN = 10  # seconds between two readings of all rows of a run that goes on
@@ -22,7 +22,7 @@ AGAIN = 10  # seconds between two readings of all rows of a run that goes on
 
 def show(run: Run, status: str) -> None:
     """Findings, histograms and exports of a single run."""
-    history = live.reader().history(run)
+    history = run_reader.reader().history(run)
     for finding in _findings(str(run.path.parent), run.id, status):
         _finding(finding)
     if history.histograms:

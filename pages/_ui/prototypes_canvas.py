@@ -8,7 +8,7 @@ import streamlit as st
 
 from dmlcore import data, local_features
 from dmlcore.runs import RunError, RunStore
-from pages._ui import assets, live, misread, prototypes_service
+from pages._ui import assets, misread, prototypes_service, titles
 from pages._ui.prototypes_view import FEWEST, KEPT_APART, LARGEST_TAU, MOST, MOST_SHOWN, PrototypesView
 
 KEY = "prototypes"
@@ -54,7 +54,7 @@ def sources(wanted: str) -> dict[str, str]:
     for run in RunStore().newest(MOST_RUNS):
         try:
             if local_features.has_pictures(run.spec):
-                found[f"run:{run.id}"] = f"Run {live.label(run)}"
+                found[f"run:{run.id}"] = f"Run {titles.label(run)}"
         except RunError:  # deleted this very moment
             continue
     return found if wanted in found else found | {wanted: f"{wanted.removeprefix('run:')} (not here)"}

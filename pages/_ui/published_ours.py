@@ -17,7 +17,7 @@ from dmlcore.rows import Row
 from dmlcore.runs import Run, RunError, RunStore, scores
 from dmlcore.spec import RunSpec, SpecError
 from pages._ui import words
-from pages._ui.live import loss_title
+from pages._ui.titles import loss_title
 
 DATASETS = {
     "cub": "CUB-200-2011",

@@ -13,8 +13,9 @@ from dmlcore import verdicts
 from dmlcore.figures.curves import Curve, Panel, linked
 from dmlcore.rows import Row
 from dmlcore.runs import Run
-from pages._ui import live
-from pages._ui.live import History, percent
+from pages._ui import run_reader, titles
+from pages._ui.numbers import percent
+from pages._ui.run_reader import History
 
 REPRESENTATIONS = {
     "inputs": "raw input",
@@ -48,7 +49,7 @@ FIRST = ("loss", "validation", "active")
 
 def show(runs: Sequence[Run]) -> None:
     """Curves and test scores of the selected runs, laid over each other."""
-    histories = [(live.label(run), live.reader().history(run)) for run in runs]
+    histories = [(titles.label(run), run_reader.reader().history(run)) for run in runs]
     there = [name for name in PANELS if any(len(_series(history, name)) for _, history in histories)]
     if not there:
         st.caption("Curves appear with the first steps.")
@@ -89,9 +90,9 @@ def _chosen(there: Sequence[str]) -> list[str]:
     return list(chosen)
 
 
-def _series(history: History, name: str) -> live.Series:
+def _series(history: History, name: str) -> run_reader.Series:
     own = {"loss": history.loss, "validation": history.validation, "active": history.active}
-    return own.get(name) or history.measures.get(name) or live.Series()
+    return own.get(name) or history.measures.get(name) or run_reader.Series()
 
 
 def _with_small_losses(panels: list[Panel]) -> list[Panel]:
@@ -149,7 +150,7 @@ def _verdict(runs: Sequence[Run], histories: Sequence[History]) -> None:
         if (score := history.scores.get("trained", {}).get("map_at_r")) is None:
             continue
         spec = run.spec
-        name = f"{live.data_title(spec.data.name)} · {live.loss_title(spec.loss.name)}"
+        name = f"{titles.data_title(spec.data.name)} · {titles.loss_title(spec.loss.name)}"
         key = spec.model_copy(update={"name": "", "seed": 0}).digest()
         label = name if len(runs) == 1 else f"{name} ({key[:4]})"
         values.setdefault(label, {})[spec.seed] = score
@@ -168,7 +169,7 @@ def _verdict(runs: Sequence[Run], histories: Sequence[History]) -> None:
 
 def beside(run: Run) -> str:
     """What the same test samples score without training, as the end of a line of scores; "" where it is not known."""
-    found = live.reader().history(run).scores
+    found = run_reader.reader().history(run).scores
     named = {"inputs": "raw inputs", "untrained": "pretrained network" if run.spec.model.start else "untrained network"}
     parts = [
         f"{words} R@1 {percent(row['recall_at'].get('1'))}, MAP@R {percent(row['map_at_r'])}"

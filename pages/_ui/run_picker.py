@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore import example
 from dmlcore.listing import Brief
 from dmlcore.runs import Run, RunError, RunStore
-from pages._ui import live, menu
+from pages._ui import menu, titles
 
 KEY = "picked_run"
 MOST_OFFERED = 300  # runs in a box: every one is a word that goes to the browser
@@ -118,6 +118,6 @@ def _label(run: Run) -> str:
     """Plain text; the box shows it literally."""
     try:
         state = run.state()
-        return f"{live.label(run)} · {state.message if state.state == 'done' else run.status()}"
+        return f"{titles.label(run)} · {state.message if state.state == 'done' else run.status()}"
     except RunError:  # deleted this very moment
         return run.id

@@ -13,7 +13,6 @@ from dmlcore.runs import RunStore
 from dmlcore.spec import DataSpec, RunSpec, keys
 from pages._ui import protocol_form, run_picker, spec_training, words
 from pages._ui.forms import Form
-from pages._ui.live import label
 from pages._ui.spec_fields import LABELS, WORDS, cuda, field
 from pages._ui.spec_links import BASES, FIRST, command, link, linked, overrides, presets
 from pages._ui.spec_values import (
@@ -32,6 +31,7 @@ from pages._ui.spec_values import (
     takes_memory,
     values_of,
 )
+from pages._ui.titles import label
 
 __all__ = [
     "FIRST",

@@ -20,7 +20,7 @@ from dmlcore.spec import SpecError
 from dmlcore.studies import PRETRAINING, Entry, Measured, Request, Results
 from dmlcore.verdicts import CLEARLY
 from pages._ui import study_trials, words
-from pages._ui.live import duration, percent
+from pages._ui.numbers import duration, percent
 
 LOOK = 1.0  # seconds between two looks while it runs
 HERE, SHIPPED = "on this machine", "as shipped"

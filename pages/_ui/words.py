@@ -12,9 +12,9 @@ from dmlcore import mining, pooling, protocols
 from dmlcore.data import DataError
 from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import RunSpec, flat, keys
-from pages._ui.live import data_title, label, loss_title
 from pages._ui.spec_fields import EMPTY, LABELS, WORDS, WORDS_OF
 from pages._ui.spec_values import WITH_PARAMETERS
+from pages._ui.titles import data_title, label, loss_title
 
 UNSAID = ("fork.run", "fork.step", "name")  # of a fork: said elsewhere
 _ID = re.compile(r"(?<![\w/.-])(\d{8}-\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{4}(?![\w-])")

@@ -44,7 +44,7 @@ from dmlcore.inspection import confusions, hubness, learned, maps, selections, s
 from dmlcore.map_settings import Settings
 from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import RunSpec
-from pages._ui import gallery_weights, live, map_data, monitors, results, thumbnails
+from pages._ui import gallery_weights, map_data, monitors, numbers, results, run_reader, thumbnails, titles
 from tests.pages.conftest import MAIN, go_to
 
 PAGES = (
@@ -107,14 +107,14 @@ def look(store: RunStore, run_id: str, other: str, damaged: str = "") -> None:
 
 def _table(run: Run, other: Run) -> None:
     state = run.state()
-    live.label(run), run.status(), run.log_tail(30), live.duration(state.seconds), json.dumps(state.model_dump())
+    titles.label(run), run.status(), run.log_tail(30), numbers.duration(state.seconds), json.dumps(state.model_dump())
     for score in run.scores().values():
         results.score_columns(score)
 
 
 def _curves(run: Run, other: Run) -> None:
-    history = live.Reader().history(run)
-    live.time_left(run.state(), history.pace)
+    history = run_reader.Reader().history(run)
+    run_reader.time_left(run.state(), history.pace)
     panels = [results._panel(name, [("a", history)]) for name in results.PANELS]
     linked([panel for panel in panels if panel.curves], steps=run.state().steps)
     for histogram in history.histograms:

@@ -19,7 +19,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore.inspection import selections
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
-from pages._ui import live
+from pages._ui import titles
 from tests.faults import damage
 from tests.pages.conftest import page_opened
 
@@ -98,7 +98,7 @@ def test_runs_that_anybody_may_have_forged_take_no_page_from_the_others(run: Run
         app = page_opened("runs", run=",".join(made[name].id for name in ids))
         assert not app.exception, ids
         listed = [name for frame in app.dataframe if "status" in frame.value for name in frame.value["run"]]
-        assert live.label(beside) in listed
+        assert titles.label(beside) in listed
         assert sum(button.key.startswith("delete-for-good-") for button in app.button) == len(ids)
     unreadable = {expander.label.removeprefix("Unreadable: ") for expander in app.expander}
     assert {made[name].id for name in ON_RUNS if name not in READABLE} <= unreadable

@@ -9,7 +9,7 @@ import pytest
 
 from dmlcore.runs import RunState, RunStore
 from dmlcore.spec import RunSpec
-from pages._ui import live
+from pages._ui import live, numbers, run_reader
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def losses_of(history):
 
 
 def test_only_what_was_appended_is_read(run):
-    reader = live.Reader()
+    reader = run_reader.Reader()
     tested = {"kind": "scores", "step": 0, "of": "inputs", "map_at_r": None, "recall_at": {}, "queries": 0}
     append(run, step(1, 0.5), {"kind": "validation", "step": 0, "map_at_r": 0.25}, tested)
     first = reader.history(run)
@@ -49,7 +49,7 @@ def test_only_what_was_appended_is_read(run):
 
 
 def test_a_torn_last_line_waits(run):
-    reader = live.Reader()
+    reader = run_reader.Reader()
     line = json.dumps(step(1, 0.5)) + "\n"
     with open(run.path / "metrics.jsonl", "w") as file:
         file.write(line[:10])
@@ -60,7 +60,7 @@ def test_a_torn_last_line_waits(run):
 
 
 def test_a_resume_that_cuts_the_file_drops_what_it_cut(run):
-    reader = live.Reader()
+    reader = run_reader.Reader()
     append(run, step(1, 0.5), step(2, 0.4), step(3, 0.3))
     reader.history(run)
     path = run.path / "metrics.jsonl"
@@ -71,7 +71,7 @@ def test_a_resume_that_cuts_the_file_drops_what_it_cut(run):
 
 
 def test_a_step_that_comes_again_replaces_itself_and_what_followed():
-    series = live.Series()
+    series = run_reader.Series()
     for number, value in [(1, 1.0), (2, 2.0), (3, 3.0), (2, 20.0)]:
         series.add(number, value)
     steps, values = series.arrays()
@@ -79,12 +79,12 @@ def test_a_step_that_comes_again_replaces_itself_and_what_followed():
 
 
 def test_all_listed_runs_stay_in_memory():
-    assert live.KEPT > live.MOST_LISTED
+    assert run_reader.KEPT > live.MOST_LISTED
 
 
 def test_no_more_runs_stay_in_memory_than_agreed(tmp_path, monkeypatch):
-    monkeypatch.setattr(live, "KEPT", 3)
-    reader, store = live.Reader(), RunStore(tmp_path)
+    monkeypatch.setattr(run_reader, "KEPT", 3)
+    reader, store = run_reader.Reader(), RunStore(tmp_path)
     made = [store.create(RunSpec()) for _ in range(5)]
     for run in made:
         append(run, step(1, 0.5))
@@ -96,21 +96,21 @@ def test_no_more_runs_stay_in_memory_than_agreed(tmp_path, monkeypatch):
     ("seconds", "words"), [(0, "0 s"), (89.4, "89 s"), (90, "2 min"), (5340, "89 min"), (7500, "2 h 5 min")]
 )
 def test_durations_as_people_say_them(seconds, words):
-    assert live.duration(seconds) == words
+    assert numbers.duration(seconds) == words
 
 
 def test_time_left_follows_the_steps_watched_not_the_slow_beginning():
-    pace = deque(maxlen=live.PACE)
+    pace = deque(maxlen=run_reader.PACE)
     states = [RunState(step=step, steps=300, seconds=100 + step) for step in (0, 1, 10, 10, 20)]
-    said = [live.time_left(state, pace) for state in states]
+    said = [run_reader.time_left(state, pace) for state in states]
     assert said == ["estimating the time left"] * 2 + ["5 min left"] * 2 + ["5 min left"]
     assert [step for step, _ in pace] == [0, 1, 10, 20]
 
 
 def test_a_run_first_seen_late_is_judged_by_its_average():
-    assert live.time_left(RunState(step=100, steps=300, seconds=10), deque()) == "20 s left"
+    assert run_reader.time_left(RunState(step=100, steps=300, seconds=10), deque()) == "20 s left"
 
 
 def test_a_run_that_fell_back_to_its_checkpoint_is_watched_anew():
     pace = deque([(50, 60.0), (90, 100.0)])
-    assert live.time_left(RunState(step=40, steps=80, seconds=20), pace) == "20 s left"
+    assert run_reader.time_left(RunState(step=40, steps=80, seconds=20), pace) == "20 s left"

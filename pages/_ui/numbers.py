@@ -1,0 +1,18 @@
+"""Numbers as people say them."""
+
+from __future__ import annotations
+
+import math
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: 8 s, 3 min, 2 h 5 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def percent(value: float | None) -> str:
+    """A score in 0..1 as shown; a dash where there is none."""
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f} %"

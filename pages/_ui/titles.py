@@ -1,0 +1,46 @@
+"""What runs, data sets and losses are called; by what words a run is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from dmlcore import losses
+from dmlcore.data import DataError, describe
+from dmlcore.listing import Brief
+from dmlcore.runs import Run
+
+
+def label(run: Run) -> str:
+    """A short name that tells this run from all others; a name that ends with the loss does not say it twice."""
+    name, loss = run.spec.name or data_title(run.spec.data.name), loss_title(run.spec.loss.name)
+    if run.is_example:
+        return f"Example · {name}"
+    return " · ".join([name, *([] if name.endswith(loss) else [loss]), run.id[-4:]])
+
+
+def searched(words: str) -> Callable[[str, Brief], bool]:
+    """Whether each of these words stands in the id, the name, the data, the network or the loss of a run."""
+    asked = words.casefold().split()
+
+    def fits(run_id: str, brief: Brief) -> bool:
+        parts = run_id, brief.name, brief.data, data_title(brief.data), brief.model, brief.loss, loss_title(brief.loss)
+        text = "\n".join(parts).casefold()
+        return all(word in text for word in asked)
+
+    return fits
+
+
+@cache
+def data_title(name: str) -> str:
+    """Title of a data set; its name if this release does not know it."""
+    try:
+        return describe(name).title
+    except DataError:
+        return name
+
+
+@cache
+def loss_title(name: str) -> str:
+    """Title of a loss; its name if this release does not know it."""
+    return losses.describe(name).title if name in (*losses.names(), *losses.batch_names()) else name
