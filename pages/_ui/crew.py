@@ -1,13 +1,14 @@
 """Processes that answer fields beside the server's own, so that many hands at once are not one interpreter's work.
 
-`python -m pages._ui.crew FD` is such a process: it reads questions from its socket, each a uint32 length and JSON,
-writes answers as a uint32 length and bytes, and ends with the socket.
+`python -m pages._ui.crew MODULE FD` is such a process: it reads questions from its socket, each a uint32 length and
+JSON, writes what MODULE.answer says as a uint32 length and bytes, and ends with the socket.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import json
 import os
 import signal
@@ -25,13 +26,19 @@ REST = 2.0  # seconds between two replacements: a question that kills its worker
 
 
 class Worker:
-    """One process and the socket to it; it answers one question at a time."""
+    """One process and the socket to it; it answers one question at a time, by `answer` of a module."""
+
+    def __init__(self, module: str) -> None:
+        self.module = module
 
     async def start(self) -> None:
         """Start the process; it loads while the server goes on."""
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-m", "pages._ui.crew", str(theirs.fileno())]
-        self.process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        command = [sys.executable, "-m", "pages._ui.crew", self.module, str(theirs.fileno())]
+        alone = os.environ | {"OMP_NUM_THREADS": "1"}  # a process for each core
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=alone, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+        )
         theirs.close()
         self.reader, self.writer = await asyncio.open_connection(sock=ours, limit=MOST_BYTES)
         await self.ask("{}")
@@ -53,9 +60,10 @@ class Worker:
 
 class Crew:
     """The workers; none until `start`. One that dies is replaced at the next question; without any, the server answers
-    all by itself."""
+    all by itself. module: that whose `answer` they call."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
+        self.module = module
         self.workers: set[Worker] = set()
         self._last: tuple[int, float] = (0, 0.0)
         self._size, self._rested = 0, 0.0
@@ -69,7 +77,7 @@ class Crew:
             await self._add()
 
     async def _add(self) -> None:
-        worker = Worker()
+        worker = Worker(self.module)
         try:
             await worker.start()
         except BaseException:  # died while it loaded, or the server ends
@@ -136,12 +144,8 @@ class Crew:
             self.workers.pop().stop()
 
 
-def _serve(connection: socket.socket) -> None:
-    import torch
-
-    from pages._ui.field_service import answer
-
-    torch.set_num_threads(1)
+def _serve(module: str, connection: socket.socket) -> None:
+    answer = importlib.import_module(module).answer
     stream = connection.makefile("rb")
     while head := stream.read(4):
         reply = answer(json.loads(stream.read(struct.unpack("<I", head)[0])))
@@ -150,4 +154,4 @@ def _serve(connection: socket.socket) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is the server's; its end closes our socket
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))

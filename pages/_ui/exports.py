@@ -1,23 +1,19 @@
-"""Views to take away: /api/PAGE/export.FORMAT?<the page's own query>; here the route of all, and the fields page's.
+"""Views to take away: /api/PAGE/export.FORMAT?<the page's own query>.
 
 svg, pdf, png: the figure; npz, json: every number; py: a script that computes it again. `dark=1` draws on black.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import anyio
 import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
-from dmlcore.figures import fields
 from pages._ui import untrusted
-from pages._ui.scene import POINTS, Scene
 
 TYPES = {
     "svg": "image/svg+xml",
@@ -31,37 +27,6 @@ MOST_AT_ONCE = 2  # a figure takes about a second of one core
 LONGEST_QUERY = 4096
 
 _limiter = anyio.CapacityLimiter(MOST_AT_ONCE)
-_DEFAULTS = {k: p.default for k, p in inspect.signature(fields.draw_field).parameters.items()}
-
-
-def export(scene: Scene, format: str, *, dark: bool = False) -> bytes:
-    """The file of a scene; format is a key of TYPES."""
-    loss = scene.module()
-    view: dict[str, Any] = {k: getattr(scene, k) for k in (*POINTS, "probe", "view")}
-    shown = view | drawing(scene, dark=dark)
-    if format == "py":
-        return fields.snippet(loss, **shown).encode()
-    if format in fields.FORMATS:
-        return fields.save_figure(fields.draw_field(loss, **shown), format=format)
-    arrays, about = fields.field_arrays(loss, **view), fields.about(loss, probe=scene.probe, view=scene.view)
-    return fields.as_npz(arrays, about) if format == "npz" else fields.as_json(arrays, about)
-
-
-def drawing(scene: Scene, *, dark: bool = False) -> dict[str, Any]:
-    """What the page shows, as arguments of `draw_field`: those that differ from its defaults."""
-    shown = {
-        "shade": scene.shade,
-        "contours": None if scene.lines == "none" else scene.lines,
-        "region": scene.region,
-        "arrows": scene.flow == "arrows",
-        "streams": scene.flow == "streams",
-        "forces": scene.forces,
-        "decomposed": scene.edges,
-        "discs": scene.discs,
-        "mining": scene.mining,
-        "dark": dark,
-    }
-    return {k: v for k, v in shown.items() if v != _DEFAULTS[k]}
 
 
 def export_route(path: str, make: Callable[[Mapping[str, str], str, bool], tuple[bytes, str]]) -> Route:
@@ -102,12 +67,3 @@ def changed(loss: str, hyper: Mapping[str, float | str]) -> dict[str, float | st
     """The hyper-parameters that differ from those the loss has by default."""
     usual = untrusted.hyper(loss, {})
     return {k: v for k, v in hyper.items() if v != usual[k]}
-
-
-def _field(query: Mapping[str, str], format: str, dark: bool) -> tuple[bytes, str]:
-    scene = Scene.from_query(query)
-    name = file_name(scene.loss, changed(scene.loss, scene.hyper), format)
-    return export(scene, format, dark=dark), name
-
-
-ROUTES: list[BaseRoute] = [export_route("/api/field/export", _field)]

@@ -203,5 +203,5 @@ def _heavy(request: Request) -> bool:
     return bounded(request.get("n"), 0, FINEST, INLINE) > INLINE
 
 
-CREW = Crew()
+CREW = Crew(__name__)
 ROUTES: list[BaseRoute] = [socket_route("/api/field", answer, heavy=_heavy, crew=CREW)]

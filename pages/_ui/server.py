@@ -22,26 +22,26 @@ from pages._ui import descriptors
 
 # Modules with ROUTES: what the first page needs, and the rest, which loads for longer than the first page may take.
 # Neither is imported here: the server listens first (torch alone takes a second and a half).
-FIRST = ("assets", "field_service")
+FIRST = ("pages._ui.assets", "pages._ui.field_service")
 LATER = (
-    "charges_service",
-    "compare_export",
-    "compare_service",
-    "exports",
-    "failure_service",
-    "gallery_weights",
-    "gap_or_gsp_service",
-    "map_data",
-    "microscope_export",
-    "microscope_service",
-    "prototypes_service",
-    "sphere_export",
-    "sphere_service",
-    "thumbnails",
-    "toys_service",
-    "transport_export",
-    "transport_service",
-    "truth_service",
+    "pages._ui.charges_service",
+    "pages._ui.compare_export",
+    "pages._ui.compare_service",
+    "pages._ui.failure_service",
+    "pages._ui.field_export",
+    "pages._ui.gallery_weights",
+    "pages._ui.gap_or_gsp_service",
+    "pages._ui.map_data",
+    "pages._ui.microscope_export",
+    "pages._ui.microscope_service",
+    "pages._ui.prototypes_service",
+    "pages._ui.sphere_export",
+    "pages._ui.sphere_service",
+    "pages._ui.thumbnails",
+    "pages._ui.toys_service",
+    "pages._ui.transport_export",
+    "pages._ui.transport_service",
+    "pages._ui.truth_service",
 )
 log = logging.getLogger("dmlcore")
 # What the other pages import when they are first opened: two seconds of CPU, which a crowd would wait for together.
@@ -69,8 +69,8 @@ QUIET = 6.0  # seconds after the start in which the first visitor has the machin
 
 @cache
 def routes(modules: tuple[str, ...]) -> Router:
-    """The routes of these modules of pages._ui, which the first call loads."""
-    loaded = (importlib.import_module(f"pages._ui.{name}") for name in modules)
+    """The routes of these modules, which the first call loads."""
+    loaded = map(importlib.import_module, modules)
     return Router([route for module in loaded for route in module.ROUTES])
 
 
@@ -166,5 +166,5 @@ async def lifespan(_: App) -> AsyncIterator[None]:
     loading.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await loading
-    if "pages._ui.field_service" in sys.modules:
-        sys.modules["pages._ui.field_service"].CREW.stop()
+    if (fields := sys.modules.get("pages._ui.field_service")) is not None:
+        fields.CREW.stop()

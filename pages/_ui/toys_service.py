@@ -37,7 +37,7 @@ from starlette.routing import BaseRoute, Route
 from dmlcore import toys
 from dmlcore.live import AVERAGE, Frame, LiveSpec, LiveTraining
 from dmlcore.workbench import StepError
-from pages._ui import kept, spec_form, toys_spec
+from pages._ui import kept, spec_links, toys_spec
 from pages._ui.toys_spec import MOST_STEPS, Toy
 from pages._ui.untrusted import bounded
 from pages._ui.wire import pack, socket_route
@@ -269,8 +269,8 @@ def rested(toy: Toy, step: int) -> dict[str, Any]:
     return {
         "query": toys_spec.to_query(toy),
         "toml": [run.to_toml() for run in runs],
-        "command": [spec_form.command(run) or "python -m dmlcore train spec.toml" for run in runs],
-        "links": [spec_form.link(run) for run in runs],
+        "command": [spec_links.command(run) or "python -m dmlcore train spec.toml" for run in runs],
+        "links": [spec_links.link(run) for run in runs],
         "show": step,
     }
 

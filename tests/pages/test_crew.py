@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pages._ui.crew import Crew
-from pages._ui.field_service import answer
+from pages._ui.field_service import CREW, answer
 
 QUESTIONS = [{"id": k, "scene": {"loss": "ranking", "anchor": [k / 10, 0]}, "n": 41} for k in range(6)]
 
@@ -27,7 +27,7 @@ def run(test):
     """`test(crew)` with a crew of two, which is stopped afterwards."""
 
     async def main():
-        crew = Crew()
+        crew = Crew(CREW.module)
         await crew.start(2)
         try:
             return await test(crew)
@@ -97,11 +97,11 @@ def test_an_answer_nobody_waits_for_is_not_given_to_the_next(one_crew):
 
 
 def test_without_workers_the_server_answers_itself():
-    assert alone(Crew().ask("{}")) is None
+    assert alone(Crew(CREW.module).ask("{}")) is None
 
 
 def test_two_sockets_at_once_are_a_crowd():
-    crew = Crew()
+    crew = Crew(CREW.module)
     assert not crew.crowded(1)
     assert not crew.crowded(1)
     assert crew.crowded(2)

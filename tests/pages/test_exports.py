@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from dmlcore import losses
 from dmlcore.figures import fields
-from pages._ui import exports
+from pages._ui import exports, field_export
 from pages._ui.scene import Scene
 
 VIEW = "loss=ranking&m=0.3&n=0.3,0.8&probe=positive&view=0.2,0.1,1.2"
@@ -20,7 +20,7 @@ VIEW = "loss=ranking&m=0.3&n=0.3,0.8&probe=positive&view=0.2,0.1,1.2"
 
 @pytest.fixture(scope="module")
 def client():
-    with TestClient(Starlette(routes=exports.ROUTES)) as client:
+    with TestClient(Starlette(routes=field_export.ROUTES)) as client:
         yield client
 
 
@@ -43,7 +43,7 @@ def test_every_format_of_the_shown_view(client, format):
     elif format == "py":
         assert "losses.create('ranking', m=0.3, m2=None)" in response.text
     else:
-        assert response.content == exports.export(scene, format)
+        assert response.content == field_export.export(scene, format)
 
 
 def test_the_switches_of_the_page_reach_the_figure():
@@ -56,7 +56,7 @@ def test_the_switches_of_the_page_reach_the_figure():
         "mining": "1",
         "shade": "force",
     }
-    found = exports.drawing(Scene.from_query(query), dark=True)
+    found = field_export.drawing(Scene.from_query(query), dark=True)
     assert found == {
         "shade": "force",
         "contours": "raw",
@@ -68,7 +68,7 @@ def test_the_switches_of_the_page_reach_the_figure():
         "mining": True,
         "dark": True,
     }
-    assert exports.drawing(Scene()) == {}
+    assert field_export.drawing(Scene()) == {}
 
 
 def test_dark_figures_differ(client):
