@@ -13,11 +13,22 @@ Ints = NDArray[np.int64]
 
 
 def k_center(points: ArrayLike | torch.Tensor, existing: ArrayLike | torch.Tensor | None, k: int) -> Ints:
-    """Greedy k-centre: k times the point farthest from all centres so far, (k,) indices into points in order of choice.
+    """Greedy k-centre: k times the point farthest from all centres so far, in order of choice.
 
-    points (N, D); existing (M, D) centres already there, or None. Ties go to the lowest index, and with nothing
-    existing the first pick is index 0. Any k centres cover at best half as tightly. Raises ValueError naming the
-    argument. Source: Gonzalez 1985; Sener & Savarese 2018.
+    Ties go to the lowest index, and with nothing existing the first pick is index 0. Any k centres cover at best half
+    as tightly.
+
+    Shapes: points (N, D); existing (M, D), centres already there, or None; -> (k,) int64 indices into points.
+    Raises: ValueError naming the argument.
+    Source: Gonzalez 1985; Sener & Savarese 2018.
+
+    Example:
+        >>> from dmlcore import geometry
+        >>> points = [[0.0, 0.0], [1.0, 0.0], [5.0, 0.0], [0.0, 3.0]]
+        >>> geometry.k_center(points, None, 3)
+        array([0, 2, 3])
+        >>> geometry.k_center(points, [[5.0, 0.0]], 2)
+        array([3, 1])
     """
     points = _points("points", points)
     if isinstance(k, bool) or not 0 <= k <= len(points):

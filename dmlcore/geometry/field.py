@@ -41,9 +41,21 @@ class EdgeEnergy(Protocol):
 def forces(loss: TripletEnergy, a: Tensor, p: Tensor, n: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Forces on anchor, positive, negative: minus the gradient of the clamped loss.
 
-    Shapes (..., D) x3, broadcast together; each force has the shape of its own point (summed over the broadcast).
-    Outside 0 < raw < m2 all three are zero. Raises TypeError or ValueError naming the point that is no finite
-    floating-point tensor. Source: Karaman 2021, Sec. 3.1.
+    Outside 0 < raw < m2 all three are zero.
+
+    Shapes: (..., D) x3, broadcast together; each force has the shape of its own point (summed over the broadcast).
+    Raises: TypeError or ValueError naming the point that is no finite floating-point tensor.
+    Source: Karaman 2021, Sec. 3.1.
+
+    Example, where the anchor is pulled to the positive and pushed off the negative:
+        >>> import torch
+        >>> from dmlcore import geometry, losses
+        >>> a, p, n = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.25]])
+        >>> force_a, force_p, force_n = geometry.forces(losses.create("ranking", m=0.5), a, p, n)
+        >>> force_a
+        tensor([ 1., -1.])
+        >>> (force_a + force_p + force_n).tolist()
+        [0.0, 0.0]
     """
     for name, x in (("anchor", a), ("positive", p), ("negative", n)):
         if not isinstance(x, Tensor) or not x.is_floating_point():

@@ -7,10 +7,18 @@ from numbers import Integral
 
 
 def margin_for_ellipse(d: float, m_ranking: float, s: float, rho: float) -> float:
-    """Margin m1 of the r = 0 loss whose confocal ellipse contains the ranking discs (Karaman 2021, App. B).
+    """Margin m1 of the r = 0 loss whose confocal ellipse contains the ranking discs.
 
     d = d_ap > 0, ranking margin m_ranking >= 0, pull exponent s, push/pull ratio rho > 0. The discs of radius
     R = d + m_ranking lie about anchor and positive; b (B.5) and a (B.4) are squared semi-axes.
+
+    Raises: ValueError naming the argument.
+    Source: Karaman 2021, App. B.
+
+    Example:
+        >>> from dmlcore import geometry
+        >>> round(geometry.margin_for_ellipse(1.0, 0.0, 0.0, 1.0), 4)
+        2.0917
     """
     R = _ranking_radius(d, m_ranking, rho)
     b = R**2 + (d * math.sqrt(d**2 + 32 * R**2) - d**2) / 16
@@ -23,7 +31,18 @@ def margin_enclosing(d: float, m_ranking: float, s: float, r: float, rho: float)
     """Smallest margin m1 whose outer boundary contains both ranking discs, any push exponent r.
 
     d = d_ap > 0, m_ranking >= 0, rho > 0; the extreme point lies on the line through anchor and positive, at
-    distances R and R + d from them. Source: exact form of Karaman 2021, App. B.
+    distances R and R + d from them.
+
+    Raises: ValueError naming the argument.
+    Source: exact form of Karaman 2021, App. B.
+
+    Example, where R = 1 and so m1 = 1 + 2 - 1:
+        >>> from dmlcore import geometry
+        >>> geometry.margin_enclosing(1.0, 0.0, 0.0, 0.0, 1.0)
+        2.0
+        >>> geometry.margin_enclosing(0.0, 0.0, 0.0, 0.0, 1.0)
+        Traceback (most recent call last):
+        ValueError: d must be positive and finite, got 0.0
     """
     R = _ranking_radius(d, m_ranking, rho)
     return rho * (_potential(R, 1 - r) + _potential(R + d, 1 - r)) - _potential(d, s + 1)

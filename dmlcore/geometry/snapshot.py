@@ -60,12 +60,26 @@ class Batch(NamedTuple):
 def snapshot(loss: EdgeEnergy, points: Array, *, probe: Probe, at: Array, reach: Array) -> Snapshot:
     """Evaluate the loss once for a triplet, for its probe elsewhere and for other lengths of its edges.
 
-    Shapes: points (3, 2) = a, p, n; at (M, 2), the places of the probe; reach (K,), the lengths of the laws. All are
-    float64, in distance units of the plane. The field comes in the order of `at`, the laws in that of `reach`.
-
     The numbers are those of `decompose` and `probe_field`. For the distance-sensitive loss the laws are d^s and
     rho / d^r whatever the other edges; a coupled loss (ratio, lifted, moving, ...) has other curves for each triplet.
-    Errors: KeyError for an unknown probe. Source: Karaman 2021, Sec. 3.1, corrected.
+
+    Shapes: points (3, 2) = a, p, n; at (M, 2), the places of the probe; reach (K,), the lengths of the laws. All are
+    float64, in distance units of the plane. The field comes in the order of `at`, the laws in that of `reach`.
+    Raises: KeyError for an unknown probe.
+    Source: Karaman 2021, Sec. 3.1, corrected.
+
+    Example:
+        >>> import numpy as np
+        >>> from dmlcore import geometry, losses
+        >>> loss, triplet = losses.create("ranking", m=0.5), np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.25]])
+        >>> view = geometry.snapshot(loss, triplet, probe="negative", at=triplet, reach=np.array([1.0, 2.0]))
+        >>> view.raw, view.lengths["an"], view.strengths["ap"]
+        (0.25, 1.25, 1.0)
+        >>> view.field_raw
+        array([1.5 , 0.5 , 0.25])
+        >>> view.laws[:2]
+        array([[1., 1.],
+               [1., 1.]])
     """
     scanned = POINTS.index(VERTICES[probe])
     batch = Batch.of(len(at), len(reach))

@@ -33,17 +33,39 @@ __all__ = [
 
 
 def names() -> list[str]:
-    """Every triplet loss of the catalogue, in the order of the reference: those that have a force field."""
+    """Every triplet loss of the catalogue, in the order of the reference: those that have a force field.
+
+    Example:
+        >>> from dmlcore import losses
+        >>> losses.names()[:4]
+        ['hoffer', 'ranking', 'facenet', 'facenet_mined']
+    """
     return list(CATALOGUE)
 
 
 def batch_names() -> list[str]:
-    """Every other loss one can train with: pairs, proxies, classes."""
+    """Every other loss one can train with: pairs, proxies, classes.
+
+    Example:
+        >>> from dmlcore import losses
+        >>> losses.batch_names()[:4]
+        ['contrastive', 'margin', 'multi_similarity', 'binomial_deviance']
+    """
     return list(FORMULAS)
 
 
 def describe(name: str) -> TripletFormula | BatchFormula:
-    """Title, LaTeX, source and hyper-parameters of any loss one can train with; KeyError lists the known names."""
+    """Title, LaTeX, source and hyper-parameters of any loss one can train with.
+
+    Raises: KeyError that lists the known names.
+
+    Example:
+        >>> from dmlcore import losses
+        >>> losses.describe("contrastive").title
+        'Contrastive'
+        >>> losses.describe("facenet").defaults
+        {'m': 0.1, 'm2': inf}
+    """
     if name in FORMULAS:
         return FORMULAS[name]
     if name not in CATALOGUE:
@@ -54,10 +76,23 @@ def describe(name: str) -> TripletFormula | BatchFormula:
 def for_training(
     name: str, *, classes: int, embedding_dim: int, reduction: str = "mean_valid", **hyper: Any
 ) -> nn.Module:
-    """Any loss as a module: forward(embeddings (B, embedding_dim), labels (B,) in 0..classes-1) -> scalar.
+    """Any loss as a module, with a vector per class where it learns such vectors.
 
-    reduction: of triplet losses; the others have their own. Raises KeyError, TypeError or ValueError that names the
-    culprit.
+    reduction: of triplet losses; the others have their own.
+
+    Shapes: forward(embeddings (B, embedding_dim), labels (B,) in 0..classes-1, indices_tuple=None) -> scalar.
+    Raises: KeyError, TypeError or ValueError naming the culprit.
+    Source: that of each loss, `describe(name).source`.
+
+    Example:
+        >>> import torch
+        >>> from dmlcore import losses
+        >>> loss = losses.for_training("contrastive", classes=2, embedding_dim=1)
+        >>> embeddings, labels = torch.tensor([[0.0], [1.0], [2.0], [4.0]]), torch.tensor([0, 0, 1, 1])
+        >>> loss(embeddings, labels).shape
+        torch.Size([])
+        >>> losses.for_training("proxy_nca", classes=2, embedding_dim=1).proxies.shape
+        torch.Size([2, 1])
     """
     found = describe(name)
     if not isinstance(found, BatchFormula):
@@ -69,16 +104,40 @@ def for_training(
 
 
 def formula(name: str) -> TripletFormula:
-    """Title, LaTeX, source, hyper-parameters and pure function of a loss; KeyError lists the known names."""
+    """Title, LaTeX, source, hyper-parameters and pure function of a triplet loss.
+
+    Raises: KeyError that lists the known names.
+
+    Example:
+        >>> from dmlcore import losses
+        >>> losses.formula("ranking").latex
+        'd_{ap}-d_{an}'
+    """
     if name not in CATALOGUE:
         raise KeyError(f"unknown loss {name!r}; known: {', '.join(CATALOGUE)}")
     return CATALOGUE[name]
 
 
 def create(name: str, **hyper: Any) -> TripletLoss:
-    """The loss as a module: forward(embeddings (B, D), labels (B,), indices_tuple=None) -> scalar.
+    """The triplet loss as a module, on batches and, as `core`, `raw` and `clamped`, on points.
 
     hyper: the loss's own parameters, its margin (m or m1), the upper clamp m2 (None or inf = open), and
-    reduction = "mean_valid" | "mean_nonzero" | "mean_raw". Raises KeyError, TypeError or ValueError naming the culprit.
+    reduction = "mean_valid" | "mean_nonzero" | "mean_raw", as `TripletLoss` says.
+
+    Shapes: forward(embeddings (B, D), labels (B,), indices_tuple=None) -> scalar; points (..., D) x3 -> (...).
+    Raises: KeyError, TypeError or ValueError naming the culprit.
+    Source: that of each loss, `formula(name).source`.
+
+    Example, with three of eight triplets above 0, which are 0.5, 0.5 and 1.5:
+        >>> import torch
+        >>> from dmlcore import losses
+        >>> embeddings, labels = torch.tensor([[0.0], [1.0], [2.0], [4.0]]), torch.tensor([0, 0, 1, 1])
+        >>> losses.create("ranking", m=0.5)(embeddings, labels)
+        tensor(0.3125)
+        >>> losses.create("ranking", m=0.5, reduction="mean_nonzero")(embeddings, labels)
+        tensor(0.8333)
+        >>> losses.create("ranking", q=1)
+        Traceback (most recent call last):
+        TypeError: ranking has no hyper-parameter q; it has: m, m2
     """
     return TripletLoss(formula(name), **hyper)

@@ -25,9 +25,21 @@ class TripletLoss(nn.Module):
     raw = core + margin, clamped = min(m2, max(0, raw)); a triplet is active, that is, has a gradient, where
     0 < raw < m2. Batch reductions over the T valid triplets (a != p of one class, n of another): `mean_valid` =
     sum of clamped / T, `mean_nonzero` = sum of clamped / number above 0, `mean_raw` = mean of raw, no clamp.
-    After a forward pass `counts` holds the triplets of that batch. Source: Karaman 2021, Sec. 2.1 and 3.2.
+    After a forward pass `counts` holds the triplets of that batch.
 
-    Raises TypeError for an unknown hyper-parameter, ValueError for an invalid value, both naming it.
+    Shapes: points (..., D) x3, which broadcast, -> (...); embeddings (B, D), labels (B,) -> scalar.
+    Raises: TypeError for an unknown hyper-parameter, ValueError for an invalid value, both naming it.
+    Source: Karaman 2021, Sec. 2.1 and 3.2.
+
+    Example:
+        >>> import torch
+        >>> from dmlcore import losses
+        >>> loss = losses.create("ranking", m=0.5, m2=1.0)
+        >>> a, p, n = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.25]])
+        >>> loss.core(a, p, n), loss.raw(a, p, n), loss.clamped(a, p, n)
+        (tensor(-0.2500), tensor(0.2500), tensor(0.2500))
+        >>> loss.raw(a, p, 4 * n), loss.clamped(a, p, 4 * n)
+        (tensor(-3.5000), tensor(0.))
     """
 
     def __init__(self, formula: TripletFormula, reduction: Reduction = "mean_valid", **hyper: float | str) -> None:

@@ -39,10 +39,22 @@ class ClusteringScores:
 def clustering(
     embeddings: ArrayLike | torch.Tensor, labels: ArrayLike | torch.Tensor, seed: int = 0
 ) -> ClusteringScores:
-    """Cluster embeddings (N, D) by k-means, k = number of classes of labels (N,), and compare.
+    """Cluster embeddings by k-means into as many clusters as there are classes, and compare.
 
     faiss in float32, 20 rounds from samples drawn by `seed`, the best of four starts where that is cheap. No cap is
-    kept here: see `affordable`. Raises ValueError or TypeError naming the argument.
+    kept here: see `affordable`.
+
+    Shapes: embeddings (N, D), labels (N,) integers.
+    Raises: ValueError or TypeError naming the argument.
+    Source: that of this module, with the formulas.
+
+    Example:
+        >>> from dmlcore import metrics
+        >>> embeddings = [[0.0], [0.1], [5.0], [5.1]]
+        >>> metrics.clustering(embeddings, [0, 0, 1, 1], seed=0)
+        ClusteringScores(nmi=1.0, f1=1.0)
+        >>> metrics.clustering(embeddings, [0, 1, 0, 1], seed=0)
+        ClusteringScores(nmi=0.0, f1=0.0)
     """
     points = matrix("embeddings", embeddings)
     labels = class_ids("labels", labels, len(points))

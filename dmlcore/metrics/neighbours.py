@@ -43,9 +43,22 @@ def nearest(
 ) -> tuple[Floats, Ints]:
     """Return the distances and gallery indices of the `k` nearest gallery items of each query, exactly.
 
-    Shapes: queries (Q, D), gallery (N, D) -> two (Q, k), distances float64 ascending, ties by index. Without a gallery
-    the queries are their own gallery. `exclude_self` (default: only without a gallery) drops item i from the list of
-    query i, by index and not by distance, so copies of a query stay. Raises ValueError or TypeError naming the input.
+    Without a gallery the queries are their own gallery. `exclude_self` (default: only without a gallery) drops item i
+    from the list of query i, by index and not by distance, so copies of a query stay.
+
+    Shapes: queries (Q, D), gallery (N, D) -> two (Q, k), distances float64 ascending, ties by index.
+    Raises: ValueError or TypeError naming the input.
+
+    Example:
+        >>> from dmlcore import metrics
+        >>> distances, indices = metrics.nearest([[0.0], [1.0], [1.5], [5.0]], k=2)
+        >>> indices
+        array([[1, 2],
+               [2, 0],
+               [1, 0],
+               [2, 1]])
+        >>> distances[3]
+        array([3.5, 4. ])
     """
     exclude_self = gallery is None if exclude_self is None else exclude_self
     search = Search(queries, gallery, exclude_self=exclude_self)

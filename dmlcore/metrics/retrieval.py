@@ -58,10 +58,22 @@ def retrieval(
 ) -> RetrievalScores:
     """Score the neighbours of every embedding, by exact Euclidean distance with ties by index.
 
-    Shapes: embeddings (Q, D) and labels (Q,) integers; gallery (N, D) and gallery_labels (N,), together or not at all.
     Without a gallery the embeddings are their own and each query is left out of its own list; with one nothing is left
-    out. A K beyond the gallery counts all of it (and P@K still divides by K). Raises ValueError or TypeError naming
-    the argument.
+    out. A K beyond the gallery counts all of it (and P@K still divides by K).
+
+    Shapes: embeddings (Q, D) and labels (Q,) integers; gallery (N, D) and gallery_labels (N,), together or not at all.
+    Raises: ValueError or TypeError naming the argument.
+    Source: those of this module, with the formulas.
+
+    Example, where the third query has no match and one gallery item of the second comes nearer than its own class:
+        >>> from dmlcore import metrics
+        >>> scores = metrics.retrieval(
+        ...     [[0.0], [5.2], [9.0]], [0, 1, 2], gallery=[[0.1], [5.0], [6.0]], gallery_labels=[0, 0, 1], ks=(1, 2)
+        ... )
+        >>> scores.recall_at, scores.map_at_r
+        ({1: 0.5, 2: 1.0}, 0.5)
+        >>> scores.queries, scores.skipped
+        (2, 1)
     """
     if (gallery is None) != (gallery_labels is None):
         missing = "gallery" if gallery is None else "gallery_labels"

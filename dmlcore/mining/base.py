@@ -96,7 +96,13 @@ MINERS: dict[str, Miner] = {}
 
 
 def names() -> list[str]:
-    """Every miner, "all" (no mining) first."""
+    """Every miner, "all" (no mining) first.
+
+    Example:
+        >>> from dmlcore import mining
+        >>> mining.names()[:3]
+        ['all', 'semi_hard', 'semi_hard_window']
+    """
     return list(MINERS)
 
 
@@ -113,7 +119,22 @@ def describe(name: str) -> Miner:
 
 
 def create(name: str, **parameters: Any) -> BatchMiner:
-    """A miner to call with (embeddings (B, D), labels (B,), generator=None); errors name the culprit."""
+    """A miner with its parameters; what it returns is the `indices_tuple` of a loss.
+
+    Shapes: called with embeddings (B, D) and labels (B,), -> indices into the batch, (T,) int64 each.
+    Raises: KeyError, TypeError or ValueError naming the culprit.
+    Source: that of each miner, `describe(name).source`.
+
+    Example, where each anchor gets its farthest positive and its nearest negative:
+        >>> import torch
+        >>> from dmlcore import losses, mining
+        >>> embeddings, labels = torch.tensor([[0.0], [1.0], [2.0], [4.0]]), torch.tensor([0, 0, 1, 1])
+        >>> triplets = mining.create("batch_hard")(embeddings, labels)
+        >>> triplets
+        (tensor([0, 1, 2, 3]), tensor([1, 0, 3, 2]), tensor([2, 2, 1, 1]))
+        >>> losses.create("ranking", m=0.5)(embeddings, labels, triplets)
+        tensor(0.5000)
+    """
     found = describe(name)
     return BatchMiner(found, found.resolve(parameters))
 

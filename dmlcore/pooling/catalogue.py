@@ -34,7 +34,13 @@ ORDER = (
 
 
 def names() -> list[str]:
-    """Every pooling of the catalogue."""
+    """Every pooling of the catalogue.
+
+    Example:
+        >>> from dmlcore import pooling
+        >>> pooling.names()[:4]
+        ['gap', 'gmp', 'gap_gmp', 'gem']
+    """
     return list(ORDER)
 
 
@@ -46,10 +52,18 @@ def describe(name: str) -> PoolingInfo:
 
 
 def create(name: str, channels: int, **parameters: Any) -> Pooling:
-    """The pooling as a module, (B, channels, H, W) -> (B, out_features).
+    """The pooling as a module, for any height and width.
 
-    Raises KeyError for an unknown name, TypeError for an unknown parameter, ValueError or TypeError for an invalid
+    Shapes: (B, channels, H, W) -> (B, out_features), float32 or float64.
+    Raises: KeyError for an unknown name, TypeError for an unknown parameter, ValueError or TypeError for an invalid
     value, each naming the culprit.
+    Source: that of each pooling, `describe(name).source`.
+
+    Example:
+        >>> import torch
+        >>> from dmlcore import pooling
+        >>> pooling.create("gmp", channels=2)(torch.arange(8.0).view(1, 2, 2, 2))
+        tensor([[3., 7.]])
     """
     info = describe(name)
     layer: Callable[..., Pooling] = info.layer

@@ -24,14 +24,26 @@ __all__ = ["GeneralizedSumPooling", "lip", "prototype_costs"]
     source="Gürbüz 2022, ch. 5",
 )
 class GeneralizedSumPooling(Pooling):
-    """(B, C, H, W) -> (B, C): sum_j p_j f_j with weights p from the exact entropic transport of mass mu to prototypes.
+    """sum_j p_j f_j over local features, with weights p from the exact entropic transport of mass mu to prototypes.
 
     The prototypes (m, C) start as a k-centre of what passes by: until `memory` pooled vectors (of plain averages,
     projected on the unit ball) have been seen in training, the layer is average pooling; then the first m of them are
     the existing centres and the next m, farthest first, become the prototypes. `memory` = 0 starts at once from the
     given initialisation; the first `warmup` batches, when features are still at random, are not remembered. After a
     forward pass `weights` (B, H*W), detached, and `shares` (B, m), the prototype marginals z that sum to 1,
-    differentiable, belong to that batch. Raises ValueError naming the argument.
+    differentiable, belong to that batch.
+
+    Shapes: (B, C, H, W) -> (B, C).
+    Raises: ValueError naming the argument.
+
+    Example:
+        >>> import torch
+        >>> from dmlcore import pooling
+        >>> layer = pooling.GeneralizedSumPooling(3, prototypes=2, mu=0.5, memory=0)
+        >>> layer(torch.rand(5, 3, 4, 4)).shape
+        torch.Size([5, 3])
+        >>> layer.weights.sum(1)
+        tensor([1.0000, 1.0000, 1.0000, 1.0000, 1.0000])
     """
 
     projects_first = True

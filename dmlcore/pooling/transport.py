@@ -21,11 +21,23 @@ MOST_STEPS = 60  # of the safeguarded Newton iteration; it needs 4 to 14
 
 
 def transport(cost: Tensor, mu: float, epsilon: float) -> tuple[Tensor, Tensor]:
-    """The exact solution (rho, pi) for costs (..., m, n): rho (..., n) mass left out, pi (..., m, n) the plan.
+    """The exact solution: rho, the mass left out of each feature, and pi, the plan.
 
-    mu in (0, 1]: transported mass; epsilon > 0: inverse temperature, large is hard selection. float32 or float64,
-    differentiable (twice) by the closed form. mu = 1 keeps every feature: rho = 0, pi = P / n. Raises TypeError or
-    ValueError naming the argument. Source: Gurbuz 2022, (P2), Prop. 5.2.2 corrected.
+    mu in (0, 1]: transported mass; epsilon > 0: inverse temperature, large is hard selection. Differentiable (twice) by
+    the closed form. mu = 1 keeps every feature: rho = 0, pi = P / n.
+
+    Shapes: cost (..., m, n) of m prototypes and n features, float32 or float64 -> rho (..., n), pi (..., m, n).
+    Raises: TypeError or ValueError naming the argument.
+    Source: Gurbuz 2022, (P2), Prop. 5.2.2 corrected.
+
+    Example, where half the mass goes to the nearer two of four features:
+        >>> import torch
+        >>> from dmlcore import pooling
+        >>> rho, pi = pooling.transport(torch.tensor([[0.0, 2.0, 0.0, 2.0]]), mu=0.5, epsilon=20.0)
+        >>> rho.round(decimals=4)
+        tensor([0.0000, 0.2500, 0.0000, 0.2500])
+        >>> pi.round(decimals=4)
+        tensor([[0.2500, 0.0000, 0.2500, 0.0000]])
     """
     check_transport(cost, mu, epsilon)
     return cast(tuple[Tensor, Tensor], _Transport.apply(cost, mu, epsilon))

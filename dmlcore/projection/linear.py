@@ -12,9 +12,18 @@ Points = NDArray[np.float64]
 
 
 def pca(embeddings: Any) -> Plane:
-    """Return the two leading principal components in the units of the embeddings, (N, D) -> (N, 2) float32.
+    """Return the two leading principal components in the units of the embeddings; zeros where they have no spread.
 
-    Zeros where the embeddings have no spread. Raises ValueError naming the argument.
+    Shapes: (N, D) -> (N, 2) float32.
+    Raises: ValueError naming the argument.
+
+    Example:
+        >>> from dmlcore import projection
+        >>> projection.pca([[0.0, 3.0], [4.0, 3.0], [2.0, 4.0], [2.0, 2.0]]).round(3) + 0.0
+        array([[-2.,  0.],
+               [ 2.,  0.],
+               [ 0.,  1.],
+               [ 0., -1.]], dtype=float32)
     """
     points, spread = standardised(embeddings)
     plane: Plane = (principal(points) * spread).astype(np.float32)
@@ -22,9 +31,15 @@ def pca(embeddings: Any) -> Plane:
 
 
 def place_pca(embeddings: Any, new: Any) -> Plane:
-    """Where new embeddings (M, D) lie on the plane `pca(embeddings)`, exactly: (M, 2) float32.
+    """Where new embeddings lie on the plane `pca(embeddings)`, exactly.
 
-    Raises ValueError naming the argument.
+    Shapes: embeddings (N, D), new (M, D) -> (M, 2) float32.
+    Raises: ValueError naming the argument.
+
+    Example:
+        >>> from dmlcore import projection
+        >>> projection.place_pca([[0.0, 3.0], [4.0, 3.0], [2.0, 4.0], [2.0, 2.0]], [[3.0, 3.5]]).round(3)
+        array([[1. , 0.5]], dtype=float32)
     """
     known, fresh = pair(embeddings, new)
     axes = _axes(standardised(known)[0])

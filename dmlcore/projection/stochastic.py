@@ -40,18 +40,25 @@ def tsne(
     start: Any = None,
     progress: Progress | None = None,
 ) -> Plane:
-    """Return a t-SNE map, (N, D) -> (N, 2) float32, a function of its arguments only.
+    """Return a t-SNE map, a function of its arguments only.
 
     `perplexity` (above 1) is lowered to (N - 1) / 3 for few points; `iterations` is at least 100; `seed` 0..2^32 - 1.
     `start` (N, 2): a map to go on from, without exaggeration, in place of PCA. The map does not depend on the offset or
-    the scale of the embeddings, nor on the number of threads. Raises ValueError naming the argument, also for fewer
-    than 5 points and for embeddings that are all equal.
+    the scale of the embeddings, nor on the number of threads.
 
     The attraction is exaggerated 12 times at first, as is usual, and then less and less rather than not at all, which
     keeps more neighbours in fewer iterations (`benchmarks/map.py`).
 
-    Sources: van der Maaten and Hinton (2008); learning rate N / exaggeration: Belkina et al. (2019); forces by a tree:
+    Shapes: (N, D) -> (N, 2) float32.
+    Raises: ValueError naming the argument, also for fewer than 5 points and for embeddings that are all equal.
+    Source: van der Maaten and Hinton (2008); learning rate N / exaggeration: Belkina et al. (2019); forces by a tree:
     van der Maaten (2014), on a grid: Linderman et al. (2019).
+
+    Example:
+        >>> import numpy as np
+        >>> from dmlcore import projection
+        >>> projection.tsne(np.eye(12), iterations=100).shape
+        (12, 2)
     """
     points = spreadable(embeddings, "t-SNE")
     if not 1 < perplexity < np.inf:

@@ -29,13 +29,14 @@ def umap(
     start: Any = None,
     progress: Progress | None = None,
 ) -> Plane:
-    """Return a UMAP map, (N, D) -> (N, 2) float32, a function of its arguments only.
+    """Return a UMAP map, a function of its arguments only.
 
     `neighbours` (2 or more, lowered to N - 1) includes the point itself, as in umap-learn; `min_dist` 0..1; `start`
     (N, 2): a map to begin with in place of PCA, which umap-learn stretches to a box of side 10. The map does not depend
-    on the offset or the scale of the embeddings. Raises ValueError naming the argument, also for fewer than 5 points
-    and for embeddings that are all equal; Missing.
+    on the offset or the scale of the embeddings.
 
+    Shapes: (N, D) -> (N, 2) float32.
+    Raises: ValueError naming the argument, also for fewer than 5 points and for embeddings that are all equal; Missing.
     Source: McInnes, Healy and Melville (2018).
     """
     points = spreadable(embeddings, "UMAP")
