@@ -41,6 +41,7 @@ TORCH = $(shell grep '^torch==' requirements.txt)
 $(VENV)/.run: requirements.lock requirements.txt | $(BIN)/python
 	$(INSTALL) --require-hashes --no-deps -r requirements.lock
 	$(INSTALL) $(TORCH)
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.run

@@ -1,6 +1,6 @@
-"""Command line: python -m dmlcore COMMAND; train, resume, evaluate, list, and protocols, studies, searches of many.
+"""Command line: dml COMMAND, or python -m dmlcore COMMAND.
 
-See --help of each.
+Train, resume, evaluate, list; protocols, studies and searches of many runs. See --help of each.
 """
 
 from __future__ import annotations
@@ -339,11 +339,14 @@ def _log_to(run: Run | None) -> None:
 def main() -> None:
     """Run the command line; an error is one readable message, never a traceback."""
     try:
-        app(prog_name="python -m dmlcore")
+        app(prog_name="dml" if Path(sys.argv[0]).name == "dml" else "python -m dmlcore")
     except durable.Busy as busy:
         sys.exit(_complain(str(busy), EX_TEMPFAIL))
     except Failure as failure:
         sys.exit(_complain(str(failure), failure.code))
+    except ModuleNotFoundError as missing:
+        extra = "pip install 'dml-lab[cluster]'"
+        sys.exit(_complain(f"this needs {missing.name}, which the library alone does not bring: {extra}", 1))
     except (ValueError, RuntimeError, OSError) as error:
         sys.exit(_complain(str(error), 1))
     except Exception as error:

@@ -19,7 +19,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlcore import data, durable, turns
+from dmlcore import durable, turns
 from dmlcore.home import HOME
 from dmlcore.map_settings import Settings
 from dmlcore.runs import START_GRACE, Run, RunError, RunStore
@@ -55,6 +55,8 @@ def launch(spec: RunSpec, store: RunStore, *, check: Callable[[RunSpec], object]
     Raises DataError if the data set is not there, JobError while MOST_QUEUED runs are waiting or working, and what
     check(spec) raises. What only the worker can find (it alone imports torch) becomes the state "failed".
     """
+    from dmlcore import data  # late: numpy comes with it, and no command needs it to begin with
+
     if data.available(spec.data.name, spec.data.root) is None:
         data.locate(spec.data.name, spec.data.root)  # raises, and says where it looked
     if check:

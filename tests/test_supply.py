@@ -30,10 +30,13 @@ def test_every_package_is_in_one_lock_with_a_digest_for_each_file():
         ("requirements.lock", "anyio==", "other-name==", r"anyio, which \S+ needs, is in no lock"),
         ("requirements.lock", "altair==6.3.0 \\\n    --hash=sha256:", "altair==6.3.0 \\\n    --hash=md5:", ""),
         ("requirements-dev.lock", "ruff==", "ruff==999.", r"requirements-dev.txt asks for ruff.*the lock has 999"),
+        ("pyproject.toml", '"typer>=0.29",', "", r"typer is in requirements.txt alone"),
+        ("pyproject.toml", '"mypy",', '"mypy", "tox",', r"tox is in pyproject.toml alone"),
+        ("pyproject.toml", "numpy~=2.4", "numpy~=2.5", r"pins numpy==2.4.6, pyproject.toml allows numpy~=2.5"),
     ],
 )
 def test_a_lock_that_does_not_fit_is_named(tmp_path, file, find, put, said):
-    for name in (*locks.HEADS, "requirements.txt", "requirements-dev.txt"):
+    for name in (*locks.HEADS, "requirements.txt", "requirements-dev.txt", "pyproject.toml"):
         (tmp_path / name).write_text((locks.ROOT / name).read_text())
     text = (tmp_path / file).read_text()
     assert find in text

@@ -6,7 +6,6 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BSpline
 
 POINTS = 5  # control points of a stroke, a cubic B-spline from the first to the last of them
 PIECES = 72  # that a stroke is drawn as: the longest are shorter than the pen is wide
@@ -43,6 +42,8 @@ def drawn(points: Floats, has: NDArray[np.bool_], pen: Floats, side: int) -> NDA
 @cache
 def _basis() -> Floats:
     """Weights (PIECES + 1, POINTS) of the control points at even steps of the parameter."""
+    from scipy.interpolate import BSpline  # late: half a second, which each command would pay
+
     degree = 3
     knots = np.concatenate([np.zeros(degree), np.linspace(0, 1, POINTS - degree + 1), np.ones(degree)])
     weights: Floats = BSpline.design_matrix(np.linspace(0, 1, PIECES + 1), knots, degree).toarray()

@@ -1,7 +1,7 @@
 """The lock files: every package that is installed, directly or for another one, with its version and SHA-256 digests.
 
     python -m docs.supply.locks --uv UV [--upgrade]  resolve anew; what is locked stays where it may
-    python -m docs.supply.locks                      check, offline: do the locks fit the requirements and the machine?
+    python -m docs.supply.locks                      check, offline: do pyproject.toml, pins, locks and machine fit?
 
 requirements.lock is what the app needs but for torch, requirements-torch.lock torch as the registry serves it (on Linux
 with CUDA) and what that build alone needs, requirements-dev.lock what tests and checks need besides. They hold for all
@@ -11,11 +11,13 @@ systems and Python 3.11 or newer. torch stands apart because its CPU builds come
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -102,6 +104,7 @@ def problems(root: Path = ROOT) -> list[str]:
             if package is None or not wanted.specifier.contains(package.version):
                 has = f"has {package.version}" if package else "lacks it"
                 found.append(f"{file} asks for {wanted}, the lock {has}; run make lock")
+    found += [problem for file in _declared(root) for problem in _undeclared(file, root)]
     for name, needed_by in needed(
         [*requirements("requirements.txt", root), *requirements("requirements-dev.txt", root)]
     ):
@@ -112,6 +115,29 @@ def problems(root: Path = ROOT) -> list[str]:
         if version and Version(version).public != Version(package.version).public:
             found.append(f"{name} {version} is installed, the lock has {package.version}; run make run or make test")
     return found
+
+
+def _declared(root: Path) -> dict[str, list[Requirement]]:
+    """What pyproject.toml asks for, by the file that pins it."""
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    extras = itertools.chain.from_iterable(project["project"]["optional-dependencies"].values())
+    app = [Requirement(line) for line in (*project["project"]["dependencies"], *extras)]
+    return {
+        "requirements.txt": [wanted for wanted in app if wanted.name != project["project"]["name"]],
+        "requirements-dev.txt": [Requirement(line) for line in project["dependency-groups"]["dev"]],
+    }
+
+
+def _undeclared(file: str, root: Path) -> Iterator[str]:
+    """Where a file of pins and pyproject.toml differ, a sentence each."""
+    pinned = {canonicalize_name(wanted.name): wanted for wanted in requirements(file, root)}
+    declared = {canonicalize_name(wanted.name): wanted for wanted in _declared(root)[file]}
+    for name in sorted(pinned.keys() ^ declared.keys()):
+        yield f"{name} is in {file if name in pinned else 'pyproject.toml'} alone"
+    for name in sorted(pinned.keys() & declared.keys()):
+        allowed, pin = declared[name], next(iter(pinned[name].specifier))
+        if not allowed.specifier.contains(pin.version) or allowed.extras != pinned[name].extras:
+            yield f"{file} pins {pinned[name]}, pyproject.toml allows {allowed}"
 
 
 def needed(wanted: Iterable[Requirement]) -> Iterator[tuple[str, str]]:

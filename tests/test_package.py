@@ -1,0 +1,71 @@
+"""The wheel holds the library whole, with all that it reads, and nothing of the app."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+
+from dmlcore import presets
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> zipfile.ZipFile:
+    """Built by the backend itself, which is in the lock: pip would start one more process and ask for an index."""
+    tree = tmp_path_factory.mktemp("tree")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copyfile(ROOT / name, tree / name)
+    shutil.copytree(ROOT / "dmlcore", tree / "dmlcore", ignore=shutil.ignore_patterns("__pycache__"))
+    build = "from setuptools import build_meta; build_meta.build_wheel('.')"
+    built = subprocess.run([sys.executable, "-c", build], cwd=tree, capture_output=True, text=True, timeout=120)
+    assert built.returncode == 0, built.stderr[-2000:]
+    (path,) = tree.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+def test_the_wheel_holds_every_file_of_the_library(wheel):
+    held = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    there = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "dmlcore").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts and not path.name.endswith(".tmp")
+    }
+    assert held == there
+    assert {".toml", ".jsonl"} <= {path.suffix for path in presets.STUDIES.iterdir()}
+
+
+def test_what_the_wheel_asks_for_is_the_library_alone(wheel):
+    (name,) = [name for name in wheel.namelist() if name.endswith("METADATA")]
+    about = message_from_bytes(wheel.read(name))
+    asked = [line for line in about.get_all("Requires-Dist", []) if "extra ==" not in line]
+    assert any(line.startswith("torch") for line in asked)
+    assert not any(line.startswith(("streamlit", "plotly", "optuna")) for line in asked)
+    assert set(about.get_all("Provides-Extra", [])) == {"app", "cluster"}
+    (entry,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
+    assert b"dml = dmlcore.__main__:main" in wheel.read(entry)
+
+
+def test_away_from_the_repository_runs_and_data_lie_in_the_working_directory(tmp_path, wheel):
+    site = tmp_path / "site-packages"
+    wheel.extractall(site)
+    code = "from dmlcore import home, runs, presets; print(home.HOME, runs.RunStore().root, presets.SPECS)"
+    place = tmp_path / "work"
+    place.mkdir()
+    environment = {k: v for k, v in os.environ.items() if k != "DML_RUNS"} | {"PYTHONPATH": str(site)}
+    found = subprocess.run([sys.executable, "-c", code], cwd=place, env=environment, capture_output=True, text=True)
+    assert found.stdout.split() == [str(place), str(place / "runs"), str(site / "dmlcore/presets/specs")], found.stderr
+
+
+def test_help_loads_nothing_heavy():
+    """It took 0.9 s of a processor with numpy and scipy, 0.35 without."""
+    code = "import sys, dmlcore.__main__; print(*{'numpy', 'scipy', 'torch', 'PIL', 'sklearn'} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []
