@@ -69,7 +69,9 @@ def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
     found = verdicts.verdict(values, beside, things=study.things, measure=measure, further=not study.rotate)
     if answers := _answers(study, results, measure):
         level_of = found.headline.replace(": this budget ranks nothing", "")  # the answers say what it tells
-        more = (*(why for _, why in answers), level_of, *_without_starts(study, results))
+        asked = {name for each in study.contrasts for name in (each.of, each.against)}
+        order = found.more if values.keys() - asked else ()
+        more = (*(why for _, why in answers), level_of, *order, *_without_starts(study, results))
         return Verdict(" ".join(answer for answer, _ in answers), more)
     if level and found.headline:
         reached = verdicts.spread(*verdicts.mean_and_deviation(level.values()))

@@ -23,3 +23,10 @@ def test_where_seeds_are_folds_the_words_say_so_and_ask_for_no_more_of_them():
         assert "seed" not in words
     assert "share training classes" in said
     assert "test classes" in two or not found[0].classes
+
+
+def test_a_study_with_questions_says_what_the_order_of_the_others_is_worth():
+    study, found = studies.read("cub-squeezenet"), studies.load("cub-squeezenet").runs
+    assert "The means spread by" in studies.judge(study, found).text
+    named = [run for run in found if run.variant in ("GAP", "GSP")]
+    assert "GSP leads" not in studies.judge(study, named).text, "the answers say it"
