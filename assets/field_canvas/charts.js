@@ -1,11 +1,17 @@
 // Two small charts beside the plane, as SVG: the laws of pull and push, and the energy along a cut.
 // A second canvas that moves would cost the plane a frame in four where there is no GPU; a changed
 // path costs next to nothing.
+/** @import { Field, Scene } from "./types.js" */
+/** @import { Theme } from "../shared/types.js" */
 import { INK, niceStep } from "../shared/ink.js";
 
 const SIZE = { width: 380, height: 190 },
   ROOM = { left: 40, right: 10, top: 10, bottom: 32 };
 
+/**
+ * @param {string} tag
+ * @param {...Node | string} children
+ */
 function svg(tag, attributes = {}, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
@@ -13,6 +19,7 @@ function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
+/** @param {string} name */
 export const chart = (name) =>
   svg("svg", {
     class: "chart",
@@ -23,17 +30,32 @@ export const chart = (name) =>
 
 // The frame of a chart, drawn anew only when its ranges, names or theme change. Returns its scales
 // and the layer for curves.
+/**
+ * @param {SVGElement} root
+ * @param {Theme} theme
+ * @param {number[]} settings
+ * @param {number[]} settings
+ * @param {string} xName
+ * @param {string} yName
+ */
 function framed(root, theme, [x0, x1], [y0, y1], xName, yName) {
-  const px = (x) => ROOM.left + ((x - x0) / (x1 - x0)) * (SIZE.width - ROOM.left - ROOM.right);
-  const py = (y) =>
+  const px = (/** @type {number} */ x) =>
+    ROOM.left + ((x - x0) / (x1 - x0)) * (SIZE.width - ROOM.left - ROOM.right);
+  const py = (/** @type {number} */ y) =>
     SIZE.height - ROOM.bottom - ((y - y0) / (y1 - y0)) * (SIZE.height - ROOM.top - ROOM.bottom);
   const key = [theme, x0, x1, y0, y1].join();
   if (root.dataset.frame !== key) {
     root.dataset.frame = key;
     const ink = INK[theme],
-      digits = (step) => Math.max(0, -Math.floor(Math.log10(step))),
+      digits = (/** @type {number} */ step) => Math.max(0, -Math.floor(Math.log10(step))),
       parts = [];
-    const text = (x, y, anchor, words, more = {}) =>
+    const text = (
+      /** @type {number} */ x,
+      /** @type {number} */ y,
+      /** @type {string} */ anchor,
+      /** @type {string} */ words,
+      more = {},
+    ) =>
       parts.push(
         svg(
           "text",
@@ -70,15 +92,26 @@ function framed(root, theme, [x0, x1], [y0, y1], xName, yName) {
     });
     root.replaceChildren(...parts, clip);
   }
-  return { px, py, curves: root.querySelector(".curves") };
+  return { px, py, curves: /** @type {Element} */ (root.querySelector(".curves")) };
 }
 
+/**
+ * @param {(i: number) => number} xs
+ * @param {ArrayLike<number>} ys
+ * @param {(x: number) => number} px
+ * @param {(y: number) => number} py
+ */
 const line = (xs, ys, px, py) =>
   Array.from(
     ys,
     (y, i) =>
       `${i ? "L" : "M"}${px(xs(i)).toFixed(1)} ${py(Math.min(Math.max(y, -1e4), 1e4)).toFixed(1)}`,
   ).join("");
+/**
+ * @param {string} d
+ * @param {string} stroke
+ * @param {string} dash
+ */
 const curve = (d, stroke, dash, width = 2) => ({
   d,
   stroke,
@@ -89,41 +122,51 @@ const curve = (d, stroke, dash, width = 2) => ({
 });
 
 // Paths are kept from picture to picture; only what changed is written.
+/**
+ * @param {Element} parent
+ * @param {Record<string, string | number>[]} paths
+ */
 function put(parent, paths) {
   while (parent.children.length < paths.length) parent.append(svg("path"));
-  while (parent.children.length > paths.length) parent.lastChild.remove();
+  while (parent.children.length > paths.length) parent.lastChild?.remove();
   paths.forEach((attributes, i) => {
     for (const [key, value] of Object.entries(attributes))
       if (parent.children[i].getAttribute(key) !== String(value))
-        parent.children[i].setAttribute(key, value);
+        parent.children[i].setAttribute(key, String(value));
   });
 }
 
 // A range that grows in steps, so that the frame rests while the hand moves.
+/** @param {number} value */
 const upTo = (value) => {
   const power = 10 ** Math.floor(Math.log10(value));
-  return power * [1, 1.5, 2, 3, 5, 7.5, 10].find((m) => m * power >= value);
+  return power * ([1, 1.5, 2, 3, 5, 7.5, 10].find((m) => m * power >= value) ?? 10);
 };
 
 // Pull and push against the length of their own edge, the present lengths marked. Inactive
 // triplets: open marks.
+/**
+ * @param {SVGElement} root
+ * @param {Field} field
+ * @param {Theme} theme
+ */
 export function lawsChart(root, field, theme) {
   const ink = INK[theme],
     k = field.shapes.laws[1],
     { reach, laws, edges } = field;
-  const law = (i) => laws.subarray(i * k, (i + 1) * k),
-    x = (i) => ((i + 1) * reach) / k;
-  const value = (i, d) => {
+  const law = (/** @type {number} */ i) => laws.subarray(i * k, (i + 1) * k),
+    x = (/** @type {number} */ i) => ((i + 1) * reach) / k;
+  const value = (/** @type {number} */ i, /** @type {number} */ d) => {
     const t = Math.min(Math.max((d / reach) * k - 1, 0), k - 1),
       j = Math.min(Math.floor(t), k - 2),
       f = t - j;
     return law(i)[j] * (1 - f) + law(i)[j + 1] * f;
   };
-  const marks = [
+  const marks = /** @type {const} */ ([
     ["ap", ink.positive, "none"],
     ["an", ink.negative, "none"],
     ["pn", ink.negative, "4 4"],
-  ].map(([edge, colour, dash], i) => ({
+  ]).map(([edge, colour, dash], i) => ({
     edge,
     colour,
     dash,
@@ -167,14 +210,21 @@ export function lawsChart(root, field, theme) {
 }
 
 // Energy along the cut: before the clamp thin and dashed, clamped bold.
+/**
+ * @param {SVGElement} root
+ * @param {Field} field
+ * @param {Scene} scene
+ * @param {Theme} theme
+ */
 export function cutChart(root, field, scene, theme) {
   const ink = INK[theme],
     k = field.shapes.cut[1],
-    raw = field.cut.subarray(0, k),
-    clamped = field.cut.subarray(k);
+    cut = /** @type {Float32Array} */ (field.cut),
+    raw = cut.subarray(0, k),
+    clamped = cut.subarray(k);
   const [x0, y0, x1, y1] = scene.line,
     length = Math.hypot(x1 - x0, y1 - y0) || 1,
-    x = (i) => (i / (k - 1)) * length;
+    x = (/** @type {number} */ i) => (i / (k - 1)) * length;
   const top = Math.max(...clamped),
     bottom = Math.min(...raw),
     high = upTo(Math.max(top * 1.1, 0.2)),

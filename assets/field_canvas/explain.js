@@ -1,14 +1,19 @@
 // The column of formulas: the loss, its numbers now, the laws, the active region, margins with
 // their derivation.
+/** @import { Setting } from "../shared/types.js" */
+/** @import { Fields } from "./field_canvas.js" */
+/** @import { Field, Margin, Region } from "./types.js" */
 import { el, stateOf, symbol, tidy } from "../shared/dom.js";
 import { formula, prose } from "../shared/formula.js";
 import { POINTS } from "../shared/ink.js";
 import { chart } from "./charts.js";
 
 export class Explain {
+  /** @param {Fields} app */
   constructor(app) {
     this.app = app;
-    [this.laws, this.cut] = [chart("forces against edge length"), chart("energy along the cut")];
+    this.laws = chart("forces against edge length");
+    this.cut = chart("energy along the cut");
     this.values = el("p", { class: "values" });
     this.table = el("table", { class: "numbers" });
     this.region = el("div");
@@ -48,8 +53,10 @@ export class Explain {
     );
   }
 
+  /** @param {Field} f */
   numbers(f) {
     const { scene, schema, hidden } = this.app;
+    /** @type {[string, Setting | undefined][]} */
     const names = schema.losses[scene.loss].controls.map((c) => [
       c.symbol,
       scene.hyper[c.name] ?? (c.name in scene.hyper ? "∞" : c.default),
@@ -80,8 +87,9 @@ export class Explain {
     if (f.margins !== undefined) this.marginRows(f.margins);
   }
 
+  /** @param {Field} f */
   forces(f) {
-    const cell = (x) =>
+    const cell = (/** @type {number} */ x) =>
         el(
           "td",
           {},
@@ -114,6 +122,7 @@ export class Explain {
     );
   }
 
+  /** @param {Region | null} region */
   about(region) {
     this.region.replaceChildren(
       ...(region
@@ -136,9 +145,10 @@ export class Explain {
     );
   }
 
+  /** @param {Margin[]} rows */
   marginRows(rows) {
     const { app } = this,
-      box = (name) => {
+      box = (/** @type {"B" | "C"} */ name) => {
         const b = el("input", {
           type: "number",
           min: 2,
@@ -183,6 +193,9 @@ export class Explain {
         ),
       ),
     );
-    if (focused) this.margins.querySelector(`[aria-label="${focused}"]`)?.focus();
+    if (focused) {
+      const before = this.margins.querySelector(`[aria-label="${focused}"]`);
+      if (before instanceof HTMLElement) before.focus();
+    }
   }
 }

@@ -1,6 +1,8 @@
 // The fields page: owns the scene, the plane and its panels; asks Python for every number it shows.
+/** @import { Field, FieldData, HoverAnswer, Scene } from "./types.js" */
+/** @import { Hyper, Place, Point, Schema, SetState, Theme } from "../shared/types.js" */
 import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
-import { el, readouts, save, show, stateOf, tidy } from "../shared/dom.js";
+import { drawing, el, readouts, save, show, stateOf, tidy } from "../shared/dom.js";
 import { POINTS, rampColour, signedColour } from "../shared/ink.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
 import { fromPixels, paint, rasterise, toPixels } from "./paint.js";
@@ -19,20 +21,107 @@ const RESTING = 201,
 // Other pages show scenes of their own on this plane: what they change is route, extra, kept and
 // defaults.
 export class Fields {
+  /** @type {number} */
+  answered;
+  /** @type {string[]} */
+  undone;
+  /** @type {string[]} */
+  done;
+  /** @type {Schema} */
+  schema;
+  /** @type {Hand} */
+  hand;
+  /** @type {Panel} */
+  panel;
+  /** @type {Explain} */
+  explain;
+  /** @type {Lessons} */
+  lessons;
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {HTMLCanvasElement} */
+  canvas;
+  /** @type {Record<Point, HTMLButtonElement>} */
+  handles;
+  /** @type {HTMLButtonElement[]} */
+  ends;
+  /** @type {HTMLButtonElement} */
+  undoButton;
+  /** @type {HTMLButtonElement} */
+  redoButton;
+  /** @type {HTMLDivElement} */
+  tip;
+  /** @type {HTMLDivElement} */
+  notice;
+  /** @type {HTMLDivElement} */
+  frame;
+  /** @type {HTMLCanvasElement} */
+  scaleBar;
+  /** @type {HTMLSpanElement} */
+  scaleLow;
+  /** @type {HTMLSpanElement} */
+  scaleText;
+  /** @type {HTMLSpanElement} */
+  shadeText;
+  /** @type {HTMLDivElement} */
+  readout;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {{ bar: HTMLSpanElement; outer: HTMLSpanElement; clamp: HTMLSpanElement; none: HTMLSpanElement; }} */
+  keys;
+  /** @type {number | null} */
+  scale;
+  /** @type {number | null} */
+  reference;
+  /** @type {Map<number, number>} */
+  asked; // when each request left
+  /** @type {Field} */
+  field;
+  /** @type {number} */
+  forceScale;
+  /** @type {number} */
+  lagging;
+  /** @type {number} */
+  told;
+  /** @type {number} */
+  charted;
+  /** @type {{ colour: OffscreenCanvas | undefined; veil: OffscreenCanvas | undefined; }} */
+  pictures;
+  /** @type {Place | null} */
+  bring = null;
+  /** @type {string} */
+  summary;
+  /** @type {number} */
+  size;
+  /** @type {CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D} */
+  context;
+  /** @type {number} */
+  painting;
+  /** @type {number | null} */
+  frameRequest;
+  /** @type {number} */
+  telling;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  /**
+   * @param {HTMLElement} root
+   * @param {FieldData} data
+   */
   constructor(root, data) {
-    Object.assign(this, {
-      root,
-      data,
-      scene: structuredClone(data.scene),
-      query: data.query,
-      hidden: new Set(data.hide),
-      batch: { B: 32, C: 4 },
-      seq: 0,
-      answered: 0,
-      trip: 0,
-      undone: [],
-      done: [],
-    });
+    this.root = root;
+    this.data = data;
+    this.scene = structuredClone(data.scene);
+    this.query = data.query;
+    this.hidden = new Set(data.hide);
+    this.batch = { B: 32, C: 4 };
+    this.seq = 0;
+    this.answered = 0;
+    this.trip = 0;
+    this.undone = [];
+    this.done = [];
     this.link = new Link(
       socketAddress(data, this.route),
       (buffer) => this.receive(buffer),
@@ -41,6 +130,10 @@ export class Fields {
     this.ready = this.build(data);
   }
 
+  /** @type {number | null | undefined} */
+  get sphere() {
+    return 1;
+  } // radius of the circle that points snap to
   get route() {
     return "api/field";
   }
@@ -51,6 +144,7 @@ export class Fields {
     return {};
   } // of each request, beside the scene
 
+  /** @param {FieldData} data */
   async build(data) {
     this.schema = await dressed(this.root, import.meta.url);
     this.hand = new Hand(this);
@@ -75,15 +169,17 @@ export class Fields {
       role: "img",
       "aria-label": "force field of the triplet loss",
     });
-    this.handles = Object.fromEntries(
-      POINTS.map((name) => [
-        name,
-        el("button", {
-          class: "handle",
-          "data-point": name,
-          title: `drag the ${name}, or move it with the arrow keys`,
-        }),
-      ]),
+    this.handles = /** @type {Record<Point, HTMLButtonElement>} */ (
+      Object.fromEntries(
+        POINTS.map((name) => [
+          name,
+          el("button", {
+            class: "handle",
+            "data-point": name,
+            title: `drag the ${name}, or move it with the arrow keys`,
+          }),
+        ]),
+      )
     );
     this.ends = [0, 1].map((i) =>
       el("button", {
@@ -92,8 +188,11 @@ export class Fields {
         "data-end": i,
       }),
     );
-    const tool = (label, name, act) =>
-      el("button", { "aria-label": name, title: name, onclick: act }, label);
+    const tool = (
+      /** @type {string} */ label,
+      /** @type {string} */ name,
+      /** @type {() => void} */ act,
+    ) => el("button", { "aria-label": name, title: name, onclick: act }, label);
     this.undoButton = tool("↶", "undo (Ctrl+Z)", () => this.undo());
     this.redoButton = tool("↷", "redo (Ctrl+Shift+Z)", () => this.redo());
     this.tip = el("div", { class: "tip", hidden: true });
@@ -120,7 +219,8 @@ export class Fields {
     [this.scaleLow, this.scaleText, this.shadeText] = [el("span"), el("span"), el("span")];
     this.readout = el("div", { class: "readout" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    const key = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
+    const key = (/** @type {string} */ kind, /** @type {string} */ text) =>
+      el("span", { class: "key" }, el("i", { class: kind }), text);
     this.keys = {
       bar: el(
         "span",
@@ -159,7 +259,7 @@ export class Fields {
       if (
         !(e.ctrlKey || e.metaKey) ||
         e.key.toLowerCase() !== "z" ||
-        e.target.matches("input[type=number], input[type=text]")
+        /** @type {Element} */ (e.target).matches("input[type=number], input[type=text]")
       )
         return;
       e.preventDefault();
@@ -178,6 +278,7 @@ export class Fields {
   }
 
   // Put a scene, or part of one, on the stage: a preset, a step of the tour, a link.
+  /** @param {Partial<Scene>} part */
   put(part, { keepScale = false } = {}) {
     this.touch();
     this.scene = { ...this.scene, ...structuredClone(part) };
@@ -187,8 +288,11 @@ export class Fields {
     this.rest();
   }
 
+  /** @param {string} loss */
   defaults(loss) {
-    return Object.fromEntries(this.schema.losses[loss].controls.map((c) => [c.name, c.default]));
+    return Object.fromEntries(
+      this.schema.losses[loss].controls.map((c) => [c.name, c.default ?? null]),
+    );
   }
   state() {
     return JSON.stringify(this.scene);
@@ -196,8 +300,8 @@ export class Fields {
 
   undo() {
     if (this.done.length > 1) {
-      this.undone.push(this.done.pop());
-      this.revive(this.done.at(-1));
+      this.undone.push(/** @type {string} */ (this.done.pop()));
+      this.revive(this.done[this.done.length - 1]);
     }
   }
   redo() {
@@ -207,6 +311,7 @@ export class Fields {
       this.revive(next);
     }
   }
+  /** @param {string} state */
   revive(state) {
     this.touch();
     this.scene = JSON.parse(state);
@@ -224,6 +329,7 @@ export class Fields {
   }
 
   // ---- from Streamlit
+  /** @param {FieldData} data */
   async hear(data) {
     await this.ready;
     this.themed();
@@ -255,8 +361,9 @@ export class Fields {
   }
 
   // ---- from Python
+  /** @param {ArrayBuffer} buffer */
   receive(buffer) {
-    const answer = decode(buffer);
+    const answer = /** @type {Field | HoverAnswer} */ (decode(buffer));
     if (answer.hover) return this.hand.hovered(answer.hover);
     if (answer.id < this.answered) return;
     this.trip =
@@ -272,7 +379,9 @@ export class Fields {
     if (scene.margin === "normalised") scene.hyper.m1 = answer.m1;
     else if (answer.mu !== null) scene.mu = answer.mu;
     const largest = Math.max(
-      ...answer.forces.concat(answer.residuals).map(([x, y]) => Math.hypot(x, y)),
+      ...answer.forces
+        .concat(answer.residuals)
+        .map((/** @type {number[]} */ [x, y]) => Math.hypot(x, y)),
       ...Object.values(answer.strengths).map(Math.abs),
       1e-9,
     );
@@ -290,6 +399,7 @@ export class Fields {
   // Numbers beside the plane follow ten times a second. Charts follow a slider as fast, but a
   // dragged point, which leaves most curves as they are, only now and then: where there is no GPU
   // their repaint costs the plane a frame.
+  /** @param {boolean} now */
   beside(now) {
     const time = performance.now(),
       { told = 0, charted = 0 } = this;
@@ -317,6 +427,7 @@ export class Fields {
     if (this.field.cut) cutChart(this.explain.cut, this.field, this.scene, this.theme);
   }
 
+  /** @param {number} n */
   ask(n) {
     const { scene, scale, reference } = this,
       id = ++this.seq,
@@ -335,11 +446,14 @@ export class Fields {
   }
 
   // Python has the last word on hyper-parameters: a typed value out of range comes back within it.
+  /** @param {Hyper} hyper */
   adopt(hyper) {
     const { scene } = this,
       differs = Object.keys(scene.hyper).some(
         (k) =>
-          k in hyper && typeof hyper[k] === "number" && Math.abs(hyper[k] - scene.hyper[k]) > 1e-9,
+          k in hyper &&
+          typeof hyper[k] === "number" &&
+          Math.abs(hyper[k] - Number(scene.hyper[k])) > 1e-9,
       );
     if (!differs || this.hand.busy || this.link.waiting) return;
     scene.hyper = hyper;
@@ -347,11 +461,12 @@ export class Fields {
     this.sync();
   }
 
+  /** @param {Record<string, string>} query */
   writeLink(query) {
     this.query = new URLSearchParams(query).toString();
     const kept = new URLSearchParams(location.search),
       all = new URLSearchParams(query);
-    for (const key of this.kept) if (kept.has(key)) all.set(key, kept.get(key));
+    for (const key of this.kept) if (kept.has(key)) all.set(key, kept.get(key) ?? "");
     history.replaceState(
       history.state,
       "",
@@ -362,8 +477,9 @@ export class Fields {
   numbers() {
     const f = this.field,
       { scene } = this,
-      size = ([x, y]) => show(Math.hypot(x, y));
+      size = (/** @type {number[]} */ [x, y]) => show(Math.hypot(x, y));
     const state = stateOf(f);
+    /** @type {[string, string][]} */
     const rows = [
       ["loss", show(f.energy)],
       ["before clamp", show(f.raw)],
@@ -419,7 +535,7 @@ export class Fields {
           : []),
       );
     }
-    this.summary = `${this.schema.losses[scene.loss].title} loss ${show(f.energy)}, triplet ${state}; ${POINTS.map((name, i) => `${name} at ${scene[name].map(tidy).join(", ")} feels force ${f.forces[i].map((x) => x.toPrecision(3)).join(", ")}`).join("; ")}`;
+    this.summary = `${this.schema.losses[scene.loss].title} loss ${show(f.energy)}, triplet ${state}; ${POINTS.map((name, i) => `${name} at ${scene[name].map(tidy).join(", ")} feels force ${f.forces[i].map((/** @type {number} */ x) => x.toPrecision(3)).join(", ")}`).join("; ")}`;
   }
 
   // ---- drawing
@@ -429,11 +545,12 @@ export class Fields {
     if (!size || (size === this.size && this.canvas.width === Math.round(size * scale))) return;
     this.size = size;
     this.canvas.width = this.canvas.height = Math.round(size * scale);
-    this.context = this.canvas.getContext("2d");
+    this.context = drawing(this.canvas);
     this.context.setTransform(scale, 0, 0, scale, 0, 0);
     this.sync();
   }
 
+  /** @param {number} [id] */
   invalidate(id) {
     this.painting = id ?? this.painting;
     this.frameRequest ??= requestAnimationFrame(() => {
@@ -444,14 +561,18 @@ export class Fields {
         forceScale: this.forceScale,
         moving: Boolean(this.hand.busy),
       });
-      if (this.painting) this.canvas.dataset.seq = this.painting;
+      if (this.painting) this.canvas.dataset.seq = String(this.painting);
     });
   }
 
   sync() {
     if (!this.size || !this.panel.rows) return;
     const at = toPixels(this.scene.view, this.size);
-    const place = (handle, where, label) => {
+    const place = (
+      /** @type {HTMLElement} */ handle,
+      /** @type {Place} */ where,
+      /** @type {string} */ label,
+    ) => {
       const [x, y] = at(where);
       handle.style.transform = `translate(${x}px, ${y}px)`; // no layout, unlike left and top
       handle.setAttribute("aria-label", `${label} at ${where.map(tidy).join(", ")}`);
@@ -467,14 +588,16 @@ export class Fields {
     });
     if (!this.hand.busy) this.panel.show();
     // Not `disabled`: a disabled button would swallow the keys of whoever just pressed it.
-    this.undoButton.setAttribute("aria-disabled", this.done.length < 2);
-    this.redoButton.setAttribute("aria-disabled", !this.undone.length);
+    this.undoButton.setAttribute("aria-disabled", String(this.done.length < 2));
+    this.redoButton.setAttribute("aria-disabled", String(!this.undone.length));
     this.invalidate();
   }
 
+  /** @param {number[]} place */
   fromPixels(place) {
     return fromPixels(this.scene.view, this.size)(place);
   }
+  /** @param {number[]} place */
   toPixels(place) {
     return toPixels(this.scene.view, this.size)(place);
   }

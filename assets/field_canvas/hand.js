@@ -1,15 +1,49 @@
 // What mouse, finger and keys do on the plane: drag points, pan, zoom, snap, hover.
+/** @import { Fields } from "./field_canvas.js" */
+/** @import { Hover } from "./types.js" */
+/** @import { Place, Point } from "../shared/types.js" */
 import { el, show, stateOf } from "../shared/dom.js";
 import { LETTER, POINTS, niceStep } from "../shared/ink.js";
 
+/** @param {number} v */
 const round = (v) => Number(v.toFixed(4));
+/** @type {Record<string, number[]>} */
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
 export class Hand {
+  /** @type {null | Hover} */
+  hover;
+  /** @type {null | HTMLElement} */
+  busy;
+  /** @type {Map<any, any>} */
+  fingers;
+  /** @type {HTMLCanvasElement} */
+  canvas;
+  /** @type {number} */
+  resting;
+  /** @type {null | number} */
+  spread;
+  /** @type {boolean} */
+  wanted;
+  /** @type {boolean} */
+  looking;
+
+  /** @param {Fields} app */
   constructor(app) {
-    Object.assign(this, { app, hover: null, busy: null, fingers: new Map() });
+    this.app = app;
+    /** @type {Hover | null} */
+    this.hover = null;
+    /** @type {HTMLElement | null} */
+    this.busy = null;
+    /** @type {Map<number, number[]>} */
+    this.fingers = new Map();
   }
 
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {Record<Point, HTMLButtonElement>} handles
+   * @param {HTMLButtonElement[]} ends
+   */
   attach(canvas, handles, ends) {
     this.canvas = canvas;
     canvas.addEventListener("pointerdown", (e) => this.background(e));
@@ -29,9 +63,9 @@ export class Hand {
       },
       { passive: false },
     );
-    for (const [name, handle] of Object.entries(handles))
+    for (const name of POINTS)
       this.movable(
-        handle,
+        handles[name],
         () => this.app.scene[name],
         (place) => {
           this.app.scene[name] = this.snapped(name, place);
@@ -48,11 +82,17 @@ export class Hand {
     );
   }
 
+  /** @param {PointerEvent} e */
   inside(e) {
     const box = this.canvas.getBoundingClientRect();
     return [e.clientX - box.left, e.clientY - box.top];
   }
 
+  /**
+   * @param {HTMLElement} handle
+   * @param {() => Place} get
+   * @param {(place: Place) => void} set
+   */
   movable(handle, get, set) {
     handle.addEventListener("pointerdown", (event) => {
       event.preventDefault();
@@ -62,7 +102,7 @@ export class Hand {
       handle.setPointerCapture(event.pointerId);
       const [px, py] = this.inside(event),
         [hx, hy] = this.app.toPixels(get()),
-        clip = (v) => Math.min(Math.max(v, 0), this.app.size);
+        clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), this.app.size);
       this.follow(handle, (e) => {
         const [x, y] = this.inside(e);
         set(this.app.fromPixels([clip(x - px + hx), clip(y - py + hy)]).map(round));
@@ -80,39 +120,46 @@ export class Hand {
     });
   }
 
+  /**
+   * @param {HTMLElement} target
+   * @param {(event: PointerEvent) => void} act
+   */
   follow(target, act) {
     this.busy = target;
     let moved = false;
-    const move = (e) => {
+    const move = (/** @type {PointerEvent} */ e) => {
       moved = true;
       act(e);
       this.app.move();
     };
     const end = () => {
-      for (const [kind, handler] of [
+      for (const [kind, handler] of /** @type {const} */ ([
         ["pointermove", move],
         ["pointerup", end],
         ["pointercancel", end],
-      ])
+      ]))
         target.removeEventListener(kind, handler);
       this.busy = null;
       if (moved) this.app.rest();
     };
-    for (const [kind, handler] of [
+    for (const [kind, handler] of /** @type {const} */ ([
       ["pointermove", move],
       ["pointerup", end],
       ["pointercancel", end],
-    ])
+    ]))
       target.addEventListener(kind, handler);
   }
 
   // A key moves by a hundredth; under a snap by as much as it takes to arrive somewhere else.
   keyStep() {
     const { scene } = this.app;
-    return (
-      { grid: niceStep(2 * scene.view[2]) / 4, equilateral: 10, isosceles: 0.02 }[scene.snap] ??
-      0.01
-    );
+    return {
+      free: 0.01,
+      grid: niceStep(2 * scene.view[2]) / 4,
+      circle: 0.01,
+      equilateral: 10,
+      isosceles: 0.02,
+    }[scene.snap];
   }
 
   restSoon() {
@@ -121,6 +168,7 @@ export class Hand {
   }
 
   // ---- view: drag the background, two fingers, Ctrl + wheel, buttons
+  /** @param {PointerEvent} event */
   background(event) {
     this.unlook();
     this.app.touch();
@@ -139,16 +187,17 @@ export class Hand {
     });
   }
 
+  /** @param {PointerEvent} event */
   pinch(event) {
     this.fingers.set(event.pointerId, [event.clientX, event.clientY]);
-    const forget = (e) => {
+    const forget = (/** @type {PointerEvent} */ e) => {
       this.fingers.delete(e.pointerId);
       if (this.spread) {
         this.spread = null;
         this.app.rest();
       }
     };
-    const move = (e) => {
+    const move = (/** @type {PointerEvent} */ e) => {
       this.fingers.set(e.pointerId, [e.clientX, e.clientY]);
       if (this.fingers.size !== 2) return;
       const [[x0, y0], [x1, y1]] = [...this.fingers.values()],
@@ -159,19 +208,21 @@ export class Hand {
       }
       this.spread = spread;
     };
-    const done = (e) => {
+    const done = (/** @type {PointerEvent} */ e) => {
       forget(e);
       this.canvas.removeEventListener("pointermove", move);
     };
     this.canvas.addEventListener("pointermove", move);
-    for (const kind of ["pointerup", "pointercancel"])
+    for (const kind of /** @type {const} */ (["pointerup", "pointercancel"]))
       this.canvas.addEventListener(kind, done, { once: true });
   }
 
+  /** @param {number} factor */
   scaleView(factor) {
     const { view } = this.app.scene;
     view[2] = round(Math.min(Math.max(view[2] * factor, 0.05), 50));
   }
+  /** @param {number} factor */
   zoom(factor) {
     this.app.touch();
     this.scaleView(factor);
@@ -192,16 +243,20 @@ export class Hand {
   }
 
   // ---- snapping: the nearest place that fits
+  /**
+   * @param {Point} name
+   * @param {number[]} place
+   */
   snapped(name, place) {
     const { scene } = this.app,
       [first, second] = POINTS.filter((k) => k !== name).map((k) => scene[k]);
-    const nearest = (places) =>
+    const nearest = (/** @type {Place[]} */ places) =>
       places.reduce((a, b) =>
         Math.hypot(a[0] - place[0], a[1] - place[1]) <= Math.hypot(b[0] - place[0], b[1] - place[1])
           ? a
           : b,
       );
-    const onCircle = ([cx, cy], radius) => {
+    const onCircle = (/** @type {number[]} */ [cx, cy], /** @type {number} */ radius) => {
       const dx = place[0] - cx,
         dy = place[1] - cy,
         d = Math.hypot(dx, dy);
@@ -260,12 +315,14 @@ export class Hand {
   }
 
   // ---- reading out a place: under the pointer, or by arrow keys on the plane
+  /** @param {number[]} place */
   look(place) {
     const { app } = this;
     this.wanted = true; // until unlook: an answer that comes later is no longer looked at
     app.link.send({ id: app.seq, hover: place.map(round), scene: app.scene, ...app.extra() });
   }
 
+  /** @param {KeyboardEvent} event */
   lookByKey(event) {
     const step = ARROWS[event.key];
     if (event.key === "Escape") return this.unlook();
@@ -282,6 +339,7 @@ export class Hand {
     this.looking = true;
   }
 
+  /** @param {Hover} hover */
   hovered(hover) {
     if (this.busy || !this.wanted) return;
     const { app } = this,

@@ -1,14 +1,23 @@
 // The layers that lie over the field: forces, circles, lines and points of the triplet.
+/** @import { At, Box, Discs, Hover, Mining, Painted, Scene } from "./types.js" */
+/** @import { Context, Ink, Place } from "../shared/types.js" */
 import { LETTER, POINTS, halo } from "../shared/ink.js";
 
 // Dark on light ground and light on dark, by the colour under each arrow: readable without an
 // outline.
+/**
+ * @param {Context} ctx
+ * @param {Painted} field
+ * @param {Box} box
+ * @param {Ink} ink
+ */
 export function arrows(ctx, field, { left, top, side }, ink) {
-  const { arrows: values, shade, n, signed } = field,
+  const { shade, n, signed } = field,
+    values = /** @type {Int8Array} */ (field.arrows),
     cell = side / 20,
     longest = cell * 0.86,
     paths = [new Path2D(), new Path2D()];
-  const deep = (row, col) => {
+  const deep = (/** @type {number} */ row, /** @type {number} */ col) => {
     if (!shade) return 0;
     const value =
       shade[Math.floor(((row + 0.5) * n) / 20) * n + Math.floor(((col + 0.5) * n) / 20)];
@@ -39,27 +48,41 @@ export function arrows(ctx, field, { left, top, side }, ink) {
   });
 }
 
+/**
+ * @param {Context} ctx
+ * @param {Painted} field
+ * @param {Box} box
+ * @param {Ink} ink
+ */
 export function streams(ctx, field, { left, top, side }, ink) {
   const [lines, corners] = field.shapes.streams,
+    ends = /** @type {Uint16Array} */ (field.streams),
     path = new Path2D(),
     tip = [0, 0],
     before = [0, 0];
   for (let line = 0; line < lines; line++) {
     for (let i = 0; i < corners; i++) {
       const k = 2 * (line * corners + i),
-        x = left + (field.streams[k] / 65535) * side,
-        y = top + side - (field.streams[k + 1] / 65535) * side;
+        x = left + (ends[k] / 65535) * side,
+        y = top + side - (ends[k + 1] / 65535) * side;
       if (i) path.lineTo(x, y);
       else path.moveTo(x, y);
       if (i === ((corners - 1) >> 1) + 1) [tip[0], tip[1]] = [x, y];
       if (i === (corners - 1) >> 1) [before[0], before[1]] = [x, y];
     }
     if (Math.hypot(tip[0] - before[0], tip[1] - before[1]) > 0.5)
-      barbs(path, ...tip, Math.atan2(tip[1] - before[1], tip[0] - before[0]), 4.5);
+      barbs(path, tip[0], tip[1], Math.atan2(tip[1] - before[1], tip[0] - before[0]), 4.5);
   }
   glow(ctx, path, ink);
 }
 
+/**
+ * @param {Path2D} path
+ * @param {number} x
+ * @param {number} y
+ * @param {number} angle
+ * @param {number} length
+ */
 function barbs(path, x, y, angle, length) {
   for (const turn of [2.6, -2.6]) {
     path.moveTo(x, y);
@@ -67,17 +90,27 @@ function barbs(path, x, y, angle, length) {
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {Path2D} path
+ * @param {Ink} ink
+ */
 function glow(ctx, path, ink) {
-  for (const [colour, width] of [
+  for (const [colour, width] of /** @type {const} */ ([
     [ink.glow, 3],
     [ink.arrow, 1.3],
-  ]) {
+  ])) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = width;
     ctx.stroke(path);
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number[]} settings
+ * @param {number} radius
+ */
 function circle(ctx, [x, y], radius) {
   ctx.beginPath();
   ctx.arc(x, y, Math.max(radius, 0), 0, 2 * Math.PI);
@@ -86,6 +119,14 @@ function circle(ctx, [x, y], radius) {
 
 // Ranking discs about anchor and positive, and the ellipse with these foci that encloses them
 // (Appendix B).
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {Discs} discs
+ * @param {At} at
+ * @param {number} size
+ * @param {Ink} ink
+ */
 export function discs(ctx, scene, { radius, axes }, at, size, ink) {
   const k = size / (2 * scene.view[2]),
     a = at(scene.anchor),
@@ -111,6 +152,14 @@ export function discs(ctx, scene, { radius, axes }, at, size, ink) {
 }
 
 // Fig. 2.5: the circle that parts hard from semi-hard; easy begins where the loss vanishes.
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {Mining} mining
+ * @param {At} at
+ * @param {number} size
+ * @param {Ink} ink
+ */
 export function mining(ctx, scene, { centre, radius, labels }, at, size, ink) {
   ctx.font = "600 12px system-ui, sans-serif";
   ctx.textAlign = "center";
@@ -129,14 +178,20 @@ export function mining(ctx, scene, { centre, radius, labels }, at, size, ink) {
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {At} at
+ * @param {Ink} ink
+ */
 export function cutLine(ctx, scene, at, ink) {
   const [x0, y0, x1, y1] = scene.line,
     from = at([x0, y0]),
     to = at([x1, y1]);
-  for (const [colour, width] of [
+  for (const [colour, width] of /** @type {const} */ ([
     [ink.rim, 4],
     [ink.disc, 2],
-  ]) {
+  ])) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = width;
     ctx.beginPath();
@@ -159,14 +214,20 @@ export function cutLine(ctx, scene, at, ink) {
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {At} at
+ * @param {Ink} ink
+ */
 export function triangle(ctx, scene, at, ink) {
   const [a, p, n] = POINTS.map((k) => at(scene[k]));
   ctx.lineWidth = 1.4;
-  for (const [from, to, colour, dash] of [
+  for (const [from, to, colour, dash] of /** @type {const} */ ([
     [a, p, ink.positive, []],
     [a, n, ink.negative, [4, 4]],
     [p, n, ink.negative, [4, 4]],
-  ]) {
+  ])) {
     ctx.strokeStyle = colour;
     ctx.setLineDash(dash);
     ctx.beginPath();
@@ -179,17 +240,26 @@ export function triangle(ctx, scene, at, ink) {
 
 // 70 px for a force of 1, growing ever slower; the number beside tells the magnitude. With a scale
 // (px per unit): to scale.
-const reach = (magnitude, scale) =>
+const reach = (/** @type {number} */ magnitude, /** @type {number | null | undefined} */ scale) =>
   scale ? magnitude * scale : 150 * (1 - Math.exp(-magnitude / 1.6)) + 16;
 
+/**
+ * @param {Context} ctx
+ * @param {number[]} place
+ * @param {number[]} unit
+ * @param {number} length
+ * @param {string} colour
+ * @param {string} rim
+ * @param {number} width
+ */
 function arrow(ctx, [x, y], [ux, uy], length, colour, rim, width) {
   const head = Math.min(4 + 2.5 * width, length * 0.6),
     tx = x + ux * length,
     ty = y + uy * length;
-  for (const [ink, grow] of [
+  for (const [ink, grow] of /** @type {const} */ ([
     [rim, 1.5],
     [colour, 0],
-  ]) {
+  ])) {
     ctx.strokeStyle = ctx.fillStyle = ink;
     ctx.lineWidth = width + 2 * grow;
     ctx.beginPath();
@@ -206,7 +276,17 @@ function arrow(ctx, [x, y], [ux, uy], length, colour, rim, width) {
   return [tx, ty];
 }
 
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {Painted} field
+ * @param {At} at
+ * @param {number} size
+ * @param {Ink} ink
+ * @param {number | null | undefined} scale
+ */
 export function resultants(ctx, scene, field, at, size, ink, scale) {
+  /** @type {{ left: number, top: number, align: CanvasTextAlign, text: string }[]} */
   const labels = [];
   POINTS.forEach((name, i) => {
     const [fx, fy] = field.forces[i],
@@ -215,7 +295,8 @@ export function resultants(ctx, scene, field, at, size, ink, scale) {
     const from = at(scene[name]),
       u = [fx / magnitude, -fy / magnitude];
     const [tx, ty] = arrow(ctx, from, u, reach(magnitude, scale), ink.force, ink.rim, 4);
-    const inside = (v, room) => Math.min(Math.max(v, room), size - room);
+    const inside = (/** @type {number} */ v, /** @type {number} */ room) =>
+      Math.min(Math.max(v, room), size - room);
     const left = inside(tx + u[0] * 10, 34),
       align = u[0] < -0.3 ? "right" : u[0] > 0.3 ? "left" : "center";
     // a number that would cover another steps aside, away from the edge
@@ -235,20 +316,29 @@ export function resultants(ctx, scene, field, at, size, ink, scale) {
 
 // Each force split along the edges: pulls blue, pushes vermillion, what lies on no edge grey;
 // magnitudes on the edges.
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {Painted} field
+ * @param {At} at
+ * @param {Ink} ink
+ * @param {number} scale
+ */
 export function edgeForces(ctx, scene, field, at, ink, scale) {
   const { strengths, residuals } = field,
+    /** @type {Record<string, Place>} */
     place = { a: at(scene.anchor), p: at(scene.positive), n: at(scene.negative) };
-  const along = (from, to) => {
+  const along = (/** @type {Place} */ from, /** @type {Place} */ to) => {
     const dx = to[0] - from[0],
       dy = to[1] - from[1],
       d = Math.hypot(dx, dy) || 1;
     return [dx / d, dy / d];
   };
-  for (const [edge, sign, colour] of [
+  for (const [edge, sign, colour] of /** @type {const} */ ([
     ["ap", 1, ink.positive],
     ["an", -1, ink.negative],
     ["pn", -1, ink.negative],
-  ]) {
+  ])) {
     const strength = strengths[edge] * sign,
       [x, y] = edge;
     if (Math.abs(strength) * scale < 2) continue;
@@ -285,11 +375,11 @@ export function edgeForces(ctx, scene, field, at, ink, scale) {
   ctx.font = "600 11.5px system-ui, sans-serif";
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
-  for (const [edge, word, colour, share] of [
+  for (const [edge, word, colour, share] of /** @type {const} */ ([
     ["ap", "pull", ink.positiveText, 0.5],
     ["an", "push", ink.negativeText, 0.4],
     ["pn", "push", ink.negativeText, 0.58],
-  ]) {
+  ])) {
     const [from, to] = [place[edge[0]], place[edge[1]]];
     if (Math.abs(strengths[edge]) < 1e-9 || Math.hypot(from[0] - to[0], from[1] - to[1]) < 50)
       continue;
@@ -305,6 +395,12 @@ export function edgeForces(ctx, scene, field, at, ink, scale) {
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {At} at
+ * @param {Ink} ink
+ */
 export function points(ctx, scene, at, ink) {
   for (const name of POINTS) {
     const [x, y] = at(scene[name]);
@@ -329,6 +425,13 @@ export function points(ctx, scene, at, ink) {
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {Hover} hover
+ * @param {At} at
+ * @param {Ink} ink
+ */
 export function hoverMark(ctx, scene, hover, at, ink) {
   const [x, y] = at(hover.at),
     [fx, fy] = hover.force,
@@ -341,7 +444,7 @@ export function hoverMark(ctx, scene, hover, at, ink) {
       ctx,
       [x, y],
       [fx / magnitude, -fy / magnitude],
-      reach(magnitude) * 0.6,
+      reach(magnitude, null) * 0.6,
       ink.force,
       ink.rim,
       2.5,

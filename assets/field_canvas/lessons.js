@@ -1,7 +1,18 @@
 // First seconds, first steps: the opening orbit, a row of situations, and the guided tour.
+/** @import { Place, Situation } from "../shared/types.js" */
+/** @import { Fields } from "./field_canvas.js" */
+/** @import { Scene } from "./types.js" */
 import { el } from "../shared/dom.js";
 
 export class Lessons {
+  /** @type {number | undefined} */
+  preset;
+  /** @type {string | undefined} */
+  situation;
+  /** @type {Place | null} */
+  home = null; // of the negative, while it goes round
+
+  /** @param {Fields} app */
   constructor(app) {
     this.app = app;
     this.row = el("div", { class: "lessons" });
@@ -12,7 +23,7 @@ export class Lessons {
     const { app } = this,
       { hidden } = app,
       { situations } = app.schema;
-    const pill = (s) =>
+    const pill = (/** @type {Situation} */ s) =>
       el(
         "button",
         {
@@ -48,8 +59,8 @@ export class Lessons {
   outdated() {
     const { app } = this,
       { situations, presets } = app.schema;
-    const left = (scene) =>
-      ["loss", "anchor", "positive", "negative"].some(
+    const left = (/** @type {Partial<Scene>} */ scene) =>
+      /** @type {const} */ (["loss", "anchor", "positive", "negative"]).some(
         (k) => JSON.stringify(scene[k]) !== JSON.stringify(app.scene[k]),
       ) || Object.entries(scene.hyper ?? {}).some(([k, v]) => app.scene.hyper[k] !== v);
     const situation = situations.find((s) => s.name === this.situation);
@@ -63,6 +74,7 @@ export class Lessons {
     }
   }
 
+  /** @param {number} index */
   step(index) {
     const { app } = this,
       { tour } = app.schema,
@@ -95,10 +107,11 @@ export class Lessons {
       ),
     );
     this.mark(step.look);
-    this.row.querySelector(".next").focus({ preventScroll: true });
+    /** @type {HTMLElement} */ (this.row.querySelector(".next")).focus({ preventScroll: true });
   }
 
   // A ring around the control a step speaks of.
+  /** @param {string} [label] */
   mark(label) {
     this.app.root.querySelectorAll(".marked").forEach((x) => x.classList.remove("marked"));
     if (label)
@@ -119,7 +132,7 @@ export class Lessons {
     app.handles.anchor.classList.add("pulse");
     this.home = home;
     const begin = performance.now() + 400;
-    const step = (now) => {
+    const step = (/** @type {number} */ now) => {
       if (this.home !== home) return;
       const t = Math.min(Math.max((now - begin) / 6000, 0), 1),
         angle = from + 2 * Math.PI * (t * t * (3 - 2 * t));

@@ -1,5 +1,8 @@
 // Painting the plane: every number comes from Python. Plane coordinates have y upwards; the canvas
 // is square.
+/** @import { At, Box, Extra, Painted, Pictures, Scene } from "./types.js" */
+/** @import { Context, Ink, Theme } from "../shared/types.js" */
+import { drawing } from "../shared/dom.js";
 import { INK, halo, niceStep, rampColour, signedColour } from "../shared/ink.js";
 import { stripes, veiled } from "../shared/veil.js";
 import {
@@ -15,33 +18,49 @@ import {
   triangle,
 } from "./layers.js";
 
+/**
+ * @param {number[]} view
+ * @param {number} size
+ */
 export function toPixels(view, size) {
   const [x, y, half] = view,
     k = size / (2 * half);
-  return ([px, py]) => [(px - x + half) * k, (y + half - py) * k];
+  /** @type {At} */
+  const at = ([px, py]) => [(px - x + half) * k, (y + half - py) * k];
+  return at;
 }
 
+/**
+ * @param {number[]} view
+ * @param {number} size
+ */
 export function fromPixels(view, size) {
   const [x, y, half] = view,
     k = (2 * half) / size;
-  return ([u, v]) => [x - half + u * k, y + half - v * k];
+  return (/** @type {number[]} */ [u, v]) => [x - half + u * k, y + half - v * k];
 }
 
 // The two pictures of an answer, n x n: colour, and a veil over what receives no force. Made once
 // per answer.
+/**
+ * @param {Pick<Painted, "n" | "shade" | "active">} field
+ * @param {Theme} theme
+ */
 export function rasterise(field, theme, signed = false) {
   const { n, shade, active } = field;
   const colour = signed
-    ? (i) => signedColour(i / 127.5 - 1, theme)
-    : (i) => rampColour(i / 255, theme);
+    ? (/** @type {number} */ i) => signedColour(i / 127.5 - 1, theme)
+    : (/** @type {number} */ i) => rampColour(i / 255, theme);
   const table = Array.from({ length: 256 }, (_, i) => colour(i));
-  const bitmap = (fill) => {
+  const bitmap = (
+    /** @type {(data: Uint8ClampedArray, from: number, to: number) => void} */ fill,
+  ) => {
     const image = new ImageData(n, n);
     for (let row = 0; row < n; row++)
       for (let col = 0; col < n; col++)
         fill(image.data, row * n + col, ((n - 1 - row) * n + col) * 4);
     const canvas = new OffscreenCanvas(n, n);
-    canvas.getContext("2d").putImageData(image, 0, 0);
+    drawing(canvas).putImageData(image, 0, 0);
     return canvas;
   };
   return {
@@ -64,6 +83,15 @@ export function rasterise(field, theme, signed = false) {
 
 // What to draw follows from what the field carries and from the switches of the scene; extra: {
 // hover, forceScale, moving }.
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Scene} scene
+ * @param {Painted | undefined} field
+ * @param {Pictures | undefined} pictures
+ * @param {Theme} theme
+ * @param {Extra} [extra]
+ */
 export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
   const ink = INK[theme],
     at = toPixels(scene.view, size);
@@ -91,7 +119,7 @@ export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
   if (scene.cut) cutLine(ctx, scene, at, ink);
   triangle(ctx, scene, at, ink);
   if (field) {
-    const scale = extra.forceScale;
+    const scale = extra.forceScale ?? 1;
     if (scene.edges) edgeForces(ctx, scene, field, at, ink, scale);
     if (scene.forces !== false)
       resultants(ctx, scene, field, at, size, ink, scene.edges ? scale : null);
@@ -102,15 +130,23 @@ export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
 }
 
 // Everything but the rings of the active region: veiled and hatched.
+/**
+ * @param {Context} ctx
+ * @param {Painted} field
+ * @param {Box} box
+ * @param {number} size
+ * @param {Ink} ink
+ */
 function outside(ctx, field, box, size, ink) {
   const path = new Path2D(),
+    corners = /** @type {Uint16Array} */ (field.patches),
     { left, top, side } = box;
   path.rect(0, 0, size, size);
   let at = 0;
   for (const count of field.rings) {
     for (let i = 0; i < count; i++, at++) {
-      const x = left + (field.patches[2 * at] / 65535) * side,
-        y = top + side - (field.patches[2 * at + 1] / 65535) * side;
+      const x = left + (corners[2 * at] / 65535) * side,
+        y = top + side - (corners[2 * at + 1] / 65535) * side;
       if (i) path.lineTo(x, y);
       else path.moveTo(x, y);
     }
@@ -121,14 +157,19 @@ function outside(ctx, field, box, size, ink) {
 }
 
 // visit(axis, value, pixels) for each line of the grid.
+/**
+ * @param {number} size
+ * @param {number[]} view
+ * @param {(axis: number, value: number, place: number, step: number) => void} visit
+ */
 function gridLines(size, view, visit) {
   const [x, y, half] = view,
     step = niceStep(2 * half),
     at = toPixels(view, size);
-  for (const [axis, centre] of [
+  for (const [axis, centre] of /** @type {const} */ ([
     [0, x],
     [1, y],
-  ]) {
+  ])) {
     for (let k = Math.ceil((centre - half) / step); k * step <= centre + half; k++) {
       const value = k * step;
       visit(axis, value, Math.round(at(axis ? [0, value] : [value, 0])[axis]) + 0.5, step);
@@ -136,6 +177,12 @@ function gridLines(size, view, visit) {
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {number[]} view
+ * @param {Ink} ink
+ */
 function grid(ctx, size, view, ink) {
   ctx.lineWidth = 1;
   ctx.strokeStyle = ink.grid;
@@ -148,6 +195,12 @@ function grid(ctx, size, view, ink) {
 }
 
 // The numbers of the grid, over whatever arrows reach there.
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {number[]} view
+ * @param {Ink} ink
+ */
 function ticks(ctx, size, view, ink) {
   ctx.font = "11px system-ui, sans-serif";
   gridLines(size, view, (axis, value, place, step) => {
@@ -161,6 +214,14 @@ function ticks(ctx, size, view, ink) {
 
 // Draws polylines of `counts` corners each, from corner `first` on; returns the next corner.
 // visit(x, y) sees their middles.
+/**
+ * @param {Context} ctx
+ * @param {Uint16Array} corners
+ * @param {number[]} counts
+ * @param {number} first
+ * @param {Box} box
+ * @param {(x: number, y: number) => void} [visit]
+ */
 function polylines(ctx, corners, counts, first, { left, top, side }, visit) {
   let at = first;
   ctx.beginPath();
@@ -177,6 +238,12 @@ function polylines(ctx, corners, counts, first, { left, top, side }, visit) {
   return at;
 }
 
+/**
+ * @param {Context} ctx
+ * @param {Painted} field
+ * @param {Box} box
+ * @param {Ink} ink
+ */
 function boundaries(ctx, field, box, ink) {
   ctx.strokeStyle = ink.outer;
   ctx.lineWidth = 1.75;
@@ -186,11 +253,19 @@ function boundaries(ctx, field, box, ink) {
   ctx.setLineDash([]);
 }
 
+/**
+ * @param {Context} ctx
+ * @param {Painted} field
+ * @param {Box} box
+ * @param {Ink} ink
+ * @param {boolean} named
+ */
 function contours(ctx, field, box, ink, named) {
+  /** @type {{ x: number, y: number, text: string }[]} */
   const labels = [];
   let at = 0;
   ctx.lineWidth = 1;
-  for (const [level, counts] of field.contours) {
+  for (const [level, counts] of field.contours ?? []) {
     ctx.strokeStyle = level < 0 ? ink.positive : ink.contour;
     ctx.globalAlpha = 0.75;
     at = polylines(ctx, field.contours_at, counts, at, box, (x, y) => {

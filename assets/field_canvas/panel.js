@@ -1,4 +1,6 @@
 // The panel beside the plane: loss and sliders, points, what is shown, figures, take away.
+/** @import { Hyper, Preset } from "../shared/types.js" */
+/** @import { Fields } from "./field_canvas.js" */
 import { el } from "../shared/dom.js";
 import { INK } from "../shared/ink.js";
 import { control, pointRows } from "../shared/controls.js";
@@ -34,6 +36,10 @@ const SNAPS = {
 };
 
 export class Panel {
+  /** @type {ReturnType<typeof pointRows>} */
+  rows;
+
+  /** @param {Fields} app */
   constructor(app) {
     this.app = app;
     this.side = el("div", { class: "panel" });
@@ -42,7 +48,8 @@ export class Panel {
   build() {
     const { app } = this,
       { hidden } = app,
-      focused = this.side.getRootNode().activeElement?.getAttribute("aria-label");
+      root = /** @type {ShadowRoot} */ (this.side.getRootNode()),
+      focused = root.activeElement?.getAttribute("aria-label");
     const parts = {
       loss: () => this.loss(),
       points: () => this.points(),
@@ -51,7 +58,7 @@ export class Panel {
       take: () => this.take(),
     };
     const open = new Set(
-      [...this.side.querySelectorAll("details[open]")].map((d) => d.dataset.part),
+      [...this.side.querySelectorAll("details")].filter((d) => d.open).map((d) => d.dataset.part),
     );
     this.side.replaceChildren(
       ...Object.entries(parts)
@@ -60,13 +67,22 @@ export class Panel {
     );
     for (const d of this.side.querySelectorAll("details"))
       d.open = open.has(d.dataset.part) || d.dataset.part === "figures";
-    if (focused) this.side.querySelector(`[aria-label="${CSS.escape(focused)}"]`)?.focus();
+    if (focused) {
+      const before = this.side.querySelector(`[aria-label="${CSS.escape(focused)}"]`);
+      if (before instanceof HTMLElement) before.focus();
+    }
   }
 
   show() {
     this.rows?.show(this.app.scene, this.app.theme);
   }
 
+  /**
+   * @param {string} label
+   * @param {"shade" | "lines" | "flow" | "snap"} key
+   * @param {Record<string, string>} options
+   * @param {() => void} [then]
+   */
   menu(label, key, options, then) {
     const { app } = this,
       menu = el(
@@ -78,7 +94,7 @@ export class Panel {
       );
     menu.addEventListener("change", () => {
       app.touch();
-      app.scene[key] = menu.value;
+      /** @type {Record<string, string>} */ (/** @type {unknown} */ (app.scene))[key] = menu.value;
       then?.();
       app.rest();
     });
@@ -107,7 +123,7 @@ export class Panel {
       .map((c) => (normalised && c.name === "m1" ? MU : c))
       .filter((c) => !hidden.has(c.name))
       .map((c) => {
-        const owner = c === MU ? scene : scene.hyper;
+        const owner = /** @type {Hyper} */ (c === MU ? scene : scene.hyper);
         return control(c, owner[c.name] ?? (c.name in owner ? null : c.default), {
           onInput: (x) => {
             app.touch();
@@ -123,10 +139,10 @@ export class Panel {
             el(
               "div",
               { class: "pills", role: "group", "aria-label": "kind of margin" },
-              ...[
+              .../** @type {const} */ ([
                 ["raw", "margin m₁"],
                 ["normalised", "normalised margin μ"],
-              ].map(([kind, text]) =>
+              ]).map(([kind, text]) =>
                 el(
                   "button",
                   {
@@ -197,7 +213,11 @@ export class Panel {
         app.scale = null;
         app.colourBar();
       };
-    const tick = (name, text, title) => {
+    const tick = (
+      /** @type {"region" | "forces" | "edges" | "mining" | "discs" | "cut"} */ name,
+      /** @type {string} */ text,
+      /** @type {string} */ title,
+    ) => {
       const box = el("input", { type: "checkbox", checked: app.scene[name], "aria-label": text });
       box.addEventListener("change", () => {
         app.touch();
@@ -251,10 +271,14 @@ export class Panel {
   figures() {
     const { app } = this,
       { presets } = app.schema,
-      chosen = presets[app.lessons.preset];
-    const pill = (text, pressed, act, name = text) =>
-      el("button", { "aria-pressed": String(pressed), "aria-label": name, onclick: act }, text);
-    const show = (index) => {
+      chosen = /** @type {Preset | undefined} */ (presets[app.lessons.preset ?? -1]);
+    const pill = (
+      /** @type {string} */ text,
+      /** @type {boolean} */ pressed,
+      /** @type {() => void} */ act,
+      name = text,
+    ) => el("button", { "aria-pressed": String(pressed), "aria-label": name, onclick: act }, text);
+    const show = (/** @type {number} */ index) => {
       const { figure, panel, caption, ...scene } = presets[index];
       app.lessons.preset = index;
       app.lessons.situation = undefined;
@@ -262,7 +286,9 @@ export class Panel {
       app.lessons.situations();
     };
     const names = [...new Set(presets.map((p) => p.figure))],
-      panels = presets.map((p, i) => [p, i]).filter(([p]) => p.figure === chosen?.figure);
+      panels = presets
+        .map((p, i) => /** @type {const} */ ([p, i]))
+        .filter(([p]) => p.figure === chosen?.figure);
     return [
       el(
         "details",

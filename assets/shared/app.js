@@ -15,18 +15,18 @@ const schemaReady = fetch(here("schema.json")).then(
 // data by hear(data).
 /**
  * @template {Data} D
- * @template {new (element: HTMLElement, data: D) => App<D>} C
- * @param {C} Component
+ * @template {App<D>} A
+ * @param {new (element: HTMLElement, data: D) => A} Component
  */
 export function mounted(Component) {
-  /** @type {WeakMap<HTMLElement, InstanceType<C>>} */
+  /** @type {WeakMap<HTMLElement, A>} */
   const apps = new WeakMap();
   return {
     /** @param {Mounted<D>} component */
     render({ data, parentElement, setStateValue }) {
       let app = apps.get(parentElement);
       if (!app) {
-        app = /** @type {InstanceType<C>} */ (new Component(parentElement, data));
+        app = new Component(parentElement, data);
         apps.set(parentElement, app);
       }
       app.setState = setStateValue;

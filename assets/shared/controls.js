@@ -186,7 +186,7 @@ export function pointRows(
     rows[name] = { probe, boxes, mark };
   }
   const show = (
-    /** @type {Record<Point, number[]> & { probe: string }} */ scene,
+    /** @type {Record<Point, number[]> & { probe?: unknown }} */ scene,
     /** @type {Theme} */ theme,
   ) => {
     seen = scene;

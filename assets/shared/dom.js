@@ -133,9 +133,10 @@ export function styled(root, ...addresses) {
 
 /**
  * @param {string} name
- * @param {Blob} blob
+ * @param {Blob | null} blob
  */
 export function save(name, blob) {
+  if (!blob) return; // a canvas without room
   const address = URL.createObjectURL(blob),
     link = el("a", { href: address, download: name });
   link.click();

@@ -1,4 +1,5 @@
 // What several components share: colours, scenes, and what travels between Python and JavaScript.
+import type { Scene } from "../field_canvas/types.js";
 
 export type Theme = "light" | "dark";
 export type Rgb = number[]; // red, green, blue in 0..255
@@ -91,11 +92,11 @@ export interface Loss {
 export interface Schema {
   losses: Record<string, Loss>;
   presets: Preset[];
-  plain: Record<string, unknown>;
+  plain: Partial<Scene>;
   situations: Situation[];
   tour: Lesson[];
 }
-export interface Preset extends Record<string, unknown> {
+export interface Preset extends Partial<Scene> {
   figure: string;
   panel: string;
   caption: string;
@@ -104,13 +105,14 @@ export interface Preset extends Record<string, unknown> {
 }
 export interface Situation {
   name: string;
-  text: string;
-  scene: Record<string, unknown>;
+  sentence: string;
+  scene: Scene;
 }
 export interface Lesson {
   title: string;
   text: string;
-  scene: Record<string, unknown>;
+  scene: Scene;
+  look?: string; // the name of the control that the step speaks of
 }
 
 // ---- the wire of pages/_ui/wire.py
