@@ -232,6 +232,7 @@ def _flat(history: _History) -> Finding | None:
         return None
     tenth = max(10, len(losses) // 10)
     first, last = losses[:tenth], losses[-2 * tenth :]
+    # Standard error of the difference of two means of noisy losses.
     noise = sqrt(pstdev(first) ** 2 / len(first) + pstdev(last) ** 2 / len(last))
     fallen = fmean(first) - fmean(last)
     scores = series(history.rows, "validation", "map_at_r")[1]
@@ -268,6 +269,7 @@ def _overfit(history: _History) -> Finding | None:
     later = scores[best + 1 :]
     if len(later) < LASTING or max(later[-LASTING:]) > scores[best] - OVERFIT:
         return None
+    # Losses up to the best validation, and the latest: which way did they go meanwhile?
     before = [loss for step, loss in history.loss_at.items() if step <= max(steps[best], FEWEST // 4)][-FEWEST // 2 :]
     recent = history.recent()
     if not before or not recent:

@@ -87,6 +87,7 @@ def write(run: Run) -> Path:
     source, saved = run.embeddings(), checkpoint.load(run.path)
     if source is None or saved is None:
         raise RunError(f"{run.id} has not been evaluated yet, so there is nothing to weigh")
+    # The network as it was tested: its best weights by validation, if there are such.
     device = prepare_device(run.spec.device, torch.get_num_threads())
     data = load_data(run.spec)
     if len(data.inputs.shape) != 4:
@@ -96,6 +97,7 @@ def write(run: Run) -> Path:
     if bench.best:
         bench.model.load_state_dict(bench.best)
     model: Any = bench.model.eval()
+    # The share of each position in the pooled vector, chunk by chunk; empty where a pooling has no such shares.
     indices = data.parts["test"]
     parts: list[Floats] = []
     with torch.inference_mode():
@@ -108,6 +110,7 @@ def write(run: Run) -> Path:
             else:
                 parts.append(found.float().cpu().numpy().reshape(len(features), *features.shape[2:]))
     weights = np.concatenate(parts)
+    # Of collages it is known what each tile shows: the share that falls on what the label names.
     share, places = np.full(len(indices), np.nan, np.float32), np.full(len(indices), -1)
     if "shows" in data.facts:
         shows = data.facts["shows"][indices]

@@ -21,6 +21,7 @@ class Pose:
 
     def __init__(self, species: Species, random: np.random.Generator) -> None:
         self.species, family = species, species.family
+        # Backbone: a spline from the head to the tail, with a radius at each of its points. y points down.
         turn = math.radians(family.posture + random.normal(0, 9))
         self.body = np.array([math.cos(turn), -math.sin(turn)])
         lift = math.radians(family.neck_angle + random.normal(0, 12))
@@ -39,6 +40,7 @@ class Pose:
         self.normal = np.stack([-along[:, 1], along[:, 0]], 1)  # towards the back
         self.across = self.radii[:, None] * self.normal
 
+        # Frames of head and tail: their rows are the directions forward and up.
         nod = math.radians(random.normal(3, 11))
         look = -1.0 if random.random() < 0.12 else 1.0  # over the shoulder
         self.face = np.array([[look * math.cos(nod), -math.sin(nod)], [-look * math.sin(nod), -math.cos(nod)]])
@@ -47,12 +49,14 @@ class Pose:
         self.raised = random.random() < 0.22
         self.flap, self.droop = random.uniform(55, 125), random.normal(0, 0.08)
         self.spots = random.uniform(-1, 1, (16, 2))
+        # Plumage: the colours of the species, a little other for each bird.
         tints = 1 + random.normal(0, 0.05, (len(PARTS), 3)) + random.normal(0, 0.06, (len(PARTS), 1))
         plain = np.array([species.colour(part) for part in PARTS])
         rows = (plain * tints + 4).clip(0, 255).astype(int).tolist()
         self.colours: dict[str, Colour] = {part: (r, g, b) for part, (r, g, b) in zip(PARTS, rows, strict=True)}
         self.matrix, self.shift, self.unit = np.eye(2), np.zeros(2), 1.0
 
+        # Legs hang straight down, however the body is turned.
         stand = self.at(0.60, 0.85)
         gap = family.leg * random.uniform(0.8, 1.0)
         self.hips = [stand + np.array([0.05, 0.0]), stand - np.array([0.06, 0.01])]

@@ -54,47 +54,66 @@ def perch(image: Image.Image, feet: NDArray[np.float64], random: np.random.Gener
     ink, pixels = ImageDraw.Draw(image), image.width
     kind = random.choice(["branch", "branch", "branch", "trunk", "ground", "water", "air"])
     x, y = np.minimum(feet.mean(0), pixels - 1)
+    # Drawn for every kind, or the pictures that a seed makes would be others than before.
     wood = _near(_one(WOOD, random), random, 10)
     slope, thick = random.normal(0, 0.22), random.uniform(0.02, 0.06) * pixels
     if kind == "branch":
-        bend = random.normal(0, 0.06) * pixels
-        ends = [
-            (-0.1 * pixels, y - slope * (x + 0.1 * pixels) + bend),
-            (x, y + thick * 0.7),
-            (1.1 * pixels, y + slope * (1.1 * pixels - x) + bend),
-        ]
-        ink.line(ends, fill=wood, width=round(2 * thick), joint="curve")
-        ink.line(
-            [(a, b - 0.5 * thick) for a, b in ends],
-            fill=_near(np.array(wood) + 26.0, random, 6),
-            width=round(0.6 * thick),
-        )
-        for _ in range(random.integers(0, 6)):
-            _leaf(ink, (random.uniform(0, pixels), y + random.normal(0, 0.10) * pixels), random, pixels)
+        _branch(ink, (x, y), wood, slope, thick, random, pixels)
     elif kind == "trunk":
-        wide = random.uniform(0.08, 0.2) * pixels
-        left = x - wide * random.uniform(0.2, 0.8)
-        ink.polygon(
-            [(left, -5), (left + wide, -5), (left + 1.1 * wide, pixels + 5), (left - 0.1 * wide, pixels + 5)], fill=wood
-        )
-        for _ in range(10):
-            at = random.uniform(0, pixels)
-            ink.line(
-                [
-                    (left + wide * random.uniform(0, 0.8), at),
-                    (left + wide * random.uniform(0.2, 1), at + 0.08 * pixels),
-                ],
-                fill=_near(np.array(wood) - 22.0, random, 8),
-                width=max(1, pixels // 90),
-            )
+        _trunk(ink, x, wood, random, pixels)
     elif kind in ("ground", "water"):
-        tone = np.array(SETTINGS[5 if kind == "water" else int(random.choice([2, 4, 6]))][1])
-        ink.rectangle([0, y - 0.01 * pixels, pixels, pixels], fill=_near(tone, random, 14))
-        for _ in range(14):
-            a, b = random.uniform(0, pixels), random.uniform(y, pixels + 1)
-            reach = random.uniform(0.02, 0.12) * pixels
-            up = 0.0 if kind == "water" else -random.uniform(0.2, 1.0) * reach
-            ink.line([(a, b), (a + reach, b + up)], fill=_near(tone, random, 34), width=max(1, pixels // 80))
+        _ground(ink, y, random, pixels, water=kind == "water")
+
+
+def _branch(
+    ink: ImageDraw.ImageDraw,
+    at: tuple[float, float],
+    wood: Colour,
+    slope: float,
+    thick: float,
+    random: np.random.Generator,
+    pixels: int,
+) -> None:
+    """A bough across the picture through `at`, lit from above, with some leaves."""
+    x, y = at
+    bend = random.normal(0, 0.06) * pixels
+    ends = [
+        (-0.1 * pixels, y - slope * (x + 0.1 * pixels) + bend),
+        (x, y + thick * 0.7),
+        (1.1 * pixels, y + slope * (1.1 * pixels - x) + bend),
+    ]
+    ink.line(ends, fill=wood, width=round(2 * thick), joint="curve")
+    light = _near(np.array(wood) + 26.0, random, 6)
+    ink.line([(a, b - 0.5 * thick) for a, b in ends], fill=light, width=round(0.6 * thick))
+    for _ in range(random.integers(0, 6)):
+        _leaf(ink, (random.uniform(0, pixels), y + random.normal(0, 0.10) * pixels), random, pixels)
+
+
+def _trunk(ink: ImageDraw.ImageDraw, x: float, wood: Colour, random: np.random.Generator, pixels: int) -> None:
+    """An upright trunk about x, wider at its foot, with cracks in its bark."""
+    wide = random.uniform(0.08, 0.2) * pixels
+    left = x - wide * random.uniform(0.2, 0.8)
+    ink.polygon(
+        [(left, -5), (left + wide, -5), (left + 1.1 * wide, pixels + 5), (left - 0.1 * wide, pixels + 5)], fill=wood
+    )
+    for _ in range(10):
+        at = random.uniform(0, pixels)
+        crack = [
+            (left + wide * random.uniform(0, 0.8), at),
+            (left + wide * random.uniform(0.2, 1), at + 0.08 * pixels),
+        ]
+        ink.line(crack, fill=_near(np.array(wood) - 22.0, random, 8), width=max(1, pixels // 90))
+
+
+def _ground(ink: ImageDraw.ImageDraw, y: float, random: np.random.Generator, pixels: int, *, water: bool) -> None:
+    """Earth with blades of grass, or water with level ripples, from y downwards."""
+    tone = np.array(SETTINGS[5 if water else int(random.choice([2, 4, 6]))][1])
+    ink.rectangle([0, y - 0.01 * pixels, pixels, pixels], fill=_near(tone, random, 14))
+    for _ in range(14):
+        a, b = random.uniform(0, pixels), random.uniform(y, pixels + 1)
+        reach = random.uniform(0.02, 0.12) * pixels
+        up = 0.0 if water else -random.uniform(0.2, 1.0) * reach
+        ink.line([(a, b), (a + reach, b + up)], fill=_near(tone, random, 34), width=max(1, pixels // 80))
 
 
 def clutter(image: Image.Image, random: np.random.Generator) -> None:

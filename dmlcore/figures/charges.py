@@ -53,6 +53,7 @@ def draw_charges(
         ink = layers.INK[dark]
         figure = Figure(figsize=(2 * size, size * 1.2), dpi=DPI, layout="constrained", facecolor=ink["page"])
         left, right = figure.subplots(1, 2)
+        # Left: the points. Each layer is drawn over the one before.
         half = max(float(np.abs(frame.positions).max()) * 1.08, 0.05)
         layers.draw_plane(left, (0.0, 0.0, half), dark)
         if law.normalise != "none":
@@ -67,6 +68,7 @@ def draw_charges(
             _arrows(left, frame, half, dark)
         _points(left, frame, simulation.labels, dark)
         left.set_title(f"{loss.formula.title}, step {step}\n{values(loss)}", color=ink["text"], fontsize=9, loc="left")
+        # Right: the phase portrait; the caption says for which triplets its lines hold.
         share = _portrait(figure, right, simulation, frame, loss, dark)
         scores = f"loss {frame.loss:.4g}, active triplets {frame.active:.1%}, MAP@R {frame.map_at_r:.3f}"
         words = (

@@ -63,6 +63,7 @@ def draw_comparison(
     """
     if shade not in ("energy", "force"):
         raise ValueError(f"shade must be energy or force, got {shade!r}")
+    # One colour scale and one reference of arrow length for all planes; singular and inactive places set neither.
     values = [_values(p.field, shade) for p in planes]
     active = np.stack([p.field.active.numpy() for p in planes])
     finite = active & np.isfinite(np.stack(values))
@@ -70,6 +71,7 @@ def draw_comparison(
     force = np.stack([p.field.force.numpy() for p in planes])
     strength = np.linalg.norm(force, axis=-1)[active]
     reference = float(np.median(strength)) if strength.size and np.median(strength) > 0 else 1.0
+    # What is left of one plane when another is taken away; never a scale so fine that it shows rounding.
     first, second = pair
     apart = values[first] - values[second]
     if shade == "force":
@@ -82,6 +84,7 @@ def draw_comparison(
         count = len(planes) + 1
         figure = Figure(figsize=(count * size, size * 1.3), dpi=DPI, layout="constrained", facecolor=ink["page"])
         axes = figure.subplots(1, count, squeeze=False)[0]
+        # The planes, from the heat map up to the points.
         for ax, plane, shown, felt in zip(axes, planes, values, force, strict=False):
             image = _heat(ax, x, y, shown, top, signed, dark)
             layers.draw_plane(ax, view, dark)
@@ -94,12 +97,14 @@ def draw_comparison(
             layers.draw_resultants(ax, arrays, view, dark)
             layers.draw_points(ax, arrays, probe, dark)
             ax.set_title(plane.title, color=ink["text"], fontsize=8.5, loc="left")
+        # The difference, in the last place.
         left = _heat(axes[-1], x, y, apart, span, True, dark)
         layers.draw_plane(axes[-1], view, dark)
         if arrows:
             _arrows(axes[-1], x, y, force[first] - force[second], reference, view, dark)
         layers.draw_points(axes[-1], {"points": points}, probe, dark)
         axes[-1].set_title(f"{first + 1} − {second + 1}", color=ink["text"], fontsize=8.5, loc="left")
+        # Colour bars: one under all planes, one under the difference.
         for mappable, of, name in (
             (image, list(axes[:-1]), f"{'loss' if shade == 'energy' else shade}, all planes"),
             (left, [axes[-1]], "what is left"),

@@ -50,6 +50,7 @@ def field_arrays(
     if not (all(map(math.isfinite, view)) and half > 0 and n >= 2):
         raise ValueError(f"view needs a finite centre and half width > 0 and n >= 2 nodes, got view={view}, n={n}")
     x, y = (torch.linspace(c - half, c + half, n, dtype=torch.float64) for c in (x0, y0))
+    # The field at every node.
     field = scan(loss, a, p, s, probe=probe, x=x, y=y)
     arrays: Arrays = {
         "x": x.numpy(),
@@ -59,10 +60,12 @@ def field_arrays(
         "force": field.force.numpy() + 0.0,  # makes a zero of -0
         "active": field.active.numpy(),
     }
+    # Boundaries of the active region, their polylines end to end.
     for name, level in (("outer", 0.0), ("inner", loss.m2)):
         lines = level_lines(arrays["x"], arrays["y"], arrays["raw"], level) if level < math.inf else []
         arrays[name] = np.concatenate(lines) if lines else np.empty((0, 2))
         arrays[f"{name}_sizes"] = np.array([len(line) for line in lines], dtype=np.int64)
+    # The triplet itself: what each edge does to each point (rows a, p, s; columns ap, an, pn).
     split = decompose(loss, a, p, s)
     pull, push_an, push_pn = (
         strength * direction(u, v)

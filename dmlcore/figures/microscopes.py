@@ -131,6 +131,7 @@ def draw_weights(
         raise ValueError(
             f"weight, by and rival must be of {PAIRS}, S or d, {RIVALS}, got {weight!r}, {by!r}, {rival!r}"
         )
+    # The weight of one pair at every node, and one colour scale for all losses.
     arrays = weight_arrays(losses, rival=rival, pn=pn, at=at, n=n)
     exists = arrays["exists"]
     maps = [arrays[f"dL_d{by}{k}"][PAIRS.index(weight)] for k in range(1, len(losses) + 1)]
@@ -147,6 +148,7 @@ def draw_weights(
         row = figure.subplots(1, len(losses), squeeze=False)[0]
         ramp = LinearSegmentedColormap.from_list("weights", (layers.SIGNED if signed else layers.RAMP)[dark])
         name = rf"$\partial L/\partial {by}_{{{weight}}}$"
+        # One map a loss: S_ap to the right, S_an upwards.
         for k, (axes, loss, found) in enumerate(zip(row, losses, maps, strict=True), start=1):
             shown = np.clip(found if signed else np.abs(found), -top, top)
             image = axes.imshow(
@@ -161,6 +163,7 @@ def draw_weights(
             read = f"{name} = {_number(value)}" if arrays["at_exists"] else "no such triplet"
             heading = f"{loss.formula.title}\n{values(loss)}\nat the cross {read}"
             axes.set_title(heading, color=ink["text"], fontsize=8.5, loc="left")
+        # What colours, lines and hatching mean. A positive dL/dS repels: descent lowers the similarity.
         layers.draw_bar(figure, list(row), image, name, dark, ends="both" if signed else "max")
         towards = ("attracts", "repels") if by == "S" else ("repels", "attracts")
         signs = f"below 0 it {towards[0]}, above it {towards[1]}; " if signed else "its size; "

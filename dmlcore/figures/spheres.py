@@ -66,6 +66,7 @@ def draw_sphere(
     Raises ValueError for a bad place or probe.
     """
     arrays = sphere_arrays(loss, anchor, positive, negative, probe=probe)
+    # Axes of the page: to the right, up, and towards the eye.
     seen = _axes_of(eye)
     points = [torch.from_numpy(x) for x in arrays["points"]]
     top, reference = colour_scale(loss, probe, 3)
@@ -77,6 +78,7 @@ def draw_sphere(
         figure = Figure(figsize=(size, size * 1.04), dpi=DPI, layout="constrained", facecolor=ink["page"])
         axes = _bare(figure.add_subplot(), SPHERE_VIEW, dark)
         disc = axes.add_patch(Circle((0, 0), 1, fill=False, edgecolor=ink["text"], linewidth=1.1, zorder=3))
+        # The loss at every pixel of the disc, and where the probe feels nothing.
         x = np.linspace(-1, 1, PIXELS)
         nodes = torch.from_numpy(_facing(x, seen))
         raw = raw_on_sphere(loss, *points, probe=probe, nodes=nodes).numpy()
@@ -89,6 +91,7 @@ def draw_sphere(
             _boundary(axes, arrays, seen, ink)
         if arrows:
             _needles(axes, loss, points, probe, reference, seen, ink)
+        # The triplet: its edges along the sphere, then forces and points, flattened along the view.
         _great_circles(axes, arrays["points"], seen, ink)
         flat = arrays["points"] @ seen.T
         tips = [_reach(force, 0.1, 0.75) for force in arrays["forces"]]
@@ -437,6 +440,7 @@ def _map(
     bands = np.clip(arrays["map_raw"], -top, 2 * top)
     if levels and bands.min() < levels[-1] and bands.max() > levels[0]:
         axes.contour(axis, axis, bands, levels=levels, colors=[ink["text"]], linewidths=0.4, alpha=0.45, zorder=2)
+    # Where two points meet.
     for text, x, y, at in (
         ("P = A", (0, 0), (-180, 180), (0, -168)),
         ("N = A", (-180, 180), (0, 0), (-150, 0)),
@@ -445,6 +449,7 @@ def _map(
         axes.plot(x, y, color=ink["text"], linewidth=0.7, linestyle=(0, (1.5, 3)), zorder=2)
         layers.draw_text(axes, at, text, ink["text"], dark, va="center", fontsize=6.5)
     a, p, n = angles
+    # The triplet, turned so that the anchor is at 0, and the line its probe sweeps.
     p, n = (x - a - 360 * round((x - a) / 360) for x in (p, n))
     sweep: dict[str, Any] = {"color": "#E69F00", "linewidth": 1.4, "zorder": 4}
     if probe == "anchor":

@@ -102,6 +102,7 @@ def draw_transport(
         upper, lower = figure.subplots(2, 4)
         ramp = LinearSegmentedColormap.from_list("weights", layers.RAMP[dark])
         colours = _colours(gate.features.numpy(), dark)
+        # Above: the map, then the weights of three poolings on one scale up to 1 / (n mu), the most one can have.
         upper[0].imshow(colours.reshape(*shape, 3), interpolation="nearest")
         _heading(upper[0], "map", f"{found.sum()} of {found.size} pixels informative", ink)
         for axes, name, weights in zip(upper[1:], POOLINGS, gate.weights.numpy(), strict=True):
@@ -110,6 +111,7 @@ def draw_transport(
         for axes in upper:
             axes.set(xticks=[], yticks=[])
         layers.draw_bar(figure, list(upper), image, "weight", dark, ends="neither")
+        # Below: how the weights come about.
         _draw_gate(lower[0], gate, colours, ink)
         _draw_bias(lower[1], gate, sweeps, ink)
         _draw_convergence(lower[2], gate, sweeps, ink)

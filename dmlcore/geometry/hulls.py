@@ -188,6 +188,7 @@ def overlaps(
     histogram_intersection and active_jaccard, carry the signal. Raises ValueError naming the argument, or if there are
     fewer than two classes. Source: Gurbuz 2022, ch. 4.
     """
+    # What is given, checked against each other.
     v = _points("prototypes", prototypes)
     classes, shares = class_histograms(histograms, labels)
     if shares.shape[1] != len(v):
@@ -197,6 +198,7 @@ def overlaps(
     x, y = None if embeddings is None else _points("embeddings", embeddings), np.asarray(labels)
     if x is not None and x.shape != (len(y), v.shape[1]):
         raise ValueError(f"embeddings must have shape ({len(y)}, {v.shape[1]}), got {x.shape}")
+    # The hull of a class is spanned by the prototypes that it uses; on a plane, by their outermost.
     flags = active(shares, tau)
     corners = [v[f] for f in flags]
     if v.shape[1] == 2:
@@ -205,11 +207,12 @@ def overlaps(
     names = ["histogram_intersection", "active_jaccard", "hull_separation"]
     names += ["hull_iou"] * (v.shape[1] == 2) + ["membership_rate"] * (x is not None)
     pairs = {name: np.full((count, count), np.nan) for name in names}
+    # Tables of class by class: all symmetric but the membership rate, the share of a's points in the hull of b.
     for a in range(count):
         for b in range(count):
             if a < b:
                 both = (a, b), (b, a)
-                common = (flags[a] & flags[b]).any()
+                common = (flags[a] & flags[b]).any()  # a common corner: no need to ask the solver
                 measured = {
                     "histogram_intersection": histogram_intersection(shares[a], shares[b]),
                     "active_jaccard": active_jaccard(flags[a], flags[b]),
@@ -222,6 +225,7 @@ def overlaps(
                         pairs[name][pair] = value
             if a != b and x is not None:
                 pairs["membership_rate"][a, b] = members(x[y == classes[a]], corners[b]).mean()
+    # Means over pairs of different classes.
     off = ~np.eye(count, dtype=bool)
     mean = {name: float(table[off].mean()) for name, table in pairs.items()}
     return Overlaps(

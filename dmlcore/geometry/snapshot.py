@@ -42,7 +42,7 @@ class Snapshot:
     laws: Array  # (3, K) pull along ap, push along an and pn, before the clamp, as that edge's length alone varies
 
 
-class Batch(NamedTuple):
+class SnapshotBatch(NamedTuple):
     """Where the M + 1 + 3 K triplets of a snapshot lie in the one batch that goes through the loss."""
 
     field: slice  # M: the probe at each place, the other two points where they are
@@ -51,7 +51,7 @@ class Batch(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, m: int, k: int) -> Batch:
+    def of(cls, m: int, k: int) -> SnapshotBatch:
         """The field's M triplets, the triplet itself, K for each edge."""
         ap, an, pn, end = (m + 1 + i * k for i in range(4))
         return cls(slice(0, m), m, (slice(ap, an), slice(an, pn), slice(pn, end)), end)
@@ -82,12 +82,13 @@ def snapshot(loss: EdgeEnergy, points: Array, *, probe: Probe, at: Array, reach:
                [1., 1.]])
     """
     scanned = POINTS.index(VERTICES[probe])
-    batch = Batch.of(len(at), len(reach))
+    batch = SnapshotBatch.of(len(at), len(reach))
     edges = INCIDENCE.T @ points
     lengths = _length(edges.T)
     places = np.ascontiguousarray(at.T)  # (2, M): a row of x and one of y is several times faster than M pairs
     offsets = {i: places - points[j, :, None] for i, j in NEIGHBOURS[probe]}
 
+    # Every triplet starts as the one given; then the probe moves, or one length varies.
     inputs = np.empty((6, batch.size))  # rows as in `Edges`
     inputs[:] = np.concatenate((lengths, _square(points.T)))[:, None]
     for i, offset in offsets.items():
@@ -96,6 +97,7 @@ def snapshot(loss: EdgeEnergy, points: Array, *, probe: Probe, at: Array, reach:
     for i, law in enumerate(batch.laws):
         inputs[i, law] = reach
 
+    # One pass through the loss for all of them.
     energy, derivatives = edge_gradient(loss, Edges(*map(torch.from_numpy, inputs)))
     raw, slopes = energy.numpy(), [derivative.numpy() for derivative in derivatives]
     active = (raw > 0) & (raw < loss.m2)

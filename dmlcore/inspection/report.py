@@ -158,8 +158,10 @@ def _spec(found: Table) -> str:
 def _map(found: Table, plane: Plane) -> str:
     learned = found.learned
     present, place = np.unique(learned.labels, return_inverse=True)
+    # Little-endian numbers of fixed size, as the script of the report reads them.
     square = np.rint(in_square(plane.points) * 65535).astype("<u2")
     shown = np.isin(np.arange(len(learned.labels)), found.rows)
+    # 0 wrong, 1 right, 2 without a match.
     right = np.where(np.isnan(learned.average_precision), 2, learned.right[:, 0])
     pictured, sheets, pixelated = _sheets(found)
     content = {

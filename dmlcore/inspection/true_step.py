@@ -88,12 +88,14 @@ def make(run: Run, question: Question) -> Path:
     assert path is not None  # _bench found the evaluation
     rows, searched = evaluation.rows_of(bench.data, "test")
     labels, place = bench.data.labels[rows], {int(index): row for row, index in enumerate(rows)}
+    # Three samples of the data set, as rows of the test part.
     samples = question.query, question.right, question.wrong
     missing = [index for index in samples if index not in place]
     if missing:
         raise ValueError(f"sample {missing[0]} is not in the test part of {run.id}")
     triplet = [place[index] for index in samples]
     inputs = to_device(bench.data, np.asarray(samples), bench.device)
+    # Every loss steps from these weights.
     start = {name: tensor.detach().clone() for name, tensor in bench.embedder.state_dict().items()}
 
     def standing() -> dict[str, Any]:
@@ -103,6 +105,7 @@ def make(run: Run, question: Question) -> Path:
         d_ap, d_an = (float(np.linalg.norm(case.points[0] - case.points[i])) for i in (1, 2))
         return _told(case.before) | {"map_at_r": score.map_at_r, "d_ap": d_ap, "d_an": d_an}
 
+    # Losses that an earlier question has already asked of this triplet stay in the file.
     o = bench.spec.optimiser
     found: dict[str, Any] = {
         "rule": f"{o.name} at rate {o.learning_rate:g}",

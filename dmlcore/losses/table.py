@@ -148,6 +148,7 @@ def valid_blocks(
     """
     device = labels.device if device is None else device
     classes, class_of, sizes = torch.unique(labels, return_inverse=True, return_counts=True)
+    # Samples class after class: class c lies at starts[c] .. starts[c] + sizes[c].
     by_class = torch.argsort(class_of, stable=True)
     starts = sizes.cumsum(0) - sizes
     for size in sizes.unique().tolist():
@@ -162,6 +163,7 @@ def valid_blocks(
             return pairs + others if ranked else pairs * others
 
         per_block = max(1, BLOCK // (size * held(size)))
+        # Several small classes share a block; a large class is cut into anchors first..last.
         for chosen in same_size.split(per_block):
             members = by_class[starts[chosen][:, None] + torch.arange(size, device=labels.device)]
             negatives = (classes[chosen][:, None] != labels).nonzero()[:, 1].view(len(chosen), others)

@@ -89,6 +89,7 @@ def retrieval(
             Search(embeddings, gallery, exclude_self=False),
             class_ids("gallery_labels", gallery_labels, len(gallery)),
         )
+    # Classes as numbers from 0, of gallery and queries; R, the matches of each query in the gallery.
     codes, wanted = _codes(others, labels)
     matches = _matches(codes, wanted) - search.exclude_self
 
@@ -98,6 +99,7 @@ def retrieval(
         found[:, KNN:] = -2 + (found[:, KNN:] == wanted[rows, None])
         return found
 
+    # One number per query and score; NaN stays where a query has no match.
     hits = np.full((len(labels), len(cutoffs)), np.nan)
     r_precision, average_precision, first, two_of_three, majority = np.full((5, len(labels)), np.nan)
 
@@ -109,10 +111,12 @@ def retrieval(
         two_of_three[rows], majority[rows] = _nearest_three(relevant, codes[ranked[:, :KNN]])
         r, place = matches[rows], np.arange(1, k + 1)
         r_precision[rows] = found[np.arange(len(rows)), r - 1] / r
+        # AP@R: the precision at each of the first R places that holds a match, summed and divided by R.
         row, at = np.nonzero(relevant & (place <= r[:, None]))
         average_precision[rows] = np.bincount(row, found[row, at] / place[at], minlength=len(rows)) / r
         hits[rows] = found[:, [min(cutoff, k) - 1 for cutoff in cutoffs]]
 
+    # Queries with many matches need long lists: parts of like need, each searched only as deep as it must be.
     for rows, k in _plan(matches, max(KNN, *cutoffs), search.available):
         score(rows, k)
 

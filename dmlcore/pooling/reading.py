@@ -56,6 +56,7 @@ def read(
     x = np.asarray(features, dtype=np.float64)
     if x.ndim != 3 or not x.size or not np.isfinite(x).all():
         raise ValueError(f"features must be finite numbers of shape (N, n, D), none of them 0, got {x.shape}")
+    # Weights that sum to 1, features within the unit ball.
     pictures, count, dimension = x.shape
     w = np.full((pictures, count), 1 / count) if weights is None else np.asarray(weights, dtype=np.float64)
     if w.shape != (pictures, count) or not (np.isfinite(w).all() and (w >= 0).all() and (w.sum(1) > 0).all()):
@@ -64,6 +65,7 @@ def read(
     scale = float(np.linalg.norm(x, axis=-1).max()) or 1.0
     x = x / scale
     flat = x.reshape(-1, dimension)
+    # Prototypes in the same units.
     if isinstance(prototypes, (int, np.integer)):
         v = flat[k_center(flat, None, int(prototypes))]
     else:
@@ -73,6 +75,7 @@ def read(
 
     nearest, distances, closest = _assign(flat, v)
     assignment, distances = nearest.reshape(pictures, count), distances.reshape(pictures, count)
+    # One weighted count for all: cell i m + k holds the weight of prototype k in picture i.
     cells = np.arange(pictures)[:, None] * len(v) + assignment
     histograms: Floats = np.bincount(cells.ravel(), w.ravel(), pictures * len(v)).astype(np.float64)
     histograms = histograms.reshape(pictures, len(v))

@@ -227,6 +227,7 @@ def _section(r: Reference) -> list[str]:
         lines += ["| parameter | name | range | default | meaning |", "|:--|:--|:--|--:|:--|"]
         lines += [f"| ${s}$ | `{name}` | {span} | {default} | {help} |" for s, name, span, default, help in parameters]
         lines.append("")
+    # Gradients and laws, where they have a closed form.
     if r.closed_form:
         where = f"with ${r.closed_form.where}$" if r.closed_form.where else ""
         lines += ["| gradient on the | |", "|:--|:--|"]
@@ -242,9 +243,11 @@ def _section(r: Reference) -> list[str]:
         if r.closed_form.residual:
             lines.append(f"| off the edges | ${r.closed_form.residual}$ |")
         lines += ["", *([where + ".", ""] if where else [])]
+    # What it is invariant to, by measurement, and what happens without the clamp.
     lines += ["| property | holds | |", "|:--|:-:|:--|"]
     lines += [f"| {what} | {'yes' if holds else 'no'} | {number} |" for what, holds, number in r.invariances.rows]
     lines += ["", " ".join(filter(None, (r.clamp_off, r.closed_form.remark if r.closed_form else "")))]
+    # What the thesis tried and found.
     if r.tried:
         lines += ["", f"Tried in the thesis: {tried_text(r)}."]
     if r.results:

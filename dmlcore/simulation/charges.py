@@ -107,11 +107,13 @@ class Simulation:
         law, x = self._law, self._x
         loss = law.module()
         with torch.enable_grad():
+            # Slopes of the loss along every distance and norm.
             distances, norms = pair_tables(x)
             mined = None if law.miner == ALL else mining.MINERS[law.miner](distances, self._labels)
             energy = loss.of_tables(distances, norms, self._labels, mined)
             by_distance, by_norm = torch.autograd.grad(energy, (distances, norms), retain_graph=True)
         by_distance, by_norm = (g.nan_to_num(0.0, posinf=0.0, neginf=0.0) for g in (by_distance, by_norm))
+        # Pull runs along distances within a class, push along those between classes.
         same = self._labels[:, None] == self._labels
         pull, push = by_distance * same, by_distance * ~same
         # What depends on norms is a force on a single point, neither pull nor push: it acts only with both.
@@ -119,6 +121,7 @@ class Simulation:
         radial = by_norm if law.side == "both" else torch.zeros_like(by_norm)
         (gradient,) = torch.autograd.grad((distances, norms), x, (acting, radial))
         counts = loss.counts
+        # Per active triplet: the loss divides by all valid ones.
         per_active = counts.valid / max(counts.active, 1)
         positions = x.detach().numpy().copy()
         exact = positions.astype(np.float64)

@@ -174,6 +174,7 @@ def make(
         waiting = place.state()
         asked = place.cancel_requested()
         (place.path / "cancel").unlink(missing_ok=True)
+        # A cancel that came before this process ends it; an older one is void.
         if asked and waiting and waiting.state == "cancelled" and _recent(waiting):  # before this process came
             return waiting
         pid = os.getpid()
@@ -185,6 +186,7 @@ def make(
 
         failed: list[str] = []
         for number, entry in enumerate(entries, 1):
+            # The last one's run; the entries before it say which pretrained run it starts from.
             run = find(entries[:number], store)[-1]
             label = f"[{number}/{len(entries)}] {entry.variant}, seed {entry.seed}"
             if not (run and run.state().state == "done"):
