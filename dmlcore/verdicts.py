@@ -91,7 +91,7 @@ def verdict(
     """What the scores of variants say beside their baselines: whether anything was learned, and what can be ranked.
 
     variants: name -> seed -> score in 0..1; against: baseline, as in NAMES -> name -> seed -> score; things: what the
-    variants are, in the plural; further: more seeds could be trained, so it says how many would tell the first apart.
+    variants are, in the plural; further: the seeds are trainings of their own, so one may lead, and more could tell.
     """
     variants = {name: values for name, values in variants.items() if values}
     if not variants:
@@ -200,7 +200,7 @@ def _ranked(variants: Mapping[str, Values], things: str, further: bool) -> list[
         noise = [*(_asked(variants, names[0], tied[0]) if further else []), *noise]
     else:
         lead = gap(variants[names[0]], variants[names[1]])
-        head = f"{names[0]} leads {names[1]}, the next, by {lead.words.lstrip('+')}."
+        head = f"{names[0]} {'leads' if further else 'is above'} {names[1]}, the next, by {lead.words.lstrip('+')}."
     pairs = [gap(variants[a], variants[b]) for a, b in itertools.pairwise(names)]
     same = len(pairs) - sum(clear(pairs))
     near = f"{same} of {len(pairs)} neighbours in this order lie within each other's noise."

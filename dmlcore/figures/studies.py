@@ -126,10 +126,12 @@ def bars(
     ceiling: str | None = None,
     against: Levels | None = None,
     top: Sequence[str] | None = None,
+    over: str = "seeds",
 ) -> tuple[Spec, Columns]:
     """One bar per variant, the best on top: mean, plus and minus a standard deviation of the sample, the seeds.
 
     against: baselines, drawn through the bars. top: the variants in full colour, others pale; None: all of them.
+    over: what the values of a variant are of, in the plural.
     """
     order = sorted((bar for bar in found if len(bar.values)), key=lambda bar: -float(np.mean(bar.values)))
     names = [bar.variant for bar in order]
@@ -150,7 +152,7 @@ def bars(
     y = {"field": "variant", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 200}}
     y["scale"] = {"paddingInner": 0, "paddingOuter": 0}  # strokes of equal baselines join
     seeds_of = f"{count.min()}" if len(set(count)) == 1 else f"{count.min()} to {count.max()}"
-    noise = f"mean ± deviation of {seeds_of} seeds" if count.max() > 1 else "one seed each: noise unknown"
+    noise = f"mean ± deviation of {seeds_of} {over}" if count.max() > 1 else "one seed each: noise unknown"
     axis = {"title": f"{title} · {noise}", "axis": {"format": ".3~%", "orient": "top"}}
     tooltip = [
         {"field": "variant", "type": "nominal"},

@@ -84,12 +84,13 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
 
 def verdict(name: str, found: Sequence[Measured]) -> str:
     """What the scores of a study say beside their baselines and their noise, in words; returns the first sentence."""
-    said = studies.judge(studies.read(name), found)
+    study = studies.read(name)
+    said = studies.judge(study, found)
     if said.headline:
         with st.container(border=True, key=f"verdict-{name}"):
             st.markdown(f"**{said.headline}**")
             st.markdown("\n".join(f"- {sentence}" for sentence in said.more))
-            st.caption(CLEARLY)
+            st.caption(CLEARLY.replace("seeds", study.repeats))
     return said.headline
 
 
@@ -104,8 +105,8 @@ def bars(name: str, found: Sequence[Measured]) -> None:
         for variant in dict.fromkeys(r.variant for r in found if r.variant != PRETRAINING)
     ]
     levels = studies.levels(found, study.judged)
-    top = studies.top(found, study.judged)
-    spec, columns = figures.bars(values, title=title, against=levels, top=top)
+    top = None if study.rotate else studies.top(found, study.judged)  # folds are no independent trainings
+    spec, columns = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
     words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
     beside = baselines.words(levels)
     st.vega_lite_chart(
