@@ -18,6 +18,7 @@ from dmlcore import commands, data_commands, durable, export_command, jobs, neig
 from dmlcore.command_line import Failure, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
 from dmlcore.home import HOME
 from dmlcore.map_settings import Settings
+from dmlcore.run_directory import LOG
 from dmlcore.runs import Run, RunState
 from dmlcore.spec import keys
 
@@ -330,7 +331,7 @@ def _log_to(run: Run | None) -> None:
     screen.setFormatter(_OneLine() if run else full)
     log.addHandler(screen)
     if run:
-        file = logging.FileHandler(run.path / "log.txt")
+        file = logging.FileHandler(run.path / LOG)
         file.setFormatter(full)
         log.addHandler(file)
     log.setLevel(logging.INFO)

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from dmlcore import checkpoint, objective, optimisers, origins
 from dmlcore.checkpoint import Checkpoint
 from dmlcore.failures import TrainingError
-from dmlcore.origins import CHECKPOINT
 from dmlcore.rows import Row
+from dmlcore.run_directory import ORIGIN
 from dmlcore.runs import Run
 from dmlcore.spec import RunSpec, SpecError, flat
 from dmlcore.workbench import Workbench
@@ -68,9 +68,9 @@ def origin(run: Run) -> Origin | None:
     """Where a run begins that is a fork; None for all others. Raises TrainingError if it was made without."""
     if not run.spec.fork.run:
         return None
-    if not (run.path / CHECKPOINT).is_file():
+    if not (run.path / ORIGIN).is_file():
         raise TrainingError(f"fork.run: {run.id} has lost the checkpoint of {run.spec.fork.run}; fork it again")
-    saved = checkpoint.read(run.path / CHECKPOINT)
+    saved = checkpoint.read(run.path / ORIGIN)
     parent = RunSpec.from_json(saved.facts["spec"])
     if keys := refused(parent, run.spec):
         raise TrainingError(f"fork: {', '.join(keys)} cannot be changed, as the weights of {run.spec.fork.run} go on")

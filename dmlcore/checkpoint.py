@@ -1,17 +1,16 @@
 """Checkpoints that prove themselves: one file, SHA-256 first, two generations, replaced atomically, never unpickled.
 
-A file is 64 hexadecimal digits, a newline and a safetensors payload whose SHA-256 they are. Equal contents give equal
-bytes, so two runs can be compared by the digest.
+`run_directory` says what a file looks like. Equal contents give equal bytes, so two runs can be compared by the digest.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import logging
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +21,9 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from dmlcore import durable
+from dmlcore import durable, run_directory
+from dmlcore.run_directory import LAST, PREV
 
-LAST, PREV, KEPT = "last.ckpt", "prev.ckpt", "kept"
-_PREFIX = 65  # digest and newline
-_STEP = re.compile(r"[0-9]{8,}")
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # file systems without hard links, or enough
 log = logging.getLogger(__name__)
 
@@ -54,7 +51,7 @@ def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) 
     digest = hashlib.sha256(payload).hexdigest()
     fresh = folder / f".{LAST}.new"
     try:
-        durable.replace(fresh, lambda file: file.write(digest.encode() + b"\n" + payload))
+        durable.replace(fresh, lambda file: file.write(run_directory.sealed(digest, payload)))
     except OSError:
         fresh.unlink(missing_ok=True)
         raise
@@ -65,18 +62,12 @@ def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) 
     return digest
 
 
-def kept(folder: Path) -> dict[int, Path]:
-    """The checkpoints that stay, by step, ascending."""
-    names = (path.stem for path in (folder / KEPT).glob("*.ckpt"))
-    return {int(name): folder / KEPT / f"{name}.ckpt" for name in sorted(names) if _STEP.fullmatch(name)}
-
-
 def keep(folder: Path, step: int, source: Path) -> None:
     """Let a whole checkpoint file stay as kept/STEP.ckpt: another name of the same bytes, which costs no writing.
 
     A crash leaves it there or not. Raises OSError (disk full) with what was there intact.
     """
-    target = folder / KEPT / f"{step:08}.ckpt"
+    target = run_directory.kept_path(folder, step)
     target.parent.mkdir(exist_ok=True)
     fresh = target.with_name(f".{target.name}.new")
     fresh.unlink(missing_ok=True)  # of a killed worker
@@ -120,8 +111,8 @@ def read(path: Path) -> Checkpoint:
     digest, payload = _checked(path)
     try:
         tensors = safetensors.torch.load(payload)
-        facts = json.loads(_header(payload)["__metadata__"]["facts"])
-    except (SafetensorError, KeyError, ValueError) as error:
+        facts = run_directory.facts(payload)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path.name} is not a checkpoint of this program: {error!r}") from None
     return Checkpoint(tensors, facts, digest, path)
 
@@ -132,11 +123,11 @@ def _checked(path: Path) -> tuple[str, bytes]:
         contents = path.read_bytes()
     except OSError as error:
         raise CheckpointError(f"{path.name} cannot be read: {error.strerror}") from None
-    stated, payload = contents[: _PREFIX - 1], contents[_PREFIX:]
-    digest = hashlib.sha256(payload).hexdigest()
-    if stated != digest.encode() or contents[_PREFIX - 1 : _PREFIX] != b"\n":
-        raise CheckpointError(f"{path.name} is damaged or no checkpoint ({len(contents):,} bytes, wrong SHA-256)")
-    return digest, payload
+    with contextlib.suppress(ValueError):
+        digest, payload = run_directory.opened(contents)
+        if hashlib.sha256(payload).hexdigest() == digest:
+            return digest, payload
+    raise CheckpointError(f"{path.name} is damaged or no checkpoint ({len(contents):,} bytes, wrong SHA-256)")
 
 
 def _is_whole(path: Path) -> bool:
@@ -182,10 +173,3 @@ def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Te
         kept = torch.empty_like(like).copy_(tensor) if tensor.shape == like.shape else tensor
         state.setdefault(int(number), {})[entry] = kept
     optimiser.load_state_dict({"state": state, "param_groups": settings})
-
-
-def _header(payload: bytes) -> dict[str, Any]:
-    """The JSON header of a safetensors payload, which begins with its length in 8 bytes."""
-    length = int.from_bytes(payload[:8], "little")
-    header: dict[str, Any] = json.loads(payload[8 : 8 + length])
-    return header

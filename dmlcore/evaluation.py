@@ -23,6 +23,7 @@ from dmlcore.data.tokens import counts
 from dmlcore.metrics import ClusteringScores, RetrievalScores, clustering, per_class, retrieval
 from dmlcore.metrics.clustering import affordable
 from dmlcore.rows import Row
+from dmlcore.run_directory import embeddings_path
 from dmlcore.runs import Run
 from dmlcore.workbench import to_device
 
@@ -139,7 +140,7 @@ def write_embeddings(
     Where the part has a gallery also is_gallery (n,). With scores also those of each class (C,): class_labels,
     class_queries, class_map_at_r, class_recall_at_1.
     """
-    path = run.path / "embeddings" / f"{digest}.npz"
+    path = embeddings_path(run.path, digest)
     path.parent.mkdir(exist_ok=True)
     save_embeddings(path, embeddings, data, part, scores)
     return path

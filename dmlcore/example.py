@@ -17,12 +17,13 @@ from pathlib import Path
 
 from dmlcore import durable
 from dmlcore.presets import EXAMPLE as ARCHIVE
+from dmlcore.run_directory import LOCK, LOG, PREV
 from dmlcore.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunError, RunStore
 
 DIGEST = ARCHIVE.with_suffix(".sha256")
 SPEC = "glyphs"
 LARGEST = 2 * 10**6  # bytes of the archive
-LEFT_OUT = ("lock", "log.txt", "prev.ckpt")
+LEFT_OUT = (LOCK, LOG, PREV)
 DERIVED = ".neighbours.npz"  # files that are made anew in a second
 TWICE = "twice.json"  # in the archive: name of a file -> name of the one that has its contents
 log = logging.getLogger(__name__)

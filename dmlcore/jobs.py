@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dmlcore import durable, turns
 from dmlcore.home import HOME
 from dmlcore.map_settings import Settings
+from dmlcore.run_directory import LOCK, LOG, kept
 from dmlcore.runs import START_GRACE, Run, RunError, RunStore
 from dmlcore.spec import RunSpec
 
@@ -104,7 +105,7 @@ def cancel(run: Run) -> None:
                 run.update(state="cancelled", message="cancelled")
     except durable.Busy:
         # The kernel names the holder of the lock; it is ours if it is also the process the state tells of.
-        owner, state = durable.holder(run.path / "lock"), run.state()
+        owner, state = durable.holder(run.path / LOCK), run.state()
         if owner and owner == state.pid:
             durable.terminate(owner, state.started)
 
@@ -124,7 +125,7 @@ def project(run: Run, settings: Settings | None = None) -> None:
 
 def project_over_training(run: Run, settings: Settings | None = None) -> None:
     """Make one map of all kept checkpoints, embedding those that lack it; raises JobError while in use or without."""
-    if not any((run.path / "kept").glob("*.ckpt")):
+    if not kept(run.path):
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
     _ask(run, "project-over-training", *_with(settings))
 
@@ -133,7 +134,7 @@ def stop_projecting(run: Run) -> None:
     """End the making of a map, of which nothing is kept; what else works on the run is left alone."""
     known = asked(run)
     if known and known.task in ("project", "project-over-training"):  # it may still wait for its turn
-        pid = durable.holder(run.path / "lock")
+        pid = durable.holder(run.path / LOCK)
         if pid not in (0, os.getpid()):
             durable.terminate(pid, durable.start_time(pid))
         over(run)
@@ -143,7 +144,7 @@ def stop_projecting(run: Run) -> None:
         pid, started = int(told["pid"]), int(told["started"])
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return
-    if pid == durable.holder(run.path / "lock"):
+    if pid == durable.holder(run.path / LOCK):
         durable.terminate(pid, started)
 
 
@@ -156,7 +157,7 @@ def weigh(run: Run) -> None:
 
 def snapshots(run: Run) -> None:
     """Embed the test part with each kept checkpoint that lacks it; raises JobError while in use or without any."""
-    if not any((run.path / "kept").glob("*.ckpt")):
+    if not kept(run.path):
         raise JobError(f"{run.id} has kept no checkpoints; train one with schedule.keep_every, for example 50")
     _ask(run, "snapshots")
 
@@ -237,7 +238,7 @@ def _with(settings: Settings | None) -> tuple[str, ...]:
 def start(run: Run, task: Task, *more: str) -> subprocess.Popen[bytes]:
     """Start `python -m dmlcore work TASK RUN` in its own session, with log.txt as its output."""
     command = [sys.executable, "-m", "dmlcore", "work", task, run.id, "--runs", str(run.path.parent), *more]
-    with open(run.path / "log.txt", "ab") as log:
+    with open(run.path / LOG, "ab") as log:
         process = subprocess.Popen(
             command, cwd=HOME, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )

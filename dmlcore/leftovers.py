@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dmlcore import durable
+from dmlcore.run_directory import LOCK
 
 NEW, DELETED = ".new-", ".deleted-"
 FOLDER_AGE = 60.0  # seconds since anything was made or removed in it
@@ -35,7 +36,7 @@ def sweep(store: Path) -> int:
     count = sweep_folders(store)
     for entry in _entries(store):
         if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and any(_old_files(Path(entry))):
-            with contextlib.suppress(OSError, durable.Busy), durable.ProcessLock(Path(entry) / "lock", wait=0.0):
+            with contextlib.suppress(OSError, durable.Busy), durable.ProcessLock(Path(entry) / LOCK, wait=0.0):
                 count += sweep_files(Path(entry))
     return count
 
@@ -49,7 +50,7 @@ def sweep_folders(store: Path) -> int:
         try:
             if time.time() - os.lstat(entry.path).st_ctime < FOLDER_AGE:
                 continue
-            with durable.ProcessLock(Path(entry) / "lock", wait=0.0):
+            with durable.ProcessLock(Path(entry) / LOCK, wait=0.0):
                 remove(Path(entry))
             count += 1
         except durable.Busy:

@@ -19,6 +19,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from dmlcore.run_directory import SPEC, STATE
 from dmlcore.spec import RunSpec
 
 T = TypeVar("T")
@@ -155,7 +156,7 @@ class Listing:
 
     def _looked_at(self, name: str, known: Known) -> Known:
         """What is known of a run, read again if a file of it has changed."""
-        files = (known.spec_file, "spec.json"), (known.state_file, "state.json")
+        files = (known.spec_file, SPEC), (known.state_file, STATE)
         if known.brief and all(then and then == signature(f"{self.root}/{name}/{file}") for then, file in files):
             return known
         known = self._known[name] = self._read(self.root / name)

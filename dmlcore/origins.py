@@ -7,41 +7,25 @@ that are true of the fork too. From then on it needs neither them nor the parent
 
 from __future__ import annotations
 
-import json
 import os
 from functools import partial
 from pathlib import Path
 from typing import IO
 
-from dmlcore import durable, rows
+from dmlcore import durable, rows, run_directory
 from dmlcore.rows import Row
+from dmlcore.run_directory import LAST, ORIGIN_ROWS, PREV, step_of
 from dmlcore.sections import ForkSpec
 from dmlcore.spec import SpecError
-
-CHECKPOINT, ROWS = "origin.ckpt", "origin.json"
-LONGEST_HEADER = 2**26  # bytes; a name and a place for each tensor
-_PREFIX = 65  # bytes of digest and newline before the payload, as `dmlcore.checkpoint` writes them
 
 
 def steps(folder: Path) -> dict[int, Path]:
     """Checkpoints of a run directory from which it can be forked, by step: the kept ones and the last ones."""
     found: dict[int, Path] = {}
-    for path in (*(folder / name for name in ("prev.ckpt", "last.ckpt")), *(folder / "kept").glob("[0-9]*.ckpt")):
+    for path in (folder / PREV, folder / LAST, *run_directory.kept(folder).values()):
         if (step := step_of(path)) is not None:
             found[step] = path
     return dict(sorted(found.items()))
-
-
-def step_of(path: Path) -> int | None:
-    """The step that a checkpoint file says it is of; None if it is no such file. Its digest is not verified here."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(_PREFIX)
-            length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length)) if length <= LONGEST_HEADER else {}
-        return int(json.loads(header["__metadata__"]["facts"])["step"])
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        return None
 
 
 def take(building: Path, store: Path, fork: ForkSpec) -> None:
@@ -50,10 +34,10 @@ def take(building: Path, store: Path, fork: ForkSpec) -> None:
     store: the folder of all runs. Raises SpecError naming the run, or the steps of which there are checkpoints.
     """
     parent = store / fork.run
-    if parent.is_symlink() or not (parent / "spec.json").is_file():
+    if parent.is_symlink() or not (parent / run_directory.SPEC).is_file():
         raise SpecError(f"fork.run: there is no run {fork.run!r} in {store}")
-    origin = building / CHECKPOINT
-    for path in (parent / "kept" / f"{fork.step:08}.ckpt", parent / "last.ckpt", parent / "prev.ckpt"):
+    origin = building / run_directory.ORIGIN
+    for path in (run_directory.kept_path(parent, fork.step), parent / LAST, parent / PREV):
         if not path.is_file():
             continue
         origin.unlink(missing_ok=True)
@@ -63,7 +47,7 @@ def take(building: Path, store: Path, fork: ForkSpec) -> None:
             contents = path.read_bytes()
             durable.replace(origin, partial(_write, contents))
         if step_of(origin) == fork.step:  # asked of our own name, since a training may replace its last one any time
-            durable.replace_json(building / ROWS, _rows(parent / "metrics.jsonl", fork.step))
+            durable.replace_json(building / ORIGIN_ROWS, _rows(parent / run_directory.METRICS, fork.step))
             return
     there = ", ".join(map(str, steps(parent))) or "none"
     raise SpecError(
@@ -79,9 +63,9 @@ def _write(contents: bytes, file: IO[bytes]) -> None:
 def rows_of(folder: Path) -> list[Row]:
     """The rows that `take` has put into a run directory; raises SpecError if they cannot be read."""
     try:
-        return [row for each in durable.read_json(folder / ROWS) if (row := rows.checked(each))]
+        return [row for each in durable.read_json(folder / ORIGIN_ROWS) if (row := rows.checked(each))]
     except (OSError, ValueError, TypeError) as error:
-        raise SpecError(f"fork.run: {ROWS} cannot be read: {error}. Make the fork again") from None
+        raise SpecError(f"fork.run: {ORIGIN_ROWS} cannot be read: {error}. Make the fork again") from None
 
 
 def _rows(metrics: Path, step: int) -> list[Row]:

@@ -19,6 +19,7 @@ from dmlcore import durable, leftovers, origins, rows
 from dmlcore.home import HOME
 from dmlcore.listing import Brief, Kept, Known, Listing, listing, signature
 from dmlcore.rows import Row
+from dmlcore.run_directory import CANCEL, EMBEDDINGS, LOCK, LOG, METRICS, SPEC, STATE
 from dmlcore.spec import RunSpec, SpecError
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no hyphen first: a command would take it for an option
@@ -93,16 +94,16 @@ class Run:
     @cached_property
     def spec(self) -> RunSpec:
         """The spec, which never changes; raises RunError if spec.json is damaged or of an unknown release."""
-        return _specs.get(f"{self.path}/spec.json", lambda: _read_spec(self.path))
+        return _specs.get(f"{self.path}/{SPEC}", lambda: _read_spec(self.path))
 
     def state(self) -> RunState:
         """The last recorded state; raises RunError if state.json is damaged."""
-        return _states.get(f"{self.path}/state.json", lambda: _read_state(self.path))
+        return _states.get(f"{self.path}/{STATE}", lambda: _read_state(self.path))
 
     def alive(self) -> bool:
         """Whether some process holds the lock of this run: the only sign of life that cannot be stale."""
         try:
-            return durable.holder(self.path / "lock") != 0
+            return durable.holder(self.path / LOCK) != 0
         except OSError:  # no file that anybody could hold
             return False
 
@@ -130,7 +131,7 @@ class Run:
         resume the file may be shorter or cut elsewhere: then all rows come again, so key what you keep by (kind, step).
         A file of more than rows.LONGEST_FILE bytes has none.
         """
-        path = self.path / "metrics.jsonl"
+        path = self.path / METRICS
         try:
             with durable.regular(path, rows.LONGEST_FILE) as file:
                 if since:
@@ -150,7 +151,7 @@ class Run:
     def scores(self) -> dict[str, Row]:
         """The last test scores of each representation, as `scores` finds them, without reading the other rows."""
         try:
-            lines = durable.contents(self.path / "metrics.jsonl", rows.LONGEST_FILE).split(b"\n")[:-1]
+            lines = durable.contents(self.path / METRICS, rows.LONGEST_FILE).split(b"\n")[:-1]
         except FileNotFoundError:
             return {}
         except OSError as error:
@@ -161,7 +162,7 @@ class Run:
     def log_tail(self, lines: int = 20) -> list[str]:
         """The last lines of log.txt."""
         try:
-            with durable.regular(self.path / "log.txt", 2**63) as file:
+            with durable.regular(self.path / LOG, 2**63) as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(0, size - 65536))
                 return file.read(65536).decode(errors="replace").splitlines()[-lines:]
@@ -179,34 +180,34 @@ class Run:
         return self._newest(lambda name: name.startswith(of) and name.endswith(".map.npz"))
 
     def _newest(self, wanted: Callable[[str], bool]) -> Path | None:
-        names = [p for p in (self.path / "embeddings").glob("*.npz") if wanted(p.name) and not p.name.startswith(".")]
+        names = [p for p in (self.path / EMBEDDINGS).glob("*.npz") if wanted(p.name) and not p.name.startswith(".")]
         return next(iter(durable.newest_first(names)), None)
 
     def request_cancel(self) -> None:
         """Ask the worker to stop after the current step."""
-        (self.path / "cancel").touch()
+        (self.path / CANCEL).touch()
 
     def cancel_requested(self) -> bool:
         """Whether a cancel is waiting to be honoured."""
-        return (self.path / "cancel").exists()
+        return (self.path / CANCEL).exists()
 
     def withdraw_cancel(self) -> None:
         """Forget a cancel, at a resume."""
-        (self.path / "cancel").unlink(missing_ok=True)
+        (self.path / CANCEL).unlink(missing_ok=True)
 
     def lock(self, wait: float = 2.0) -> durable.ProcessLock:
         """The writer's lock as a context manager; raises durable.Busy if another process works on this run."""
-        return durable.ProcessLock(self.path / "lock", wait)
+        return durable.ProcessLock(self.path / LOCK, wait)
 
     def update(self, **changes: Any) -> RunState:
         """Replace state.json with `changes` applied; raises RunError without the lock or on a forbidden transition."""
-        if not durable.held_here(self.path / "lock"):
+        if not durable.held_here(self.path / LOCK):
             raise RunError(f"{self.id}: only the holder of the lock may change the state")
         before = self.state()
         after = RunState.model_validate(before.model_dump() | changes)
         if after.state not in _NEXT[before.state]:
             raise RunError(f"{self.id}: a run that is {before.state} cannot become {after.state}")
-        durable.replace_json(self.path / "state.json", after.model_dump())
+        durable.replace_json(self.path / STATE, after.model_dump())
         return after
 
     def begin(self) -> RunState:
@@ -233,7 +234,7 @@ class MetricsWriter:
     """
 
     def __init__(self, run: Run, offset: int) -> None:
-        descriptor = os.open(run.path / "metrics.jsonl", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(run.path / METRICS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._file = open(descriptor, "r+b", buffering=0)  # noqa: SIM115 - closed by __exit__
         size = self._file.seek(0, os.SEEK_END)
         if size < offset:
@@ -254,7 +255,7 @@ class MetricsWriter:
         if self._file.write(line) != len(line):
             self._file.truncate(self.offset)
             self._file.seek(self.offset)
-            raise OSError(errno.ENOSPC, "no space left for a row", "metrics.jsonl")
+            raise OSError(errno.ENOSPC, "no space left for a row", METRICS)
         self.offset += len(line)
 
     def sync(self) -> int:
@@ -287,7 +288,7 @@ class RunStore:
         building = self.root / f"{leftovers.NEW}{run_id}"
         building.mkdir()
         try:
-            with durable.ProcessLock(building / "lock"):
+            with durable.ProcessLock(building / LOCK):
                 build(building)
                 building.rename(self.root / run_id)
         except BaseException:
@@ -304,20 +305,20 @@ class RunStore:
                 return run_id
 
     def _build(self, building: Path, spec: RunSpec) -> None:
-        (building / "metrics.jsonl").touch()
-        (building / "embeddings").mkdir()
+        (building / METRICS).touch()
+        (building / EMBEDDINGS).mkdir()
         if spec.fork.run:
             origins.take(building, self.root, spec.fork)
-        durable.replace(building / "spec.json", lambda file: file.write(spec.to_json().encode()))
+        durable.replace(building / SPEC, lambda file: file.write(spec.to_json().encode()))
         now = {"created": time.time(), "queued": time.monotonic(), "boot": durable.boot()}
         state = RunState(steps=spec.schedule.steps, **now)
-        durable.replace_json(building / "state.json", state.model_dump())
+        durable.replace_json(building / STATE, state.model_dump())
 
     def open(self, run_id: str) -> Run:
         """The run with this id; raises RunError for anything that is not the name of a run here."""
         if isinstance(run_id, str) and RUN_ID.fullmatch(run_id):
             path = self.root / run_id
-            if not path.is_symlink() and path.resolve().is_relative_to(self.root) and (path / "spec.json").is_file():
+            if not path.is_symlink() and path.resolve().is_relative_to(self.root) and (path / SPEC).is_file():
                 return Run(path)
         raise RunError(f"no run {str(run_id)[:64]!r} in {self.root}")
 
@@ -360,21 +361,21 @@ _states: Kept[RunState] = Kept(1000)
 
 def _read_spec(path: Path) -> RunSpec:
     try:
-        return RunSpec.from_json(durable.contents(path / "spec.json", LONGEST).decode())
+        return RunSpec.from_json(durable.contents(path / SPEC, LONGEST).decode())
     except (OSError, UnicodeDecodeError, SpecError) as error:
         raise RunError(f"{path.name}: spec.json cannot be read: {error}") from None
 
 
 def _read_state(path: Path) -> RunState:
     try:
-        return RunState.model_validate_json(durable.contents(path / "state.json", LONGEST))
+        return RunState.model_validate_json(durable.contents(path / STATE, LONGEST))
     except (OSError, ValidationError) as error:
         raise RunError(f"{path.name}: state.json cannot be read: {error}") from None
 
 
 def _read(path: Path) -> Known:
     """What a listing knows of a run; the signatures come first, so that what is replaced meanwhile is read again."""
-    files = signature(f"{path}/spec.json"), signature(f"{path}/state.json")
+    files = signature(f"{path}/{SPEC}"), signature(f"{path}/{STATE}")
     try:
         spec, state = _read_spec(path), _read_state(path)
     except RunError as error:

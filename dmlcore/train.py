@@ -14,7 +14,17 @@ from typing import Any
 
 import torch
 
-from dmlcore import baselines, carry_over, checkpoint, diagnostics, durable, evaluation, findings, optimisers, origins
+from dmlcore import (
+    baselines,
+    carry_over,
+    checkpoint,
+    diagnostics,
+    durable,
+    evaluation,
+    findings,
+    optimisers,
+    run_directory,
+)
 from dmlcore.carry_over import Origin
 from dmlcore.checkpoint import Checkpoint, CheckpointError
 from dmlcore.data import DataError, Dataset
@@ -129,10 +139,10 @@ def _train(
             report(0, "scoring raw inputs and the untrained network")
             progress = _test_untrained(bench, metrics)
             _save(run, bench, progress, metrics)
-        elif _stays(spec, progress.step) and progress.step not in checkpoint.kept(run.path):
+        elif _stays(spec, progress.step) and progress.step not in run_directory.kept(run.path):
             checkpoint.keep(run.path, progress.step, saved.path)  # killed between the two
         if spec.fork.run:  # its own checkpoint is there
-            for name in (origins.CHECKPOINT, origins.ROWS):
+            for name in (run_directory.ORIGIN, run_directory.ORIGIN_ROWS):
                 (run.path / name).unlink(missing_ok=True)
         saved_step = progress.step
 
@@ -164,8 +174,8 @@ def _train(
         # The end: the best weights by validation, or the last ones, meet the test part.
         if saved_step != progress.step:
             _save(run, bench, progress, metrics)
-        if spec.schedule.keep_every and progress.step not in checkpoint.kept(run.path):
-            checkpoint.keep(run.path, progress.step, run.path / checkpoint.LAST)
+        if spec.schedule.keep_every and progress.step not in run_directory.kept(run.path):
+            checkpoint.keep(run.path, progress.step, run.path / run_directory.LAST)
         report(progress.step, "testing")
         after = _test(run, bench, progress, metrics)
         metrics.sync()
@@ -280,7 +290,7 @@ def _save(run: Run, bench: Workbench, progress: Progress, metrics: Ledger) -> No
     facts |= {"spec": run.spec.to_json(), "fused": bench.fused}
     checkpoint.save(run.path, bench.tensors(), facts)
     if _stays(run.spec, progress.step):
-        checkpoint.keep(run.path, progress.step, run.path / checkpoint.LAST)
+        checkpoint.keep(run.path, progress.step, run.path / run_directory.LAST)
 
 
 def _stays(spec: RunSpec, step: int) -> bool:
@@ -290,7 +300,7 @@ def _stays(spec: RunSpec, step: int) -> bool:
 
 def _cut(run: Run) -> Callable[[Checkpoint], str]:
     """Whether metrics.jsonl lacks rows that a checkpoint counts on, in words: going on from it would lose them."""
-    path = run.path / "metrics.jsonl"
+    path = run.path / run_directory.METRICS
     size = path.stat().st_size if path.exists() else 0
 
     def words(saved: Checkpoint) -> str:

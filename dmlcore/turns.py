@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from dmlcore import durable
+from dmlcore.run_directory import LOCK
 from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
 
@@ -150,7 +151,7 @@ def _tickets(folder: Path) -> dict[str, str]:
     found = {}
     for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
         if match := TICKET.fullmatch(name):
-            if durable.holder(folder.parents[1] / match["run"] / "lock"):
+            if durable.holder(folder.parents[1] / match["run"] / LOCK):
                 found[name] = match["run"]
             else:
                 (folder / name).unlink(missing_ok=True)

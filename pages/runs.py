@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from dmlcore import durable, example, jobs, turns
+from dmlcore.run_directory import LAST
 from dmlcore.runs import Run, RunError, RunState, RunStore
 from dmlcore.turns import Waiting
 from pages._ui import compare_runs, live, menu, monitors, results, run_picker, run_reader, titles, words
@@ -241,7 +242,7 @@ def _buttons(run: Run, status: str) -> None:
     if run.embeddings():
         menu.link("gallery", "Gallery", link)
         menu.link("maps", "Map", link)
-    if (run.path / "last.ckpt").exists():
+    if (run.path / LAST).exists():
         menu.link("fork", "Fork", link)
     menu.link("train", "Train another like it", {"like": run.id}, icon="tune")
     if status not in ("queued", "running"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dmlcore import carry_over, checkpoint, edits, origins, train
+from dmlcore import carry_over, checkpoint, edits, run_directory, train
 from dmlcore.failures import TrainingError
 from dmlcore.runs import Run, RunStore, series
 from dmlcore.sections import ForkSpec
@@ -91,7 +91,7 @@ def test_the_clock_goes_on_and_the_curve_begins_at_the_fork(parent: Run, store: 
     assert (told["run"], told["step"]) == (parent.id, 10)
     assert "network" in told["carried"]
     assert "best weights, chosen from here on" in told["anew"]
-    assert list(checkpoint.kept(fork.path)) == [10, 20, 30]
+    assert list(run_directory.kept(fork.path)) == [10, 20, 30]
 
 
 def test_the_weights_at_the_fork_are_the_parents_and_the_new_proxies_begin_anew(parent: Run, store: RunStore) -> None:
@@ -132,7 +132,7 @@ def test_a_fork_needs_its_parent_no_more_and_goes_on_after_a_stop(tmp_path: Path
     with stopped.lock():
         steps = iter(range(100))
         assert train.train(stopped, stop=lambda: next(steps) == 2).step == 23
-        assert not (stopped.path / origins.CHECKPOINT).exists()
+        assert not (stopped.path / run_directory.ORIGIN).exists()
         stopped.update(state="queued")
         assert train.train(stopped).state == "done"
     assert (stopped.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
@@ -196,7 +196,7 @@ def test_another_network_cannot_be_forked_into(parent: Run, store: RunStore) -> 
 
 def test_a_damaged_origin_is_refused_with_its_name(parent: Run, store: RunStore) -> None:
     run = store.create(forked(parent, 10))
-    path = run.path / origins.CHECKPOINT
+    path = run.path / run_directory.ORIGIN
     contents = path.read_bytes()
     path.unlink()  # it shares its bytes with the parent's
     path.write_bytes(contents[:-1] + bytes([contents[-1] ^ 1]))

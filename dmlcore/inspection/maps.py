@@ -21,6 +21,7 @@ from dmlcore import arrays, durable, projection
 from dmlcore.arrays import EMBEDDINGS, FLOATS, TEXT, Of, Unreadable
 from dmlcore.inspection.map_quality import Quality, quality
 from dmlcore.map_settings import METHODS, TITLES, Method, Settings
+from dmlcore.run_directory import LOCK
 from dmlcore.runs import Run, RunError
 
 __all__ = [
@@ -190,7 +191,7 @@ def progress(run: Run) -> tuple[float, str] | None:
         told = durable.read_json(run.path / PROGRESS)
         done, words, pid = float(told["done"]), str(told["words"]), int(told["pid"])
         # What a killed process left tells of nothing: it no longer holds the lock.
-        return (done, words) if 0 <= done <= 1 and pid == durable.holder(run.path / "lock") else None
+        return (done, words) if 0 <= done <= 1 and pid == durable.holder(run.path / LOCK) else None
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
 

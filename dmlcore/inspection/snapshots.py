@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dmlcore import run_directory
 from dmlcore.runs import Run, RunError
 
 if TYPE_CHECKING:
     from dmlcore.workbench import Workbench
 
-FOLDER = "kept"  # of the run directory, as `dmlcore.checkpoint.KEPT`, which imports torch
 log = logging.getLogger(__name__)
 
 
@@ -30,12 +30,8 @@ class Snapshot:
 
 def snapshots(run: Run) -> list[Snapshot]:
     """All kept checkpoints of a run by step; an empty list where it keeps none (schedule.keep_every)."""
-    found = []
-    for path in (run.path / FOLDER).glob("*.ckpt"):
-        if path.stem.isascii() and path.stem.isdigit():
-            embeddings = path.with_suffix(".npz")
-            found.append(Snapshot(int(path.stem), path, embeddings if embeddings.is_file() else None))
-    return sorted(found, key=lambda snapshot: snapshot.step)
+    pairs = ((step, path, path.with_suffix(".npz")) for step, path in run_directory.kept(run.path).items())
+    return [Snapshot(step, path, scored if scored.is_file() else None) for step, path, scored in pairs]
 
 
 def newest_of_all(run: Run) -> Path | None:

@@ -19,6 +19,7 @@ from dmlcore.arrays import EMBEDDINGS, Unreadable
 from dmlcore.protocols.requests import Request
 from dmlcore.protocols.spec import Protocol
 from dmlcore.rows import Row
+from dmlcore.run_directory import embeddings_path
 from dmlcore.runs import Run, RunStore, scores
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.studies import PRETRAINING, Entry, find
@@ -306,7 +307,7 @@ def verdict(results: Results, score: str = "map_at_r") -> Verdict:
 
 
 def _embeddings(store: RunStore, member: Member) -> Mapping[str, Any]:
-    path = store.open(member.run).path / "embeddings" / f"{member.weights}.npz"
+    path = embeddings_path(store.open(member.run).path, member.weights)
     if not path.is_file():
         raise SpecError(f"{member.run} has no embeddings of its best weights; python -m dmlcore evaluate {member.run}")
     wanted = ("embeddings", "labels", "indices", "content", "is_gallery")

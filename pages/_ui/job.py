@@ -10,8 +10,8 @@ from typing import Literal
 import streamlit as st
 
 from dmlcore import jobs, turns, weight_maps
-from dmlcore.checkpoint import LAST
 from dmlcore.inspection import snapshots
+from dmlcore.run_directory import LAST
 from dmlcore.runs import START_GRACE, Run, RunError, RunStore
 from pages._ui import menu, words
 

@@ -11,6 +11,7 @@ import streamlit as st
 from dmlcore.arrays import Unreadable
 from dmlcore.data import DataError
 from dmlcore.inspection.learned import Learned, read
+from dmlcore.run_directory import METRICS
 from dmlcore.runs import Run
 from pages._ui import thumbnails, words
 
@@ -43,7 +44,7 @@ def _learned(path: Path, changed: int) -> Learned:
 def outdated(run: Run, source: Path) -> bool:
     """Whether the run was trained on after these embeddings were written: their scores are then not its last row."""
     try:
-        return _last_scored(run.path, (run.path / "metrics.jsonl").stat().st_size) != source.stem
+        return _last_scored(run.path, (run.path / METRICS).stat().st_size) != source.stem
     except (OSError, ValueError):
         return False
 

@@ -23,12 +23,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from dmlcore import local_features
-from dmlcore.checkpoint import LAST
 from dmlcore.geometry import k_center
 from dmlcore.geometry.cells import voronoi_cells
 from dmlcore.geometry.hulls import Overlaps, hull, overlaps
 from dmlcore.local_features import MOST_PER_CLASS, LocalFeatures
 from dmlcore.pooling.reading import Reading, read
+from dmlcore.run_directory import LAST
 from dmlcore.runs import RunError, RunStore
 from pages._ui import words
 from pages._ui.prototypes_view import MOST, PrototypesView

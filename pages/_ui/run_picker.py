@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore import example
 from dmlcore.listing import Brief
+from dmlcore.run_directory import SPEC
 from dmlcore.runs import Run, RunError, RunStore
 from pages._ui import menu, titles
 
@@ -96,7 +97,7 @@ def present(run: Run) -> bool:
 
     The page then shows another run and says so.
     """
-    if (run.path / "spec.json").is_file():
+    if (run.path / SPEC).is_file():
         return True
     st.rerun()
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dmlcore.listing import Kept
 from dmlcore.rows import Row
+from dmlcore.run_directory import METRICS
 from dmlcore.runs import Run, RunState
 from pages._ui.numbers import duration
 
@@ -122,7 +123,7 @@ class Reader:
     def scores(self, run: Run) -> dict[str, Row]:
         """Its test scores alone, for a table of many runs, whose other rows would take seconds to read."""
         with self._lock:
-            return self._scores.get(f"{run.path}/metrics.jsonl", run.scores)
+            return self._scores.get(f"{run.path}/{METRICS}", run.scores)
 
 
 @cache

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import checkpoint, collapse, durable, events, jobs, linter, origins, rows, weight_maps
+from dmlcore import checkpoint, collapse, durable, events, jobs, linter, origins, rows, run_directory, weight_maps
 from dmlcore.arrays import Unreadable
 from dmlcore.checkpoint import CheckpointError
 from dmlcore.data import DataError
@@ -161,7 +161,7 @@ def _weights(run: Run, other: Run) -> None:
 def _checkpoints(run: Run, other: Run) -> None:
     origins.steps(run.path)
     checkpoint.load(run.path)
-    for path in checkpoint.kept(run.path).values():
+    for path in run_directory.kept(run.path).values():
         checkpoint.read(path)
 
 
