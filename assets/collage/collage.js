@@ -1,7 +1,9 @@
 // Collages with the weight map of one pooling per row over them; the opacity is the page's own, a
 // click chooses a collage.
+/** @import { SetState, Theme } from "../shared/types.js" */
+/** @import { CollageData, CollagePicture, CollageRow } from "./types.js" */
 import { mounted, dressed, newTheme, paintScale } from "../shared/app.js";
-import { el, say } from "../shared/dom.js";
+import { drawing, el, say } from "../shared/dom.js";
 
 // Black, purple, orange, pale yellow: light means weight, on any picture and for any colour sight.
 const HEAT = [
@@ -12,19 +14,53 @@ const HEAT = [
   [252, 165, 10],
   [252, 255, 164],
 ];
+/** @param {number} t */
 const heat = (t) => {
   const x = Math.min(Math.max(t, 0), 1) * (HEAT.length - 1),
     i = Math.min(Math.floor(x), HEAT.length - 2),
     f = x - i;
   return HEAT[i].map((v, c) => Math.round(v + (HEAT[i + 1][c] - v) * f));
 };
+/** @param {string} text */
 const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+/** @param {number} x */
 const percent = (x) => `${(100 * x).toFixed(0)} %`;
 const PLACES = ["top left", "top right", "bottom left", "bottom right"];
+/**
+ * @param {number} tile
+ * @param {number} grid
+ */
 const place = (tile, grid) =>
   grid === 2 ? PLACES[tile] : `in row ${Math.floor(tile / grid) + 1}, column ${(tile % grid) + 1}`;
 
 class Collage {
+  /** @type {HTMLInputElement} */
+  slider;
+  /** @type {HTMLOutputElement} */
+  number;
+  /** @type {HTMLCanvasElement} */
+  legend;
+  /** @type {HTMLSpanElement} */
+  most;
+  /** @type {HTMLSpanElement} */
+  marker;
+  /** @type {HTMLParagraphElement} */
+  here;
+  /** @type {HTMLDivElement} */
+  lines;
+  /** @type {CollageData} */
+  data;
+  /** @type {string} */
+  tag;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  /**
+   * @param {HTMLElement} root
+   * @param {CollageData} data
+   */
   constructor(root, data) {
     this.root = root;
     this.opacity = data.opacity;
@@ -68,16 +104,19 @@ class Collage {
       this.lines,
       this.here,
     );
-    this.slider.value = this.opacity;
+    this.slider.value = String(this.opacity);
     this.fade(this.opacity);
   }
 
+  /** @param {number} opacity */
   fade(opacity) {
     this.opacity = opacity;
     say(this.number, percent(opacity));
-    for (const canvas of this.lines.querySelectorAll("canvas")) canvas.style.opacity = opacity;
+    for (const canvas of this.lines.querySelectorAll("canvas"))
+      canvas.style.opacity = String(opacity);
   }
 
+  /** @param {CollageData} data */
   async hear(data) {
     this.data = data;
     await this.ready;
@@ -85,10 +124,11 @@ class Collage {
     if (data !== this.data) return;
     if (data.tag !== this.tag) this.draw(data);
     this.tag = data.tag;
-    for (const cell of this.lines.querySelectorAll(".cell"))
+    for (const cell of this.lines.querySelectorAll("button"))
       cell.setAttribute("aria-pressed", String(Number(cell.dataset.index) === data.chosen));
   }
 
+  /** @param {CollageData} collageData */
   draw({ rows, pictures, most, grid, side, followed }) {
     say(this.most, `${most.toFixed(most < 10 ? 1 : 0)} × the average weight`);
     this.legend.setAttribute(
@@ -115,14 +155,20 @@ class Collage {
     const more = followed ? "; click one to see what each run takes for similar" : "";
     say(this.here, `Point at a picture to read a weight${more}.`);
     this.fade(this.opacity);
-    this.whole.dataset.rows = rows.length;
+    this.whole.dataset.rows = String(rows.length);
   }
 
+  /**
+   * @param {CollageRow} row
+   * @param {CollagePicture} picture
+   * @param {number} i
+   * @param {Uint8Array} map
+   */
   cell(row, picture, i, map) {
     const { side, most, grid } = this.data,
       [h, w] = side;
     const canvas = el("canvas", { width: w, height: h });
-    const ctx = canvas.getContext("2d"),
+    const ctx = drawing(canvas),
       image = ctx.createImageData(w, h);
     map.forEach((value, j) => image.data.set([...heat(value / 255), 255], 4 * j));
     ctx.putImageData(image, 0, 0);

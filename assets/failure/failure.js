@@ -1,6 +1,8 @@
 // The plane of a real triplet: the fields page's, with the pictures beside the points, the circle
 // of the sphere, where one step would lead, and what it would do to the ranks of the query. Every
 // number comes from Python.
+/** @import { Point } from "../shared/types.js" */
+/** @import { FailureData, FailureNumbers, Way } from "./types.js" */
 import { mounted } from "../shared/app.js";
 import { control } from "../shared/controls.js";
 import { el, save, say, show, styled } from "../shared/dom.js";
@@ -8,17 +10,30 @@ import { INK, LETTER, POINTS } from "../shared/ink.js";
 import { Fields } from "../field_canvas/field_canvas.js";
 import { beside } from "./thumbs.js";
 
+/** @typedef {FailureNumbers & { fresh: Set<string> }} Shown fresh: the losses of the last answer */
+
 const SVG = "http://www.w3.org/2000/svg";
+/**
+ * @param {Element} node
+ * @param {Record<string, string | number>} attributes
+ */
+const put = (node, attributes) => {
+  for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, String(v));
+};
+/**
+ * @param {string} tag
+ * @param {Record<string, string | number>} attributes
+ */
 const svg = (tag, attributes = {}) => {
-  const node = document.createElementNS(SVG, tag);
-  for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, v);
+  const node = /** @type {SVGElement} */ (document.createElementNS(SVG, tag));
+  put(node, attributes);
   return node;
 };
-const put = (node, attributes) => {
-  for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, v);
-};
+/** @param {number} x */
 const count = (x) => x.toLocaleString("en");
+/** @param {number} x */
 const percent = (x) => (100 * x).toFixed(1);
+/** @type {Record<Way, [text: string, help: string]>} */
 const WAYS = {
   rate: ["same rate η", "every loss moves each point by η times its force"],
   length: [
@@ -27,6 +42,7 @@ const WAYS = {
   ],
 };
 
+/** @extends {Fields<FailureData>} */
 class Failure extends Fields {
   get route() {
     return "api/failure";
@@ -40,21 +56,29 @@ class Failure extends Fields {
   extra() {
     return { of: this.data.of, rate: this.rate, by: this.by };
   }
+  /** @param {string} loss */
   defaults(loss) {
     return loss === this.data.home.loss ? { ...this.data.home.hyper } : super.defaults(loss);
   }
 
+  /** @param {FailureData} data */
   async build(data) {
-    [this.rate, this.by] = [data.rate, data.by];
+    /** @type {number} */
+    this.rate = data.rate;
+    /** @type {Way} */
+    this.by = data.by;
     await styled(this.root, new URL("failure.css", import.meta.url).href);
     await super.build(data);
   }
 
   dom() {
     const whole = super.dom(),
-      stage = whole.querySelector(".stage");
+      stage = /** @type {HTMLElement} */ (whole.querySelector(".stage"));
+    /** @type {SVGElement} */
     this.overlay = svg("svg", { class: "overlay", "aria-hidden": "true" });
+    /** @type {SVGElement} */
     this.circle = svg("circle", { fill: "none", "stroke-width": 1.5, "stroke-dasharray": "2 5" });
+    /** @type {SVGElement[][]} */
     this.ghosts = POINTS.map((name) => [
       svg("line", { "stroke-width": 1.5, "stroke-dasharray": "3 3" }),
       name === "negative"
@@ -62,35 +86,50 @@ class Failure extends Fields {
         : svg("circle", { r: 6.5, fill: "none", "stroke-width": 2 }),
     ]);
     this.overlay.append(this.circle, ...this.ghosts.flat());
-    this.thumbs = Object.fromEntries(
-      POINTS.map((name) => [
-        name,
-        el("img", { class: `thumb ${name}`, alt: "", draggable: "false" }),
-      ]),
+    /** @type {Record<Point, HTMLImageElement>} */
+    this.thumbs = /** @type {Record<Point, HTMLImageElement>} */ (
+      Object.fromEntries(
+        POINTS.map((name) => [
+          name,
+          el("img", { class: `thumb ${name}`, alt: "", draggable: "false" }),
+        ]),
+      )
     );
     this.canvas.after(...Object.values(this.thumbs), this.overlay);
+    /** @type {HTMLButtonElement} */
     this.back = el(
       "button",
       { class: "back", onclick: () => this.put(this.atHome()) },
       "Back to the data",
     );
+    /** @type {HTMLDivElement} */
     this.whatIf = el("div", { class: "what-if" }, el("span", { role: "status" }), this.back);
     this.frame.before(this.whatIf);
     const box = el("input", { type: "checkbox", checked: true });
     box.addEventListener("change", () => {
       for (const t of Object.values(this.thumbs)) t.hidden = !box.checked;
     });
-    this.keys.outer.parentElement.append(
+    /** @type {HTMLSpanElement} */
+    this.circleKey = el("span", { class: "key" }, el("i", { class: "dotted" }), "unit sphere");
+    this.keys.outer.parentElement?.append(
       el("span", { class: "key" }, el("i", { class: "ghost" }), "after one step"),
-      (this.circleKey = el("span", { class: "key" }, el("i", { class: "dotted" }), "unit sphere")),
+      this.circleKey,
       el("label", { class: "key" }, box, "pictures"),
       el("button", { class: "png", onclick: () => this.png() }, "PNG"),
     );
+    /** @type {HTMLUListElement} */
     this.exact = el("ul", { class: "exact" });
+    /** @type {HTMLDivElement} */
     this.stepBox = el("div");
+    /** @type {HTMLParagraphElement} */
     this.now = el("p", { class: "now", role: "status" });
+    /** @type {ReturnType<Failure["stepTable"]>} */
     this.steps = this.stepTable();
+    /** @type {HTMLTableElement} */
     this.parts = el("table", { class: "numbers parts" });
+    /** @type {HTMLSpanElement} */
+    this.searched = el("span");
+    /** @type {HTMLDivElement} */
     this.ranks = el(
       "div",
       { class: "ranks" },
@@ -105,7 +144,7 @@ class Failure extends Fields {
           "p",
           { class: "caption" },
           "Ranks among ",
-          (this.searched = el("span")),
+          this.searched,
           " samples, recomputed in full after the three embeddings alone have moved: x ← x − η · gradient, ",
           "on the sphere along it. A training step moves weights, and so every embedding; this is the pressure it is under. A loss in bold is the one drawn; click another to draw it.",
         ),
@@ -133,7 +172,7 @@ class Failure extends Fields {
   // ---- the step: how large, and what large means
   stepSlider() {
     const [low, high] = this.data.rates,
-      pill = (way) =>
+      pill = (/** @type {Way} */ way) =>
         el(
           "button",
           {
@@ -159,7 +198,7 @@ class Failure extends Fields {
       },
       this.rate,
       {
-        onInput: (x) => {
+        onInput: (/** @type {number} */ x) => {
           this.rate = Math.min(Math.max(x, low), high);
           this.touch();
           this.move();
@@ -172,7 +211,7 @@ class Failure extends Fields {
       el(
         "div",
         { class: "pills", role: "group", "aria-label": "what is the same for all losses" },
-        ...Object.keys(WAYS).map(pill),
+        ...Object.keys(WAYS).map((way) => pill(/** @type {Way} */ (way))),
       ),
     );
   }
@@ -228,6 +267,7 @@ class Failure extends Fields {
   }
 
   // ---- from Python
+  /** @param {ArrayBuffer} buffer */
   receive(buffer) {
     const length = new DataView(buffer).getUint32(0, true),
       head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
@@ -238,6 +278,7 @@ class Failure extends Fields {
     // of the triplet shown before
     if (JSON.stringify(head.of) !== JSON.stringify(this.data.of)) return;
     if (head.failure)
+      /** @type {Shown | undefined} */
       this.failure = {
         ...head.failure,
         steps: { ...this.failure?.steps, ...head.failure.steps },
@@ -246,16 +287,19 @@ class Failure extends Fields {
     super.receive(buffer);
   }
 
+  /** @param {FailureData} data */
   async hear(data) {
     await this.ready;
     if (JSON.stringify(data.of) !== JSON.stringify(this.data.of)) {
-      this.data = {
-        ...this.data,
-        of: data.of,
-        home: data.home,
-        circle: data.circle,
-        pictures: data.pictures,
-      };
+      Object.assign(this, {
+        data: {
+          ...this.data,
+          of: data.of,
+          home: data.home,
+          circle: data.circle,
+          pictures: data.pictures,
+        },
+      });
       this.failure = undefined;
       [this.done, this.undone] = [[JSON.stringify(data.scene)], []];
       [this.rate, this.by] = [data.rate, data.by];
@@ -273,14 +317,17 @@ class Failure extends Fields {
     this.circleKey.hidden = !this.data.circle;
   }
 
+  /** @param {boolean} now */
   beside(now) {
     super.beside(now);
     if (this.failure) this.tell(this.failure);
   }
 
+  /** @param {Shown} f */
   tell(f) {
     const { now, data } = f,
-      also = (key, text = count) => (f.moved ? ` (in the data ${text(data[key])})` : "");
+      also = (/** @type {"right" | "wrong" | "ap"} */ key, text = count) =>
+        f.moved ? ` (in the data ${text(data[key])})` : "";
     say(
       this.now,
       `Now: right P at rank ${count(now.right)}${also("right")}, wrong N at rank ${count(now.wrong)}${also("wrong")}, AP@R ${percent(now.ap)} %${also("ap", (x) => `${percent(x)} %`)}.`,
@@ -293,7 +340,11 @@ class Failure extends Fields {
       row.classList.toggle("stale", !f.fresh.has(name));
       row.classList.toggle("idle", !step.active);
       say(cells.force, step.active ? show(step.force) : step.satisfied ? "satisfied" : "clamped");
-      const cell = (key, better, text) => {
+      const cell = (
+        /** @type {"right" | "wrong" | "ap"} */ key,
+        /** @type {number} */ better,
+        /** @type {(value: number) => string} */ text,
+      ) => {
         const same = step[key] === now[key],
           good = better * (step[key] - now[key]) > 0,
           [from, to] = [text(now[key]), text(step[key])];
@@ -307,7 +358,8 @@ class Failure extends Fields {
       cell("wrong", 1, count);
       cell("ap", 1, percent);
     }
-    const number = (x) => (x === null ? "∞" : Math.abs(x) < 5e-5 ? "0" : x.toFixed(3));
+    const number = (/** @type {number | null} */ x) =>
+      x === null ? "∞" : Math.abs(x) < 5e-5 ? "0" : x.toFixed(3);
     this.parts.replaceChildren(
       el(
         "tr",
@@ -329,13 +381,13 @@ class Failure extends Fields {
           "tr",
           {},
           el("th", { scope: "row" }, LETTER[name]),
-          ...["size", "in", "off", "radial", "tangential"].map((k) =>
+          .../** @type {const} */ (["size", "in", "off", "radial", "tangential"]).map((k) =>
             el("td", { "data-part": k }, number(f.parts[k][i])),
           ),
         ),
       ),
     );
-    this.exact.replaceChildren(...f.words.map((text) => el("li", {}, text)));
+    this.exact.replaceChildren(...f.words.map((/** @type {string} */ text) => el("li", {}, text)));
     const away = !this.isHome();
     this.whatIf.classList.toggle("away", away);
     say(

@@ -6,13 +6,23 @@ const SIDE = 42,
 const AROUND = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7, 8].map(
   (k) => (k * Math.PI) / 8,
 );
+/**
+ * @param {number[]} a
+ * @param {number[]} b
+ * @param {number} reach
+ */
 const near = (a, b, reach) => Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[1])) < reach;
 
 // Middles of the three pictures for points [[x, y], ...] of a square plane: away from the others
 // where that is free, else turned about the point, and only then farther off.
+/**
+ * @param {number[][]} points
+ * @param {number} size
+ */
 export function beside(points, size) {
   const middle = [0, 1].map((i) => points.reduce((sum, p) => sum + p[i], 0) / points.length);
-  const inside = (v) => Math.min(Math.max(v, ROOM), size - ROOM),
+  const inside = (/** @type {number} */ v) => Math.min(Math.max(v, ROOM), size - ROOM),
+    /** @type {number[][]} */
     placed = [];
   points.forEach((point, i) => {
     const dx = point[0] - middle[0],
@@ -24,7 +34,7 @@ export function beside(points, size) {
         inside(point[1] + away * Math.sin(out + turn)),
       ]),
     );
-    const free = (p) =>
+    const free = (/** @type {number[]} */ p) =>
       // a point's own mark reaches so far
       placed.every((q) => !near(p, q, SIDE + 2)) && points.every((q) => !near(p, q, SIDE / 2 + 10));
     placed.push(places.find(free) ?? places[0]);

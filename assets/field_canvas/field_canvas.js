@@ -20,6 +20,7 @@ const RESTING = 201,
 
 // Other pages show scenes of their own on this plane: what they change is route, extra, kept and
 // defaults.
+/** @template {FieldData} [D=FieldData] */
 export class Fields {
   /** @type {number} */
   answered;
@@ -108,7 +109,7 @@ export class Fields {
 
   /**
    * @param {HTMLElement} root
-   * @param {FieldData} data
+   * @param {D} data
    */
   constructor(root, data) {
     this.root = root;
@@ -144,7 +145,7 @@ export class Fields {
     return {};
   } // of each request, beside the scene
 
-  /** @param {FieldData} data */
+  /** @param {D} data */
   async build(data) {
     this.schema = await dressed(this.root, import.meta.url);
     this.hand = new Hand(this);
@@ -329,7 +330,7 @@ export class Fields {
   }
 
   // ---- from Streamlit
-  /** @param {FieldData} data */
+  /** @param {D} data */
   async hear(data) {
     await this.ready;
     this.themed();
@@ -634,4 +635,4 @@ export class Fields {
   }
 }
 
-export const { render, unmount } = mounted(Fields);
+export const { render, unmount } = mounted(/** @type {typeof Fields<FieldData>} */ (Fields));

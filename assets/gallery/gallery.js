@@ -1,6 +1,8 @@
 // Clicks and keys on the tiles of st.html, told to Python: a plain link would load the whole app
 // again.
 
+/** @import { GalleryData } from "./types.js" */
+/** @import { SetState } from "../shared/types.js" */
 import { el } from "../shared/dom.js";
 
 const AHEAD = 300; // ms between two looks whether all pictures are there
@@ -8,11 +10,16 @@ const TILES = ".neighbours a.frame";
 const TYPING =
   "input, textarea, select, [contenteditable], [role=listbox], [role=slider], [role=radio], dialog";
 
+const shownPictures = () =>
+  /** @type {HTMLImageElement[]} */ ([...document.querySelectorAll(`${TILES} img`)]);
+
 // Always there, then those that only some pages answer.
+/** @type {[keys: string[], words: string][]} */
 const KEYS = [
   [["←", "→", "↑", "↓"], "from picture to picture"],
   [["Enter"], "make it the query"],
 ];
+/** @type {Record<string, [keys: string[], words: string]>} */
 const MORE = {
   forces: [["f"], "forces of the failure: the query and this picture"],
   map: [["m"], "show it on the map"],
@@ -21,6 +28,18 @@ const MORE = {
 };
 
 class Gallery {
+  /** @type {GalleryData} */
+  data;
+  /** @type {SetState} */
+  tell;
+  /** @type {number} */
+  seen;
+  /** @type {number} */
+  looking;
+  /** @type {boolean} */
+  refocus;
+
+  /** @param {ParentNode} root */
   constructor(root) {
     this.dialog = el("dialog", { "aria-label": "Keys" });
     this.button = el(
@@ -36,24 +55,31 @@ class Gallery {
     );
     root.append(el("style", {}, STYLE), this.button, this.gone, this.dialog);
     // A picture that fails tells only itself, before the event could bubble.
-    this.failed = (event) => {
-      if (event.target.matches?.(`${TILES} img`)) this.gone.hidden = false;
+    this.failed = (/** @type {Event} */ event) => {
+      if (/** @type {Partial<HTMLElement>} */ (event.target).matches?.(`${TILES} img`))
+        this.gone.hidden = false;
     };
     document.addEventListener("error", this.failed, true);
-    this.heard = { click: (event) => this.click(event), keydown: (event) => this.press(event) };
-    for (const [kind, heard] of Object.entries(this.heard)) document.addEventListener(kind, heard);
+    this.heard = {
+      click: (/** @type {MouseEvent} */ event) => this.click(event),
+      keydown: (/** @type {KeyboardEvent} */ event) => this.press(event),
+    };
+    document.addEventListener("click", this.heard.click);
+    document.addEventListener("keydown", this.heard.keydown);
   }
 
   end() {
     clearTimeout(this.looking);
     document.removeEventListener("error", this.failed, true);
-    for (const [kind, heard] of Object.entries(this.heard))
-      document.removeEventListener(kind, heard);
+    document.removeEventListener("click", this.heard.click);
+    document.removeEventListener("keydown", this.heard.keydown);
   }
 
+  /** @param {{ data: GalleryData, setTriggerValue: SetState }} given */
   show({ data, setTriggerValue }) {
     this.data = data;
     this.tell = setTriggerValue;
+    /** @type {[keys: string[], words: string][]} */
     const rows = [
       ...KEYS,
       ...Object.entries(MORE)
@@ -64,13 +90,18 @@ class Gallery {
     this.dialog.replaceChildren(
       el("h3", {}, "Keys"),
       ...rows.map(([keys, words]) =>
-        el("div", {}, el("span", {}, ...keys.map((key) => el("kbd", {}, key))), words),
+        el(
+          "div",
+          {},
+          el("span", {}, ...keys.map((/** @type {string} */ key) => el("kbd", {}, key))),
+          words,
+        ),
       ),
       el("button", { onclick: () => this.dialog.close() }, "Close"),
     );
     // Pictures may have failed before this part of the page was there to hear it.
     if (data.first !== this.seen) {
-      const pictures = [...document.querySelectorAll(`${TILES} img`)];
+      const pictures = shownPictures();
       this.gone.hidden = !pictures.some((picture) => picture.complete && !picture.naturalWidth);
     }
     if (this.refocus && data.first !== this.seen) this.focusFirst(40);
@@ -80,8 +111,9 @@ class Gallery {
   }
 
   // The pictures of the next page wait in the browser's cache, once those of this one are there.
+  /** @param {GalleryData} data */
   fetchAhead(data) {
-    const shown = [...document.querySelectorAll(`${TILES} img`)];
+    const shown = shownPictures();
     if (data !== this.data) return;
     if (
       document.hidden ||
@@ -99,18 +131,24 @@ class Gallery {
   }
 
   // The tiles of an answer arrive a moment after the data.
+  /** @param {number} patience */
   focusFirst(patience) {
-    const first = document.querySelector(TILES);
+    const first = /** @type {HTMLElement | null} */ (document.querySelector(TILES));
     if (first && Number(first.dataset.index) === this.data.first) {
       this.refocus = false;
       first.focus();
     } else if (patience) setTimeout(() => this.focusFirst(patience - 1), 50);
   }
 
+  /** @param {MouseEvent} event */
   click(event) {
     if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-    const forces = event.target.closest?.(".neighbours a.forces");
-    const link = forces ?? event.target.closest?.(`${TILES}[data-index]`);
+    const closest = (/** @type {string} */ selector) =>
+      event.target instanceof Element
+        ? /** @type {HTMLElement | null} */ (event.target.closest(selector))
+        : null;
+    const forces = closest(".neighbours a.forces"),
+      link = forces ?? closest(`${TILES}[data-index]`);
     if (!link || (forces && !this.data.keys.includes("forces"))) return;
     event.preventDefault();
     if (forces) return this.tell("forces", forces.dataset.forces);
@@ -118,12 +156,13 @@ class Gallery {
     this.tell("query", Number(link.dataset.index));
   }
 
+  /** @param {KeyboardEvent} event */
   press(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const at = event.composedPath()[0];
     if (!(at instanceof Element) || at.closest(TYPING)) return;
-    const tile = at.closest(TILES),
-      has = (name) => this.data.keys.includes(name);
+    const tile = /** @type {HTMLElement | null} */ (at.closest(TILES)),
+      has = (/** @type {string} */ name) => this.data.keys.includes(name);
     const done = () => event.preventDefault();
     if (event.key === "?") {
       done();
@@ -151,12 +190,16 @@ class Gallery {
     }
   }
 
+  /**
+   * @param {HTMLElement | null} tile
+   * @param {string} key
+   */
   move(tile, key) {
-    const tiles = [...document.querySelectorAll(TILES)];
+    const tiles = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(TILES)]);
     if (!tile) return tiles[0]?.focus();
     if (key === "ArrowLeft" || key === "ArrowRight")
       return tiles[tiles.indexOf(tile) + (key === "ArrowRight" ? 1 : -1)]?.focus();
-    const middle = (node) => {
+    const middle = (/** @type {Element} */ node) => {
       const b = node.getBoundingClientRect();
       return [b.left + b.width / 2, b.top + b.height / 2, b.height];
     };
@@ -194,12 +237,14 @@ dialog button { margin-top: 12px; }
 
 const galleries = new WeakMap();
 
+/** @param {{ data: GalleryData, setTriggerValue: SetState, parentElement: HTMLElement }} component */
 export function render(component) {
   const root = component.parentElement;
   if (!galleries.has(root)) galleries.set(root, new Gallery(root));
   galleries.get(root).show(component);
 }
 
+/** @param {ParentNode} root */
 export function unmount(root) {
   galleries.get(root)?.end();
   galleries.delete(root);

@@ -17,6 +17,7 @@ type Named =
   | "class"
   | "colspan"
   | "disabled"
+  | "draggable"
   | "download"
   | "for"
   | "height"
@@ -60,7 +61,7 @@ export interface Slider {
   default?: number | null;
   low: number;
   high: number;
-  step: number;
+  step?: number;
   log?: boolean;
   optional?: boolean;
   options?: undefined;
