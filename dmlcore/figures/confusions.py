@@ -1,4 +1,4 @@
-"""Charts of what classes a network confuses, scores by class and hubs (Vega-Lite, as Altair speaks it).
+"""Charts of what classes a network confuses, scores by class and hubs.
 
 Names of classes are data: they reach the chart as values of columns and of a parameter, never as text of an expression.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.figures.curves import COLOURS, DASHES, Columns, Spec
+from dmlcore.figures.curves import COLOURS, DASHES
 from dmlcore.figures.scales import round_top
+from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, values
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -55,67 +57,59 @@ def matrix(
         "marked": np.array([(labels[r], labels[c]) == chosen for r, c in zip(row, column, strict=True)], bool),
     }
     cell = int(np.clip(SIDE // len(labels), LEAST_CELL, MOST_CELL))
-    axis = {
-        "ticks": False,
-        "domain": False,
-        "labelExpr": "names[datum.value]",
-        "labelLimit": LONGEST_NAME,
-        "labelOverlap": False,
-        "labelFontSize": 11 if cell >= 18 else 9,
-    }
-    scale = {"domain": labels.tolist(), "paddingInner": 0.04, "paddingOuter": 0}
-    rect: Spec = {
-        "params": [{"name": CELL, "select": {"type": "point", "fields": ["i", "j"], "on": "click", "toggle": False}}],
-        "mark": {"type": "rect", "cursor": "pointer"},
-        "encoding": {
-            "color": {"condition": {"test": "datum.i === datum.j", "value": RIGHT}, "value": WRONG},
-            "opacity": {
-                "field": "share",
-                "type": "quantitative",
-                "scale": {"type": "sqrt", "domain": [0, top], "range": [0.04, 1], "clamp": True},
-                "legend": {
-                    "title": f"share of the neighbours{', numbers in per cent' if cell >= NUMBERED else ''}",
-                    "orient": "bottom",
-                    "direction": "horizontal",
-                    "format": ".2~%",
-                    "symbolFillColor": WRONG,
-                    "symbolStrokeWidth": 0,
-                    "symbolType": "square",
-                    "tickCount": 4,
-                },
-            },
-            "stroke": {"condition": {"test": "datum.marked", "value": MARKED}, "value": None},
-            "strokeWidth": {"condition": {"test": "datum.marked", "value": 3}, "value": 0},
-            "tooltip": [
-                {"field": "query", "type": "nominal", "title": "queries of"},
-                {"field": "neighbour", "type": "nominal", "title": "neighbours of"},
-                {"field": "share", "type": "quantitative", "title": "share", "format": ".2~%"},
-            ],
-        },
-    }
-    number: Spec = {  # without a tooltip, so that the pointer meets the cell below
-        "mark": {"type": "text", "fontSize": 11},
-        "encoding": {
-            "text": {"field": "percent", "type": "nominal"},
-            "color": {"condition": {"test": f"datum.share >= {STRONG * top:.6g}", "value": "#fff"}, "value": ink},
-        },
-    }
-    place = {"type": "ordinal", "scale": scale}
-    spec: Spec = {
-        "params": [
-            {"name": "names", "value": {str(label): name for label, name in zip(labels.tolist(), names, strict=True)}}
+    axis = alt.Axis(
+        ticks=False,
+        domain=False,
+        labelExpr="names[datum.value]",
+        labelLimit=LONGEST_NAME,
+        labelOverlap=False,
+        labelFontSize=11 if cell >= 18 else 9,
+    )
+    across = axis.copy()
+    across.labelAngle, across.orient = -60, "top"
+    scale = alt.Scale(domain=labels.tolist(), paddingInner=0.04, paddingOuter=0)
+    legend = alt.Legend(
+        title=f"share of the neighbours{', numbers in per cent' if cell >= NUMBERED else ''}",
+        orient="bottom",
+        direction="horizontal",
+        format=".2~%",
+        symbolFillColor=WRONG,
+        symbolStrokeWidth=0,
+        symbolType="square",
+        tickCount=4,
+    )
+    opacity = alt.Scale(type="sqrt", domain=[0, top], range=[0.04, 1], clamp=True)
+    own = alt.datum.i == alt.datum.j
+    rect = alt.Chart(name="cells").mark_rect(cursor="pointer")
+    rect = rect.encode(
+        alt.Opacity("share:Q", scale=opacity, legend=legend),
+        color=alt.when(own).then(alt.value(RIGHT)).otherwise(alt.value(WRONG)),
+        stroke=alt.when(alt.datum.marked).then(alt.value(MARKED)).otherwise(alt.value(None)),
+        strokeWidth=alt.when(alt.datum.marked).then(alt.value(3)).otherwise(alt.value(0)),
+        tooltip=[
+            alt.Tooltip("query:N", title="queries of"),
+            alt.Tooltip("neighbour:N", title="neighbours of"),
+            alt.Tooltip("share:Q", title="share", format=".2~%"),
         ],
-        "width": {"step": cell},
-        "height": {"step": cell},
-        "autosize": {"type": "pad"},
-        "layer": [rect, *([number] if cell >= NUMBERED else [])],
-        "encoding": {
-            "x": place
-            | {"field": "j", "title": "class of the neighbour", "axis": axis | {"labelAngle": -60, "orient": "top"}},
-            "y": place | {"field": "i", "title": "class of the query", "axis": axis},
-        },
-    }
-    return spec, columns
+    ).add_params(
+        alt.selection_point(name=CELL, fields=["i", "j"], on="click", toggle=False),
+        alt.param("names", value={str(label): name for label, name in zip(labels.tolist(), names, strict=True)}),
+    )
+    strong = alt.datum.share >= STRONG * top
+    number = alt.Chart().mark_text(fontSize=11)  # without a tooltip, so that the pointer meets the cell below
+    number = number.encode(text="percent:N", color=alt.when(strong).then(alt.value("#fff")).otherwise(alt.value(ink)))
+    chart = alt.layer(
+        *[rect, number][: 2 if cell >= NUMBERED else 1],
+        data=ROWS,
+        width=alt.Step(cell),
+        height=alt.Step(cell),
+        autosize=alt.AutoSizeParams(type="pad"),
+    )
+    chart = chart.encode(
+        alt.X("j:O", title="class of the neighbour", scale=scale, axis=across),
+        alt.Y("i:O", title="class of the query", scale=scale, axis=axis),
+    )
+    return specification(chart), columns
 
 
 def ranking(names: Sequence[str], map_at_r: Floats, recall_at_1: Floats, queries: Ints) -> tuple[Spec, Columns]:
@@ -129,31 +123,26 @@ def ranking(names: Sequence[str], map_at_r: Floats, recall_at_1: Floats, queries
         "of": np.repeat(["MAP@R", "R@1"], len(rank)),
         "queries": np.tile(queries[rank], 2),
     }
-    kinds = {"field": "of", "type": "nominal", "legend": {"title": None, "orient": "top"}}
-    domain = ["MAP@R", "R@1"]
-    spec: Spec = {
-        "mark": {"type": "point", "filled": True, "size": 46 if len(rank) <= 120 else 16, "opacity": 0.85},
-        "height": 300,
-        "encoding": {
-            "x": {
-                "field": "rank",
-                "type": "quantitative",
-                "title": "class, worst MAP@R first",
-                "axis": {"tickMinStep": 1, "format": ",d"},
-                "scale": {"nice": False, "domain": [0.5, len(names) + 0.5]},
-            },
-            "y": {"field": "score", "type": "quantitative", "title": None, "axis": {"format": "%"}},
-            "color": kinds | {"scale": {"domain": domain, "range": [COLOURS[0], COLOURS[1]]}},
-            "shape": kinds | {"scale": {"domain": domain, "range": ["circle", "square"]}},
-            "tooltip": [
-                {"field": "class", "type": "nominal"},
-                {"field": "of", "type": "nominal", "title": "score"},
-                {"field": "score", "type": "quantitative", "format": ".1%", "title": "value"},
-                {"field": "queries", "type": "quantitative", "format": ",d"},
-            ],
-        },
-    }
-    return spec, columns
+    legend, domain = alt.Legend(title=None, orient="top"), ["MAP@R", "R@1"]
+    mark = alt.Chart(ROWS, height=300).mark_point(filled=True, size=46 if len(rank) <= 120 else 16, opacity=0.85)
+    chart = mark.encode(
+        alt.X(
+            "rank:Q",
+            title="class, worst MAP@R first",
+            axis=alt.Axis(tickMinStep=1, format=",d"),
+            scale=alt.Scale(nice=False, domain=[0.5, len(names) + 0.5]),
+        ),
+        alt.Y("score:Q", title=None, axis=alt.Axis(format="%")),
+        alt.Color("of:N", legend=legend, scale=alt.Scale(domain=domain, range=COLOURS[:2])),
+        alt.Shape("of:N", legend=legend, scale=alt.Scale(domain=domain, range=["circle", "square"])),
+        tooltip=[
+            alt.Tooltip("class:N"),
+            alt.Tooltip("of:N", title="score"),
+            alt.Tooltip("score:Q", format=".1%", title="value"),
+            alt.Tooltip("queries:Q", format=",d"),
+        ],
+    )
+    return specification(chart), columns
 
 
 def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, Columns]:
@@ -171,41 +160,31 @@ def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, C
         "N_k": np.array([f"{a}" if width == 1 else f"{a} to {a + width - 1}" for a in start], object),
     }
     columns["middle"] = (columns["from"] + columns["to"]) / 2
-    x = {
-        "field": "from",
-        "type": "quantitative",
-        "title": "times a neighbour, N_k",
-        "scale": {"domain": [-0.5, float(columns["to"][-1])], "nice": False},
-        "axis": {"tickMinStep": 1, "format": ",d"},
-    }
-    y = {
-        "field": "samples",
-        "type": "quantitative",
-        "title": "samples",
-        "scale": {"type": "symlog"},
-        "axis": {"values": [v for v in TICKS if v <= max(1, counts.max())], "format": ",d"},
-    }
+    count = alt.Axis(tickMinStep=1, format=",d")
+    domain = alt.Scale(domain=[-0.5, float(columns["to"][-1])], nice=False)
+    ticks = alt.Axis(values=[v for v in TICKS if v <= max(1, counts.max())], format=",d")
+    title, symlog = "times a neighbour, N_k", alt.Scale(type="symlog")
     tooltip = [
-        {"field": "N_k", "type": "nominal", "title": "times a neighbour"},
-        {"field": "samples", "type": "quantitative", "format": ",d"},
-        {"field": "chance", "type": "quantitative", "format": ",.1~f", "title": "by chance"},
+        alt.Tooltip("N_k:N", title="times a neighbour"),
+        alt.Tooltip("samples:Q", format=",d"),
+        alt.Tooltip("chance:Q", format=",.1~f", title="by chance"),
     ]
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "bar", "color": COLOURS[0], "opacity": 0.75, "binSpacing": 1},
-            "encoding": {"x": x | {"bin": {"binned": True}}, "x2": {"field": "to"}, "y": y, "tooltip": tooltip},
-        },
-        {
-            "mark": {"type": "line", "color": GREY, "strokeDash": DASHES[1], "strokeWidth": 2},
-            "encoding": {"x": x | {"field": "middle"}, "y": y | {"field": "chance"}},
-        },
-        {
-            "data": {"values": [{"a": threshold}]},
-            "mark": {"type": "rule", "color": WRONG, "size": 2},
-            "encoding": {"x": {"field": "a", "type": "quantitative"}},
-        },
+    bars = alt.Chart().mark_bar(color=COLOURS[0], opacity=0.75, binSpacing=1)
+    line = alt.Chart().mark_line(color=GREY, strokeDash=DASHES[1], strokeWidth=2)
+    layers = [
+        bars.encode(
+            alt.X("from:Q", title=title, scale=domain, axis=count, bin=alt.BinParams(binned=True)),
+            alt.X2("to"),
+            alt.Y("samples:Q", title="samples", scale=symlog, axis=ticks),
+            tooltip=tooltip,
+        ),
+        line.encode(
+            alt.X("middle:Q", title=title, scale=domain, axis=count),
+            alt.Y("chance:Q", title="samples", scale=symlog, axis=ticks),
+        ),
+        alt.Chart(values({"a": threshold})).mark_rule(color=WRONG, size=2).encode(x="a:Q"),
     ]
-    return {"layer": layers, "height": 280}, columns
+    return specification(alt.layer(*layers, data=ROWS, height=280)), columns
 
 
 def by_chance(samples: int, queries: int, k: int, most: int) -> Floats:

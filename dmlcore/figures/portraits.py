@@ -1,15 +1,17 @@
-"""Charts of the distances of a whole test part: histograms, density of triplets over (d_ap, d_an) (Vega-Lite)."""
+"""Charts of the distances of a whole test part: histograms, density of triplets over (d_ap, d_an)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
 from dmlcore.figures.confusions import GREY, MARKED, RIGHT, WRONG
-from dmlcore.figures.curves import COLOURS, DASHES, Columns, Spec
+from dmlcore.figures.curves import COLOURS, DASHES
+from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, values
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,59 +51,31 @@ def distances(
         "number": np.concatenate([np.full(len(shares), n) for n, _, shares, _ in parts]),
     }
     end = max(float(h.edges[-1]) for h in of)
-    colour = {
-        "field": "pairs",
-        "type": "nominal",
-        "scale": {"domain": ["same class", "other classes"], "range": [RIGHT, WRONG]},
-        "legend": {"title": None, "orient": "top"},
-    }
-    x = {"field": "from", "type": "quantitative", "title": "Euclidean distance", "scale": {"domain": [0, end]}}
-    y = {
-        "field": "density",
-        "type": "quantitative",
-        "stack": None,
-        "axis": {"tickCount": 5},
-        "title": "density of pairs",
-    }
+    kinds = alt.Scale(domain=["same class", "other classes"], range=[RIGHT, WRONG])
+    colour = alt.Color("pairs:N", scale=kinds, legend=alt.Legend(title=None, orient="top"))
+    title, domain = "Euclidean distance", alt.Scale(domain=[0, end])
+    y = alt.Y("density:Q", title="density of pairs", stack=None, axis=alt.Axis(tickCount=5))
     tooltip = [
-        {"field": "pairs", "type": "nominal"},
-        {"field": "from", "type": "quantitative", "format": ".3~f"},
-        {"field": "to", "type": "quantitative", "format": ".3~f"},
-        {"field": "share", "type": "quantitative", "format": ".2%"},
-        *([{"field": "run", "type": "nominal"}] if len(of) > 1 else []),
+        alt.Tooltip("pairs:N"),
+        alt.Tooltip("from:Q", format=".3~f"),
+        alt.Tooltip("to:Q", format=".3~f"),
+        alt.Tooltip("share:Q", format=".2%"),
+        *([alt.Tooltip("run:N")] if len(of) > 1 else []),
     ]
-    layers: list[Spec] = [
-        {
-            "data": {"values": [{"a": a, "b": b} for a, b in windows]},
-            "mark": {"type": "rect", "opacity": 0.14, "color": MARKED},
-            "encoding": {"x": {"field": "a", "type": "quantitative"}, "x2": {"field": "b"}},
-        },
-        {
-            "transform": [{"filter": "datum.number === 0"}],
-            "mark": {"type": "bar", "opacity": 0.55, "binSpacing": 0},
-            "encoding": {
-                "x": x | {"bin": {"binned": True}},
-                "x2": {"field": "to"},
-                "y": y,
-                "color": colour,
-                "tooltip": tooltip,
-            },
-        },
-        {
-            "transform": [{"filter": "datum.number === 1"}],
-            "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2, "strokeDash": DASHES[1]},
-            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip},
-        },
+    shaded = alt.Chart(values(*({"a": a, "b": b} for a, b in windows))).mark_rect(opacity=0.14, color=MARKED)
+    base = alt.Chart().encode(y, colour, tooltip=tooltip)
+    bars = base.transform_filter(alt.datum.number == 0).mark_bar(opacity=0.55, binSpacing=0)
+    steps = base.transform_filter(alt.datum.number == 1)
+    steps = steps.mark_line(interpolate="step-after", strokeWidth=2, strokeDash=DASHES[1])
+    layers = [
+        shaded.encode(x="a:Q", x2="b"),
+        bars.encode(alt.X("from:Q", title=title, scale=domain, bin=alt.BinParams(binned=True)), x2="to"),
+        steps.encode(alt.X("from:Q", title=title, scale=domain)),
     ]
     if mean is not None:
-        layers.append(
-            {
-                "data": {"values": [{"a": mean}]},
-                "mark": {"type": "rule", "color": RIGHT, "strokeDash": DASHES[2], "size": 2},
-                "encoding": {"x": {"field": "a", "type": "quantitative"}},
-            }
-        )
-    return {"layer": layers, "height": 300}, columns
+        line = alt.Chart(values({"a": mean})).mark_rule(color=RIGHT, strokeDash=DASHES[2], size=2)
+        layers.append(line.encode(x="a:Q"))
+    return specification(alt.layer(*layers, data=ROWS, height=300)), columns
 
 
 def portrait(
@@ -130,81 +104,56 @@ def portrait(
         "triplets": n.astype(np.int64),
     }
     small = height < 300
-    axis: Spec = {"tickCount": 3 if small else 6, "grid": False}
-    x: Spec = {
-        "field": "ap",
-        "type": "quantitative",
-        "title": "d(a, p), to the positive",
-        "scale": {"domain": [0, reach], "nice": False},
-        "axis": axis,
-    }
-    y = x | {"field": "an", "title": "d(a, n), to the negative"}
-    if small:
-        x, y = x | {"title": None}, y | {"title": None}
+    axis = alt.Axis(tickCount=3 if small else 6, grid=False)
+    scale = alt.Scale(domain=[0, reach], nice=False)
+    x = alt.X("ap:Q", title=None if small else "d(a, p), to the positive", scale=scale, axis=axis)
+    y = alt.Y("an:Q", title=None if small else "d(a, n), to the negative", scale=scale, axis=axis)
     drawn = [
         {"line": number, "order": place, "ap": float(point[0]), "an": float(point[1]), "kind": kind}
         for kind, group in zip(("raw = 0", "raw = m2"), lines, strict=True)
         for number, line in enumerate(group)
         for place, point in enumerate(line)
     ]
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "rect", "color": COLOURS[0]},
-            "encoding": {
-                "x": x,
-                "x2": {"field": "ap_to"},
-                "y": y,
-                "y2": {"field": "an_to"},
-                "opacity": {
-                    "field": "triplets",
-                    "type": "quantitative",
-                    "scale": {"type": "log", "domain": [1, max(2, int(n.max(initial=1)))], "range": [0.3, 1]},
-                    "legend": None
-                    if small
-                    else {
-                        "title": "triplets",
-                        "orient": "bottom",
-                        "direction": "horizontal",
-                        "symbolFillColor": COLOURS[0],
-                        "symbolStrokeWidth": 0,
-                        "symbolType": "square",
-                        "tickCount": 4,
-                        "format": ",d",
-                    },
-                },
-                "tooltip": [
-                    {"field": "ap", "type": "quantitative", "format": ".3~f", "title": "d(a, p) from"},
-                    {"field": "an", "type": "quantitative", "format": ".3~f", "title": "d(a, n) from"},
-                    {"field": "triplets", "type": "quantitative", "format": ",d"},
-                ],
-            },
-        },
-        {
-            "data": {"values": [{"ap": 0, "an": 0}, {"ap": reach, "an": reach}]},
-            "mark": {"type": "line", "color": GREY, "strokeDash": DASHES[2], "strokeWidth": 1.5},
-            "encoding": {"x": x, "y": y},
-        },
-    ]
-    if drawn:
-        layers.append(
-            {
-                "data": {"values": drawn},
-                "mark": {"type": "line", "color": WRONG, "strokeWidth": 2, "clip": True},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "order": {"field": "order"},
-                    "detail": {"field": "line"},
-                    "strokeDash": {
-                        "field": "kind",
-                        "type": "nominal",
-                        "scale": {"domain": ["raw = 0", "raw = m2"], "range": [DASHES[0], DASHES[1]]},
-                        "legend": None
-                        if small
-                        else {"title": "loss", "orient": "bottom", "symbolStrokeColor": WRONG, "symbolStrokeWidth": 2},
-                    },
-                },
-            }
+    density = alt.Legend(
+        title="triplets",
+        orient="bottom",
+        direction="horizontal",
+        symbolFillColor=COLOURS[0],
+        symbolStrokeWidth=0,
+        symbolType="square",
+        tickCount=4,
+        format=",d",
+    )
+    loss = alt.Legend(title="loss", orient="bottom", symbolStrokeColor=WRONG, symbolStrokeWidth=2)
+    opacity = alt.Scale(type="log", domain=[1, max(2, int(n.max(initial=1)))], range=[0.3, 1])
+    dashes = alt.Scale(domain=["raw = 0", "raw = m2"], range=DASHES[:2])
+    cells = (
+        alt.Chart()
+        .mark_rect(color=COLOURS[0])
+        .encode(
+            x,
+            y,
+            alt.Opacity("triplets:Q", scale=opacity, legend=None if small else density),
+            x2="ap_to",
+            y2="an_to",
+            tooltip=[
+                alt.Tooltip("ap:Q", format=".3~f", title="d(a, p) from"),
+                alt.Tooltip("an:Q", format=".3~f", title="d(a, n) from"),
+                alt.Tooltip("triplets:Q", format=",d"),
+            ],
         )
-    spec: Spec = {"layer": layers, "height": height}
-    return (spec | {"title": {"text": title, "fontSize": 12, "anchor": "start"}} if title else spec), columns
+    )
+    diagonal = alt.Chart(values({"ap": 0, "an": 0}, {"ap": reach, "an": reach}))
+    diagonal = diagonal.mark_line(color=GREY, strokeDash=DASHES[2], strokeWidth=1.5).encode(x, y)
+    borders = alt.Chart(values(*drawn)).mark_line(color=WRONG, strokeWidth=2, clip=True)
+    borders = borders.encode(
+        x,
+        y,
+        alt.StrokeDash("kind:N", scale=dashes, legend=None if small else loss),
+        order="order:Q",
+        detail="line:N",
+    )
+    chart = alt.layer(*[cells, diagonal, borders][: 3 if drawn else 2], data=ROWS, height=height)
+    if title:
+        chart.title = alt.Title(title, fontSize=12, anchor="start")
+    return specification(chart), columns

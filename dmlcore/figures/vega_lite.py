@@ -1,0 +1,32 @@
+"""Charts that altair writes, as the pages draw them: their rows come beside the specification, their theme from there.
+
+Rows stay apart so that a specification is the same while only rows change, which is redrawn without a flicker.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+from numpy.typing import NDArray
+
+Spec = dict[str, Any]
+Columns = dict[str, NDArray[Any]]
+
+ROWS = alt.NamedData("rows")  # stands for the rows while a chart is built
+FIT = alt.AutoSizeParams(type="fit-x", contains="padding")
+
+
+def specification(chart: alt.TopLevelMixin) -> Spec:
+    """Vega-Lite of a chart of ROWS, without them and without altair's theme.
+
+    Its parts were checked when they were built; checking the whole once more would take as long again as building it.
+    """
+    return {
+        key: part for key, part in chart.to_dict(validate=False).items() if key not in ("$schema", "config", "data")
+    }
+
+
+def values(*rows: dict[str, Any]) -> alt.Data:
+    """Rows of one layer that are part of the chart."""
+    return alt.Data(values=list(rows))
