@@ -1,13 +1,14 @@
-"""Charts of a retrieval difference: every query in A and in B, and how many flipped between snapshots (Vega-Lite)."""
+"""Charts of a retrieval difference: every query in A and in B, and how many flipped between snapshots."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.figures.curves import Columns, Spec
+from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification, values
 
 Floats = NDArray[np.float64]
 RIGHT, WRONG, QUIET = "#009E73", "#D55E00", "#7F7F7F"
@@ -24,54 +25,44 @@ def scatter(
 
     before, after (n,) in 0..1; right (2, n): the nearest neighbour is, in A and in B; samples (n,): names of points.
     """
-    axes = {
-        axis: {
-            "field": axis,
-            "type": "quantitative",
-            "title": f"AP@R in {side}",
-            "scale": {"domain": [-0.03, 1.03], "nice": False},
-            "axis": {"format": "%", "values": [0, 0.25, 0.5, 0.75, 1], "grid": True},
-        }
-        for axis, side in (("x", "A"), ("y", "B"))
-    }
-    diagonal = {
-        "data": {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]},
-        "mark": {"type": "line", "color": QUIET, "strokeDash": [4, 4], "strokeWidth": 1},
-        "encoding": axes,
-    }
+    scale = alt.Scale(domain=[-0.03, 1.03], nice=False)
+    axis = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1], grid=True)
+    x = alt.X("x:Q", title="AP@R in A", scale=scale, axis=axis)
+    y = alt.Y("y:Q", title="AP@R in B", scale=scale, axis=axis)
+    diagonal = alt.Chart(values({"x": 0, "y": 0}, {"x": 1, "y": 1}))
+    diagonal = diagonal.mark_line(color=QUIET, strokeDash=[4, 4], strokeWidth=1)
     layer, columns = _points(before, after, right, samples) if len(before) <= MOST_POINTS else _cells(before, after)
-    layer["encoding"] = axes | layer["encoding"]
-    return {"layer": [diagonal, layer], "height": 350, "autosize": {"type": "fit", "contains": "padding"}}, columns
+    fit = alt.AutoSizeParams(type="fit", contains="padding")
+    chart = alt.layer(diagonal.encode(x, y), layer.encode(x, y), data=ROWS, height=350, autosize=fit)
+    return specification(chart), columns
 
 
 def _points(
     before: Floats, after: Floats, right: NDArray[np.bool_], samples: NDArray[np.int64]
-) -> tuple[Spec, Columns]:
+) -> tuple[alt.Chart, Columns]:
     kind = np.select([right[0] & right[1], right[1], right[0]], [0, 1, 2], 3)
     order = np.argsort(np.isin(kind, (1, 2)), kind="stable")  # what flipped lies on top
     columns: Columns = {"x": before, "y": after, "sample": samples, "kind": np.array(KINDS, dtype=object)[kind]}
-    shown = {"domain": list(KINDS), "range": [QUIET, RIGHT, WRONG, QUIET]}
-    shapes = {"domain": list(KINDS), "range": ["circle", "triangle-up", "square", "cross"]}
-    legend = {"title": None, "orient": "bottom", "columns": 2, "symbolOpacity": 1, "offset": 4, "columnPadding": 12}
-    layer: Spec = {
-        "params": [{"name": PICKED, "select": {"type": "point", "fields": ["sample"]}}],
-        "mark": {"type": "point", "filled": True, "size": 46, "strokeWidth": 1.2, "cursor": "pointer"},
-        "encoding": {
-            "color": {"field": "kind", "type": "nominal", "scale": shown, "legend": legend},
-            "shape": {"field": "kind", "type": "nominal", "scale": shapes, "legend": legend},
-            "opacity": {"condition": {"param": PICKED, "value": 0.7}, "value": 0.12},
-            "tooltip": [
-                {"field": "sample", "title": "sample"},
-                {"field": "x", "title": "AP@R in A", "format": ".1%"},
-                {"field": "y", "title": "AP@R in B", "format": ".1%"},
-                {"field": "kind", "title": "nearest neighbour"},
-            ],
-        },
-    }
-    return layer, {name: values[order] for name, values in columns.items()}
+    colours = alt.Scale(domain=KINDS, range=[QUIET, RIGHT, WRONG, QUIET])
+    shapes = alt.Scale(domain=KINDS, range=["circle", "triangle-up", "square", "cross"])
+    legend = alt.Legend(title=None, orient="bottom", columns=2, symbolOpacity=1, offset=4, columnPadding=12)
+    picked = alt.selection_point(name=PICKED, fields=["sample"])
+    mark = alt.Chart(name="queries").mark_point(filled=True, size=46, strokeWidth=1.2, cursor="pointer")
+    layer = mark.encode(
+        alt.Color("kind:N", scale=colours, legend=legend),
+        alt.Shape("kind:N", scale=shapes, legend=legend),
+        opacity=alt.when(picked).then(alt.value(0.7)).otherwise(alt.value(0.12)),
+        tooltip=[
+            alt.Tooltip("sample:N"),
+            alt.Tooltip("x:Q", title="AP@R in A", format=".1%"),
+            alt.Tooltip("y:Q", title="AP@R in B", format=".1%"),
+            alt.Tooltip("kind:N", title="nearest neighbour"),
+        ],
+    )
+    return layer.add_params(picked), {name: column[order] for name, column in columns.items()}
 
 
-def _cells(before: Floats, after: Floats) -> tuple[Spec, Columns]:
+def _cells(before: Floats, after: Floats) -> tuple[alt.Chart, Columns]:
     counts, _, _ = np.histogram2d(before, after, CELLS, ((0, 1), (0, 1)))
     column, row = np.nonzero(counts)
     side = 1 / CELLS
@@ -83,27 +74,15 @@ def _cells(before: Floats, after: Floats) -> tuple[Spec, Columns]:
         "queries": counts[column, row].astype(np.int64),
         "side": np.where(row > column, "B is better", np.where(row < column, "A is better", "about equal")),
     }
-    colours = {"domain": ["B is better", "A is better", "about equal"], "range": [RIGHT, WRONG, QUIET]}
-    layer: Spec = {
-        "mark": {"type": "rect"},
-        "encoding": {
-            "x2": {"field": "x2"},
-            "y2": {"field": "y2"},
-            "color": {
-                "field": "side",
-                "type": "nominal",
-                "scale": colours,
-                "legend": {"title": None, "orient": "bottom"},
-            },
-            "opacity": {
-                "field": "queries",
-                "type": "quantitative",
-                "scale": {"type": "log", "range": [0.15, 1]},
-                "legend": None,
-            },
-            "tooltip": [{"field": "queries", "format": ","}, {"field": "side", "title": "cell"}],
-        },
-    }
+    colours = alt.Scale(domain=["B is better", "A is better", "about equal"], range=[RIGHT, WRONG, QUIET])
+    layer = alt.Chart().mark_rect()
+    layer = layer.encode(
+        alt.Color("side:N", scale=colours, legend=alt.Legend(title=None, orient="bottom")),
+        alt.Opacity("queries:Q", scale=alt.Scale(type="log", range=[0.15, 1]), legend=None),
+        x2="x2",
+        y2="y2",
+        tooltip=[alt.Tooltip("queries:Q", format=","), alt.Tooltip("side:N", title="cell")],
+    )
     return layer, columns
 
 
@@ -124,58 +103,33 @@ def turnover(
         "queries": np.concatenate([gained, lost, np.zeros(len(steps), np.int64)]),
         "what": np.array([*["gained"] * between, *["lost"] * between, *["right"] * len(steps)], dtype=object),
     }
-    scale = {"domain": [int(steps[0]), int(steps[-1])], "nice": False}
-    x = {"field": "from", "type": "quantitative", "scale": scale}
+    scale = alt.Scale(domain=[int(steps[0]), int(steps[-1])], nice=False)
     pad = 0.08 * (float(np.ptp(right)) or 0.1)
-    share: Spec = {
-        "transform": [{"filter": "datum.panel === 'right'"}],
-        "width": "container",
-        "height": 96,
-        "mark": {"type": "line", "color": "#0072B2", "point": {"filled": True, "size": 40}},
-        "encoding": {
-            "x": x | {"axis": {"labels": False, "title": None}},
-            "y": {
-                "field": "value",
-                "type": "quantitative",
-                "title": "R@1",
-                "axis": {"format": "%", "tickCount": 4},  # with as many digits as its ticks need
-                "scale": {"domain": [float(right.min()) - pad, min(1.0, float(right.max()) + pad)], "nice": False},
-            },
-            "tooltip": [
-                {"field": "from", "title": "step", "format": ","},
-                {"field": "value", "title": "R@1", "format": ".1%"},
-            ],
-        },
-    }
-    colours = {"domain": ["gained", "lost"], "range": [RIGHT, WRONG]}
-    flips: Spec = {
-        "transform": [{"filter": "datum.panel === 'flips'"}],
-        "width": "container",
-        "height": 140,
-        "mark": {"type": "rect", "xOffset": 0.5, "x2Offset": -0.5},
-        "encoding": {
-            "x": x | {"title": "step", "axis": {"format": "~s", "tickCount": 8, "tickMinStep": 1}},
-            "x2": {"field": "to"},
-            "y": {
-                "field": "value",
-                "type": "quantitative",
-                "stack": None,
-                "title": "gained, lost",
-                "axis": {"format": "~s", "tickCount": 5, "tickMinStep": 1},
-            },
-            "y2": {"datum": 0},
-            "color": {
-                "field": "what",
-                "type": "nominal",
-                "scale": colours,
-                "legend": {"title": None, "orient": "bottom"},
-            },
-            "tooltip": [
-                {"field": "what", "title": "queries"},
-                {"field": "queries", "title": "number", "format": ","},
-                {"field": "from", "title": "from step", "format": ","},
-                {"field": "to", "title": "to step", "format": ","},
-            ],
-        },
-    }
-    return {"vconcat": [share, flips], "spacing": 6, "autosize": {"type": "fit-x", "contains": "padding"}}, columns
+    domain = [float(right.min()) - pad, min(1.0, float(right.max()) + pad)]
+    share = alt.Chart(width="container", height=96).transform_filter(alt.datum.panel == "right")
+    share = share.mark_line(color="#0072B2", point={"filled": True, "size": 40}).encode(
+        alt.X("from:Q", scale=scale, axis=alt.Axis(labels=False, title=None)),
+        alt.Y(
+            "value:Q",
+            title="R@1",
+            axis=alt.Axis(format="%", tickCount=4),  # with as many digits as its ticks need
+            scale=alt.Scale(domain=domain, nice=False),
+        ),
+        tooltip=[alt.Tooltip("from:Q", title="step", format=","), alt.Tooltip("value:Q", title="R@1", format=".1%")],
+    )
+    colours = alt.Scale(domain=["gained", "lost"], range=[RIGHT, WRONG])
+    flips = alt.Chart(width="container", height=140).transform_filter(alt.datum.panel == "flips")
+    flips = flips.mark_rect(xOffset=0.5, x2Offset=-0.5).encode(
+        alt.X("from:Q", title="step", scale=scale, axis=alt.Axis(format="~s", tickCount=8, tickMinStep=1)),
+        alt.X2("to"),
+        alt.Y("value:Q", title="gained, lost", stack=None, axis=alt.Axis(format="~s", tickCount=5, tickMinStep=1)),
+        alt.Y2Datum(0),
+        alt.Color("what:N", scale=colours, legend=alt.Legend(title=None, orient="bottom")),
+        tooltip=[
+            alt.Tooltip("what:N", title="queries"),
+            alt.Tooltip("queries:Q", title="number", format=","),
+            alt.Tooltip("from:Q", title="from step", format=","),
+            alt.Tooltip("to:Q", title="to step", format=","),
+        ],
+    )
+    return specification(alt.vconcat(share, flips, data=ROWS, spacing=6, autosize=FIT)), columns
