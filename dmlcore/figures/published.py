@@ -1,19 +1,22 @@
-"""Charts of published results: scores over a hyper-parameter with the noise band, and duels of losses (Vega-Lite)."""
+"""Charts of published results: scores over a hyper-parameter with the noise band, and duels of losses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import altair as alt
+
 from dmlcore.figures.curves import COLOURS, DASHES
+from dmlcore.figures.vega_lite import FIT, ROWS, Spec, specification
+from dmlcore.figures.vega_lite import values as inline
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 OURS = "#8C6BB1"
 CROSS = "M-1,-1L1,1M1,-1L-1,1"
 BEHIND, AHEAD = "#D55E00", "#0072B2"
 
-Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
 
 
@@ -46,85 +49,44 @@ def sweep(
     values = sorted({point.x for point in (*printed, *ours)})
     wide = max(map(abs, values)) > 2 * min((abs(v) for v in values if v), default=1.0) * 5
     best = max(point.score for point in printed)
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "title": x_title,
-        "scale": {"type": "symlog", "constant": 0.05, "nice": False, "padding": 16}
-        if wide
-        else {"zero": False, "padding": 16},
-        "axis": {"values": values, "labelOverlap": "greedy", "grid": False, "format": ".4~g"},
-    }
-    y = {"field": "score", "type": "quantitative", "title": y_title, "scale": {"zero": False, "padding": 10}}
+    symlog = alt.Scale(type="symlog", constant=0.05, nice=False, padding=16)
+    x = alt.X(
+        "x:Q",
+        title=x_title,
+        scale=symlog if wide else alt.Scale(zero=False, padding=16),
+        axis=alt.Axis(values=values, labelOverlap="greedy", grid=False, format=".4~g"),
+    )
+    y = alt.Y("score:Q", title=y_title, scale=alt.Scale(zero=False, padding=10))
     tooltip = [
-        {"field": "series", "type": "nominal"},
-        {"field": "x", "type": "quantitative", "title": x_title},
-        {"field": "score", "type": "quantitative", "format": ".2f", "title": y_title},
-        {"field": "words", "type": "nominal", "title": "where"},
+        alt.Tooltip("series:N"),
+        alt.Tooltip("x:Q", title=x_title),
+        alt.Tooltip("score:Q", format=".2f", title=y_title),
+        alt.Tooltip("words:N", title="where"),
     ]
-    shown = {"title": None, "orient": "bottom", "columns": 5, "labelLimit": 320, "symbolStrokeWidth": 0}
-    legend = shown if len(names) > 1 else None
-    by = {
-        channel: {"field": "series", "type": "nominal", "scale": {"domain": names, "range": found}, "legend": legend}
-        for channel, found in (("color", _cycled(COLOURS, names)), ("shape", _cycled(SHAPES, names)))
-    }
-    dash = {
-        "strokeDash": {
-            "field": "series",
-            "scale": {"domain": names, "range": _cycled(DASHES, names)},
-            "legend": None,
-        }
-    }
-    layers: list[Spec] = []
+    legend = alt.Legend(title=None, orient="bottom", columns=5, labelLimit=320, symbolStrokeWidth=0)
+    shown = legend if len(names) > 1 else None
+    colour = alt.Color("series:N", scale=_cycle(COLOURS, names), legend=shown)
+    shape = alt.Shape("series:N", scale=_cycle(SHAPES, names), legend=shown)
+    dash = alt.StrokeDash("series:N", scale=_cycle(DASHES, names), legend=None)
+    lines = alt.Chart().transform_filter(~alt.datum.ours).encode(x, y, colour)
+    layers = [
+        lines.mark_line(strokeWidth=2).encode(dash),
+        lines.mark_point(filled=True, size=75, opacity=1).encode(shape, tooltip=tooltip),
+    ]
     if band:
         words = f"within {band:g} of the best: the same by the noise"
-        layers.append(
-            {
-                "data": {"values": [{"low": best - band, "high": best, "words": words}]},
-                "mark": {"type": "rect", "opacity": 0.16, "color": "#7F7F7F"},
-                "encoding": {
-                    "y": {"field": "low", "type": "quantitative"},
-                    "y2": {"field": "high"},
-                    "tooltip": {"field": "words"},
-                },
-            }
+        best_band = alt.Chart(inline({"low": best - band, "high": best, "words": words}))
+        layers.insert(
+            0,
+            best_band.mark_rect(opacity=0.16, color="#7F7F7F").encode(y="low:Q", y2="high", tooltip="words:N"),
         )
-    only = [{"filter": "!datum.ours"}]
-    layers += [
-        {
-            "transform": only,
-            "mark": {"type": "line", "strokeWidth": 2},
-            "encoding": {"x": x, "y": y, "color": by["color"], **dash},
-        },
-        {
-            "transform": only,
-            "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
-            "encoding": {"x": x, "y": y, "tooltip": tooltip, **by},
-        },
-    ]
     if ours:
-        mine = [{"filter": "datum.ours"}]
-        layers += [
-            {
-                "transform": [*mine, {"filter": "isValid(datum.low)"}],
-                "mark": {"type": "rule", "strokeWidth": 2, "color": OURS},
-                "encoding": {"x": x, "y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},
-            },
-            {
-                "transform": mine,
-                "mark": {
-                    "type": "point",
-                    "shape": CROSS,
-                    "size": 60,
-                    "strokeWidth": 2.5,
-                    "color": OURS,
-                    "filled": False,
-                },
-                "encoding": {"x": x, "y": y, "tooltip": tooltip},
-            },
-        ]
+        mine = alt.Chart().transform_filter(alt.datum.ours).encode(x)
+        spread = mine.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, color=OURS)
+        crosses = mine.mark_point(shape=CROSS, size=60, strokeWidth=2.5, color=OURS, filled=False)
+        layers += [spread.encode(y="low:Q", y2="high"), crosses.encode(y, tooltip=tooltip)]
     rows = [_row(point, False) for point in printed] + [_row(point, True) for point in ours]
-    return {"height": height, "layer": layers, "autosize": {"type": "fit-x", "contains": "padding"}}, rows
+    return specification(alt.layer(*layers, data=ROWS, height=height, autosize=FIT)), rows
 
 
 def duels(names: Sequence[str], found: Sequence[Sequence[tuple[int, int, int]]]) -> tuple[Spec, Rows]:
@@ -142,59 +104,32 @@ def duels(names: Sequence[str], found: Sequence[Sequence[tuple[int, int, int]]])
         for one, line in zip(names, found, strict=True)
         for other, (wins, ties, defeats) in zip(names, line, strict=True)
     ]
-    axis: Spec = {"title": None, "labelLimit": 150, "domain": False, "ticks": False}
-    x = {
-        "field": "other",
-        "type": "nominal",
-        "sort": list(names),
-        "axis": {**axis, "orient": "top", "labelAngle": -40, "labelOverlap": False},
-    }
-    y = {"field": "one", "type": "nominal", "sort": list(names), "axis": axis}
-    scale = {"domain": [-1, 0, 1], "range": [BEHIND, "#F3F5F7", AHEAD], "interpolate": "rgb"}
+    axis = alt.Axis(title=None, labelLimit=150, domain=False, ticks=False)
+    top = axis.copy()
+    top.orient, top.labelAngle, top.labelOverlap = "top", -40, False
+    scale = alt.Scale(domain=[-1, 0, 1], range=[BEHIND, "#F3F5F7", AHEAD], interpolate="rgb")
     tooltip = [
-        {"field": "one", "type": "nominal", "title": "row"},
-        {"field": "other", "type": "nominal", "title": "against"},
-        *({"field": name, "type": "quantitative"} for name in ("wins", "ties", "defeats")),
+        alt.Tooltip("one:N", title="row"),
+        alt.Tooltip("other:N", title="against"),
+        *(alt.Tooltip(f"{name}:Q") for name in ("wins", "ties", "defeats")),
     ]
-    layers = [
-        {
-            "transform": [{"filter": "datum.one !== datum.other"}],
-            "mark": {"type": "rect", "cornerRadius": 3},
-            "encoding": {
-                "color": {"field": "share", "type": "quantitative", "scale": scale, "legend": None},
-                "tooltip": tooltip,
-            },
-        },
-        {
-            "mark": {"type": "text", "fontSize": 12},
-            "encoding": {
-                "text": {"field": "text"},
-                "color": {"condition": {"test": "datum.share > 0.9", "value": "#FFFFFF"}, "value": "#0F1620"},
-                "tooltip": tooltip,
-            },
-        },
-    ]
-    encoding = {"x": x, "y": y}
-    spec = {
-        "height": {"step": 30},
-        "layer": layers,
-        "encoding": encoding,
-        "autosize": {"type": "fit-x", "contains": "padding"},
-    }
-    return spec, rows
+    base = alt.Chart().encode(tooltip=tooltip)
+    cells = base.transform_filter(alt.datum.one != alt.datum.other).mark_rect(cornerRadius=3)
+    ink = alt.when(alt.datum.share > 0.9).then(alt.value("#FFFFFF")).otherwise(alt.value("#0F1620"))
+    chart = alt.layer(
+        cells.encode(alt.Color("share:Q", scale=scale, legend=None)),
+        base.mark_text(fontSize=12).encode(text="text:N", color=ink),
+        data=ROWS,
+        height=alt.Step(30),
+        autosize=FIT,
+    )
+    chart = chart.encode(alt.X("other:N", sort=list(names), axis=top), alt.Y("one:N", sort=list(names), axis=axis))
+    return specification(chart), rows
 
 
 def _row(point: Point, ours: bool) -> dict[str, Any]:
-    return {
-        "series": point.series,
-        "x": point.x,
-        "score": point.score,
-        "words": point.words,
-        "low": point.low,
-        "high": point.high,
-        "ours": ours,
-    }
+    return asdict(point) | {"ours": ours}
 
 
-def _cycled(found: Sequence[Any], names: Sequence[str]) -> list[Any]:
-    return [found[i % len(found)] for i in range(len(names))]
+def _cycle(shown: Sequence[Any], names: Sequence[str]) -> alt.Scale:
+    return alt.Scale(domain=names, range=[shown[i % len(shown)] for i in range(len(names))])
