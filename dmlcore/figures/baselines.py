@@ -1,14 +1,13 @@
-"""Baselines in a chart of scores: one look for all of them (Vega-Lite)."""
+"""Baselines in a chart of scores: one look for all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+
+import altair as alt
 
 from dmlcore import verdicts
-
-if TYPE_CHECKING:
-    from dmlcore.figures.curves import Spec
+from dmlcore.figures.vega_lite import values
 
 # Okabe-Ito colours that no other mark of these charts has, and dashes, so that colour is never alone.
 LOOKS = {
@@ -25,50 +24,53 @@ def words(levels: Levels) -> str:
     return ", ".join(_label(name, levels[name]) for name in LOOKS if levels.get(name))
 
 
-def beside_bars(levels: Levels, y: Spec) -> list[Spec]:
+def beside_bars(levels: Levels, y: alt.Y) -> list[alt.Chart]:
     """A layer for horizontal bars: for each variant a stroke through its band at each baseline.
 
     Strokes of equal scores join to one line through the whole chart. y: the channel of the bars, by "variant".
     """
-    there = [name for name in LOOKS if levels.get(name)]
+    there = {name: _label(name, levels[name]) for name in LOOKS if levels.get(name)}
     if not there:
         return []
     rows = [
-        {"variant": variant, "value": value, "baseline": _label(name, levels[name])}
-        for name in there
+        {"variant": variant, "value": value, "baseline": label}
+        for name, label in there.items()
         for variant, value in levels[name].items()
     ]
-    tooltip = [
-        {"field": "baseline", "type": "nominal"},
-        {"field": "value", "type": "quantitative", "format": ".2%", "title": "score"},
+    legend = alt.Legend(
+        title=None,
+        orient="top",
+        symbolType="stroke",
+        symbolSize=500,
+        symbolStrokeWidth=3,
+        labelLimit=320,
+        columns=1,
+    )
+    colours, dashes = (alt.Scale(domain=list(there.values()), range=[LOOKS[name][i] for name in there]) for i in (0, 1))
+    layer = alt.Chart(values(*rows)).mark_rule(strokeWidth=2.5)
+    return [
+        layer.encode(
+            y.bandPosition(0),
+            alt.X("value:Q"),
+            alt.Y2("variant", bandPosition=1),
+            alt.Color("baseline:N", legend=legend, scale=colours),
+            alt.StrokeDash("baseline:N", legend=legend, scale=dashes),
+            tooltip=[alt.Tooltip("baseline:N"), alt.Tooltip("value:Q", format=".2%", title="score")],
+        )
     ]
-    layer: Spec = {
-        "data": {"values": rows},
-        "mark": {"type": "rule", "strokeWidth": 2.5},
-        "encoding": {
-            "x": {"field": "value", "type": "quantitative"},
-            "y": y | {"bandPosition": 0},
-            "y2": {"field": "variant", "bandPosition": 1},
-            "tooltip": tooltip,
-            **_looks(there, levels),
-        },
-    }
-    return [layer]
 
 
-def across(levels: Mapping[str, float], y: Spec) -> list[Spec]:
+def across(levels: Mapping[str, float], y: alt.Y) -> list[alt.Chart]:
     """Layers for curves: a level line with its name at each baseline. y: the channel of the curves, of "value"."""
-    layers: list[Spec] = []
+    layers = []
     for name in LOOKS:
         if name in levels:
             colour, dash = LOOKS[name]
-            rows = {"values": [{"value": levels[name], "words": _label(name, {"": levels[name]})}]}
-            mark = {"type": "rule", "strokeWidth": 2, "color": colour, "strokeDash": dash}
-            text = {"type": "text", "align": "right", "dx": -6, "dy": -8, "color": colour, "fontSize": 12}
-            place = {"y": y, "x": {"value": "width"}, "text": {"field": "words"}}
+            level = alt.Chart(values({"value": levels[name], "words": _label(name, {"": levels[name]})})).encode(y)
+            text = level.mark_text(align="right", dx=-6, dy=-8, color=colour, fontSize=12)
             layers += [
-                {"data": rows, "mark": mark, "encoding": {"y": y}},
-                {"data": rows, "mark": text, "encoding": place},
+                level.mark_rule(strokeWidth=2, color=colour, strokeDash=dash),
+                text.encode(x=alt.value("width"), text="words:N"),
             ]
     return layers
 
@@ -78,13 +80,3 @@ def _label(name: str, scores: Mapping[str, float]) -> str:
     digits = 1 if high >= 0.1 else 2
     ends = dict.fromkeys((f"{100 * low:.{digits}f}", f"{100 * high:.{digits}f}"))
     return f"{verdicts.NAMES[name].removeprefix('the ')} {' to '.join(ends)} %"
-
-
-def _looks(there: Sequence[str], levels: Levels) -> Spec:
-    domain = [_label(name, levels[name]) for name in there]
-    legend = {"title": None, "orient": "top", "symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 3}
-    field = {"field": "baseline", "type": "nominal", "legend": legend | {"labelLimit": 320, "columns": 1}}
-    return {
-        "color": field | {"scale": {"domain": domain, "range": [LOOKS[name][0] for name in there]}},
-        "strokeDash": field | {"scale": {"domain": domain, "range": [LOOKS[name][1] for name in there]}},
-    }

@@ -1,27 +1,30 @@
-"""Training curves of several runs over the same steps, with one hover for all panels (Vega-Lite, as Altair speaks it).
+"""Training curves of several runs over the same steps, with one hover for all panels.
 
-The specification is a plain dictionary: altair's own composition makes one hover for each panel, and a specification
-that stays the same while only the rows change is redrawn without flicker.
+The hover is a parameter of the whole that names its views, as altair has numbered them: of one added to every panel
+altair 6.3 makes one too, but warns and lists a view that does not exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
+import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
 from dmlcore.figures import baselines
+from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification
 
 MOST = 300  # points of a curve at most: about one per three pixels
 # Okabe-Ito, in an order that stays apart under colour blindness; each run has its own dashes as well.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#8C6BB1", "#7F7F7F")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [3, 1], [6, 2, 1, 2])
-
-Spec = dict[str, Any]
-Columns = dict[str, NDArray[Any]]
+POINTER = alt.PointSelectionConfig(type="point", fields=["tick"], nearest=True, on="pointerover", clear="pointerout")
+HOVERED = alt.ParameterPredicate(param="hover", empty=False)
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Panel:
     curves: Sequence[Curve]
     unit: str = ".3~g"
     height: int = 190
-    levels: Mapping[str, float] = field(default_factory=dict)
+    levels: tuple[tuple[str, float], ...] = ()
     bend: float | None = None
 
 
@@ -53,15 +56,20 @@ def linked(panels: Sequence[Panel], *, steps: int) -> tuple[Spec, Columns]:
 
     Lines are means over `interval` steps, the band behind them is the range of the values there.
     """
-    runs = list(dict.fromkeys(curve.run for panel in panels for curve in panel.curves))
-    hover = {"type": "point", "fields": ["tick"], "nearest": True, "on": "pointerover", "clear": "pointerout"}
-    spec: Spec = {
-        "params": [{"name": "hover", "select": hover, "views": [_points(i) for i in range(len(panels))]}],
-        "vconcat": [_panel(i, panel, _by_run(runs), steps, last=panel is panels[-1]) for i, panel in enumerate(panels)],
-        "spacing": 14,
-        "autosize": {"type": "fit-x", "contains": "padding"},
-    }
-    return spec, table(panels)
+    runs = dict.fromkeys(curve.run for panel in panels for curve in panel.curves)
+    frames = tuple(replace(panel, curves=()) for panel in panels)
+    return copy.deepcopy(_specification(frames, tuple(runs), steps)), table(panels)
+
+
+@lru_cache(maxsize=64)
+def _specification(panels: tuple[Panel, ...], runs: tuple[str, ...], steps: int) -> Spec:
+    """Kept, because a run that goes on draws it every second and altair takes 20 ms for a panel."""
+    by_run = _by_run(runs)
+    charts = [_panel(panel, *by_run, steps, last=panel is panels[-1]) for panel in panels]
+    whole = alt.vconcat(*charts, data=ROWS, spacing=14, autosize=FIT)
+    views = [layer.name for chart in whole.vconcat for layer in chart.layer if layer.name is not alt.Undefined]
+    whole.params = [alt.TopLevelSelectionParameter(name="hover", select=POINTER, views=views)]
+    return specification(whole)
 
 
 def table(panels: Sequence[Panel]) -> Columns:
@@ -100,71 +108,52 @@ def thin(curve: Curve, width: int) -> dict[str, Any]:
     }
 
 
-def _points(number: int) -> str:
-    return f"points{number}"
-
-
-def _by_run(runs: Sequence[str]) -> Mapping[str, Any]:
+def _by_run(runs: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
     """Colour and dashes by run in one legend; none for a single run."""
-    legend = {
-        "title": None,
-        "orient": "top",
-        "columns": 2,
-        "labelLimit": 420,
-        "symbolType": "stroke",
-        "symbolSize": 600,
-    }
-    legend |= {"symbolOpacity": 1, "symbolStrokeWidth": 3, "symbolFillColor": "transparent"}
-    shared = {"field": "run", "type": "nominal", "legend": legend if len(runs) > 1 else None}
-    cycle = range(len(runs))
-    colours = {"domain": runs, "range": [COLOURS[i % len(COLOURS)] for i in cycle]}
-    dashes = {"domain": runs, "range": [DASHES[i % len(DASHES)] for i in cycle]}
-    return {"color": shared | {"scale": colours}, "strokeDash": shared | {"scale": dashes}}
+    legend = alt.Legend(
+        title=None,
+        orient="top",
+        columns=2,
+        labelLimit=420,
+        symbolType="stroke",
+        symbolSize=600,
+        symbolOpacity=1,
+        symbolStrokeWidth=3,
+        symbolFillColor="transparent",
+    )
+    shown = legend if len(runs) > 1 else None
+    colours = alt.Scale(domain=runs, range=[COLOURS[i % len(COLOURS)] for i in range(len(runs))])
+    dashes = alt.Scale(domain=runs, range=[DASHES[i % len(DASHES)] for i in range(len(runs))])
+    return alt.Color("run:N", scale=colours, legend=shown), alt.StrokeDash("run:N", scale=dashes, legend=shown)
 
 
-def _panel(number: int, panel: Panel, by_run: Mapping[str, Any], steps: int, *, last: bool) -> Spec:
-    x = {
-        "field": "step",
-        "type": "quantitative",
-        "title": "step" if last else None,
-        "scale": {"domain": [0, max(1, steps)], "nice": False},
-        "axis": {"labels": last, "ticks": last, "tickMinStep": 1, "format": ",d"},
-    }
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "title": panel.title,
-        "scale": {"zero": False} if panel.bend is None else {"type": "symlog", "constant": panel.bend},
-        "axis": {"format": panel.unit, "tickCount": 5, "minExtent": 48},
-    }
-    low, high = y | {"field": "low"}, {"field": "high"}
+def _panel(
+    panel: Panel, colour: alt.Color, dash: alt.StrokeDash, steps: int, *, last: bool
+) -> alt.LayerChart | alt.FacetChart:
+    x = alt.X(
+        "step:Q",
+        title="step" if last else None,
+        scale=alt.Scale(domain=[0, max(1, steps)], nice=False),
+        axis=alt.Axis(labels=last, ticks=last, tickMinStep=1, format=",d"),
+    )
+    scale = alt.Scale(zero=False) if panel.bend is None else alt.Scale(type="symlog", constant=panel.bend)
+    axis = alt.Axis(format=panel.unit, tickCount=5, minExtent=48)
+    low, y = (alt.Y(field, title=panel.title, scale=scale, axis=axis) for field in ("low:Q", "value:Q"))
     tooltip = [
-        {"field": "run", "type": "nominal"},
-        {"field": "step", "type": "quantitative", "format": ",d"},
-        {"field": "value", "type": "quantitative", "title": panel.title, "format": panel.unit},
+        alt.Tooltip("run:N"),
+        alt.Tooltip("step:Q", format=",d"),
+        alt.Tooltip("value:Q", title=panel.title, format=panel.unit),
     ]
-    own = [{"filter": {"field": "panel", "equal": panel.title}}]
-    hovered = {"param": "hover", "empty": False}
-    colour = {"color": by_run["color"]}
-    seen = {"opacity": {"condition": hovered | {"value": 1}, "value": 0}, "tooltip": tooltip}
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "area", "opacity": 0.15},
-            "transform": own,
-            "encoding": {"x": x, "y": low, "y2": high, **colour},
-        },
-        # Filtered from the rows of all panels, so that the rule also stands where this one has no point.
-        {
-            "mark": {"type": "rule", "color": "#888888"},
-            "transform": [{"filter": hovered}],
-            "encoding": {"x": {"aggregate": "max", "field": "step", "type": "quantitative"}},
-        },
-        {"mark": {"type": "line", "strokeWidth": 2}, "transform": own, "encoding": {"x": x, "y": y, **by_run}},
-        {
-            "name": _points(number),
-            "mark": {"type": "point", "filled": True, "size": 60},
-            "transform": own,
-            "encoding": {"x": x, "y": y, **colour, **seen},
-        },
-    ]
-    return {"height": panel.height, "layer": [*layers, *baselines.across(panel.levels, y)]}
+    own = alt.Chart().transform_filter(alt.FieldEqualPredicate(field="panel", equal=panel.title)).encode(x, colour)
+    # Filtered from the rows of all panels, so that the rule also stands where this one has no point.
+    rule = alt.Chart().mark_rule(color="#888888").transform_filter(HOVERED).encode(x="max(step):Q")
+    points = own.mark_point(filled=True, size=60).properties(name="points")
+    seen = alt.when(HOVERED).then(alt.value(1)).otherwise(alt.value(0))
+    return alt.layer(
+        own.mark_area(opacity=0.15).encode(low, y2="high"),
+        rule,
+        own.mark_line(strokeWidth=2).encode(y, dash),
+        points.encode(y, opacity=seen, tooltip=tooltip),
+        *baselines.across(dict(panel.levels), y),
+        height=panel.height,
+    )

@@ -1,17 +1,18 @@
-"""Charts of a study: validation curves of its variants over seeds, and bars with their spread (Vega-Lite)."""
+"""Charts of a study: validation curves of its variants over seeds, and bars with their spread."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+import altair as alt
 import numpy as np
 
 from dmlcore import verdicts
 from dmlcore.figures import baselines
 from dmlcore.figures.baselines import Levels
-from dmlcore.figures.curves import COLOURS, DASHES, Columns, Spec
+from dmlcore.figures.curves import COLOURS, DASHES
+from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification, values
 
 CEILING = "#7F7F7F"
 STEP = 26  # pixels from bar to bar
@@ -69,54 +70,32 @@ def curves(
     columns: Columns = {
         key: np.array([row[i] for row in rows]) for i, key in enumerate(("variant", "line", "step", "value", "kind"))
     }
-    colour = _by_variant(names, ceiling)
-    x = {
-        "field": "step",
-        "type": "quantitative",
-        "title": "step",
-        "axis": {"format": ",d", "tickMinStep": 1},
-        "scale": {"nice": False},
-    }
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "title": "validation MAP@R",
-        "scale": {"zero": False},
-        "axis": {"format": ".3~%", "tickCount": 6},
-    }
+    x = alt.X("step:Q", title="step", axis=alt.Axis(format=",d", tickMinStep=1), scale=alt.Scale(nice=False))
+    y = alt.Y(
+        "value:Q", title="validation MAP@R", scale=alt.Scale(zero=False), axis=alt.Axis(format=".3~%", tickCount=6)
+    )
     tooltip = [
-        {"field": "variant", "type": "nominal"},
-        {"field": "line", "type": "nominal", "title": "run"},
-        {"field": "step", "type": "quantitative", "format": ",d"},
-        {"field": "value", "type": "quantitative", "title": "MAP@R", "format": ".1%"},
+        alt.Tooltip("variant:N"),
+        alt.Tooltip("line:N", title="run"),
+        alt.Tooltip("step:Q", format=",d"),
+        alt.Tooltip("value:Q", title="MAP@R", format=".1%"),
     ]
-    both = {"x": x, "y": y, "tooltip": tooltip, **colour}
-    layers: list[Spec] = [
-        {
-            "transform": [{"filter": "datum.kind === 'seed'"}],
-            "mark": {"type": "line", "strokeWidth": 1, "opacity": 0.45},
-            "encoding": both | {"detail": {"field": "line"}},
-        },
-        {
-            "transform": [{"filter": "datum.kind === 'mean'"}],
-            "mark": {"type": "line", "strokeWidth": 3, "point": {"size": 34, "filled": True}},
-            "encoding": both,
-        },
+    lines = alt.Chart().encode(x, y, *_by_variant(names, ceiling), tooltip=tooltip)
+    layers = [
+        lines.transform_filter(alt.datum.kind == "seed").mark_line(strokeWidth=1, opacity=0.45).encode(detail="line:N"),
+        lines.transform_filter(alt.datum.kind == "mean").mark_line(strokeWidth=3, point={"size": 34, "filled": True}),
+        *baselines.across(against or {}, y),
     ]
-    layers += baselines.across(against or {}, y)
     level = ceiling_of(found, ceiling) if ceiling else None
     if level is not None:
         words = f"{ceiling}: best validation {100 * level:.1f} %"
-        flat = {"data": {"values": [{"value": level, "words": words}]}}
+        flat = alt.Chart(values({"value": level, "words": words})).encode(y)
+        text = flat.mark_text(align="left", dx=6, dy=-7, color=CEILING, fontSize=12)
         layers += [
-            flat | {"mark": {"type": "rule", "strokeDash": [6, 4], "color": CEILING, "size": 2}, "encoding": {"y": y}},
-            flat
-            | {
-                "mark": {"type": "text", "align": "left", "dx": 6, "dy": -7, "color": CEILING, "fontSize": 12},
-                "encoding": {"y": y, "x": {"value": 0}, "text": {"field": "words"}},
-            },
+            flat.mark_rule(strokeDash=[6, 4], color=CEILING, size=2),
+            text.encode(x=alt.value(0), text="words:N"),
         ]
-    return {"height": height, "layer": layers, "autosize": {"type": "fit-x", "contains": "padding"}}, columns
+    return specification(alt.layer(*layers, data=ROWS, height=height, autosize=FIT)), columns
 
 
 def bars(
@@ -149,63 +128,44 @@ def bars(
         "opacity": np.array([0.85 if top is None or name in top else 0.4 for name in names]),
         "label": np.array(label),
     }
-    y = {"field": "variant", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 200}}
-    y["scale"] = {"paddingInner": 0, "paddingOuter": 0}  # strokes of equal baselines join
+    # Without padding strokes of equal baselines join.
+    scale = alt.Scale(paddingInner=0, paddingOuter=0)
+    y = alt.Y("variant:N", sort=names, title=None, axis=alt.Axis(labelLimit=200), scale=scale)
     seeds_of = f"{count.min()}" if len(set(count)) == 1 else f"{count.min()} to {count.max()}"
     noise = f"mean ± deviation of {seeds_of} {over}" if count.max() > 1 else "one seed each: noise unknown"
-    axis = {"title": f"{title} · {noise}", "axis": {"format": ".3~%", "orient": "top"}}
     tooltip = [
-        {"field": "variant", "type": "nominal"},
-        {"field": "mean", "type": "quantitative", "format": ".2%"},
-        {"field": "label", "type": "nominal", "title": "mean ± deviation, %"},
-        {"field": "seeds", "type": "quantitative"},
+        alt.Tooltip("variant:N"),
+        alt.Tooltip("mean:Q", format=".2%"),
+        alt.Tooltip("label:N", title="mean ± deviation, %"),
+        alt.Tooltip("seeds:Q"),
     ]
-    seeds = [{"variant": bar.variant, "value": float(value)} for bar in order for value in bar.values]
-    colour = {"condition": {"test": f"datum.variant === {_text(ceiling)}", "value": CEILING}, "value": COLOURS[0]}
-    layers: list[Spec] = [
-        {
-            "mark": {"type": "bar", "height": {"band": 0.68}},
-            "encoding": {
-                "x": {"field": "mean", "type": "quantitative", **axis},
-                "color": colour,
-                "opacity": {"field": "opacity", "type": "quantitative", "scale": None, "legend": None},
-                "tooltip": tooltip,
-            },
-        },
-        {
-            "transform": [{"filter": "datum.seeds > 1"}],
-            "mark": {"type": "rule", "strokeWidth": 2, "color": "#D55E00"},
-            "encoding": {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}},
-        },
-        {
-            "data": {"values": seeds},
-            "mark": {"type": "point", "filled": True, "size": 22, "color": "#D55E00", "opacity": 0.9},
-            "encoding": {"x": {"field": "value", "type": "quantitative"}},
-        },
-        {
-            "mark": {"type": "text", "align": "left", "dx": 8, "fontSize": 12, "color": CEILING},
-            "encoding": {"x": {"field": "end", "type": "quantitative"}, "text": {"field": "label"}},
-        },
+    seeds = values(*({"variant": bar.variant, "value": float(value)} for bar in order for value in bar.values))
+    is_ceiling = alt.FieldEqualPredicate(field="variant", equal=ceiling or "")
+    base = alt.Chart().encode(y)
+    layers = [
+        base.mark_bar(height={"band": 0.68}).encode(
+            alt.X("mean:Q", title=f"{title} · {noise}", axis=alt.Axis(format=".3~%", orient="top")),
+            alt.Opacity("opacity:Q", scale=None, legend=None),
+            color=alt.when(is_ceiling).then(alt.value(CEILING)).otherwise(alt.value(COLOURS[0])),
+            tooltip=tooltip,
+        ),
+        base.transform_filter(alt.datum.seeds > 1)
+        .mark_rule(strokeWidth=2, color="#D55E00")
+        .encode(x="low:Q", x2="high"),
+        alt.Chart(seeds).mark_point(filled=True, size=22, color="#D55E00", opacity=0.9).encode(y, x="value:Q"),
+        base.mark_text(align="left", dx=8, fontSize=12, color=CEILING).encode(x="end:Q", text="label:N"),
+        *baselines.beside_bars(against or {}, y),
     ]
-    for layer in layers:
-        layer["encoding"]["y"] = y
-    layers += baselines.beside_bars(against or {}, y)
-    spec = {"height": {"step": STEP}, "layer": layers, "autosize": {"type": "fit-x", "contains": "padding"}}
-    return spec, columns
+    return specification(alt.layer(*layers, data=ROWS, height=alt.Step(STEP), autosize=FIT)), columns
 
 
-def _by_variant(names: Sequence[str], ceiling: str | None) -> Spec:
+def _by_variant(names: Sequence[str], ceiling: str | None) -> tuple[alt.Color, alt.StrokeDash]:
     others = [name for name in names if name != ceiling]
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(others)} | {ceiling: CEILING}
-    legend = {"title": None, "orient": "top", "symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 3}
-    shared: dict[str, Any] = {"field": "variant", "type": "nominal", "legend": legend | {"labelLimit": 300}}
+    legend = alt.Legend(
+        title=None, orient="top", symbolType="stroke", symbolSize=500, symbolStrokeWidth=3, labelLimit=300
+    )
+    scale = alt.Scale(domain=list(names), range=[colours[name] for name in names])
+    colour = alt.Color("variant:N", legend=legend, scale=scale)
     dashes = [DASHES[i % len(DASHES)] for i in range(len(names))]
-    return {
-        "color": shared | {"scale": {"domain": list(names), "range": [colours[name] for name in names]}},
-        "strokeDash": shared | {"scale": {"domain": list(names), "range": dashes}},
-    }
-
-
-def _text(name: str | None) -> str:
-    """A name as a string in a Vega expression."""
-    return "'" + (name or "").replace("\\", "").replace("'", "") + "'"
+    return colour, alt.StrokeDash("variant:N", legend=legend, scale=alt.Scale(domain=list(names), range=dashes))

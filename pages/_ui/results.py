@@ -108,11 +108,11 @@ def _with_small_losses(panels: list[Panel]) -> list[Panel]:
 def _panel(name: str, histories: Sequence[tuple[str, History]]) -> Panel:
     title, unit, height = PANELS[name]
     curves = [Curve(label, *_series(history, name).arrays()) for label, history in histories]
-    levels: dict[str, float] = {}
+    levels: tuple[tuple[str, float], ...] = ()
     if name == "validation":  # the untrained network is the curve at step 0
         raw = {history.baselines.get(("inputs", "validation"), {}).get("map_at_r") for _, history in histories}
         if len(raw) == 1 and (level := raw.pop()) is not None:
-            levels = {"inputs": level}
+            levels = (("inputs", level),)
     return Panel(title, [curve for curve in curves if len(curve.steps)], unit=unit, height=height, levels=levels)
 
 
