@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+import altair as alt
 import numpy as np
 
 from dmlcore.data import DataError, Dataset
 from dmlcore.figures.curves import COLOURS
+from dmlcore.figures.vega_lite import ROWS, Spec, specification
 from pages._ui import data_reads
 from pages._ui.data_reads import Where
 
@@ -67,7 +69,7 @@ def _tile(at: Where, made: Dataset, index: int) -> str:
     return f'<img{kind} src="{address}" alt="{title}" title="{title}">'
 
 
-def histogram(made: Dataset) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def histogram(made: Dataset) -> tuple[Spec, dict[str, Any]] | None:
     """How many classes have how many samples, by part; None where all classes of a part have the same number."""
     counts = {
         part: np.unique(made.labels[rows], return_counts=True)[1] for part, rows in made.parts.items() if len(rows)
@@ -87,38 +89,31 @@ def histogram(made: Dataset) -> tuple[dict[str, Any], dict[str, Any]] | None:
                 columns["part"].append(part)
                 columns["samples"].append(str(left) if width == 1 else f"{left} to {left + width - 1}")
     order = list(counts)
-    spec = {
-        "mark": {"type": "bar", "binSpacing": 1},
-        "height": 260,
-        "encoding": {
-            "x": {"field": "from", "type": "quantitative", "bin": {"binned": True}, "title": "samples of a class",
-                  "scale": {"zero": False}},
-            "x2": {"field": "to"},
-            "y": {"field": "classes", "type": "quantitative", "title": "classes", "stack": "zero"},
-            "color": {"field": "part", "type": "nominal", "title": None, "sort": order,
-                      "scale": {"domain": order, "range": list(COLOURS[: len(order)])}, "legend": {"orient": "top"}},
-            "tooltip": [{"field": "part"}, {"field": "samples"}, {"field": "classes"}],
-        },
-    }  # fmt: skip
-    return spec, columns
+    chart = alt.Chart(ROWS, height=260).mark_bar(binSpacing=1)
+    scale = alt.Scale(domain=order, range=COLOURS[: len(order)])
+    chart = chart.encode(
+        alt.X("from:Q", title="samples of a class", bin=alt.BinParams(binned=True), scale=alt.Scale(zero=False)),
+        alt.X2("to"),
+        alt.Y("classes:Q", title="classes", stack="zero"),
+        alt.Color("part:N", title=None, sort=order, scale=scale, legend=alt.Legend(orient="top")),
+        tooltip=["part:N", "samples:N", "classes:Q"],
+    )
+    return specification(chart), columns
 
 
-def scatter(at: Where, made: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
+def scatter(at: Where, made: Dataset) -> tuple[Spec, dict[str, Any]]:
     """Vectors on their first two principal components, a colour and a shape per class."""
     rows, points = data_reads.plane(at)
     names = [made.class_names[label] for label in made.labels[rows].tolist()]
     columns = {"first": points[:, 0].tolist(), "second": points[:, 1].tolist(), "class": names}
     order = list(made.class_names)
-    colour: dict[str, Any] = {"field": "class", "type": "nominal", "title": None, "sort": order}
-    colour |= {"scale": {"scheme": "tableau20", "domain": order}, "legend": {"columns": 2, "symbolLimit": 40}}
-    spec = {
-        "mark": {"type": "point", "filled": True, "size": 22, "opacity": 0.75},
-        "height": 380,
-        "encoding": {
-            "x": {"field": "first", "type": "quantitative", "title": "first principal component"},
-            "y": {"field": "second", "type": "quantitative", "title": "second"},
-            "color": colour,
-            "tooltip": [{"field": "class"}],
-        },
-    }
-    return spec, columns
+    scale = alt.Scale(scheme="tableau20", domain=order)
+    legend = alt.Legend(columns=2, symbolLimit=40)
+    chart = alt.Chart(ROWS, height=380).mark_point(filled=True, size=22, opacity=0.75)
+    chart = chart.encode(
+        alt.X("first:Q", title="first principal component"),
+        alt.Y("second:Q", title="second"),
+        alt.Color("class:N", title=None, sort=order, scale=scale, legend=legend),
+        tooltip="class:N",
+    )
+    return specification(chart), columns

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import shlex
-from typing import Any
 
+import altair as alt
 import numpy as np
 import streamlit as st
 
 from dmlcore import collapse, losses
 from dmlcore.collapse import Finding
 from dmlcore.figures.curves import COLOURS
+from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, values
 from dmlcore.runs import Run, RunStore
 from pages._ui import run_reader, words
 from pages._ui.run_reader import Histogram
@@ -88,7 +89,7 @@ def _window(run: Run) -> tuple[float, float] | None:
     return -math.inf if math.isinf(loss.m2) else loss.margin - loss.m2, loss.margin
 
 
-def _bars(chosen: Histogram, window: tuple[float, float] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+def _bars(chosen: Histogram, window: tuple[float, float] | None) -> tuple[Spec, Columns]:
     bins = len(chosen.positive)
     width = chosen.top / bins
     low = np.arange(bins) * width
@@ -99,36 +100,33 @@ def _bars(chosen: Histogram, window: tuple[float, float] | None) -> tuple[dict[s
         "share": np.concatenate(shares),
         "pairs": np.repeat(["same class", "other classes"], bins),
     }
-    x = {"field": "from", "type": "quantitative", "title": "distance", "scale": {"domain": [0, chosen.top]}}
-    colour = {
-        "field": "pairs",
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": ["same class", "other classes"], "range": [COLOURS[2], COLOURS[1]]},
-        "legend": {"orient": "top"},
-    }
-    bars = {
-        "mark": {"type": "bar", "opacity": 0.55, "binSpacing": 0},
-        "encoding": {
-            "x": x | {"bin": {"binned": True, "step": width}},
-            "x2": {"field": "to"},
-            "y": {"field": "share", "type": "quantitative", "stack": None, "axis": {"format": "%"}, "title": "pairs"},
-            "color": colour,
-            "tooltip": [
-                {"field": "pairs", "type": "nominal"},
-                {"field": "from", "type": "quantitative", "format": ".3~f"},
-                {"field": "to", "type": "quantitative", "format": ".3~f"},
-                {"field": "share", "type": "quantitative", "format": ".1%"},
-            ],
-        },
-    }
-    layers: list[dict[str, Any]] = [bars]
+    domain = ["same class", "other classes"]
+    legend = alt.Legend(orient="top")
+    bars = alt.Chart().mark_bar(opacity=0.55, binSpacing=0)
+    bars = bars.encode(
+        alt.X(
+            "from:Q",
+            title="distance",
+            scale=alt.Scale(domain=[0, chosen.top]),
+            bin=alt.BinParams(binned=True, step=width),
+        ),
+        alt.X2("to"),
+        alt.Y("share:Q", title="pairs", stack=None, axis=alt.Axis(format="%")),
+        alt.Color("pairs:N", title=None, scale=alt.Scale(domain=domain, range=[COLOURS[2], COLOURS[1]]), legend=legend),
+        tooltip=[
+            alt.Tooltip("pairs:N"),
+            alt.Tooltip("from:Q", format=".3~f"),
+            alt.Tooltip("to:Q", format=".3~f"),
+            alt.Tooltip("share:Q", format=".1%"),
+        ],
+    )
+    layers = [bars]
     if window:
         mean = float(((low + width / 2) * shares[0]).sum())
         ends = [min(max(mean + end, 0.0), chosen.top) for end in window]
-        band = {"data": {"values": [{"a": ends[0], "b": ends[1]}]}, "mark": {"type": "rect", "opacity": 0.12}}
-        layers.insert(0, band | {"encoding": {"x": {"field": "a", "type": "quantitative"}, "x2": {"field": "b"}}})
-    return {"layer": layers, "height": 220}, rows
+        band = alt.Chart(values({"a": ends[0], "b": ends[1]})).mark_rect(opacity=0.12)
+        layers.insert(0, band.encode(x="a:Q", x2="b"))
+    return specification(alt.layer(*layers, data=ROWS, height=220)), rows
 
 
 def _words(chosen: Histogram) -> str:
