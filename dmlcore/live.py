@@ -19,7 +19,7 @@ from dmlcore import findings, losses, workbench
 from dmlcore.data import Dataset
 from dmlcore.losses.pairs import Contrastive
 from dmlcore.losses.table import pair_tables
-from dmlcore.metrics import retrieval
+from dmlcore.metrics import RetrievalScores, retrieval
 from dmlcore.models import PictureNetwork, TokenNetwork
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.workbench import Objective, TrainingError, Workbench
@@ -95,6 +95,7 @@ class Frame:
     )
     plane: Floats | None = None  # (n, 2) of more than three dimensions, turned to lie as the frame before
     weights: NDArray[np.uint8] | None = None  # (n, h * w) of pictures, in units of average pooling / AVERAGE
+    recall: float | None = None  # R@1, of the samples and at the steps of map_at_r
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +150,9 @@ class LiveTraining:
         return self.frames[step]
 
     def curves(self, since: int = 0) -> dict[str, NDArray[np.float64]]:
-        """step, loss, active, nonzero, map_at_r of the frames from `since` on, NaN where there is none."""
+        """step, loss, active, nonzero, map_at_r, recall of the frames from `since` on, NaN where there is none."""
         rows = self.frames[since:]
-        columns = ("step", "loss", "active", "nonzero", "map_at_r")
+        columns = ("step", "loss", "active", "nonzero", "map_at_r", "recall")
         return {name: np.array([getattr(f, name) for f in rows], dtype=np.float64) for name in columns}
 
     def shared_with(self, spec: LiveSpec) -> int:
@@ -170,6 +171,11 @@ class LiveTraining:
         other._snapshots = {step: kept for step, kept in self._snapshots.items() if step < shared}
         other._bench, other._at = self._build(self.spec.run), -1  # its state is restored at the first new step
         return other
+
+    def scored(self, vectors: Floats) -> RetrievalScores:
+        """Retrieval scores of vectors (n, D) of the watched samples; those of the last part count, as for map_at_r."""
+        labels = self.dataset.labels[self.watched]
+        return retrieval(vectors[self._scored], labels[self._scored], ks=(1,))
 
     def weights(self) -> nn.Module:
         """The network after the last recorded step."""
@@ -239,19 +245,17 @@ class LiveTraining:
         model.train()
         said = self._bench.measured() if loss is not None else {}
         at = len(self.frames)
+        scores = self.scored(embeddings) if at % SCORE_EVERY == 0 else None
         return Frame(
             step=at,
             loss=loss,
             active=said.get("active"),
             nonzero=said.get("nonzero"),
-            map_at_r=self._score(embeddings) if at % SCORE_EVERY == 0 else None,
+            map_at_r=scores.map_at_r if scores else None,
+            recall=scores.recall_at[1] if scores else None,
             embeddings=embeddings,
             **seen,
         )
-
-    def _score(self, embeddings: Floats) -> float | None:
-        labels = self.dataset.labels[self.watched]
-        return retrieval(embeddings[self._scored], labels[self._scored], ks=(1,)).map_at_r
 
     def _see_tokens(self, model: TokenNetwork) -> dict[str, Floats]:
         tokens = model.tokens.numpy().copy()

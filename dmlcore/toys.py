@@ -245,10 +245,15 @@ def train_scores(training: LiveTraining, step: int, part: str = "train") -> Retr
 def input_scores(dataset: Dataset, part: str = "train") -> RetrievalScores:
     """Retrieval scores of the inputs themselves: what a network has to beat."""
     indices = dataset.parts[part]
+    return retrieval(compared(dataset, indices), dataset.labels[indices], ks=(1, 8))
+
+
+def compared(dataset: Dataset, indices: NDArray[np.int64]) -> Points:
+    """The inputs of these samples as vectors (n, F) whose distances score: of pictures, the averages' directions."""
     vectors = _vectors(dataset, indices).astype(np.float32)
     if dataset.features is not None:  # by angle, as the network's embeddings are compared
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    return retrieval(vectors, dataset.labels[indices], ks=(1, 8))
+    return vectors
 
 
 def in_columns(scores: RetrievalScores) -> dict[str, float | None]:

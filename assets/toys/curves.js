@@ -32,7 +32,10 @@ export class Curves {
       {
         name: "MAP@R",
         title: "MAP@R",
-        lines: both.map(([letter, colour], i) => [letter, colour, value(i, "map_at_r")]),
+        lines: [
+          ...both.map(([letter, colour], i) => [letter, colour, value(i, "map_at_r")]),
+          ["inputs", "faint", (history) => () => history.data.baseline.map_at_r],
+        ],
       },
     ];
     this.canvases = this.charts.map(({ name }) =>

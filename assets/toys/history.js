@@ -1,7 +1,7 @@
 // What the page has seen of the trainings: curves of every step, frames of some; the rest can be
 // asked for again.
 
-const COLUMNS = ["loss", "active", "nonzero", "map_at_r", "mean_loss", "mean_active"],
+const COLUMNS = ["loss", "active", "nonzero", "map_at_r", "recall", "mean_loss", "mean_active"],
   WIDTH = COLUMNS.length;
 
 export class History {
@@ -18,6 +18,7 @@ export class History {
         labels,
         indices,
         inputs,
+        baseline,
         classes,
         axes,
         note,
@@ -33,6 +34,7 @@ export class History {
         labels,
         indices,
         inputs,
+        baseline,
         classes,
         axes,
         note,
@@ -98,12 +100,12 @@ export class History {
     return this.sides[i]?.frames.get(step);
   }
 
-  // A column of a side over the steps; MAP@R as last measured.
+  // A column of a side over the steps; MAP@R and R@1 as last measured.
   column(i, name) {
     const { rows, scored } = this.sides[i] ?? { rows: [], scored: [] },
       at = COLUMNS.indexOf(name);
-    return name === "map_at_r"
-      ? (k) => rows[scored[Math.min(k, rows.length - 1)]]?.[3] ?? NaN
+    return name === "map_at_r" || name === "recall"
+      ? (k) => rows[scored[Math.min(k, rows.length - 1)]]?.[at] ?? NaN
       : (k) => rows[k]?.[at] ?? NaN;
   }
 

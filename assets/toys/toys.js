@@ -686,6 +686,9 @@ class Toys {
     if (era !== this.era) return;
     if (answer.preparing) {
       this.message(answer.preparing);
+      // Where the eye is: on many screens the notice lies below the empty windows.
+      this.shown[0].title.replaceChildren("Inputs", el("small", {}, answer.preparing));
+      this.chips.replaceChildren();
       if (!answer.failed)
         this.preparing = setTimeout(() => {
           if (!this.closed && era === this.era)
@@ -970,7 +973,7 @@ class Toys {
       const played = this.playing;
       this.goal = 0;
       this.unpreset();
-      this.load(known.toy);
+      this.load({ ...known.toy, seed: this.toy.seed });
       if (played) this.play();
     } else this.restart({ data });
   }
@@ -1217,7 +1220,7 @@ class Toys {
           [
             ["loss", r.loss],
             ["active", r.active],
-            ["cost > 0", r.nonzero],
+            this.pictures ? ["R@1", r.recall] : ["cost > 0", r.nonzero],
             ["MAP@R", r.map_at_r],
           ].map(([name, v]) => [name, Number.isFinite(v) ? number(v) : "–"]),
         );
@@ -1231,13 +1234,14 @@ class Toys {
       } else if (!this.playing)
         canvas.setAttribute(
           "aria-label",
-          `inputs, ${data_count(history)}: ${history.data.note}; ${history.data.axes.join(", ")}`,
+          `inputs, ${data_count(history)}: ${history.data.note}; ${history.data.axes.join(", ")}; MAP@R ${number(history.data.baseline.map_at_r)}`,
         );
     }
     readouts(this.shown[0].box, [
       ["shown", history.data.labels.length.toLocaleString("en")],
       ["classes", String(history.data.classes.length)],
-      ["samples", history.data.samples.toLocaleString("en")],
+      ["R@1", number(history.data.baseline.recall)],
+      ["MAP@R", number(history.data.baseline.map_at_r)],
     ]);
     this.curves.paint(
       history,

@@ -6,8 +6,8 @@ socket has no state of its own. Trainings are kept by spec, bounded in bytes, an
 shares the steps before it.
 
 Arrays: steps (K,) int32; for side i frames_i (K, n, D) int16 times scale_i (K,) float32, and curve_i float32
-(have+1..ready, 6): loss, active share, non-zero share, MAP@R, mean loss and mean active share of the last batches, NaN
-where there is none. A page without anything (have < 0) also gets labels (n,) uint8, indices (n,) int32 and inputs
+(have+1..ready, 7): loss, active share, non-zero share, MAP@R, R@1, mean loss and mean active share of the last batches,
+NaN where there is none. A page without anything (have < 0) also gets labels (n,) uint8, indices (n,) int32 and inputs
 (n, 3) float32.
 
 Of pictures embeddings beyond three dimensions go out as two principal components; for each frame also, for side i,
@@ -45,7 +45,7 @@ from pages._ui.wire import pack, socket_route
 PATIENCE = 0.05  # seconds one answer trains; what is not ready then comes with the next
 MOST_FRAMES = 60  # in one answer
 TABLE_PATIENCE = 60.0
-CURVES = ("loss", "active", "nonzero", "map_at_r")
+CURVES = ("loss", "active", "nonzero", "map_at_r", "recall")
 UNUSABLE = "These pictures cannot be used"
 log = logging.getLogger(__name__)
 
@@ -226,7 +226,9 @@ def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, N
     space = toys.input_space(dataset, watched)
     labels = dataset.labels[watched]
     classes = np.unique(labels)
+    scores = training.scored(toys.compared(dataset, watched))
     header = {
+        "baseline": {"map_at_r": scores.map_at_r, "recall": scores.recall_at[1]},
         "classes": [dataset.class_names[k] for k in classes],
         "axes": space.axes,
         "dim": toy.shown_dim,

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 
 from dmlcore import toys
 from dmlcore.live import LiveTraining
+from dmlcore.metrics import retrieval
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.workbench import StepError
 from pages._ui import kept, spec_form, toys_recording, toys_service, toys_spec, toys_view
@@ -53,13 +54,16 @@ def test_frames_and_curves_are_the_librarys(toy):
     answers = until(toy, 6)
     steps = np.concatenate([a["steps"] for a in answers])
     assert steps.tolist() == list(range(7))
+    data, indices = toy.dataset, answers[0]["indices"]
+    of_inputs = retrieval(data.inputs[indices], data.labels[indices], ks=(1,))
+    assert answers[0]["baseline"] == {"map_at_r": of_inputs.map_at_r, "recall": of_inputs.recall_at[1]}
     for i in range(2):
         training = LiveTraining(toy.live(i), toy.dataset)
         training.frame(6)
         curve = np.concatenate([a[f"curve_{i}"] for a in answers])
         expected = np.stack([training.curves()[name] for name in toys_service.CURVES], 1)
-        np.testing.assert_allclose(curve[:, :4], expected, rtol=1e-6)
-        np.testing.assert_allclose(curve[:, 4], toys.recent_mean(expected[:, 0]), rtol=1e-6)
+        np.testing.assert_allclose(curve[:, :5], expected, rtol=1e-6)
+        np.testing.assert_allclose(curve[:, 5], toys.recent_mean(expected[:, 0]), rtol=1e-6)
         shown = np.concatenate([a[f"frames_{i}"] * a[f"scale_{i}"][:, None, None] for a in answers])
         for k, points in enumerate(shown):
             exact = training.frames[k].embeddings
