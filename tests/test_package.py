@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from email import message_from_bytes
 from pathlib import Path
@@ -69,3 +70,9 @@ def test_help_loads_nothing_heavy():
     code = "import sys, dmlcore.__main__; print(*{'numpy', 'scipy', 'torch', 'PIL', 'sklearn'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+def test_citation_and_changelog_are_of_this_version():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert version in (ROOT / "CHANGELOG.md").read_text()
