@@ -2,7 +2,7 @@
 // again.
 
 /** @import { GalleryData } from "./types.js" */
-/** @import { SetState } from "../shared/types.js" */
+/** @import { Mounted, SetState } from "../shared/types.js" */
 import { el } from "../shared/dom.js";
 
 const AHEAD = 300; // ms between two looks whether all pictures are there
@@ -235,16 +235,20 @@ dialog div { display: grid; grid-template-columns: 116px 1fr; padding: 4px 0; }
 dialog button { margin-top: 12px; }
 `;
 
+/** @type {WeakMap<HTMLElement, Gallery>} */
 const galleries = new WeakMap();
 
-/** @param {{ data: GalleryData, setTriggerValue: SetState, parentElement: HTMLElement }} component */
+/**
+ * @param {Mounted<GalleryData> & { setTriggerValue: SetState }} component
+ */
 export function render(component) {
   const root = component.parentElement;
-  if (!galleries.has(root)) galleries.set(root, new Gallery(root));
-  galleries.get(root).show(component);
+  const gallery = galleries.get(root) ?? new Gallery(root);
+  galleries.set(root, gallery);
+  gallery.show(component);
 }
 
-/** @param {ParentNode} root */
+/** @param {HTMLElement} root */
 export function unmount(root) {
   galleries.get(root)?.end();
   galleries.delete(root);

@@ -1,31 +1,53 @@
 // The window onto the square of the points: shares of the square, y upwards, to CSS pixels and
 // back.
+/** @import { Cloud } from "./cloud.js" */
 const MOST_ZOOM = 200; // as deep as the 65,536 places of an axis are still finer than pixels
 
 export class Camera {
-  constructor() {
-    Object.assign(this, { x: 0.5, y: 0.5, zoom: 1, width: 0, height: 0, side: 1 });
-  }
+  x = 0.5; // the middle of the window
+  y = 0.5;
+  zoom = 1;
+  width = 0; // of the frame
+  height = 0;
+  side = 1; // pixels of the whole square without zoom
 
   // The frame is width x height CSS pixels: without zoom all points just fit, whatever the shape of
   // either.
+  /**
+   * @param {number} width
+   * @param {number} height
+   * @param {{ size: number }[]} extent
+   */
   frame(width, height, extent) {
-    Object.assign(this, { width, height });
+    this.width = width;
+    this.height = height;
     if (extent) this.side = Math.min(width / extent[0].size, height / extent[1].size);
   }
 
   get scale() {
     return this.side * this.zoom;
   }
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   pixels(x, y) {
     return [
       this.width / 2 + (x - this.x) * this.scale,
       this.height / 2 - (y - this.y) * this.scale,
     ];
   }
+  /**
+   * @param {Cloud} cloud
+   * @param {number} i
+   */
   at(cloud, i) {
     return this.pixels(cloud.x(i), cloud.y(i));
   }
+  /**
+   * @param {number} px
+   * @param {number} py
+   */
   place(px, py) {
     return [
       this.x + (px - this.width / 2) / this.scale,
@@ -39,6 +61,7 @@ export class Camera {
     return { left: this.x - w, right: this.x + w, bottom: this.y - h, top: this.y + h };
   }
 
+  /** @param {number} factor */
   closer(factor, px = this.width / 2, py = this.height / 2) {
     const [x, y] = this.place(px, py);
     this.zoom = Math.min(MOST_ZOOM, Math.max(1, this.zoom * factor));
@@ -46,12 +69,18 @@ export class Camera {
     this.look(this.x + x - u, this.y + y - v);
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   look(x, y) {
     this.x = Math.min(1, Math.max(0, x));
     this.y = Math.min(1, Math.max(0, y));
   }
   whole() {
-    Object.assign(this, { x: 0.5, y: 0.5, zoom: 1 });
+    this.x = 0.5;
+    this.y = 0.5;
+    this.zoom = 1;
   }
 
   clip() {

@@ -1,14 +1,23 @@
 // The picture of the point under the pointer; of an opened point also its neighbours and where to
 // go from here.
+/** @import { MapView } from "./map.js" */
+/** @import { MapData, Neighbour } from "./types.js" */
 import { el } from "../shared/dom.js";
 
 export class Card {
+  /** @type {HTMLDivElement} */
+  neighbours;
+  /** @type {HTMLAnchorElement | undefined} */
+  failure;
+
+  /** @param {MapView} map */
   constructor(map) {
     this.map = map;
     this.root = el("div", { class: "card", hidden: true });
     this.pinned = -1;
   }
 
+  /** @param {number} row */
   show(row, pinned = false) {
     const { map } = this,
       { cloud, data } = map,
@@ -31,10 +40,11 @@ export class Card {
     this.place(row);
   }
 
+  /** @param {number} index */
   links(index) {
     const { map } = this,
-      to = ({ page, label, parameters }) => {
-        const query = new URLSearchParams({ ...parameters, query: index });
+      to = (/** @type {MapData["links"][number]} */ { page, label, parameters }) => {
+        const query = new URLSearchParams({ ...parameters, query: String(index) });
         const link = el(
           "a",
           { class: "button", href: `${map.data.base}${page}?${query}`, "data-page": page },
@@ -73,6 +83,7 @@ export class Card {
   }
 
   // The nearest neighbours of the opened point: ✓ or ✗, and the distance.
+  /** @param {Neighbour[]} neighbours */
   tell(neighbours) {
     const { map } = this;
     this.neighbours?.replaceChildren(
@@ -100,6 +111,7 @@ export class Card {
     if (this.pinned >= 0) this.place(this.pinned);
   }
 
+  /** @param {number} row */
   place(row) {
     const { camera, cloud } = this.map,
       [x, y] = camera.at(cloud, row),

@@ -1,12 +1,14 @@
 // The points of a map as they arrive from Python (pages/_ui/map_data.py), and questions about them.
+/** @import { Points, Window } from "./types.js" */
 export const STEPS = 65535;
 const MOST_CORNERS = 64;
 
 export class Cloud {
   // {xy, group, steps_of_indices, ...}: xy uint16 (n, 2), y upwards; group the place of a point's
   // class in `classes`.
+  /** @param {Points} points */
   constructor({ xy, group, index_steps, label_steps, central, counts, colours, names, shapes }) {
-    const sums = (steps) => {
+    const sums = (/** @type {Int32Array} */ steps) => {
       let sum = 0;
       return Int32Array.from(steps, (d) => (sum += d));
     };
@@ -21,18 +23,22 @@ export class Cloud {
       count: counts[k],
       colour: colours[k % colours.length],
     }));
-    this.from = this.to = xy;
+    this.from = xy;
+    this.to = xy;
     this.share = 0; // of the way from one frame to the other
   }
 
+  /** @param {number} i */
   x(i) {
     return (this.from[2 * i] + (this.to[2 * i] - this.from[2 * i]) * this.share) / STEPS;
   }
+  /** @param {number} i */
   y(i) {
     return (
       (this.from[2 * i + 1] + (this.to[2 * i + 1] - this.from[2 * i + 1]) * this.share) / STEPS
     );
   }
+  /** @param {number} index */
   row(index) {
     return this.indices.indexOf(index);
   }
@@ -53,6 +59,12 @@ export class Cloud {
 
   // The nearest point within `reach` of a place (all in shares of the square) that `wanted` lets
   // through, or -1.
+  /**
+   * @param {number} px
+   * @param {number} py
+   * @param {number} reach
+   * @param {(row: number) => unknown} wanted
+   */
   nearest(px, py, reach, wanted) {
     let best = -1,
       least = reach * reach;
@@ -69,6 +81,13 @@ export class Cloud {
   }
 
   // The nearest point within the quarter that an arrow points to, among those in the window.
+  /**
+   * @param {number[]} pxpy
+   * @param {number[]} dxdy
+   * @param {Window} window
+   * @param {(row: number) => unknown} wanted
+   * @param {number} except
+   */
   beside([px, py], [dx, dy], window, wanted, except) {
     let best = -1,
       least = Infinity;
@@ -95,7 +114,12 @@ export class Cloud {
   }
 
   // Up to `most` + 1 rows in the window, any order.
+  /**
+   * @param {Window} window
+   * @param {number} most
+   */
   within(window, most) {
+    /** @type {number[]} */
     const found = [];
     for (let i = 0; i < this.count && found.length <= most; i++) {
       const x = this.x(i),
@@ -108,6 +132,7 @@ export class Cloud {
 
   // 1 for each point that the polygon [x0, y0, x1, y1, ...] of whole places winds around: the same
   // whole numbers as in dmlcore.figures.maps.Sheet.enclosed, so the same points.
+  /** @param {ArrayLike<number>} polygon */
   enclosed(polygon) {
     const mask = new Uint8Array(this.count),
       count = polygon.length / 2,
@@ -142,11 +167,13 @@ export class Cloud {
 
 // A hand-drawn line [[x, y], ...] in shares of the square as at most 64 corners of whole places,
 // those that matter most.
+/** @param {number[][]} line */
 export function corners(line) {
   const points = line.map((p) => p.map((v) => Math.round(Math.min(Math.max(v, 0), 1) * STEPS)));
   const kept = new Set([0, points.length - 1]),
+    /** @type {{ a: number, b: number, best: number, most: number }[]} */
     spans = [];
-  const offer = (a, b) => {
+  const offer = (/** @type {number} */ a, /** @type {number} */ b) => {
     // the point of a stretch that lies farthest from its chord
     let best = -1,
       most = 0;
@@ -168,7 +195,7 @@ export function corners(line) {
   offer(0, points.length - 1);
   while (kept.size < MOST_CORNERS && spans.length) {
     spans.sort((one, other) => one.most - other.most);
-    const { a, b, best } = spans.pop();
+    const { a, b, best } = /** @type {typeof spans[number]} */ (spans.pop());
     kept.add(best);
     offer(a, best);
     offer(best, b);
@@ -177,6 +204,11 @@ export function corners(line) {
 }
 
 // Bytes as text, and numpy.packbits(..., bitorder="little") undone.
+/** @param {ArrayBufferView} array */
 export const packed = (array) => btoa(String.fromCharCode(...new Uint8Array(array.buffer)));
+/**
+ * @param {Uint8Array} bits
+ * @param {number} count
+ */
 export const unpacked = (bits, count) =>
   Uint8Array.from({ length: count }, (_, i) => (bits[i >> 3] >> (i & 7)) & 1);

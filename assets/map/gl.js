@@ -1,5 +1,7 @@
 // The points on a WebGL2 canvas: one draw call for those in the background, one for those that
 // stand out.
+/** @import { Cloud } from "./cloud.js" */
+/** @import { Picture } from "./types.js" */
 const TINY = 2; // pixels of radius below which no shape is told from a circle
 const VERTEX = `#version 300 es
 precision highp float;
@@ -48,14 +50,29 @@ void main() {
 }`;
 
 export class Painter {
+  /** @type {{ [k: string]: WebGLUniformLocation | null; }} */
+  at;
+  /** @type {Map<any, any>} */
+  buffers;
+  /** @type {null | { states: Uint8Array<ArrayBuffer>; front: number; buffer: WebGLBuffer; }} */
+  order;
+  /** @type {WebGLTexture} */
+  texture;
+  /** @type {Uint32Array<ArrayBuffer>} */
+  shuffle;
+  /** @type {Uint8Array<ArrayBuffer> | null} */
+  shown;
+
+  /** @param {HTMLCanvasElement} canvas */
   constructor(canvas) {
     this.canvas = canvas;
-    this.gl = canvas.getContext("webgl2", {
+    const gl = canvas.getContext("webgl2", {
       alpha: true,
       antialias: false,
       premultipliedAlpha: true,
     });
-    if (!this.gl) throw new Error("no WebGL2");
+    if (!gl) throw new Error("no WebGL2");
+    this.gl = gl;
     this.build();
   }
 
@@ -63,19 +80,20 @@ export class Painter {
     // also after the browser has lost the context and gave it back
     const { gl } = this,
       program = gl.createProgram();
-    for (const [kind, source] of [
+    for (const [kind, source] of /** @type {const} */ ([
       [gl.VERTEX_SHADER, VERTEX],
       [gl.FRAGMENT_SHADER, FRAGMENT],
-    ]) {
-      const shader = gl.createShader(kind);
+    ])) {
+      const shader = /** @type {WebGLShader} */ (gl.createShader(kind));
       gl.shaderSource(shader, source);
       gl.compileShader(shader);
       gl.attachShader(program, shader);
     }
     gl.linkProgram(program);
     if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost())
-      throw new Error(gl.getProgramInfoLog(program));
+      throw new Error(gl.getProgramInfoLog(program) ?? "");
     gl.useProgram(program);
+    /** @type {Record<string, WebGLUniformLocation | null>} */
     this.at = Object.fromEntries(
       [
         "palette",
@@ -91,7 +109,9 @@ export class Painter {
         "ink",
       ].map((name) => [name, gl.getUniformLocation(program, name)]),
     );
+    /** @type {Map<number, { buffer: WebGLBuffer, array: ArrayBufferView }>} */
     this.buffers = new Map();
+    /** @type {{ states: Uint8Array, front: number, buffer: WebGLBuffer } | null} */
     this.order = null;
     this.texture = gl.createTexture();
     gl.bindTexture(gl.TEXTURE_2D, this.texture);
@@ -102,6 +122,13 @@ export class Painter {
   }
 
   // An attribute of every point; sent again only if it is another array.
+  /**
+   * @param {number} place
+   * @param {ArrayBufferView<ArrayBuffer>} array
+   * @param {number} size
+   * @param {number} type
+   * @param {boolean} normalised
+   */
   attribute(place, array, size, type, normalised) {
     const { gl } = this,
       known = this.buffers.get(place);
@@ -116,6 +143,7 @@ export class Painter {
   // The order of drawing: first the points that stand back, then the others, and in either part a
   // fixed shuffle: by row, the last class would lie on top of all others. Tells where the second
   // part begins.
+  /** @param {Uint8Array<ArrayBuffer>} states */
   ordered(states) {
     const { gl } = this;
     if (this.order?.states !== states) {
@@ -135,6 +163,7 @@ export class Painter {
     return this.order.front;
   }
 
+  /** @param {number} count */
   shuffled(count) {
     if (this.shuffle?.length === count) return this.shuffle;
     const order = Uint32Array.from({ length: count }, (_, i) => i);
@@ -149,6 +178,10 @@ export class Painter {
     return (this.shuffle = order);
   }
 
+  /**
+   * @param {Cloud} cloud
+   * @param {Picture} picture
+   */
   paint(cloud, { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink }) {
     const { gl, at, canvas } = this;
     if (gl.isContextLost()) return;
@@ -180,10 +213,10 @@ export class Painter {
     gl.uniform1i(at.shaped, plain ? 0 : shaped);
     gl.uniform3fv(at.paper, paper);
     gl.uniform3fv(at.ink, ink);
-    for (const [veil, first, past] of [
+    for (const [veil, first, past] of /** @type {const} */ ([
       [faint, 0, front],
       [1, front, cloud.count],
-    ]) {
+    ])) {
       gl.uniform1f(at.veil, veil);
       if (past > first) gl.drawElements(gl.POINTS, past - first, gl.UNSIGNED_INT, 4 * first);
     }

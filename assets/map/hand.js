@@ -1,17 +1,44 @@
 // Mouse, touch and keyboard on the map.
+/** @import { MapView } from "./map.js" */
+/** @typedef {{ distance: number, middle: number[] }} Pinch */
+/**
+ * @typedef {object} Grip
+ * @property {[number, number]} from
+ * @property {number} x
+ * @property {number} y
+ * @property {boolean} moved
+ * @property {boolean} draws
+ * @property {boolean} add
+ * @property {Pinch} [pinch]
+ */
+
 const REACH = 14,
   NOTCH = 1.0015,
   STEP = 1.4;
 
+/** @param {MapView} map */
 export function listen(map) {
   const { canvas, camera } = map,
     fingers = new Map();
+  /** @type {Grip | null} */
   let grip = null;
+  /**
+   * @param {MouseEvent} e
+   * @returns {[number, number]}
+   */
   const place = (e) => {
     const box = canvas.getBoundingClientRect();
     return [e.clientX - box.left, e.clientY - box.top];
   };
-  const under = (e) => map.pick(...place(e), REACH);
+  const still = {
+    from: /** @type {[number, number]} */ ([0, 0]),
+    x: 0,
+    y: 0,
+    moved: false,
+    draws: false,
+    add: false,
+  };
+  const under = (/** @type {MouseEvent} */ e) => map.pick(...place(e), REACH);
 
   canvas.addEventListener("pointerdown", (e) => {
     if (e.button) return;
@@ -19,7 +46,7 @@ export function listen(map) {
     canvas.setPointerCapture(e.pointerId);
     fingers.set(e.pointerId, place(e));
     if (fingers.size === 2) {
-      grip = { pinch: apart(fingers) };
+      grip = { ...still, pinch: apart(fingers) };
       map.line = null;
       return;
     }
@@ -35,7 +62,7 @@ export function listen(map) {
     if (grip.pinch) {
       if (fingers.size < 2) return;
       const now = apart(fingers);
-      camera.closer(now.distance / grip.pinch.distance, ...now.middle);
+      camera.closer(now.distance / grip.pinch.distance, now.middle[0], now.middle[1]);
       camera.look(
         camera.x - (now.middle[0] - grip.pinch.middle[0]) / camera.scale,
         camera.y + (now.middle[1] - grip.pinch.middle[1]) / camera.scale,
@@ -47,7 +74,8 @@ export function listen(map) {
     if (!grip.moved) return;
     if (grip.draws) {
       map.line ??= [camera.place(...grip.from)];
-      const [x, y] = camera.pixels(...map.line.at(-1));
+      const [u, v] = map.line[map.line.length - 1],
+        [x, y] = camera.pixels(u, v);
       if (Math.hypot(px - x, py - y) >= 3) map.line.push(camera.place(px, py));
       map.hover(-1);
       return map.draw();
@@ -59,7 +87,7 @@ export function listen(map) {
     map.moved();
   });
 
-  const end = (e) => {
+  const end = (/** @type {PointerEvent} */ e) => {
     fingers.delete(e.pointerId);
     if (!grip || fingers.size) return;
     const { moved, draws, add, pinch } = grip;
@@ -84,7 +112,12 @@ export function listen(map) {
     "wheel",
     (e) => {
       // the page scrolls unless the map has the focus or Ctrl is held
-      if (!e.ctrlKey && !e.metaKey && canvas.getRootNode().activeElement !== canvas) return;
+      if (
+        !e.ctrlKey &&
+        !e.metaKey &&
+        /** @type {ShadowRoot} */ (canvas.getRootNode()).activeElement !== canvas
+      )
+        return;
       e.preventDefault();
       camera.closer(NOTCH ** -(e.deltaMode ? 40 * e.deltaY : e.deltaY), ...place(e));
       map.moved();
@@ -116,6 +149,7 @@ export function listen(map) {
   });
 }
 
+/** @param {Map<number, number[]>} fingers */
 function apart(fingers) {
   const [[x, y], [u, v]] = [...fingers.values()];
   return { distance: Math.max(1, Math.hypot(u - x, v - y)), middle: [(x + u) / 2, (y + v) / 2] };

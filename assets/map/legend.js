@@ -1,6 +1,9 @@
 // What the colours mean: the classes with a search, the marks of right and wrong, or a scale; and
 // what is selected.
-import { el, say } from "../shared/dom.js";
+/** @import { MapView } from "./map.js" */
+/** @import { Class, Colouring } from "./types.js" */
+/** @import { Theme } from "../shared/types.js" */
+import { drawing, el, say } from "../shared/dom.js";
 import { shape } from "../shared/plot.js";
 import { rampColour } from "../shared/ink.js";
 import { RIGHT, WRONG } from "./over.js";
@@ -12,6 +15,7 @@ export const LOWEST = 0.52; // of the ramp: paler points would not be seen on th
 
 // How points may be coloured. `array` is what Python sends for it, one byte a point, 255 where it
 // means nothing.
+/** @type {Record<Colouring, { title: string, array?: string, help?: string }>} */
 export const COLOURINGS = {
   class: { title: "class" },
   right: {
@@ -31,21 +35,34 @@ export const COLOURINGS = {
   },
 };
 
+/**
+ * @param {string} kind
+ * @param {string} colour
+ */
 export const mark = (kind, colour) => {
   const canvas = el("canvas", { width: 28, height: 28, "aria-hidden": "true" }),
-    ctx = canvas.getContext("2d");
+    ctx = drawing(canvas);
   ctx.scale(2, 2);
   shape(ctx, kind, 7, 7, 5);
   ctx.fillStyle = colour;
   ctx.fill();
   return canvas;
 };
+/**
+ * @param {number} number
+ * @param {string} colour
+ */
 export const markOf = (number, colour) => mark(SHAPES[number & 3], colour);
 
 // 256 colours as the painters look them up, by colouring.
+/**
+ * @param {Colouring} look
+ * @param {Class[]} classes
+ * @param {Theme} theme
+ */
 export function colours(look, classes, theme) {
   const table = new Uint8Array(1024),
-    put = (k, hex) =>
+    put = (/** @type {number} */ k, /** @type {string} */ hex) =>
       table.set([1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)).concat(255), 4 * k);
   if (look === "class") classes.slice(0, 256).forEach((c, k) => put(k, c.colour));
   else if (look === "right") {
@@ -59,6 +76,10 @@ export function colours(look, classes, theme) {
 }
 
 export class Legend {
+  /** @type {{ name: string; label: number; row: number; count: number; colour: string; }[]} */
+  found;
+
+  /** @param {MapView} map */
   constructor(map) {
     this.map = map;
     this.search = el("input", {
@@ -121,6 +142,7 @@ export class Legend {
     );
   }
 
+  /** @param {Class} c */
   chip(c) {
     const { map } = this,
       on = map.look.classes.includes(c.label),
@@ -151,7 +173,12 @@ export class Legend {
       );
       return;
     }
-    const line = (kind, ink, text, count) =>
+    const line = (
+      /** @type {string} */ kind,
+      /** @type {string} */ ink,
+      /** @type {string} */ text,
+      /** @type {number} */ count,
+    ) =>
       el(
         "div",
         { class: "line" },
@@ -174,7 +201,7 @@ export class Legend {
         role: "img",
         "aria-label": `${facts.low} to ${facts.high}`,
       }),
-      ctx = bar.getContext("2d");
+      ctx = drawing(bar);
     for (let i = 0; i < 160; i++) {
       ctx.fillStyle = `rgb(${rampColour(LOWEST + ((1 - LOWEST) * i) / 159, map.theme)})`;
       ctx.fillRect(i, 0, 1, 1);

@@ -1,6 +1,8 @@
 // The map page: points of a run on a plane. Python sends the points once and tells what is
 // selected; everything that moves is drawn here, and only the corners of a lasso go up.
-import { applyTheme, el, save, say, styled } from "../shared/dom.js";
+/** @import { Colouring, Facts, Frame, Lasso, MapData, Near, Neighbour, Points, SelectionBits } from "./types.js" */
+/** @import { Mounted, SetState, Theme } from "../shared/types.js" */
+import { applyTheme, drawing, el, save, say, styled } from "../shared/dom.js";
 import { decode } from "../shared/wire.js";
 import { Camera } from "./camera.js";
 import { Card } from "./card.js";
@@ -15,39 +17,105 @@ import { picture } from "./take.js";
 
 const DWELL = 125,
   FAINT = 0.14; // milliseconds before a picture is fetched; how much is left of what stands back
+/** @type {Partial<Record<Colouring, number>>} */
 const SHAPED = { class: 1, right: 2 };
+/** @param {string} name */
 const here = (name) => new URL(name, import.meta.url).href;
+/** @type {WeakMap<HTMLElement, MapView>} */
 const maps = new WeakMap();
 class Refused extends Error {}
 
+/** @param {Mounted<MapData> & { setTriggerValue: SetState }} given */
 export function render({ data, parentElement, setStateValue, setTriggerValue }) {
   let map = maps.get(parentElement);
-  if (!map) maps.set(parentElement, (map = new Map_(parentElement, data)));
+  if (!map) {
+    map = new MapView(parentElement, data);
+    maps.set(parentElement, map);
+  }
   Object.assign(map, { tell: setTriggerValue, setState: setStateValue });
   map.hear(data);
 }
 
+/** @param {HTMLElement} parentElement */
 export function unmount(parentElement) {
   maps.get(parentElement)?.close();
   maps.delete(parentElement);
 }
 
-class Map_ {
+export class MapView {
+  /** @type {HTMLButtonElement[]} */
+  tools;
+  /** @type {HTMLSelectElement} */
+  colour;
+  /** @type {HTMLOutputElement} */
+  count;
+  /** @type {HTMLAnchorElement} */
+  csv;
+  /** @type {string} */
+  address;
+  /** @type {{ name: string; label: number; row: number; count: number; colour: string; }[]} */
+  bySize;
+  /** @type {Set<number>} */
+  labels;
+  /** @type {Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer>} */
+  keys;
+  /** @type {Uint8Array<ArrayBuffer>} */
+  table;
+  /** @type {Uint8Array<ArrayBuffer>} */
+  states;
+  /** @type {number} */
+  telling;
+  /** @type {number} */
+  sharpness;
+  /** @type {number} */
+  timer;
+  /** @type {number} */
+  asked;
+
+  /** @type {number[]} */
+  marked = [];
+  /** @type {number[][] | null} */
+  line = null; // of the lasso
+  /** @type {{ row: number, neighbours: Neighbour[] } | null} */
+  near = null; // of the opened point
+  /** @type {Partial<Record<Colouring, Facts>>} */
+  facts = {};
+  /** @type {Partial<Record<Colouring, string>>} */
+  failed = {};
+  /** @type {Cloud} */
+  cloud = /** @type {any} */ (null); // until its points are here
+  /** @type {Uint8Array<ArrayBuffer>} */
+  mask; // of the selection
+  /** @type {string | null} */
+  selection = null;
+  /** @type {string} */
+  ink;
+  /** @type {string} */
+  paper;
+  /** @type {string} */
+  font;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  tell;
+  /** @type {SetState} */
+  setState;
+  pictured = 0;
+  /** @type {number | undefined} */
+  ratio;
+
+  /**
+   * @param {ParentNode} root
+   * @param {MapData} data
+   */
   constructor(root, data) {
-    Object.assign(this, {
-      root,
-      data,
-      hovered: -1,
-      marked: [],
-      camera: new Camera(),
-      tool: "move",
-      line: null,
-      near: null,
-      named: true,
-      facts: {},
-      failed: {},
-      seq: 0,
-    });
+    this.root = root;
+    this.data = data;
+    this.hovered = -1;
+    this.camera = new Camera();
+    this.tool = "move";
+    this.named = true;
+    this.seq = 0;
     this.look = { colour: data.look.colour, classes: data.look.classes, pictures: true };
     this.thumbs = new Pictures(() => this.draw());
     this.whole = el("div", { class: "lab map-lab" });
@@ -64,8 +132,11 @@ class Map_ {
     this.legend = new Legend(this);
     this.player = new Player(this);
     this.notice = el("div", { class: "notice", hidden: true });
-    const button = (text, label, act) =>
-      el("button", { "aria-label": label, title: label, onclick: act }, text);
+    const button = (
+      /** @type {string} */ text,
+      /** @type {string} */ label,
+      /** @type {() => void} */ act,
+    ) => el("button", { "aria-label": label, title: label, onclick: act }, text);
     this.frame = el(
       "div",
       { class: "frame" },
@@ -116,6 +187,7 @@ class Map_ {
     }
   }
 
+  /** @param {string} text */
   say(text) {
     say(this.notice, text);
     this.notice.hidden = !text;
@@ -130,7 +202,11 @@ class Map_ {
 
   // ---- the tools above the map
   bar() {
-    const tool = (name, text, help) =>
+    const tool = (
+      /** @type {string} */ name,
+      /** @type {string} */ text,
+      /** @type {string} */ help,
+    ) =>
       el(
         "button",
         {
@@ -157,11 +233,16 @@ class Map_ {
       ),
     );
     this.colour.addEventListener("change", () => {
-      this.look.colour = this.colour.value;
+      this.look.colour = /** @type {Colouring} */ (this.colour.value);
       this.recolour();
       this.tellLook();
     });
-    const box = (label, on, act, help) => {
+    const box = (
+      /** @type {string} */ label,
+      /** @type {boolean} */ on,
+      /** @type {(on: boolean) => void} */ act,
+      /** @type {string} */ help,
+    ) => {
       const input = el("input", { type: "checkbox", checked: on });
       input.addEventListener("change", () => {
         act(input.checked);
@@ -210,6 +291,7 @@ class Map_ {
     );
   }
 
+  /** @param {string} name */
   take(name) {
     this.tool = name;
     for (const button of this.tools)
@@ -223,14 +305,16 @@ class Map_ {
   }
 
   // ---- from Python
+  /** @param {MapData} data */
   async hear(data) {
     const fresh = data.points !== this.address;
     this.data = data;
     this.csv.href = `${data.points}map.csv`;
     if (fresh) {
       this.address = data.points;
-      this.cloud = null;
-      const [arrived] = await Promise.all([this.tried("points.bin"), this.dressed]);
+      this.cloud = /** @type {any} */ (null);
+      const arriving = /** @type {Promise<Points | null>} */ (this.tried("points.bin")),
+        [arrived] = await Promise.all([arriving, this.dressed]);
       if (this.address !== data.points || !arrived) return;
       this.learn(arrived);
     }
@@ -241,12 +325,17 @@ class Map_ {
       this.marked = rows;
       this.bring(rows[0]);
     }
-    this.canvas.dataset.own = this.data.own ?? "";
+    this.canvas.dataset.own = String(this.data.own ?? "");
     await this.selected(this.data.selection);
     this.draw();
   }
 
   // A file of this map; an error whose message is for the visitor where there is none.
+  /**
+   * @template {object} A
+   * @param {string} name
+   * @returns {Promise<A>}
+   */
   async fetched(name) {
     const answer = await fetch(`${this.address}${name}`).catch(() => null);
     if (answer?.ok) return decode(await answer.arrayBuffer());
@@ -258,6 +347,11 @@ class Map_ {
   }
 
   // The same, with null for none: then it is said on the map.
+  /**
+   * @template {object} A
+   * @param {string} name
+   * @returns {Promise<A | null>}
+   */
   async tried(name) {
     try {
       return await this.fetched(name);
@@ -268,6 +362,7 @@ class Map_ {
     }
   }
 
+  /** @param {Points} arrived */
   learn(arrived) {
     this.cloud = new Cloud(arrived);
     Object.assign(this, {
@@ -288,7 +383,9 @@ class Map_ {
     this.player.hear(this.data.steps, xy, (k) =>
       k === last
         ? Promise.resolve(xy)
-        : this.tried(`frame-${k}.bin`).then((frame) => frame?.xy ?? xy),
+        : this.tried(`frame-${k}.bin`).then(
+            (frame) => /** @type {Frame | null} */ (frame)?.xy ?? xy,
+          ),
     );
     this.camera.whole();
     this.resize();
@@ -317,8 +414,7 @@ class Map_ {
       this.legend.show();
       this.canvas.setAttribute("aria-busy", "true");
       try {
-        const { values, ...facts } = await this.fetched(`${array}.bin`);
-        this.facts[colour] = { ...facts, values };
+        this.facts[colour] = await this.fetched(`${array}.bin`);
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
         this.failed[colour] = error.message;
@@ -328,20 +424,23 @@ class Map_ {
       }
       if (this.look.colour !== colour) return;
     }
-    this.keys = array ? this.facts[colour].values : this.cloud.group;
+    this.keys = array ? /** @type {Facts} */ (this.facts[colour]).values : this.cloud.group;
     this.table = colours(colour, this.cloud.classes, this.theme);
     this.canvas.dataset.colour = colour;
     this.stand();
     this.legend.show();
   }
 
+  /** @param {number} label */
   stands(label) {
     return !this.look.classes.length || this.look.classes.includes(label);
   }
+  /** @param {number} row */
   nameOf(row) {
     return this.cloud.classes[this.cloud.group[row]].name;
   }
 
+  /** @param {number | null} label */
   highlight(label) {
     const { classes } = this.look;
     this.look.classes =
@@ -365,6 +464,7 @@ class Map_ {
     this.draw();
   }
 
+  /** @param {number} row */
   edge(row) {
     // of a picture: the colour of its point, dashed where the nearest neighbour is wrong
     const k = 4 * (this.keys[row] & 255),
@@ -375,6 +475,7 @@ class Map_ {
     };
   }
 
+  /** @param {number} row */
   told(row) {
     const { colour } = this.look,
       value = this.facts[colour]?.values[row];
@@ -397,9 +498,10 @@ class Map_ {
   }
 
   // ---- the selection
+  /** @param {boolean} add */
   enclose(add) {
     const frame = this.player.settle(),
-      polygon = this.line?.length > 2 ? corners(this.line) : [];
+      polygon = this.line && this.line.length > 2 ? corners(this.line) : new Uint16Array();
     this.line = null;
     if (polygon.length < 6) return this.draw();
     this.ask({ polygon: packed(polygon), frame, add });
@@ -407,6 +509,7 @@ class Map_ {
     this.choose(add && this.selection ? mask.map((bit, i) => bit | this.mask[i]) : mask);
   }
 
+  /** @param {number} row */
   toggle(row) {
     if (row < 0) return;
     const mask = this.selection ? this.mask.slice() : new Uint8Array(this.cloud.count);
@@ -415,11 +518,13 @@ class Map_ {
     this.choose(mask);
   }
 
+  /** @param {Lasso} message */
   ask(message) {
     this.tell("lasso", { ...message, seq: ++this.seq });
   }
 
   // What the browser has found is drawn at once; Python finds the same and keeps it.
+  /** @param {Uint8Array<ArrayBuffer>} mask */
   choose(mask) {
     const count = mask.reduce((sum, bit) => sum + bit, 0);
     if (count) {
@@ -434,15 +539,18 @@ class Map_ {
     requestAnimationFrame(() => this.stand());
   }
 
+  /** @param {number} count */
   counted(count) {
     say(this.count, count ? `${count.toLocaleString("en")} selected` : "");
-    this.count.dataset.count = count;
+    this.count.dataset.count = String(count);
   }
 
+  /** @param {{ id: string } | null} selection */
   async selected(selection) {
     const id = selection?.id ?? null;
     if (id === this.selection || (this.selection === "pending" && this.data.seq < this.seq)) return;
     this.selection = id;
+    /** @type {SelectionBits | null} */
     const found = id ? await this.tried(`selection-${id}.bin`) : null;
     if (this.selection !== id) return;
     this.mask = found ? unpacked(found.bits, this.cloud.count) : new Uint8Array(this.cloud.count);
@@ -475,6 +583,7 @@ class Map_ {
       marks = this.look.colour === "right" ? 1.25 : 1; // a cross needs room
     return Math.min(7, marks * alone * this.camera.zoom ** 0.4);
   }
+  /** @param {number} factor */
   zoom(factor) {
     this.camera.closer(factor);
     this.moved();
@@ -485,6 +594,11 @@ class Map_ {
     this.draw();
   }
 
+  /**
+   * @param {Uint16Array<ArrayBuffer>} from
+   * @param {Uint16Array<ArrayBuffer>} to
+   * @param {number} share
+   */
   between(from, to, share) {
     // of two frames of the training
     Object.assign(this.cloud, { from, to, share });
@@ -492,6 +606,7 @@ class Map_ {
     this.draw();
   }
 
+  /** @param {number | undefined} row */
   bring(row) {
     // what a link names into sight
     if (row === undefined) return;
@@ -500,12 +615,18 @@ class Map_ {
       this.camera.look(this.cloud.x(row), this.cloud.y(row));
   }
 
+  /**
+   * @param {number} px
+   * @param {number} py
+   * @param {number} reach
+   */
   pick(px, py, reach) {
     if (!this.cloud) return -1;
     const [x, y] = this.camera.place(px, py);
     return this.cloud.nearest(x, y, reach / this.camera.scale, (i) => this.states[i] & 1);
   }
 
+  /** @param {number[]} arrow */
   step(arrow) {
     if (!this.cloud) return;
     const { camera, cloud } = this,
@@ -516,10 +637,11 @@ class Map_ {
   }
 
   // ---- one point
+  /** @param {number} row */
   hover(row) {
     if (row === this.hovered) return;
     this.hovered = row;
-    this.canvas.dataset.hovered = row < 0 ? "" : this.cloud.indices[row];
+    this.canvas.dataset.hovered = row < 0 ? "" : String(this.cloud.indices[row]);
     this.cursor();
     clearTimeout(this.timer);
     if (this.card.pinned < 0) {
@@ -537,10 +659,12 @@ class Map_ {
     this.draw();
   }
 
+  /** @param {number} row */
   announce(row) {
     say(this.live, `class ${this.nameOf(row)}, sample ${this.cloud.indices[row]}${this.told(row)}`);
   }
 
+  /** @param {number} row */
   async open(row, keyboard = false) {
     if (row < 0) return this.close_card();
     clearTimeout(this.timer);
@@ -548,8 +672,12 @@ class Map_ {
     this.near = null;
     this.card.show(row, true);
     this.announce(row);
-    if (keyboard) this.card.root.querySelector("a")?.focus({ preventScroll: true });
+    if (keyboard)
+      /** @type {HTMLElement | null} */ (this.card.root.querySelector("a"))?.focus({
+        preventScroll: true,
+      });
     this.draw();
+    /** @type {Near | null} */
     const found = await this.tried(`near-${row}.bin`);
     if (!found || this.card.pinned !== row || this.address !== address) return;
     this.near = { row, neighbours: found.neighbours };
@@ -585,12 +713,12 @@ class Map_ {
       paper: rgb(this.paper),
       ink: rgb(this.ink),
     });
-    const ctx = this.canvas.getContext("2d");
+    const ctx = drawing(this.canvas);
     ctx.setTransform(sharpness, 0, 0, sharpness, 0, 0);
     paintOver(ctx, this);
-    this.canvas.dataset.pictures = this.pictured;
-    this.canvas.dataset.painted = Number(this.canvas.dataset.painted ?? 0) + 1;
-    this.canvas.dataset.count = cloud.count;
+    this.canvas.dataset.pictures = String(this.pictured);
+    this.canvas.dataset.painted = String(Number(this.canvas.dataset.painted ?? 0) + 1);
+    this.canvas.dataset.count = String(cloud.count);
   }
 
   // ---- take away
@@ -608,8 +736,5 @@ class Map_ {
   }
 }
 
-const rgb = (css) =>
-  css
-    .match(/[\d.]+/g)
-    .slice(0, 3)
-    .map((v) => Number(v) / 255);
+/** @param {string} css */
+const rgb = (css) => (css.match(/[\d.]+/g) ?? []).slice(0, 3).map((v) => Number(v) / 255);

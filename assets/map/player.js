@@ -1,11 +1,35 @@
 // The map over training: frames of the same points, one clock for all of them.
+/** @import { SetState, Theme } from "../shared/types.js" */
+/** @import { MapView } from "./map.js" */
 import { el, say } from "../shared/dom.js";
 
 const PER_FRAME = 900; // milliseconds from one kept checkpoint to the next
 
 export class Player {
+  /** @type {Promise<Uint16Array<ArrayBuffer>>[]} */
+  frames;
+  /** @type {Uint16Array<ArrayBuffer>[]} */
+  loaded;
+  /** @type {number[]} */
+  steps;
+  /** @type {(k: number) => Promise<Uint16Array<ArrayBuffer>>} */
+  fetchFrame;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  /** @param {MapView} map */
   constructor(map) {
-    Object.assign(this, { map, frames: [], at: 0, playing: false, steps: [] });
+    this.map = map;
+    /** @type {Promise<Uint16Array<ArrayBuffer>>[]} */
+    this.frames = [];
+    /** @type {Uint16Array<ArrayBuffer>[]} */
+    this.loaded = [];
+    this.at = 0;
+    this.playing = false;
+    /** @type {number[]} */
+    this.steps = [];
     this.button = el(
       "button",
       { "aria-label": "play", onclick: () => (this.playing ? this.pause() : this.play()) },
@@ -29,25 +53,34 @@ export class Player {
 
   // Frames come when they are needed, all of them in the background; the last one is there from the
   // start.
+  /**
+   * @param {number[]} steps
+   * @param {Uint16Array<ArrayBuffer>} last
+   * @param {(k: number) => Promise<Uint16Array<ArrayBuffer>>} fetchFrame
+   */
   hear(steps, last, fetchFrame) {
     this.pause();
-    Object.assign(this, { steps, fetchFrame, frames: [] });
+    this.steps = steps;
+    this.fetchFrame = fetchFrame;
+    this.frames = [];
     this.root.hidden = steps.length < 2;
     if (steps.length < 2) return;
     this.frames[steps.length - 1] = Promise.resolve(last);
     this.loaded = [];
     this.loaded[steps.length - 1] = last;
-    this.bar.max = steps.length - 1;
+    this.bar.max = String(steps.length - 1);
     this.at = steps.length - 1;
     this.show();
   }
 
+  /** @param {number} k */
   frame(k) {
     this.frames[k] ??= this.fetchFrame(k).then((xy) => (this.loaded[k] = xy));
     return this.frames[k];
   }
 
   // To a place between two frames; draws once both are there.
+  /** @param {number} at */
   async go(at) {
     this.at = at;
     this.show();
@@ -60,7 +93,7 @@ export class Player {
     }
     const share = at - k;
     if (share === 0 || share === 1) this.map.between(pair[share], pair[share], 0);
-    else this.map.between(...pair, share);
+    else this.map.between(pair[0], pair[1], share);
     if (k + 2 < this.steps.length) this.frame(k + 2);
   }
 
@@ -76,8 +109,9 @@ export class Player {
     this.playing = true;
     say(this.button, "❚❚");
     this.button.setAttribute("aria-label", "pause");
+    /** @type {number | null} */
     let last = null;
-    const tick = async (now) => {
+    const tick = async (/** @type {number} */ now) => {
       if (!this.playing) return;
       const next = Math.min(
         this.at + (last === null ? 0 : (now - last) / PER_FRAME),
@@ -107,12 +141,12 @@ export class Player {
       this.steps[Math.floor(this.at)] +
         (this.at % 1) * ((this.steps[Math.ceil(this.at)] ?? 0) - this.steps[Math.floor(this.at)]),
     );
-    this.bar.value = this.at;
+    this.bar.value = String(this.at);
     this.bar.setAttribute("aria-valuetext", `step ${step}`);
     say(
       this.text,
-      `step ${step.toLocaleString("en")} of ${this.steps.at(-1).toLocaleString("en")}`,
+      `step ${step.toLocaleString("en")} of ${this.steps[this.steps.length - 1].toLocaleString("en")}`,
     );
-    this.root.dataset.at = this.at;
+    this.root.dataset.at = String(this.at);
   }
 }

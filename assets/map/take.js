@@ -1,4 +1,8 @@
 // The map with its legend and where it comes from, as one picture.
+/** @import { Facts } from "./types.js" */
+/** @import { MapView } from "./map.js" */
+/** @import { Context } from "../shared/types.js" */
+import { drawing } from "../shared/dom.js";
 import { rampColour } from "../shared/ink.js";
 import { shape } from "../shared/plot.js";
 import { LOWEST } from "./legend.js";
@@ -10,12 +14,13 @@ const SIDE = 200,
   SHAPES = ["circle", "square", "triangle", "diamond"];
 
 // A canvas of the map as just painted, twice as fine as the screen.
+/** @param {MapView} map */
 export function picture(map) {
   const { camera, data } = map,
     width = camera.width + SIDE,
     height = camera.height + FOOT;
   const canvas = document.createElement("canvas"),
-    ctx = canvas.getContext("2d");
+    ctx = drawing(canvas);
   canvas.width = 2 * width;
   canvas.height = 2 * height;
   ctx.scale(2, 2);
@@ -31,11 +36,21 @@ export function picture(map) {
   return canvas;
 }
 
+/**
+ * @param {Context} ctx
+ * @param {MapView} map
+ * @param {number} left
+ * @param {number} height
+ */
 function legend(ctx, map, left, height) {
   const { colour } = map.look,
-    facts = map.facts[colour];
+    facts = /** @type {Facts} */ (map.facts[colour]);
   let y = 22;
-  const line = (kind, ink, text) => {
+  const line = (
+    /** @type {string} */ kind,
+    /** @type {string} */ ink,
+    /** @type {string} */ text,
+  ) => {
     if (kind) {
       shape(ctx, kind, left + 6, y - 4, 5);
       ctx.fillStyle = ink;
@@ -46,7 +61,9 @@ function legend(ctx, map, left, height) {
     y += LINE;
   };
   if (colour === "class") {
-    const shown = map.cloud.classes.map((c, k) => [c, k]).filter(([c]) => map.stands(c.label)),
+    const shown = map.cloud.classes
+        .map((c, k) => /** @type {const} */ ([c, k]))
+        .filter(([c]) => map.stands(c.label)),
       room = Math.floor((height - 30) / LINE);
     const first = shown.length > room ? shown.slice(0, room - 1) : shown;
     for (const [c, k] of first) line(SHAPES[k & 3], c.colour, `${c.name} (${c.count})`);
