@@ -1,7 +1,9 @@
 // The charges page: plays a simulation that Python computes, step by step, and keeps what it has
 // seen for scrubbing.
+/** @import { ChargesAnswer, ChargesData, ChargesRequest, Law, Moved, Portrait, Shown, Spec } from "./types.js" */
+/** @import { Child, Schema, SetState, Theme } from "../shared/types.js" */
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
-import { el, readouts, save, show as number } from "../shared/dom.js";
+import { drawing, el, readouts, save, say, show as number } from "../shared/dom.js";
 import { formula } from "../shared/formula.js";
 import { control, lossPanel } from "../shared/controls.js";
 import { exportLinks } from "../shared/take.js";
@@ -11,6 +13,7 @@ import { History } from "./history.js";
 import { CLASS, fromPixels, halfWidth, paintCharges, paintPortrait, toPixels } from "./draw.js";
 import { Curves } from "./curves.js";
 
+/** @type {[text: string, steps: number][]} */
 const SPEEDS = [
   ["slow motion", 4],
   ["12 steps/s", 12],
@@ -18,31 +21,129 @@ const SPEEDS = [
   ["as fast as it goes", 1000],
 ];
 const STILL = 1e-5; // where no point moves farther than this in a step, nothing will
+/**
+ * @template T
+ * @param {T} x
+ * @returns {T}
+ */
 const clone = (x) => structuredClone(x);
 
 class Charges {
+  /** @type {Schema} */
+  schema;
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  observer;
+  /** @type {() => void} */
+  leave;
+  /** @type {HTMLCanvasElement} */
+  canvas;
+  /** @type {HTMLDivElement} */
+  frame;
+  /** @type {HTMLButtonElement} */
+  playButton;
+  /** @type {HTMLInputElement} */
+  scrub;
+  /** @type {HTMLOutputElement} */
+  clock;
+  /** @type {HTMLDivElement} */
+  readout;
+  /** @type {HTMLParagraphElement} */
+  notice;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {HTMLCanvasElement} */
+  portrait;
+  /** @type {HTMLParagraphElement} */
+  portraitText;
+  /** @type {HTMLSpanElement} */
+  inner;
+  /** @type {HTMLSpanElement} */
+  outer;
+  /** @type {Curves} */
+  curves;
+  /** @type {HTMLDivElement} */
+  side;
+  /** @type {HTMLDivElement} */
+  presets;
+  /** @type {HTMLParagraphElement} */
+  presetText;
+  /** @type {HTMLDivElement} */
+  stage;
+  /** @type {Law} */
+  law;
+  /** @type {string} */
+  lawSeen;
+  /** @type {HTMLPreElement} */
+  python;
+  /** @type {HTMLAnchorElement[]} */
+  files;
+  /** @type {number} */
+  asked;
+  /** @type {number} */
+  due;
+  /** @type {number} */
+  telling;
+  /** @type {string} */
+  written;
+  /** @type {string | undefined} */
+  pythonText;
+  /** @type {string} */
+  address;
+  /** @type {string} */
+  said;
+  /** @type {number} */
+  size;
+  /** @type {number} */
+  half;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  history = new History();
+  at = 0; // the step shown
+  seq = 0;
+  answered = 0;
+  era = 0; // of the future: each change begins another
+  /** @type {Map<number, [era: number, draft: boolean]>} */
+  eras = new Map(); // by request
+  playing = false;
+  speed = 30;
+  /** @type {number | null} */
+  chosen = null;
+  painted = 0;
+  /** @type {number[]} */
+  laps = [];
+  shown = { trails: true, arrows: false, circles: false };
+  /** @type {number | undefined} */
+  awaiting; // the step that is shown once it is here
+  /** @type {{ played: boolean } | null | undefined} */
+  drafting;
+  /** @type {Portrait | null} */
+  portraitSeen = null;
+  /** @type {number | null} */
+  frameRequest = null;
+  owed = false;
+  held = false;
+  closed = false;
+  /** @type {Uint8Array} */
+  labels;
+
+  /**
+   * @param {ParentNode} root
+   * @param {ChargesData} data
+   */
   constructor(root, data) {
-    Object.assign(this, {
-      root,
-      data,
-      spec: clone(data.spec),
-      query: JSON.stringify(data.query),
-      hidden: new Set(data.hide),
-      options: data.options,
-      history: new History(),
-      at: 0,
-      goal: data.step,
-      seq: 0,
-      answered: 0,
-      era: 0,
-      eras: new Map(),
-      playing: false,
-      speed: 30,
-      chosen: null,
-      painted: 0,
-      laps: [],
-      shown: { trails: true, arrows: false, circles: false },
-    });
+    this.root = root;
+    this.data = data;
+    this.spec = clone(data.spec);
+    this.query = JSON.stringify(data.query);
+    this.hidden = new Set(data.hide);
+    this.options = data.options;
+    this.goal = data.step;
+    /** @type {Link<ChargesRequest>} */
     this.link = new Link(
       socketAddress(data, "api/charges"),
       (buffer) => this.receive(buffer),
@@ -51,6 +152,7 @@ class Charges {
     this.ready = this.build(data);
   }
 
+  /** @param {ChargesData} data */
   async build(data) {
     this.schema = await dressed(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
@@ -69,8 +171,12 @@ class Charges {
 
   // ---- the page
   dom() {
-    const button = (text, name, act, extra = {}) =>
-      el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
+    const button = (
+      /** @type {string} */ text,
+      /** @type {string} */ name,
+      /** @type {() => unknown} */ act,
+      extra = {},
+    ) => el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
     this.canvas = el("canvas", { role: "img", "aria-label": "charges" });
     this.frame = el(
       "div",
@@ -201,7 +307,10 @@ class Charges {
       onRest: () => this.commit(),
       onLoss: () => this.commit(),
     };
-    const choose = (key, label) => {
+    const choose = (
+      /** @type {"miner" | "optimiser" | "normalise"} */ key,
+      /** @type {string} */ label,
+    ) => {
       const box = el(
         "select",
         { "aria-label": label, title: options[key][law[key]].help },
@@ -223,7 +332,12 @@ class Charges {
       ),
     );
     start.addEventListener("change", () => this.restart({ start: start.value }));
-    const count = (key, label, low, high) => {
+    const count = (
+      /** @type {"classes" | "per_class" | "seed"} */ key,
+      /** @type {string} */ label,
+      /** @type {number} */ low,
+      /** @type {number} */ high,
+    ) => {
       const box = el("input", {
         type: "number",
         "aria-label": label,
@@ -235,7 +349,7 @@ class Charges {
       box.addEventListener("change", () => {
         const value = Math.round(Number(box.value));
         if (!Number.isFinite(value) || box.value === "") {
-          box.value = this.spec[key];
+          box.value = String(this.spec[key]);
           return;
         }
         const to = { ...this.spec, [key]: Math.min(Math.max(value, low), high) };
@@ -258,13 +372,13 @@ class Charges {
       },
       law.step_size,
       {
-        onInput: (x) => {
+        onInput: (/** @type {number} */ x) => {
           law.step_size = Math.min(Math.max(x, limits.rate[0]), limits.rate[1]);
         },
         onRest: () => this.commit(),
       },
     );
-    rate.querySelector(".symbol").textContent = "η";
+    say(rate.querySelector(".symbol"), "η");
     const sides = el(
       "div",
       { class: "pills", role: "group", "aria-label": "which forces act" },
@@ -283,7 +397,11 @@ class Charges {
         ),
       ),
     );
-    const tick = (key, text, title) => {
+    const tick = (
+      /** @type {keyof Shown} */ key,
+      /** @type {string} */ text,
+      /** @type {string} */ title,
+    ) => {
       const box = el("input", { type: "checkbox", checked: this.shown[key] });
       box.addEventListener("change", () => {
         this.shown[key] = box.checked;
@@ -301,9 +419,14 @@ class Charges {
     this.files = ["npz", "json"].map((kind) =>
       el("a", { "data-kind": kind, download: true }, `History, ${kind === "npz" ? "npz" : "JSON"}`),
     );
-    const section = (name, title, ...parts) =>
-      hidden.has(name) ? [] : [el("section", {}, title ? el("h4", {}, title) : "", ...parts)];
-    const focused = this.root.activeElement?.getAttribute?.("aria-label");
+    const section = (
+      /** @type {string} */ name,
+      /** @type {string} */ title,
+      /** @type {Child[]} */ ...parts
+    ) => (hidden.has(name) ? [] : [el("section", {}, title ? el("h4", {}, title) : "", ...parts)]);
+    const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (
+      this.root
+    ).activeElement?.getAttribute("aria-label");
     this.side.replaceChildren(
       ...(hidden.has("loss") ? [] : [lossChoice, lossSliders]),
       ...section(
@@ -370,7 +493,7 @@ class Charges {
           "div",
           { class: "take" },
           el("button", { onclick: () => this.picture() }, "Picture, PNG"),
-          ...exportLinks(this.data.base, "charges", () => this.drawing(), {
+          ...exportLinks(this.data.base, "charges", () => String(this.drawing()), {
             svg: "SVG",
             pdf: "PDF",
           }),
@@ -379,13 +502,14 @@ class Charges {
         el("details", {}, el("summary", {}, "Python that repeats this"), this.python),
       ),
     );
-    [...this.side.querySelectorAll("[aria-label]")]
+    /** @type {HTMLElement[]} */ ([...this.side.querySelectorAll("[aria-label]")])
       .find((e) => e.getAttribute("aria-label") === focused)
       ?.focus();
     this.links();
   }
 
   // ---- from Streamlit
+  /** @param {ChargesData} data */
   async hear(data) {
     await this.ready;
     if (newTheme(this)) {
@@ -402,6 +526,7 @@ class Charges {
   }
 
   // ---- what is asked of Python
+  /** @param {Partial<ChargesRequest>} more */
   ask(more = {}) {
     const { spec, history } = this,
       request = {
@@ -417,9 +542,10 @@ class Charges {
     this.link.send(request);
   }
 
+  /** @param {ArrayBuffer} buffer */
   receive(buffer) {
-    const answer = decode(buffer),
-      [era, draft] = this.eras.get(answer.id) ?? [];
+    const answer = /** @type {ChargesAnswer} */ (decode(buffer)),
+      [era, draft] = this.eras.get(answer.id) ?? [-1, false];
     this.answered = Math.max(this.answered, answer.id);
     for (const id of this.eras.keys()) if (id <= answer.id) this.eras.delete(id);
     if (era !== this.era) return;
@@ -499,6 +625,7 @@ class Charges {
     this.ask({ want: next, show: next });
   }
 
+  /** @param {number} step */
   arrive(step) {
     this.awaiting = undefined;
     this.at = step;
@@ -518,6 +645,7 @@ class Charges {
     }
   }
 
+  /** @param {number} by */
   step(by) {
     this.pause();
     const to = this.at + by;
@@ -530,6 +658,7 @@ class Charges {
     this.rest();
   }
 
+  /** @param {number} step */
   to(step) {
     this.at = Math.min(Math.max(step, 0), Math.max(this.history.last, 0));
     this.followLaw();
@@ -545,6 +674,7 @@ class Charges {
   }
 
   // ---- what is changed
+  /** @param {number} step */
   lawAt(step) {
     return this.spec.changes.filter((c) => c.at <= step && c.law).at(-1)?.law ?? this.spec.law;
   }
@@ -553,6 +683,7 @@ class Charges {
   }
 
   // The spec with something changed at the step shown; what was to come after it is dropped.
+  /** @param {{ law?: Law, moved?: Moved }} given */
   changed({ law, moved }) {
     const spec = clone(this.spec),
       k = this.at,
@@ -571,6 +702,7 @@ class Charges {
     return spec;
   }
 
+  /** @param {Moved} [moved] */
   draft(moved) {
     this.drafting ??= { played: this.playing };
     this.playing = false;
@@ -579,6 +711,7 @@ class Charges {
     this.ask({ spec, draft: true, have: this.at - 1, want: this.at, show: this.at });
   }
 
+  /** @param {Moved} [moved] */
   commit(moved) {
     const played = this.drafting?.played ?? this.playing,
       spec = this.changed(moved ? { moved } : { law: this.law });
@@ -606,6 +739,7 @@ class Charges {
     this.playButton.setAttribute("aria-label", "play");
   }
 
+  /** @param {Partial<Spec>} change */
   restart(change) {
     this.unpreset();
     const played = this.playing;
@@ -613,17 +747,16 @@ class Charges {
     if (played) this.play();
   }
 
+  /** @param {Spec} spec */
   load(spec) {
     this.pause();
     this.era += 1;
-    Object.assign(this, {
-      spec: clone(spec),
-      history: new History(),
-      at: 0,
-      drafting: null,
-      chosen: null,
-      awaiting: undefined,
-    });
+    this.spec = clone(spec);
+    this.history = new History();
+    this.at = 0;
+    this.drafting = null;
+    this.chosen = null;
+    this.awaiting = undefined;
     this.message("");
     this.panel();
     this.owed = true; // a link, even if playing overtakes the question for it
@@ -631,6 +764,7 @@ class Charges {
     this.ask({ rest: true, want: 0, show: 0 });
   }
 
+  /** @param {number} index */
   preset(index) {
     const { spec, caption } = this.options.presets[index];
     this.goal = 0;
@@ -659,16 +793,18 @@ class Charges {
     }, 150);
   }
 
+  /** @param {ChargesAnswer} chargesAnswer */
   remember({ query, python }) {
     const kept = new URLSearchParams(location.search),
       address = new URLSearchParams(query);
-    for (const name of ["hide", "socket"]) if (kept.has(name)) address.set(name, kept.get(name));
-    if (this.at > 0 && !this.playing) address.set("step", this.at);
+    for (const name of ["hide", "socket"])
+      if (kept.has(name)) address.set(name, kept.get(name) ?? "");
+    if (this.at > 0 && !this.playing) address.set("step", String(this.at));
     this.written = JSON.stringify(query);
-    this.pythonText = python;
-    if (this.python) this.python.textContent = python;
+    this.pythonText = python ?? "";
+    if (this.python) this.python.textContent = this.pythonText;
     const text = address.toString();
-    this.address = new URLSearchParams({ ...query, step: this.at }).toString();
+    this.address = new URLSearchParams({ ...query, step: String(this.at) }).toString();
     this.links();
     if (!(this.data.idle && this.playing))
       window.history.replaceState(
@@ -682,8 +818,8 @@ class Charges {
   drawing() {
     const query = new URLSearchParams(this.address ?? location.search),
       flags = { ...this.shown, dark: this.theme === "dark" };
-    query.set("step", this.at ?? 0);
-    for (const [name, on] of Object.entries(flags)) query.set(name, Number(on));
+    query.set("step", String(this.at));
+    for (const [name, on] of Object.entries(flags)) query.set(name, String(Number(on)));
     return query;
   }
 
@@ -693,6 +829,7 @@ class Charges {
       a.href = new URL(`api/charges/history.${a.dataset.kind}?${this.address ?? ""}`, base).href;
   }
 
+  /** @param {string} text */
   message(text) {
     this.said = text;
     this.tell();
@@ -707,6 +844,7 @@ class Charges {
   }
 
   // ---- the hand
+  /** @param {PointerEvent} event */
   nearest(event) {
     const box = this.canvas.getBoundingClientRect(),
       frame = this.history.at(this.at);
@@ -724,10 +862,12 @@ class Charges {
     return best;
   }
 
+  /** @param {PointerEvent} event */
   hover(event) {
     if (!this.held) this.frame.classList.toggle("near", this.nearest(event) !== null);
   }
 
+  /** @param {PointerEvent} event */
   drag(event) {
     const index = this.nearest(event);
     this.frame.focus({ preventScroll: true });
@@ -740,12 +880,15 @@ class Charges {
       half = this.half,
       played = this.playing;
     this.playing = false;
-    Object.assign(this, { held: true, chosen: index, drafting: { played } });
+    this.held = true;
+    this.chosen = index;
+    this.drafting = { played };
     this.frame.classList.add("held");
     this.canvas.setPointerCapture(event.pointerId);
+    /** @type {Moved | null} */
     let last = null;
-    const move = (e) => {
-      const clip = (v) => Math.min(Math.max(v, 0), this.size),
+    const move = (/** @type {PointerEvent} */ e) => {
+      const clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), this.size),
         [x, y] = fromPixels(half, this.size)(clip(e.clientX - box.left), clip(e.clientY - box.top));
       last = [index, Number(x.toFixed(4)), Number(y.toFixed(4))];
       this.history.lay(this.at, last);
@@ -753,11 +896,11 @@ class Charges {
       this.draft(last);
     };
     const end = () => {
-      for (const [name, act] of [
+      for (const [name, act] of /** @type {const} */ ([
         ["pointermove", move],
         ["pointerup", end],
         ["pointercancel", end],
-      ])
+      ]))
         this.canvas.removeEventListener(name, act);
       this.held = false;
       this.frame.classList.remove("held");
@@ -766,14 +909,15 @@ class Charges {
       if (played) this.play();
       else this.invalidate();
     };
-    for (const [name, act] of [
+    for (const [name, act] of /** @type {const} */ ([
       ["pointermove", move],
       ["pointerup", end],
       ["pointercancel", end],
-    ])
+    ]))
       this.canvas.addEventListener(name, act);
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
     const arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
         event.key
@@ -784,12 +928,12 @@ class Charges {
       else this.play();
     } else if (event.shiftKey && arrow && this.chosen !== null) {
       const { positions } = this.history.at(this.at),
-        by = this.half / 40;
+        by = this.half / 40,
+        [x, y] = positions.subarray(2 * this.chosen);
       this.commit([
         this.chosen,
-        ...[0, 1].map((axis) =>
-          Number((positions[2 * this.chosen + axis] + by * arrow[axis]).toFixed(4)),
-        ),
+        Number((x + by * arrow[0]).toFixed(4)),
+        Number((y + by * arrow[1]).toFixed(4)),
       ]);
     } else if (event.key === "ArrowLeft") this.step(-1);
     else if (event.key === "ArrowRight") this.step(1);
@@ -824,7 +968,7 @@ class Charges {
     const { history, at, theme } = this,
       frame = history.at(at),
       m = frame.measures,
-      ctx = this.canvas.getContext("2d");
+      ctx = drawing(this.canvas);
     if (!this.held) this.half = halfWidth(frame.positions);
     paintCharges(ctx, this.size, history, at, this.labels, this.shown, theme, {
       half: this.half,
@@ -835,7 +979,7 @@ class Charges {
     if (frame.portrait && this.portraitSeen !== frame.portrait) {
       this.portraitSeen = frame.portrait;
       paintPortrait(
-        this.portrait.getContext("2d"),
+        drawing(this.portrait),
         this.portrait.clientWidth,
         this.portrait.clientHeight,
         frame.portrait,
@@ -843,10 +987,11 @@ class Charges {
       );
       this.tellPortrait(frame.portrait);
     }
-    this.scrub.max = Math.max(history.last, at);
-    this.scrub.value = at;
+    this.scrub.max = String(Math.max(history.last, at));
+    this.scrub.value = String(at);
     const rate = this.playing ? pace(this.laps) : null;
     this.clock.textContent = `step ${at}${rate ? `, ${rate}/s` : ""}`;
+    /** @type {[string, number][]} */
     const rows = [
       ["loss", m.loss],
       ["active", m.active],
@@ -856,7 +1001,7 @@ class Charges {
       ["covering", m.covering],
     ];
     readouts(this.readout, [
-      ...rows.map(([name, v]) => [name, number(v)]),
+      ...rows.map(([name, v]) => /** @type {[string, string]} */ ([name, number(v)])),
       ["triplets", frame.triplets.toLocaleString("en")],
     ]);
     this.canvas.setAttribute(
@@ -868,11 +1013,12 @@ class Charges {
         ? `${frame.capped} point${frame.capped > 1 ? "s" : ""} would have moved farther than ${this.options.limits.stride} in this step: cut there.`
         : "",
     );
-    this.canvas.dataset.step = at;
-    this.canvas.dataset.half = this.half;
-    this.canvas.dataset.seq = ++this.painted;
+    this.canvas.dataset.step = String(at);
+    this.canvas.dataset.half = String(this.half);
+    this.canvas.dataset.seq = String(++this.painted);
   }
 
+  /** @param {Portrait} p */
   tellPortrait(p) {
     this.outer.style.display = p.outer.length ? "" : "none";
     this.inner.style.display = p.inner.length ? "" : "none";
@@ -898,7 +1044,7 @@ class Charges {
 
   picture() {
     const copy = Object.assign(document.createElement("canvas"), { width: 1400, height: 1400 }),
-      ctx = copy.getContext("2d"),
+      ctx = drawing(copy),
       size = 700;
     ctx.setTransform(2, 0, 0, 2, 0, 0);
     paintCharges(ctx, size, this.history, this.at, this.labels, this.shown, this.theme, {

@@ -1,4 +1,8 @@
 // Painting of charges, curves and phase portrait: every number comes from Python.
+/** @import { History } from "./history.js" */
+/** @import { Frame, Portrait, Shown } from "./types.js" */
+/** @import { Context, Ink, Theme } from "../shared/types.js" */
+import { drawing } from "../shared/dom.js";
 import { INK, niceStep, rampColour } from "../shared/ink.js";
 import { SHAPES, brief as label, shape } from "../shared/plot.js";
 
@@ -9,6 +13,7 @@ export const CLASS = {
 };
 
 // Half width of the view, in steps so that it does not tremble.
+/** @param {Float32Array} positions */
 export function halfWidth(positions) {
   let most = 0;
   for (const v of positions) most = Math.max(most, Math.abs(v));
@@ -18,16 +23,34 @@ export function halfWidth(positions) {
   );
 }
 
-export const toPixels = (half, size) => (x, y) => [
+/**
+ * @param {number} half
+ * @param {number} size
+ */
+export const toPixels = (half, size) => (/** @type {number} */ x, /** @type {number} */ y) => [
   ((x + half) / (2 * half)) * size,
   ((half - y) / (2 * half)) * size,
 ];
-export const fromPixels = (half, size) => (px, py) => [
+/**
+ * @param {number} half
+ * @param {number} size
+ */
+export const fromPixels = (half, size) => (/** @type {number} */ px, /** @type {number} */ py) => [
   (px / size) * 2 * half - half,
   half - (py / size) * 2 * half,
 ];
 
 // history.at(step) -> {positions, forces, means, radii}; show = {trails, arrows, circles}
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {History} history
+ * @param {number} step
+ * @param {ArrayLike<number>} labels
+ * @param {Shown} show
+ * @param {Theme} theme
+ * @param {{ half: number, chosen: number | null, circle: boolean }} settings
+ */
 export function paintCharges(
   ctx,
   size,
@@ -93,9 +116,15 @@ export function paintCharges(
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {number} half
+ * @param {Ink} ink
+ */
 function grid(ctx, size, half, ink) {
   const step = niceStep(2 * half, 6),
-    to = (v) => ((v + half) / (2 * half)) * size;
+    to = (/** @type {number} */ v) => ((v + half) / (2 * half)) * size;
   ctx.strokeStyle = ink.grid;
   ctx.lineWidth = 1;
   ctx.font = "11px system-ui, sans-serif";
@@ -115,6 +144,14 @@ function grid(ctx, size, half, ink) {
 }
 
 const TAIL = 40;
+/**
+ * @param {Context} ctx
+ * @param {History} history
+ * @param {number} step
+ * @param {ArrayLike<number>} labels
+ * @param {string[]} colours
+ * @param {(x: number, y: number) => number[]} at
+ */
 function trails(ctx, history, step, labels, colours, at) {
   const from = Math.max(0, step - TAIL);
   ctx.lineWidth = 1.2;
@@ -136,6 +173,13 @@ function trails(ctx, history, step, labels, colours, at) {
 }
 
 // An arrow of 34 px for |F| without end: length 34 |F| / (|F| + 1).
+/**
+ * @param {Context} ctx
+ * @param {Frame} frame
+ * @param {(x: number, y: number) => number[]} at
+ * @param {Ink} ink
+ * @param {number} n
+ */
 function arrows(ctx, frame, at, ink, n) {
   ctx.strokeStyle = ink.force;
   ctx.lineWidth = 1.5;
@@ -160,6 +204,13 @@ function arrows(ctx, frame, at, ink, n) {
 }
 
 // Density of all triplets over (d_ap, d_an), with the clamp lines of the loss.
+/**
+ * @param {Context} ctx
+ * @param {number} width
+ * @param {number} height
+ * @param {Portrait} portrait
+ * @param {Theme} theme
+ */
 export function paintPortrait(ctx, width, height, portrait, theme) {
   const ink = INK[theme],
     left = 40,
@@ -169,8 +220,8 @@ export function paintPortrait(ctx, width, height, portrait, theme) {
     { density, reach, corners, outer, inner } = portrait;
   const bins = Math.sqrt(density.length),
     picture = new ImageData(bins, bins),
-    X = (v) => left + ((right - left) * v) / reach,
-    Y = (v) => down - ((down - up) * v) / reach;
+    X = (/** @type {number} */ v) => left + ((right - left) * v) / reach,
+    Y = (/** @type {number} */ v) => down - ((down - up) * v) / reach;
   for (let row = 0; row < bins; row++)
     for (let column = 0; column < bins; column++) {
       const to = 4 * ((bins - 1 - row) * bins + column),
@@ -181,18 +232,23 @@ export function paintPortrait(ctx, width, height, portrait, theme) {
       picture.data.set([r, g, b, 255], to);
     }
   const small = Object.assign(document.createElement("canvas"), { width: bins, height: bins });
-  small.getContext("2d").putImageData(picture, 0, 0);
+  drawing(small).putImageData(picture, 0, 0);
   ctx.clearRect(0, 0, width, height);
   ctx.imageSmoothingEnabled = false;
   ctx.drawImage(small, left, up, right - left, down - up);
   ctx.strokeStyle = ink.faint;
   ctx.lineWidth = 1;
   ctx.strokeRect(left + 0.5, up + 0.5, right - left - 1, down - up - 1);
-  const line = (dash, colour, wide, draw) => {
-    for (const [w, c] of [
+  const line = (
+    /** @type {number[]} */ dash,
+    /** @type {string} */ colour,
+    /** @type {number} */ wide,
+    /** @type {() => void} */ draw,
+  ) => {
+    for (const [w, c] of /** @type {const} */ ([
       [wide + 2, ink.page],
       [wide, colour],
-    ]) {
+    ])) {
       ctx.setLineDash(dash);
       ctx.lineWidth = w;
       ctx.strokeStyle = c;
@@ -207,7 +263,7 @@ export function paintPortrait(ctx, width, height, portrait, theme) {
     ctx.lineTo(X(reach), Y(reach));
   });
   let at = 0;
-  const poly = (lengths) => {
+  const poly = (/** @type {number[]} */ lengths) => {
     for (const length of lengths) {
       for (let i = 0; i < length; i++, at++)
         ctx[i ? "lineTo" : "moveTo"](X(corners[2 * at]), Y(corners[2 * at + 1]));

@@ -1,19 +1,24 @@
 // The steps the page has seen, for scrubbing without asking again.
 
+/** @import { ChargesAnswer, Column, Frame, Moved, Portrait } from "./types.js" */
 export class History {
   constructor() {
+    /** @type {Frame[]} */
     this.frames = [];
+    /** @type {{ step: number, frame: Frame } | null} */
     this.drafted = null;
   }
 
   get last() {
     return this.frames.length - 1;
   }
+  /** @param {number} step */
   at(step) {
     return this.drafted?.step === step ? this.drafted.frame : this.frames[step];
   }
 
   // Steps that continue what is here; anything else is of another time.
+  /** @param {ChargesAnswer} answer */
   add(answer) {
     this.drafted = null;
     const found = unpack(answer);
@@ -22,6 +27,7 @@ export class History {
     if (shown) shown.portrait = portrait(answer);
   }
 
+  /** @param {ChargesAnswer} answer */
   preview(answer) {
     const frame = unpack(answer)[answer.shown - answer.first];
     if (!frame) return;
@@ -30,6 +36,10 @@ export class History {
   }
 
   // The hand holds a point elsewhere: shown at once, before its forces are known.
+  /**
+   * @param {number} step
+   * @param {Moved} indexxy
+   */
   lay(step, [index, x, y]) {
     const frame = this.at(step);
     if (!frame) return;
@@ -40,6 +50,7 @@ export class History {
 
   // Steps from `step` on are of a future that was changed; the first of them stays in sight until
   // the new one comes.
+  /** @param {number} step */
   forget(step) {
     const seen = this.at(step);
     this.frames.length = Math.min(this.frames.length, step);
@@ -47,6 +58,10 @@ export class History {
   }
 }
 
+/**
+ * @param {ChargesAnswer} answer
+ * @returns {Frame[]}
+ */
 function unpack(answer) {
   const { positions, forces, means, radii, measures, columns, labels } = answer,
     n = 2 * labels.length,
@@ -57,12 +72,15 @@ function unpack(answer) {
     forces: forces.slice(k * n, (k + 1) * n),
     means: means.slice(2 * k * c, 2 * (k + 1) * c),
     radii: radii.slice(k * c, (k + 1) * c),
-    measures: Object.fromEntries(columns.map((name, i) => [name, measures[k * m + i]])),
+    measures: /** @type {Record<Column, number>} */ (
+      Object.fromEntries(columns.map((name, i) => [name, measures[k * m + i]]))
+    ),
     triplets,
     capped: answer.capped[k],
   }));
 }
 
+/** @param {Portrait} portrait */
 const portrait = ({
   density,
   corners,

@@ -1004,7 +1004,7 @@ class GapOrGsp {
       [...this.study.changes.map((c) => c.at), ...history.placed],
       theme,
     );
-    this.scrub.max = Math.max(history.last, at);
+    this.scrub.max = String(Math.max(history.last, at));
     this.scrub.value = at;
     const rate = this.playing ? pace(this.laps) : null;
     say(this.clock, `step ${at}${rate ? `, ${rate}/s` : ""}`);

@@ -517,7 +517,7 @@ class Sphere {
       const [x, y, z] = sphere ? at(direction(scene[name])) : onCircle(size, scene[name][0]),
         handle = this.handles[name];
       handle.style.transform = `translate(${x}px, ${y}px)`;
-      handle.style.zIndex = sphere && z < 0 ? 1 : 2;
+      handle.style.zIndex = String(sphere && z < 0 ? 1 : 2);
       handle.setAttribute(
         "aria-label",
         `${name} at ${scene[name]

@@ -1250,7 +1250,7 @@ class Toys {
       theme,
       !this.playing,
     );
-    this.scrub.max = Math.max(history.last, this.at);
+    this.scrub.max = String(Math.max(history.last, this.at));
     this.scrub.value = this.at;
     const rate = this.playing ? pace(this.laps) : null;
     this.clock.textContent = `step ${this.at}, epoch ${(this.at / history.perEpoch).toFixed(1)}${rate ? `, ${rate} frames/s` : ""}`;
@@ -1258,7 +1258,7 @@ class Toys {
     this.work.dataset.step = step;
     this.work.dataset.last = history.last;
     this.work.dataset.trained = this.trained;
-    this.work.dataset.seq = ++this.painted;
+    this.work.dataset.seq = String(++this.painted);
   }
 
   // Whether the inputs stand as they would be painted: they stay while the embeddings move.

@@ -132,7 +132,7 @@
       [ctx.strokeStyle, ctx.lineWidth] = [style.color, 2];
       ctx.stroke();
     }
-    canvas.dataset.painted = Number(canvas.dataset.painted || 0) + 1;
+    canvas.dataset.painted = String(Number(canvas.dataset.painted || 0) + 1);
   }
 
   function el(tag, text, ...children) {
