@@ -82,6 +82,7 @@ def fetch(
         _require_web(url, loopback)
         into.parent.mkdir(parents=True, exist_ok=True)
         with ProcessLock(into.with_name(f".{into.name}.lock"), wait=3600.0):
+            # Another process may have finished it while this one waited for the lock.
             if into.is_file() and wanted.refusal(into) is None:
                 return into
             part = into.with_name(f"{into.name}.part")
@@ -96,6 +97,7 @@ def fetch(
             if refusal:
                 part.unlink()
                 raise DownloadError(f"{url} is not the file that is known: {refusal}; nothing was kept")
+            # On the disk before it has its name, so that a cut of power leaves no half file under it.
             with part.open("rb") as file:
                 os.fsync(file.fileno())
             os.replace(part, into)

@@ -121,6 +121,7 @@ class _Painter:
         circle = np.stack([np.cos(turns), np.sin(turns)], 1)
         self._fill(self.pose.on_head(circle), "head")
         self._dark(self.pose.on_head([(x, y) for x, y in circle if y < -0.25]), 185)
+        # Marks of the species, one over another.
         if "throat" in marks:
             self._fill(
                 self.pose.on_head([(x, y) for x, y in circle if y < -0.2 and x > -0.55] + [(0.9, -0.2)]), "accent"
@@ -138,6 +139,7 @@ class _Painter:
                 self.pose.on_head([(0.9, 0.36), (0.35, 0.72), (-0.3, 0.68), (-0.95, 0.3), (-0.3, 0.46), (0.35, 0.48)]),
                 "accent",
             )
+        # The eye, with a glint of light.
         middle = self.pose.on_canvas(self.pose.on_head([(0.36, 0.22)])[0])
         radius = 0.17 * self.species.family.head * self.pose.unit
         if "eye_ring" in marks:

@@ -53,6 +53,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     DataError naming the folder or file and what it lacks.
     """
     train, test = _folders(folder)
+    # Classes that train come first; an alphabet of both sides counts as one that trains.
     known = {path.name for path in folders_in(train)}
     alphabets = [*folders_in(train), *(path for path in folders_in(test) if path.name not in known)]
     classes = [(number, path) for number, alphabet in enumerate(alphabets) for path in folders_in(alphabet)]

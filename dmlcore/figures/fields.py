@@ -101,6 +101,7 @@ def draw_field(
         axes = figure.add_subplot()
         layers.draw_plane(axes, view, dark)
         top = layers.draw_heat(figure, axes, arrays, shade, loss.m2, dark, bar=not plain) if shade != "none" else 0.0
+        # Colour lies under lines, lines under arrows, and the triplet on top.
         if region:
             layers.draw_region(axes, arrays, loss.m2, dark)
         if contours:

@@ -255,6 +255,7 @@ def write(
     if source is None:
         raise ExportError(f"{run.id} has no embeddings yet: python -m dmlcore evaluate {run.id}")
     try:
+        # Images and names are worth having, but an export does without.
         data: Dataset | None = load_data(run.spec)
     except DataError as error:
         data = None
@@ -263,6 +264,7 @@ def write(
     if not to.suffix:
         save_folder(found, to)
         return to
+    # A table of the map needs a map; a report does without.
     plane = reports.plane_of(run) if to.suffix in (".html", ".csv") else None
     if plane is None and to.suffix == ".csv":
         raise ExportError(f"{run.id} has no map yet; open it on the Map page once")

@@ -92,6 +92,7 @@ def make(run: Run, settings: Settings | None = None) -> Path:
             "schedule.keep_every, for example 50"
         )
     path = path_of(run, settings, known)
+    # A file that cannot be read is made anew.
     if path.is_file():
         try:
             read(path)
@@ -115,6 +116,7 @@ def make(run: Run, settings: Settings | None = None) -> Path:
         "quality": [found.as_dict() if found else None for found in measured],
     }
     maps.keep(path, facts, points=points, steps=np.array([snapshot.step for snapshot in known]))
+    # Maps of another set of checkpoints have another name, and are out of date.
     for old in path.parent.glob(f"{settings.name}.*.npz"):
         if old != path:
             old.unlink(missing_ok=True)
