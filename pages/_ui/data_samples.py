@@ -114,6 +114,6 @@ def scatter(at: Where, made: Dataset) -> tuple[Spec, dict[str, Any]]:
         alt.X("first:Q", title="first principal component"),
         alt.Y("second:Q", title="second"),
         alt.Color("class:N", title=None, sort=order, scale=scale, legend=legend),
-        tooltip="class:N",
+        tooltip=["class:N"],
     )
     return specification(chart), columns

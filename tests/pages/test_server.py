@@ -57,7 +57,7 @@ def test_an_unknown_address_is_refused(client):
 
 
 def test_the_server_listens_before_it_loads():
-    code = "import app, sys; print([m for m in ('torch', 'dmlcore.losses') if m in sys.modules])"
+    code = "import app, sys; print([m for m in ('torch', 'altair', 'dmlcore.losses') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout.strip().splitlines()[-1] == "[]"
 
