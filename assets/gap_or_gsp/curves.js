@@ -1,11 +1,15 @@
 // Five small charts of both trainings over the steps, with one cursor; a press or drag on any of
 // them scrubs. Dotted lines stand where something was changed, and where the prototypes were
 // placed.
-import { el } from "../shared/dom.js";
+/** @import { History } from "./history.js" */
+/** @import { Measure } from "./types.js" */
+/** @import { Theme } from "../shared/types.js" */
+import { drawing, el } from "../shared/dom.js";
 import { INK } from "../shared/ink.js";
 import { brief, paintCurves } from "../shared/plot.js";
 import { SIDES } from "./history.js";
 
+/** @type {[name: Measure, title: string, help: string][]} */
 export const MEASURES = [
   [
     "map_at_r",
@@ -29,16 +33,22 @@ export const MEASURES = [
   ],
   ["loss", "loss", "contrastive loss of the batch"],
 ];
+/** @type {Partial<Record<Measure, number>>} */
 const TOP = { map_at_r: 1 };
 
 export class Curves {
+  /**
+   * @param {(step: number) => void} onScrub
+   * @param {() => void} onRest
+   */
   constructor(onScrub, onRest) {
     this.canvases = MEASURES.map(([name, title]) =>
       el("canvas", { role: "img", "aria-label": title, "data-chart": name }),
     );
+    /** @type {((px: number) => number)[]} */
     this.steps = [];
     this.canvases.forEach((canvas, i) => {
-      const scrub = (e) => {
+      const scrub = (/** @type {PointerEvent} */ e) => {
         const box = canvas.getBoundingClientRect();
         onScrub(Math.max(0, this.steps[i]?.(e.clientX - box.left) ?? 0));
       };
@@ -60,6 +70,12 @@ export class Curves {
     );
   }
 
+  /**
+   * @param {History} history
+   * @param {number} step
+   * @param {number[]} marks
+   * @param {Theme} theme
+   */
   paint(history, step, marks, theme) {
     const last = Math.max(history.last, step),
       ink = INK[theme];
@@ -69,10 +85,10 @@ export class Curves {
         name: side.toUpperCase(),
         colour: side === "gap" ? ink.negative : ink.positive,
         dash: side === "gap" ? [5, 3] : [],
-        value: (k) => history.at(k)[side].held[name],
+        value: (/** @type {number} */ k) => history.at(k)[side].held[name],
       }));
       this.steps[i] = paintCurves(
-        canvas.getContext("2d"),
+        drawing(canvas),
         canvas.clientWidth,
         canvas.clientHeight,
         { lines, top: TOP[name], last, step, marks },

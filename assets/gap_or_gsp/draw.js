@@ -1,4 +1,6 @@
 // Painting of one pooling's plane: hulls, bags, tokens, prototypes. Every number comes from Python.
+/** @import { Shown, SideFrame } from "./types.js" */
+/** @import { Context, Ink, Theme } from "../shared/types.js" */
 import { INK, halo, niceStep } from "../shared/ink.js";
 import { shape } from "../shared/plot.js";
 
@@ -7,24 +9,43 @@ const COLOURS = {
   light: ["#0072B2", "#D55E00", "#009E73", "#A8518A", "#5b6675", "#2E8FC7", "#B87A00", "#7A7400"],
   dark: ["#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#aab4c2", "#8CCBF2", "#E69F00", "#F0E442"],
 };
+/**
+ * @param {number} label
+ * @param {Theme} theme
+ */
 export const colourOf = (label, theme) => COLOURS[theme][label % 8];
+/** @param {number} label */
 export const shapeOf = (label) => (label < 8 ? "circle" : "square");
 export const OWN = 4; // tokens of each class
 const REACH = 0.33; // half the width of the view: the box of +-0.3 and a rim
 
+/**
+ * @param {number} size
+ * @returns {(x: number, y: number) => [number, number]}
+ */
 export const toPixels = (size) => (x, y) => [
   ((x + REACH) / (2 * REACH)) * size,
   ((REACH - y) / (2 * REACH)) * size,
 ];
 
 // chosen: the class that stands out, or null. shown = {samples, hulls, prototypes}.
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {SideFrame} frame
+ * @param {ArrayLike<number>} labels
+ * @param {{ chosen: number | null, shown: Shown, bound: number }} settings
+ * @param {Theme} theme
+ */
 export function paintPlane(ctx, size, frame, labels, { chosen, shown, bound }, theme) {
   const ink = INK[theme],
     at = toPixels(size),
     shared = frame.classes * OWN,
     scale = Math.max(0.72, Math.min(size / 460, 1.15));
-  const order = [...Array(frame.classes).keys()].sort((a, b) => (a === chosen) - (b === chosen));
-  const faint = (label) => (chosen === null || chosen === label ? 1 : 0.16);
+  const order = [...Array(frame.classes).keys()].sort(
+    (a, b) => Number(a === chosen) - Number(b === chosen),
+  );
+  const faint = (/** @type {number} */ label) => (chosen === null || chosen === label ? 1 : 0.16);
   ctx.globalAlpha = 1;
   ctx.fillStyle = ink.page;
   ctx.fillRect(0, 0, size, size);
@@ -109,6 +130,13 @@ export function paintPlane(ctx, size, frame, labels, { chosen, shown, bound }, t
   ctx.textBaseline = "alphabetic";
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {(x: number, y: number) => [number, number]} at
+ * @param {number} bound
+ * @param {Ink} ink
+ */
 function grid(ctx, size, at, bound, ink) {
   const step = niceStep(2 * REACH, 6);
   ctx.strokeStyle = ink.grid;
@@ -135,11 +163,25 @@ function grid(ctx, size, at, bound, ink) {
 }
 
 // The class of the own token or bag nearest to a pixel, or null if none is near.
+/**
+ * @param {SideFrame} frame
+ * @param {ArrayLike<number>} labels
+ * @param {number} size
+ * @param {number} px
+ * @param {number} py
+ * @param {number} reach
+ */
 export function classAt(frame, labels, size, px, py, reach) {
   const at = toPixels(size);
-  let best = null,
-    least = reach;
-  const look = (x, y, label, bonus) => {
+  /** @type {number | null} */
+  let best = null;
+  let least = reach;
+  const look = (
+    /** @type {number} */ x,
+    /** @type {number} */ y,
+    /** @type {number} */ label,
+    /** @type {number} */ bonus,
+  ) => {
     const [u, v] = at(x, y),
       d = Math.hypot(u - px, v - py) - bonus;
     if (d < least) [best, least] = [label, d];

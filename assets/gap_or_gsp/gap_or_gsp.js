@@ -1,8 +1,10 @@
 // The page GAP or GSP: two trainings of the same tokens, computed by Python step by step, side by
 // side on one clock.
+/** @import { Frame, GapAnswer, GapData, GapRequest, Limit, Measure, Settings, Shown, Side, Study } from "./types.js" */
+/** @import { Child, Context, Ink, SetState, Theme } from "../shared/types.js" */
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
 import { control } from "../shared/controls.js";
-import { el, save, say } from "../shared/dom.js";
+import { drawing, el, save, say } from "../shared/dom.js";
 import { INK } from "../shared/ink.js";
 import { brief } from "../shared/plot.js";
 import { fit, pace } from "../shared/player.js";
@@ -11,6 +13,7 @@ import { Curves, MEASURES } from "./curves.js";
 import { OWN, classAt, colourOf, paintPlane } from "./draw.js";
 import { History, SIDES } from "./history.js";
 
+/** @type {[text: string, steps: number][]} */
 const SPEEDS = [
   ["slow motion", 4],
   ["12 steps/s", 12],
@@ -19,34 +22,130 @@ const SPEEDS = [
 ];
 const TITLES = { gap: "GAP: the plain average", gsp: "GSP: a learned gate, then the average" };
 const AHEAD = 3; // steps that Python is ahead of the eye
+/**
+ * @template T
+ * @param {T} x
+ * @returns {T}
+ */
 const clone = (x) => structuredClone(x);
+/** @param {number} x */
 const percent = (x) => (Number.isFinite(x) ? `${(100 * x).toFixed(1)} %` : "–");
 
+/** @typedef {(ctx: CanvasRenderingContext2D, ink: Ink, theme: Theme) => void} Sign */
+
 class GapOrGsp {
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  observer;
+  /** @type {() => void} */
+  leave;
+  /** @type {boolean} */
+  unasked;
+  /** @type {{ side: Side; canvas: HTMLCanvasElement; frame: HTMLDivElement; score: HTMLElement; whole: HTMLElement; }[]} */
+  planes;
+  /** @type {HTMLDivElement} */
+  pair;
+  /** @type {HTMLButtonElement} */
+  playButton;
+  /** @type {HTMLInputElement} */
+  scrub;
+  /** @type {HTMLOutputElement} */
+  clock;
+  /** @type {HTMLParagraphElement} */
+  notice;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {HTMLButtonElement[]} */
+  chips;
+  /** @type {HTMLParagraphElement} */
+  about;
+  /** @type {Curves} */
+  curves;
+  /** @type {Record<Side, Record<Measure, HTMLElement>>} */
+  cells;
+  /** @type {HTMLTableElement} */
+  table;
+  /** @type {HTMLDivElement} */
+  side;
+  /** @type {HTMLDivElement} */
+  presets;
+  /** @type {HTMLParagraphElement} */
+  presetText;
+  /** @type {HTMLDivElement} */
+  stage;
+  /** @type {Settings} */
+  now;
+  /** @type {string} */
+  nowSeen;
+  /** @type {HTMLAnchorElement} */
+  numbers;
+  /** @type {number} */
+  telling;
+  /** @type {string} */
+  written;
+  /** @type {string} */
+  address;
+  /** @type {string} */
+  said;
+  /** @type {number} */
+  size;
+  /** @type {string} */
+  signsFor;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  history = new History();
+  at = 0; // the step shown
+  seq = 0;
+  answered = 0;
+  era = 0; // of the future: each change begins another
+  /** @type {Map<number, number>} */
+  eras = new Map(); // by request
+  playing = false;
+  speed = 30;
+  /** @type {number | null} */
+  over = null; // the class under the pointer
+  /** @type {number[]} */
+  laps = [];
+  told = 0;
+  panels = 0;
+  shown = { hulls: true, samples: true, prototypes: true };
+  /** @type {number | undefined} */
+  awaiting; // the step that is shown once it is here
+  /** @type {number | null} */
+  frameRequest = null;
+  asked = -1;
+  due = 0;
+  owed = false;
+  closed = false;
+  /** @type {Uint8Array} */
+  labels;
+  /** @type {(readonly [HTMLAnchorElement, HTMLPreElement])[] | undefined} */
+  runs;
+  /** @type {Record<Side, string> | undefined} */
+  tomls;
+  /** @type {[canvas: HTMLCanvasElement, draw: Sign][]} */
+  signed = [];
+
+  /**
+   * @param {ParentNode} root
+   * @param {GapData} data
+   */
   constructor(root, data) {
-    Object.assign(this, {
-      root,
-      data,
-      study: clone(data.study),
-      query: JSON.stringify(data.query),
-      hidden: new Set(data.hide),
-      options: data.options,
-      history: new History(),
-      at: 0,
-      goal: data.step,
-      seq: 0,
-      answered: 0,
-      era: 0,
-      eras: new Map(),
-      playing: false,
-      speed: 30,
-      chosen: data.chosen,
-      over: null,
-      laps: [],
-      told: 0,
-      panels: 0,
-      shown: { hulls: true, samples: true, prototypes: true },
-    });
+    this.root = root;
+    this.data = data;
+    this.study = clone(data.study);
+    this.query = JSON.stringify(data.query);
+    this.hidden = new Set(data.hide);
+    this.options = data.options;
+    /** @type {number | null} */
+    this.goal = data.step;
+    /** @type {number | null} */
+    this.chosen = data.chosen;
+    /** @type {Link<GapRequest>} */
     this.link = new Link(
       socketAddress(data, "api/gap_or_gsp"),
       (buffer) => this.receive(buffer),
@@ -55,6 +154,7 @@ class GapOrGsp {
     this.ready = this.build(data);
   }
 
+  /** @param {GapData} data */
   async build(data) {
     await dressed(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
@@ -74,8 +174,12 @@ class GapOrGsp {
 
   // ---- the page
   dom() {
-    const button = (text, name, act, extra = {}) =>
-      el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
+    const button = (
+      /** @type {string} */ text,
+      /** @type {string} */ name,
+      /** @type {() => unknown} */ act,
+      extra = {},
+    ) => el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
     this.planes = SIDES.map((side) => {
       const canvas = el("canvas", { role: "img", "aria-label": TITLES[side], "data-side": side }),
         frame = el("div", { class: "frame" }, canvas),
@@ -170,13 +274,17 @@ class GapOrGsp {
       },
       () => this.rest(),
     );
-    this.cells = Object.fromEntries(
-      SIDES.map((side) => [
-        side,
+    this.cells = /** @type {Record<Side, Record<Measure, HTMLElement>>} */ (
+      /** @type {unknown} */ (
         Object.fromEntries(
-          MEASURES.map(([name]) => [name, el("td", { "data-readout": `${side} ${name}` })]),
-        ),
-      ]),
+          SIDES.map((side) => [
+            side,
+            Object.fromEntries(
+              MEASURES.map(([name]) => [name, el("td", { "data-readout": `${side} ${name}` })]),
+            ),
+          ]),
+        )
+      )
     );
     this.table = el(
       "table",
@@ -265,21 +373,39 @@ class GapOrGsp {
       now = (this.now = this.inForce(this.at));
     this.nowSeen = JSON.stringify(now);
     this.panels += 1;
-    const slider = (name, symbol, help, spec, value, set) => {
+    const slider = (
+      /** @type {string} */ name,
+      /** @type {string} */ symbol,
+      /** @type {string} */ help,
+      /** @type {Limit} */ spec,
+      /** @type {number} */ value,
+      /** @type {(x: number) => void} */ set,
+    ) => {
       if (hidden.has(name)) return [];
       const made = control({ name: help.split(":")[0], symbol, help, ...spec }, value, {
         onInput: set,
-        onRest: () => this.commit(name),
+        onRest: () => this.commit(),
       });
-      made.querySelector(".symbol").textContent = symbol;
+      say(made.querySelector(".symbol"), symbol);
       return [el("div", { class: "named" }, el("span", { title: help }, help.split(":")[0]), made)];
     };
-    const bound = (name, x) => Math.min(Math.max(x, limits[name][0]), limits[name][1]);
-    const running = (name, symbol, help, spec, unit = 1) =>
+    const bound = (/** @type {string} */ name, /** @type {number} */ x) =>
+      Math.min(Math.max(x, limits[name][0]), limits[name][1]);
+    const running = (
+      /** @type {string} */ name,
+      /** @type {string} */ symbol,
+      /** @type {string} */ help,
+      /** @type {Limit} */ spec,
+      unit = 1,
+    ) =>
       slider(name, symbol, help, spec, now[name] / unit, (x) => {
         now[name] = bound(name, Number((x * unit).toPrecision(6)));
       });
-    const number = (name, label, title) => {
+    const number = (
+      /** @type {string} */ name,
+      /** @type {string} */ label,
+      /** @type {string} */ title,
+    ) => {
       const box = el("input", {
         type: "number",
         "aria-label": label,
@@ -287,19 +413,23 @@ class GapOrGsp {
         min: limits[name][0],
         max: limits[name][1],
         step: 1,
-        value: study[name],
+        value: String(study[name]),
       });
       box.addEventListener("change", () => {
         const value = Math.round(Number(box.value));
         if (!Number.isFinite(value) || box.value === "") {
-          box.value = this.study[name];
+          box.value = String(this.study[name]);
           return;
         }
         this.restart({ [name]: bound(name, value) });
       });
       return box;
     };
-    const tick = (key, text, title) => {
+    const tick = (
+      /** @type {keyof Shown} */ key,
+      /** @type {string} */ text,
+      /** @type {string} */ title,
+    ) => {
       const box = el("input", { type: "checkbox", checked: this.shown[key] });
       box.addEventListener("change", () => {
         this.shown[key] = box.checked;
@@ -307,7 +437,11 @@ class GapOrGsp {
       });
       return el("label", { title }, box, text);
     };
-    const section = (name, title, ...parts) =>
+    const section = (
+      /** @type {string} */ name,
+      /** @type {string} */ title,
+      /** @type {(Child | Child[])[]} */ ...parts
+    ) =>
       hidden.has(name) || !parts.flat().length
         ? []
         : [el("section", {}, el("h4", {}, title), ...parts.flat())];
@@ -324,25 +458,30 @@ class GapOrGsp {
       },
       100 * study.tau,
       {
-        onInput: (x) => {
+        onInput: (/** @type {number} */ x) => {
           tau = bound("tau", x / 100);
         },
         onRest: () => this.rehull(tau),
       },
     );
-    threshold.querySelector(".symbol").textContent = "τ";
+    say(threshold.querySelector(".symbol"), "τ");
     const seed = number("seed", "seed", "tokens at the start, bags and their order");
     const picture = el("button", { onclick: () => this.picture() }, "Picture, PNG");
     this.numbers = el("a", { class: "button", download: "" }, "Curves, CSV");
-    this.runs = SIDES.map((side) => [
-      el("a", { class: "button", download: "" }, `${side.toUpperCase()}, TOML`),
-      el(
-        "pre",
-        { tabindex: 0, "aria-label": `${side.toUpperCase()} as TOML` },
-        this.tomls?.[side] ?? "",
-      ),
-    ]);
-    const focused = this.root.activeElement?.getAttribute?.("aria-label");
+    this.runs = SIDES.map(
+      (side) =>
+        /** @type {const} */ ([
+          el("a", { class: "button", download: "" }, `${side.toUpperCase()}, TOML`),
+          el(
+            "pre",
+            { tabindex: 0, "aria-label": `${side.toUpperCase()} as TOML` },
+            this.tomls?.[side] ?? "",
+          ),
+        ]),
+    );
+    const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (
+      this.root
+    ).activeElement?.getAttribute("aria-label");
     this.side.replaceChildren(
       ...section(
         "pooling",
@@ -470,7 +609,7 @@ class GapOrGsp {
         ),
       ),
     );
-    [...this.side.querySelectorAll("[aria-label]")]
+    /** @type {HTMLElement[]} */ ([...this.side.querySelectorAll("[aria-label]")])
       .find((e) => e.getAttribute("aria-label") === focused)
       ?.focus();
     this.links();
@@ -478,12 +617,19 @@ class GapOrGsp {
 
   signs() {
     this.signed = [];
-    const sign = (draw, text) => {
+    const sign = (/** @type {Sign} */ draw, /** @type {string} */ text) => {
       const canvas = el("canvas", { width: 36, height: 36, "aria-hidden": "true" });
       this.signed.push([canvas, draw]);
       return el("span", {}, canvas, text);
     };
-    const mark = (ctx, x, y, r, fill, rim) => {
+    const mark = (
+      /** @type {Context} */ ctx,
+      /** @type {number} */ x,
+      /** @type {number} */ y,
+      /** @type {number} */ r,
+      /** @type {string | null} */ fill,
+      rim = "",
+    ) => {
       ctx.beginPath();
       ctx.arc(x, y, r, 0, 7);
       if (fill) {
@@ -496,7 +642,11 @@ class GapOrGsp {
         ctx.stroke();
       }
     };
-    const diamond = (ctx, ink, full) => {
+    const diamond = (
+      /** @type {Context} */ ctx,
+      /** @type {Ink} */ ink,
+      /** @type {boolean} */ full,
+    ) => {
       ctx.beginPath();
       for (const [x, y] of [
         [9, 2],
@@ -540,18 +690,20 @@ class GapOrGsp {
   }
 
   // ---- from Streamlit
+  /** @param {GapData} data */
   async hear(data) {
     await this.ready;
     if (newTheme(this)) this.invalidate();
     const query = JSON.stringify(data.query);
     if (query !== this.query && query !== this.written) {
       this.query = query;
-      this.load(data.study, data.step);
+      this.load(data.study, data.step ?? 0);
     }
     carried(this, data);
   }
 
   // ---- what is asked of Python
+  /** @param {Partial<GapRequest>} more */
   ask(more = {}) {
     const { study, history } = this,
       request = {
@@ -568,17 +720,18 @@ class GapOrGsp {
     this.link.send(request);
   }
 
+  /** @param {ArrayBuffer} buffer */
   receive(buffer) {
-    const answer = decode(buffer),
+    const answer = /** @type {GapAnswer} */ (decode(buffer)),
       era = this.eras.get(answer.id);
     this.answered = Math.max(this.answered, answer.id);
     for (const id of this.eras.keys()) if (id <= answer.id) this.eras.delete(id);
     if (era !== this.era) return;
     this.labels = answer.labels;
     this.history.add(answer);
-    if (answer.query) {
+    if (answer.query && answer.runs) {
       this.owed = false;
-      this.remember(answer);
+      this.remember({ query: answer.query, runs: answer.runs });
     }
     if (this.goal !== null) {
       // a link into the middle of a history: fetch up to it
@@ -607,7 +760,10 @@ class GapOrGsp {
   // ---- time
   play() {
     if (this.playing) return;
-    Object.assign(this, { playing: true, laps: [], asked: -1, due: performance.now() });
+    this.playing = true;
+    this.laps = [];
+    this.asked = -1;
+    this.due = performance.now();
     this.message("");
     this.playButton.textContent = "Pause";
     this.playButton.setAttribute("aria-label", "pause");
@@ -670,6 +826,7 @@ class GapOrGsp {
     this.ask({ want: next });
   }
 
+  /** @param {number} step */
   arrive(step) {
     this.awaiting = undefined;
     this.at = step;
@@ -680,6 +837,7 @@ class GapOrGsp {
     if (!this.playing) this.rest();
   }
 
+  /** @param {number} by */
   step(by) {
     this.unasked = false;
     this.goal = null;
@@ -695,6 +853,7 @@ class GapOrGsp {
     }
   }
 
+  /** @param {number} step */
   to(step) {
     this.unasked = false;
     this.goal = null;
@@ -712,9 +871,14 @@ class GapOrGsp {
   }
 
   // ---- what is changed
+  /** @param {number} step */
   inForce(step) {
-    const source = this.study.changes.filter((c) => c.at <= step).at(-1) ?? this.study;
-    return Object.fromEntries(this.options.onTheWay.map((name) => [name, source[name]]));
+    const source = /** @type {Settings} */ (
+      /** @type {unknown} */ (this.study.changes.filter((c) => c.at <= step).at(-1) ?? this.study)
+    );
+    /** @type {Settings} */
+    const found = Object.fromEntries(this.options.onTheWay.map((name) => [name, source[name]]));
+    return found;
   }
   follow() {
     if (JSON.stringify(this.inForce(this.at)) !== this.nowSeen) this.panel();
@@ -736,13 +900,16 @@ class GapOrGsp {
     if (k === 0) Object.assign(study, now, { changes: [] });
     else {
       study.changes = study.changes.filter((c) => c.at < k);
+      /** @type {Record<string, unknown>} */
       const before = study.changes.at(-1) ?? study;
       if (this.options.onTheWay.some((name) => before[name] !== now[name]))
         study.changes.push({ at: k, ...now });
     }
     this.unpreset();
     this.message("");
-    Object.assign(this, { playing: false, awaiting: undefined, goal: null });
+    this.playing = false;
+    this.awaiting = undefined;
+    this.goal = null;
     if (study.changes.length > this.options.limits.changes) {
       this.load({ ...study, ...now, changes: [] });
       this.message(
@@ -760,6 +927,7 @@ class GapOrGsp {
     else this.stopped();
   }
 
+  /** @param {Record<string, unknown>} change */
   restart(change) {
     const played = this.playing;
     this.unpreset();
@@ -768,6 +936,7 @@ class GapOrGsp {
   }
 
   // Another threshold: the same trainings, other hulls.
+  /** @param {number} tau */
   rehull(tau) {
     const played = this.playing,
       at = this.at;
@@ -776,24 +945,24 @@ class GapOrGsp {
     if (played) this.play();
   }
 
+  /** @param {Study} study */
   load(study, goal = 0) {
     this.unasked = false;
     this.pause();
     this.era += 1;
-    Object.assign(this, {
-      study: clone(study),
-      history: new History(),
-      at: 0,
-      goal: goal || null,
-      awaiting: undefined,
-      asked: -1,
-    });
+    this.study = clone(study);
+    this.history = new History();
+    this.at = 0;
+    this.goal = goal || null;
+    this.awaiting = undefined;
+    this.asked = -1;
     this.message("");
     this.panel();
     this.data = { ...this.data, idle: false };
     this.ask({ rest: true, want: goal });
   }
 
+  /** @param {number} index */
   preset(index) {
     const { study, caption } = this.options.presets[index];
     this.load(study);
@@ -821,18 +990,20 @@ class GapOrGsp {
     }, 150);
   }
 
+  /** @param {Required<Pick<GapAnswer, "query" | "runs">>} given */
   remember({ query, runs }) {
     const kept = new URLSearchParams(location.search),
       address = new URLSearchParams(query);
-    for (const name of ["hide", "socket"]) if (kept.has(name)) address.set(name, kept.get(name));
+    for (const name of ["hide", "socket"])
+      if (kept.has(name)) address.set(name, kept.get(name) ?? "");
     this.written = JSON.stringify(query);
     this.tomls = runs;
-    this.address = new URLSearchParams({ ...query, step: this.goal ?? this.at }).toString();
+    this.address = new URLSearchParams({ ...query, step: String(this.goal ?? this.at) }).toString();
     this.runs?.forEach(([, pre], i) => say(pre, runs[SIDES[i]]));
     this.links();
     if (this.goal !== null) return;
-    if (this.at > 0 && !this.playing) address.set("step", this.at);
-    if (this.chosen !== null) address.set("class", this.chosen + 1);
+    if (this.at > 0 && !this.playing) address.set("step", String(this.at));
+    if (this.chosen !== null) address.set("class", String(this.chosen + 1));
     const text = address.toString();
     if (!(this.data.idle && this.playing))
       window.history.replaceState(
@@ -844,13 +1015,15 @@ class GapOrGsp {
 
   links() {
     const base = new URL(this.data.base, location.href),
-      to = (file) => new URL(`api/gap_or_gsp/${file}?${this.address ?? ""}`, base).href;
+      to = (/** @type {string} */ file) =>
+        new URL(`api/gap_or_gsp/${file}?${this.address ?? ""}`, base).href;
     if (this.numbers) this.numbers.href = to("curves.csv");
     this.runs?.forEach(([a], i) => {
       a.href = to(`tokens-${SIDES[i]}.toml`);
     });
   }
 
+  /** @param {string} text */
   message(text) {
     this.said = text;
     this.tell();
@@ -874,6 +1047,11 @@ class GapOrGsp {
     return this.over ?? this.chosen;
   }
 
+  /**
+   * @param {PointerEvent} event
+   * @param {HTMLCanvasElement} canvas
+   * @param {Side} side
+   */
   under(event, canvas, side) {
     const box = canvas.getBoundingClientRect(),
       frame = this.history.at(this.at);
@@ -889,6 +1067,11 @@ class GapOrGsp {
       : null;
   }
 
+  /**
+   * @param {PointerEvent} event
+   * @param {HTMLCanvasElement} canvas
+   * @param {Side} side
+   */
   hover(event, canvas, side) {
     if (event.pointerType === "touch") return;
     const found = this.under(event, canvas, side);
@@ -899,6 +1082,7 @@ class GapOrGsp {
     }
   }
 
+  /** @param {number | null} label */
   choose(label) {
     this.chosen = label;
     this.over = null;
@@ -907,6 +1091,7 @@ class GapOrGsp {
     this.rest();
   }
 
+  /** @param {number} label */
   tellClass(label) {
     const frame = this.history.at(this.at);
     if (!frame) return "";
@@ -922,9 +1107,10 @@ class GapOrGsp {
     return `Class ${label + 1}: ${told.join("; ")}.`;
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
     const n = this.options.classes.length,
-      turn = { ",": -1, ".": 1 }[event.key];
+      turn = event.key === "," ? -1 : event.key === "." ? 1 : 0;
     if (event.target !== this.pair) return;
     if (event.key === " ") {
       this.unasked = false;
@@ -964,7 +1150,7 @@ class GapOrGsp {
       now = performance.now();
     for (const { side, canvas } of this.planes) {
       paintPlane(
-        canvas.getContext("2d"),
+        drawing(canvas),
         this.size,
         frame[side],
         this.labels,
@@ -976,9 +1162,10 @@ class GapOrGsp {
       this.told = now;
       this.paintNumbers(frame);
     }
-    for (const { canvas } of this.planes) canvas.dataset.step = at;
+    for (const { canvas } of this.planes) canvas.dataset.step = String(at);
   }
 
+  /** @param {Frame} frame */
   paintNumbers(frame) {
     const { history, at, theme, standing } = this;
     for (const { side, canvas, score } of this.planes) {
@@ -1005,7 +1192,7 @@ class GapOrGsp {
       theme,
     );
     this.scrub.max = String(Math.max(history.last, at));
-    this.scrub.value = at;
+    this.scrub.value = String(at);
     const rate = this.playing ? pace(this.laps) : null;
     say(this.clock, `step ${at}${rate ? `, ${rate}/s` : ""}`);
     say(this.about, standing === null ? this.options.hint : this.tellClass(standing));
@@ -1014,10 +1201,10 @@ class GapOrGsp {
     this.signsFor = signs;
     this.chips.forEach((chip, label) => {
       chip.setAttribute("aria-pressed", String(this.chosen === label));
-      chip.firstChild.style.background = colourOf(label, theme);
+      /** @type {HTMLElement} */ (chip.firstChild).style.background = colourOf(label, theme);
     });
     for (const [canvas, draw] of this.signed) {
-      const ctx = canvas.getContext("2d");
+      const ctx = drawing(canvas);
       ctx.setTransform(2, 0, 0, 2, 0, 0);
       ctx.clearRect(0, 0, 18, 18);
       draw(ctx, INK[theme], theme);
@@ -1033,17 +1220,17 @@ class GapOrGsp {
         width: a.width + b.width + gap,
         height: a.height + head,
       }),
-      ctx = whole.getContext("2d");
+      ctx = drawing(whole);
     const ink = INK[this.theme],
       frame = this.history.at(this.at);
     ctx.fillStyle = ink.page;
     ctx.fillRect(0, 0, whole.width, whole.height);
     ctx.fillStyle = ink.text;
     ctx.font = `${Math.round(a.width / 28)}px system-ui, sans-serif`;
-    [
+    /** @type {const} */ ([
       [a, 0],
       [b, a.width + gap],
-    ].forEach(([canvas, x], i) => {
+    ]).forEach(([canvas, x], i) => {
       ctx.drawImage(canvas, x, head);
       ctx.fillText(
         `${SIDES[i].toUpperCase()}, step ${this.at}: MAP@R ${brief(frame[SIDES[i]].held.map_at_r)}`,

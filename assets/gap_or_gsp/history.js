@@ -1,9 +1,12 @@
 // The steps the page has seen, of both trainings, for scrubbing without asking again.
 
+/** @import { Column, Frame, GapAnswer, Measures, Side } from "./types.js" */
+/** @type {Side[]} */
 export const SIDES = ["gap", "gsp"];
 
 export class History {
   constructor() {
+    /** @type {Frame[]} */
     this.frames = [];
   }
 
@@ -16,49 +19,55 @@ export class History {
   get last() {
     return this.frames.length - 1;
   }
+  /** @param {number} step */
   at(step) {
     return this.frames[step];
   }
 
   // Steps that continue what is here; anything else is of another time.
+  /** @param {GapAnswer} answer */
   add(answer) {
     if (answer.first !== this.frames.length) return;
-    const sides = Object.fromEntries(SIDES.map((side) => [side, unpack(answer, side)]));
+    const gap = unpack(answer, "gap"),
+      gsp = unpack(answer, "gsp");
     for (let k = 0; k < answer.count; k++) {
-      const frame = Object.fromEntries(SIDES.map((side) => [side, sides[side][k]])),
+      const frame = { gap: gap[k], gsp: gsp[k] },
         before = this.frames.at(-1);
       for (const side of SIDES) {
         // What is measured every ten steps holds until it is measured again.
         const { measures } = frame[side],
           kept = before?.[side].held;
-        frame[side].held = Object.fromEntries(
-          answer.measures.map((name) => [
-            name,
-            Number.isFinite(measures[name]) ? measures[name] : (kept?.[name] ?? NaN),
-          ]),
-        );
+        for (const name of answer.measures)
+          frame[side].held[name] = Number.isFinite(measures[name])
+            ? measures[name]
+            : (kept?.[name] ?? NaN);
       }
       this.frames.push(frame);
     }
   }
 
+  /** @param {number} step */
   forget(step) {
     this.frames.length = Math.min(this.frames.length, step);
   }
 }
 
+/**
+ * @param {GapAnswer} answer
+ * @param {Side} side
+ */
 function unpack(answer, side) {
-  const of = (name) => answer[`${side}_${name}`],
-    shape = (name) => answer.shapes[`${side}_${name}`];
+  const of = (/** @type {Column} */ name) => answer[`${side}_${name}`],
+    shape = (/** @type {Column} */ name) => answer.shapes[`${side}_${name}`];
   if (!answer.count) return [];
-  const even = (name) => {
+  const even = (/** @type {Column} */ name) => {
     const size = shape(name)
         .slice(1)
         .reduce((a, b) => a * b, 1),
       all = of(name);
-    return (k) => all.subarray(k * size, (k + 1) * size);
+    return (/** @type {number} */ k) => all.subarray(k * size, (k + 1) * size);
   };
-  const [tokens, samples, weights, active, sizes, onShared, measures] = [
+  const [tokens, samples, weights, active, sizes, onShared, measures] = /** @type {Column[]} */ ([
     "tokens",
     "samples",
     "weights",
@@ -66,8 +75,9 @@ function unpack(answer, side) {
     "sizes",
     "on_shared",
     "measures",
-  ].map(even);
-  const place = (whole) => Float32Array.from(whole, (v) => v * answer.scale),
+  ]).map((name) => even(name));
+  const place = (/** @type {ArrayLike<number>} */ whole) =>
+      Float32Array.from(whole, (v) => v * answer.scale),
     classes = shape("weights")[1],
     count = shape("weights")[2],
     bytes = shape("active")[2];
@@ -75,6 +85,7 @@ function unpack(answer, side) {
     corner = 0;
   return Array.from({ length: answer.count }, (_, k) => {
     const placed = of("placed")[k],
+      /** @type {Float32Array[]} */
       hulls = [];
     const prototypes = place(of("prototypes").subarray(2 * ring, 2 * (ring + placed)));
     ring += placed;
@@ -92,9 +103,13 @@ function unpack(answer, side) {
       hulls,
       classes,
       onShared: onShared(k),
-      weight: (c, t) => w[c * count + t] / 65535,
-      active: (c, t) => Boolean(bits[c * bytes + (t >> 3)] & (1 << (t & 7))),
-      measures: Object.fromEntries(answer.measures.map((name, i) => [name, row[i]])),
+      weight: (/** @type {number} */ c, /** @type {number} */ t) => w[c * count + t] / 65535,
+      active: (/** @type {number} */ c, /** @type {number} */ t) =>
+        Boolean(bits[c * bytes + (t >> 3)] & (1 << (t & 7))),
+      measures: /** @type {Measures} */ (
+        Object.fromEntries(answer.measures.map((name, i) => [name, row[i]]))
+      ),
+      held: /** @type {Measures} */ ({}),
     };
   });
 }
