@@ -1,21 +1,24 @@
 // Rows of choices: identities with one click, what is shown, which two losses are subtracted.
+/** @import { Compare } from "./compare.js" */
+/** @import { Preset } from "./types.js" */
 import { el } from "../shared/dom.js";
 import { SHADES } from "./scales.js";
 
+/** @param {Compare} app */
 export function presetRows(app) {
-  const pill = (preset, i) =>
+  const pill = (/** @type {Preset} */ preset, /** @type {number} */ i) =>
     el(
       "button",
       { "aria-pressed": String(app.preset === i), onclick: () => app.take(i) },
       preset.title,
     );
-  const row = (name, kind) => [
+  const row = (/** @type {string} */ name, /** @type {string} */ kind) => [
     el("span", { class: "row-name" }, name),
     el(
       "div",
       { class: "pills" },
       ...app.presets
-        .map((p, i) => [p, i])
+        .map((p, i) => /** @type {const} */ ([p, i]))
         .filter(([p]) => p.kind === kind)
         .map(([p, i]) => pill(p, i)),
     ),
@@ -26,20 +29,25 @@ export function presetRows(app) {
     el(
       "p",
       { class: "caption" },
-      app.presets[app.preset]?.caption ??
+      app.presets[app.preset ?? -1]?.caption ??
         "Each button sets two losses and runs the test; then move a slider and see where they part.",
     ),
   ];
 }
 
+/** @param {Compare} app */
 export function options(app) {
   const { state } = app,
-    set = (key, value) => {
+    set = (/** @type {string} */ key, /** @type {unknown} */ value) => {
       app.hand.touch();
-      state[key] = value;
+      Object.assign(state, { [key]: value });
       app.rescale();
     };
-  const tick = (name, text, title) => {
+  const tick = (
+    /** @type {"region" | "arrows"} */ name,
+    /** @type {string} */ text,
+    /** @type {string} */ title,
+  ) => {
     const box = el("input", { type: "checkbox", checked: state[name] });
     box.addEventListener("change", () => set(name, box.checked));
     return el("label", { title }, box, text);
@@ -70,21 +78,22 @@ export function options(app) {
   ];
 }
 
+/** @param {Compare} app */
 export function pairMenu(app) {
   const { state } = app,
     count = state.panels.length;
-  const choose = (pair) => {
+  const choose = (/** @type {number[]} */ pair) => {
     app.hand.touch();
     state.pair = pair;
     app.paired();
     app.rescale();
   };
-  const pick = (side) => {
+  const pick = (/** @type {number} */ side) => {
     const menu = el(
       "select",
       { "aria-label": side ? "subtracted loss" : "loss subtracted from" },
       ...state.panels.map((_, k) =>
-        el("option", { value: k, selected: k === state.pair[side] }, k + 1),
+        el("option", { value: k, selected: k === state.pair[side] }, String(k + 1)),
       ),
     );
     menu.addEventListener("change", () => {

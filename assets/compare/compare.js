@@ -1,6 +1,9 @@
 // The compare page: two to four losses over linked points, their difference, and whether they are
 // one loss. Python computes, judges and writes the link; this module holds the comparison while the
 // hand moves.
+/** @import { CompareAnswer, CompareData, CompareRequest, Held, Panel } from "./types.js" */
+/** @import { Painted, Scene } from "../field_canvas/types.js" */
+/** @import { Child, Place, Point, Schema, SetState, Theme } from "../shared/types.js" */
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
 import { el, show } from "../shared/dom.js";
 import { formula } from "../shared/formula.js";
@@ -26,23 +29,77 @@ const READ = [
   ...POINTS.map((name) => `force on ${LETTER[name]}`),
 ];
 
-class Compare {
+export class Compare {
+  /** @type {Schema} */
+  schema;
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  watch;
+  /** @type {HTMLDivElement} */
+  cardsBox;
+  /** @type {Plane} */
+  map;
+  /** @type {Judgement} */
+  judgement;
+  /** @type {HTMLDivElement} */
+  pairBox;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {HTMLDivElement} */
+  notice;
+  /** @type {{ grid: HTMLDivElement; show: (scene: Record<Point, number[]> & { probe?: unknown; }, theme: Theme) => void; }} */
+  rows;
+  /** @type {Scales} */
+  scaleBars;
+  /** @type {HTMLButtonElement} */
+  add;
+  /** @type {HTMLDivElement} */
+  presetRows;
+  /** @type {HTMLDivElement} */
+  options;
+  /** @type {number} */
+  telling;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  seq = 0;
+  answered = 0;
+  /** @type {ReturnType<Compare["card"]>[]} */
+  cards = [];
+  /** @type {Held} */
+  scales = {};
+  locked = false;
+  /** @type {number | null} */
+  preset = null;
+  /** @type {Place | null} */
+  place = null; // under the pointer
+  /** @type {CompareAnswer | undefined} */
+  answer;
+  /** @type {(() => void) | undefined} */
+  onSettled;
+  /** @type {number | null} */
+  frameRequest = null;
+  /** @type {number | undefined} */
+  painting;
+  snippet = "";
+
+  /**
+   * @param {ParentNode} root
+   * @param {CompareData} data
+   */
   constructor(root, data) {
-    Object.assign(this, {
-      root,
-      data,
-      state: structuredClone(data.comparison),
-      presets: data.presets,
-      queries: new Set([data.query]),
-      query: data.query,
-      hidden: new Set(data.hide),
-      seq: 0,
-      answered: 0,
-      cards: [],
-      scales: {},
-      locked: false,
-    });
+    this.root = root;
+    this.data = data;
+    this.state = structuredClone(data.comparison);
+    this.presets = data.presets;
+    this.queries = new Set([data.query]);
+    this.query = data.query;
+    this.hidden = new Set(data.hide);
     this.hand = new Hand(this);
+    /** @type {Link<CompareRequest>} */
     this.link = new Link(
       socketAddress(data, "api/compare"),
       (buffer) => this.receive(buffer),
@@ -51,6 +108,7 @@ class Compare {
     this.ready = this.build(data);
   }
 
+  /** @param {CompareData} data */
   async build(data) {
     this.schema = await dressed(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
@@ -93,7 +151,7 @@ class Compare {
     );
     this.presetRows = el("div", { class: "preset-rows" });
     this.options = el("div", { class: "shown" });
-    const section = (name, ...children) =>
+    const section = (/** @type {string} */ name, /** @type {(Child)[]} */ ...children) =>
       hidden.has(name) ? [] : [el("section", {}, ...children)];
     return el(
       "div",
@@ -152,6 +210,10 @@ class Compare {
     return [...this.cards.map((c) => c.plane), this.map];
   }
 
+  /**
+   * @param {Panel} panel
+   * @param {number} k
+   */
   card(panel, k) {
     const plane = new Plane(`loss ${k + 1}`, this.hand, { first: k === 0 });
     const values = READ.map((name) => el("b", { "data-readout": name }));
@@ -160,10 +222,15 @@ class Compare {
       { class: "numbers" },
       ...READ.map((name, i) => el("div", {}, el("span", {}, name), values[i])),
     );
-    const card = { plane, values, box: el("div", { class: "card", role: "group" }) };
+    const box = el("div", { class: "card", role: "group" });
     const { panels } = this.state,
       count = panels.length;
-    const button = (text, name, act, disabled = false) =>
+    const button = (
+      /** @type {Child} */ text,
+      /** @type {string} */ name,
+      /** @type {() => void} */ act,
+      disabled = false,
+    ) =>
       el(
         "button",
         {
@@ -184,10 +251,10 @@ class Compare {
         el(
           "div",
           { class: "zoom" },
-          ...[
+          .../** @type {const} */ ([
             ["+", 1 / 1.25, "zoom in"],
             ["−", 1.25, "zoom out"],
-          ].map(([text, factor, name]) =>
+          ]).map(([text, factor, name]) =>
             el(
               "button",
               { "aria-label": name, title: name, onclick: () => this.hand.zoom(factor) },
@@ -196,7 +263,7 @@ class Compare {
           ),
         ),
       );
-    card.fill = () => {
+    const fill = () => {
       const { losses } = this.schema;
       const [choice, sliders] = lossPanel(this.schema, panel, {
         hidden: this.hidden,
@@ -209,16 +276,16 @@ class Compare {
         onRest: () => this.rest(),
         onLoss: () => {
           this.hand.touch();
-          card.fill();
+          fill();
           this.rescale();
         },
       });
-      card.box.setAttribute("aria-label", `loss ${k + 1}: ${losses[panel.loss].title}`);
-      card.box.replaceChildren(
+      box.setAttribute("aria-label", `loss ${k + 1}: ${losses[panel.loss].title}`);
+      box.replaceChildren(
         el(
           "div",
           { class: "top" },
-          el("span", { class: "badge", "aria-hidden": "true" }, k + 1),
+          el("span", { class: "badge", "aria-hidden": "true" }, String(k + 1)),
           choice,
           ...(this.hidden.has("panels") ? [] : buttons),
         ),
@@ -228,27 +295,34 @@ class Compare {
         sliders,
       );
     };
-    card.fill();
-    return card;
+    fill();
+    return { plane, values, box };
   }
 
+  /** @param {number} k */
   insert(k) {
     this.state.panels.splice(k + 1, 0, structuredClone(this.state.panels[k]));
     this.changed([k, k + 1]);
   }
 
+  /** @param {number} k */
   remove(k) {
     this.state.panels.splice(k, 1);
     const left = this.state.pair.filter((i) => i !== k).map((i) => (i > k ? i - 1 : i));
     this.changed(left.length === 2 ? left : [0, 1]);
   }
 
+  /**
+   * @param {number} i
+   * @param {number} j
+   */
   exchange(i, j) {
     const { panels } = this.state;
     [panels[i], panels[j]] = [panels[j], panels[i]];
     this.changed(this.state.pair);
   }
 
+  /** @param {number[]} pair */
   changed(pair) {
     this.hand.touch();
     this.state.pair = pair;
@@ -264,17 +338,20 @@ class Compare {
     this.pairBox.replaceChildren(...pairMenu(this));
   }
 
+  /** @param {number} index */
   take(index) {
     this.hand.touch();
     this.preset = index;
     this.state = structuredClone(this.presets[index].comparison);
-    const focused = this.root.activeElement?.textContent;
+    const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root).activeElement
+      ?.textContent;
     this.panels();
     [...this.presetRows.querySelectorAll("button")].find((b) => b.textContent === focused)?.focus();
     this.rescale();
   }
 
   // ---- from Streamlit
+  /** @param {CompareData} data */
   async hear(data) {
     await this.ready;
     this.themed();
@@ -299,7 +376,9 @@ class Compare {
   }
 
   // ---- requests and answers
+  /** @param {number} n */
   ask(n, settle = n === RESTING) {
+    /** @type {CompareRequest} */
     const request = {
       id: ++this.seq,
       comparison: this.state,
@@ -313,18 +392,20 @@ class Compare {
   }
 
   // Numbers under the pointer; a waiting picture is not displaced.
+  /** @param {Place | null} place */
   look(place) {
     this.place = place;
     if (!place) {
-      for (const plane of this.planes()) plane.look(null);
+      for (const plane of this.planes()) plane.look(null, this.state.view, "");
       return;
     }
     if (this.link.waiting) this.link.waiting.at = place;
     else this.link.send({ id: ++this.seq, comparison: this.state, at: place, fields: false });
   }
 
+  /** @param {ArrayBuffer} buffer */
   receive(buffer) {
-    const answer = decode(buffer);
+    const answer = /** @type {CompareAnswer} */ (decode(buffer));
     this.answered = Math.max(this.answered, answer.id);
     if (answer.there && this.place && answer.there.length === this.cards.length)
       this.report(answer);
@@ -338,19 +419,22 @@ class Compare {
 
   // One answer becomes a field for each plane, the difference's among them.
   spread() {
-    const { answer, theme } = this,
+    const { theme } = this,
+      answer = /** @type {CompareAnswer} */ (this.answer),
       common = { id: answer.id, n: answer.n, view: answer.view, scale: answer.scale, radius: null };
     this.cards.forEach(({ plane }, k) =>
       plane.receive(
-        {
-          ...common,
-          ...answer.panels[k],
-          signed: answer.signed,
-          shade: answer[`shade${k}`],
-          active: answer[`active${k}`],
-          arrows: this.state.arrows ? answer[`arrows${k}`] : null,
-          corners: answer[`corners${k}`],
-        },
+        /** @type {Painted} */ (
+          /** @type {unknown} */ ({
+            ...common,
+            ...answer.panels[k],
+            signed: answer.signed,
+            shade: answer[`shade${k}`],
+            active: answer[`active${k}`],
+            arrows: this.state.arrows ? answer[`arrows${k}`] : null,
+            corners: answer[`corners${k}`],
+          })
+        ),
         theme,
       ),
     );
@@ -360,24 +444,28 @@ class Compare {
       [0, 0],
     ];
     this.map.receive(
-      {
-        ...common,
-        ...answer.panels[0],
-        forces: none,
-        outer: [],
-        inner: [],
-        corners: new Uint16Array(0),
-        signed: true,
-        shade: answer.difference,
-        active: new Uint8Array(answer.active0.length).fill(255),
-        arrows: this.state.arrows ? answer.apart : null,
-      },
+      /** @type {Painted} */ (
+        /** @type {unknown} */ ({
+          ...common,
+          ...answer.panels[0],
+          forces: none,
+          outer: [],
+          inner: [],
+          corners: new Uint16Array(0),
+          signed: true,
+          shade: answer.difference,
+          active: new Uint8Array(answer.active0.length).fill(255),
+          arrows: this.state.arrows ? answer.apart : null,
+        })
+      ),
       theme,
     );
     this.invalidate(answer.id);
   }
 
+  /** @param {CompareAnswer} compareAnswer */
   report({ at, there, left }) {
+    if (!at || !there || !left) return;
     this.cards.forEach(({ plane }, k) =>
       plane.look(
         at,
@@ -393,7 +481,7 @@ class Compare {
   }
 
   tell() {
-    const { answer } = this;
+    const answer = /** @type {CompareAnswer} */ (this.answer);
     this.cards.forEach((card, k) => {
       const f = answer.panels[k],
         forces = f.forces.map(([x, y]) => Math.hypot(x, y));
@@ -423,10 +511,11 @@ class Compare {
       : "";
   }
 
+  /** @param {CompareAnswer} answer */
   settled(answer) {
-    this.queries.add(answer.query);
-    this.query = answer.query;
-    this.snippet = answer.snippet;
+    this.query = answer.query ?? "";
+    this.queries.add(this.query);
+    this.snippet = answer.snippet ?? "";
     this.onSettled?.();
     const kept = new URLSearchParams(
       [...new URLSearchParams(location.search)].filter(([k]) => k === "hide" || k === "socket"),
@@ -456,17 +545,20 @@ class Compare {
       this.sync();
   }
 
+  /** @param {number} [id] */
   invalidate(id) {
     this.painting = id ?? this.painting;
     this.frameRequest ??= requestAnimationFrame(() => {
       this.frameRequest = null;
       const { state, theme } = this,
-        scene = { ...state, discs: false, circle: state.space === "sphere" };
+        scene = /** @type {Scene & { circle: boolean }} */ (
+          /** @type {unknown} */ ({ ...state, discs: false, circle: state.space === "sphere" })
+        );
       for (const { plane } of this.cards) plane.paint(scene, theme);
       this.map.paint({ ...scene, region: false, forces: false }, theme);
       if (this.painting)
         for (const painted of [this.cardsBox, this.cards[0].plane.canvas])
-          painted.dataset.seq = this.painting;
+          painted.dataset.seq = String(this.painting);
     });
   }
 
@@ -489,7 +581,7 @@ class Compare {
     clearTimeout(this.telling);
     this.telling = setTimeout(() => {
       if (this.answer)
-        this.live.textContent = `${this.judgement.word}. ${this.cards.map((_, k) => `Loss ${k + 1}: ${show(this.answer.panels[k].energy)}`).join(". ")}`;
+        this.live.textContent = `${this.judgement.word}. ${this.answer.panels.map((p, k) => `Loss ${k + 1}: ${show(p.energy)}`).join(". ")}`;
     }, 400);
   }
 

@@ -1,19 +1,32 @@
 // The hand: points, pan and zoom are one for all planes.
+/** @import { Plane } from "./plane.js" */
+/** @import { Compare } from "./compare.js" */
+/** @import { Place, Point } from "../shared/types.js" */
 import { fromPixels, toPixels } from "../field_canvas/paint.js";
 
+/** @param {number} v */
 const fixed = (v) => Number(v.toFixed(4));
+/** @type {Record<string, number[]>} */
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
 export class Hand {
-  // app: { state, planes(), move(), rest(), look(place) }
+  /** @type {number} */
+  resting;
+
+  /** @param {Compare} app */
   constructor(app) {
-    Object.assign(this, { app, held: null, orbiting: null });
+    this.app = app;
+    /** @type {HTMLElement | null} */
+    this.held = null;
+    /** @type {Place | null} */
+    this.orbiting = null; // where the negative was before it went round
   }
 
   view() {
     return this.app.state.view;
   }
 
+  /** @param {Place | null} place */
   look(place) {
     if (!this.held) this.app.look(place);
   }
@@ -26,19 +39,24 @@ export class Hand {
     this.orbiting = null;
   }
 
+  /**
+   * @param {PointerEvent} event
+   * @param {Plane} plane
+   * @param {Point} name
+   */
   drag(event, plane, name) {
     event.preventDefault();
     this.touch();
     this.app.look(null);
     const { app } = this,
-      handle = event.currentTarget,
+      handle = /** @type {HTMLElement} */ (event.currentTarget),
       box = plane.canvas.getBoundingClientRect();
     handle.focus();
     handle.setPointerCapture(event.pointerId);
     const [hx, hy] = toPixels(this.view(), plane.size)(app.state[name]),
       dx = event.clientX - box.left - hx,
       dy = event.clientY - box.top - hy;
-    const clip = (v) => Math.min(Math.max(v, 0), plane.size);
+    const clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), plane.size);
     this.follow(handle, (e) => {
       app.state[name] = fromPixels(
         this.view(),
@@ -47,6 +65,10 @@ export class Hand {
     });
   }
 
+  /**
+   * @param {PointerEvent} event
+   * @param {Plane} plane
+   */
   pan(event, plane) {
     if (event.pointerType === "touch") return;
     this.touch();
@@ -63,32 +85,40 @@ export class Hand {
     });
   }
 
+  /**
+   * @param {HTMLElement} target
+   * @param {(event: PointerEvent) => void} act
+   */
   follow(target, act) {
     this.held = target;
     let moved = false;
-    const move = (e) => {
+    const move = (/** @type {PointerEvent} */ e) => {
       moved = true;
       act(e);
       this.app.move();
     };
     const end = () => {
-      for (const [kind, heard] of [
+      for (const [kind, heard] of /** @type {const} */ ([
         ["pointermove", move],
         ["pointerup", end],
         ["pointercancel", end],
-      ])
+      ]))
         target.removeEventListener(kind, heard);
       this.held = null;
       if (moved) this.app.rest();
     };
-    for (const [kind, heard] of [
+    for (const [kind, heard] of /** @type {const} */ ([
       ["pointermove", move],
       ["pointerup", end],
       ["pointercancel", end],
-    ])
+    ]))
       target.addEventListener(kind, heard);
   }
 
+  /**
+   * @param {KeyboardEvent} event
+   * @param {Point} name
+   */
   nudge(event, name) {
     const step = STEPS[event.key];
     if (!step) return;
@@ -99,6 +129,7 @@ export class Hand {
     this.soon();
   }
 
+  /** @param {number} factor */
   zoom(factor) {
     this.touch();
     this.app.state.view[2] = fixed(Math.min(Math.max(this.view()[2] * factor, 0.05), 50));
@@ -123,7 +154,7 @@ export class Hand {
       from = Math.atan2(home[1] - centre[1], home[0] - centre[0]);
     this.orbiting = home;
     const begin = performance.now() + 600;
-    const step = (now) => {
+    const step = (/** @type {number} */ now) => {
       if (this.orbiting !== home) return;
       const t = Math.min(Math.max((now - begin) / 6000, 0), 1),
         angle = from + 2 * Math.PI * (t * t * (3 - 2 * t));

@@ -1,17 +1,25 @@
 // The verdict on the pair: a word, a sentence with numbers, and what was asked.
+/** @import { Compare } from "./compare.js" */
+/** @import { Same } from "./types.js" */
+/** @import { Child } from "../shared/types.js" */
 import { el } from "../shared/dom.js";
 
 // Differences run from rounding errors to infinity: three digits, powers of ten where they help.
+/** @param {number | null} [x] */
 export function number(x) {
   if (x === null || x === undefined) return "∞";
   const size = Math.abs(x);
   if (size === 0) return "0";
   if (size >= 1e-3 && size < 1e4) return String(Number(x.toPrecision(4)));
   const [digits, power] = x.toExponential(1).split("e");
-  return `${digits.replace(".0", "")}·10${[...String(Number(power))].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])).join("")}`;
+  return `${digits.replace(".0", "")}·10${[...String(Number(power))].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(c)])).join("")}`;
 }
 
 export class Judgement {
+  /** @type {HTMLSpanElement} */
+  factor;
+
+  /** @param {Compare} app */
   constructor(app) {
     this.app = app;
     this.word = "";
@@ -25,12 +33,16 @@ export class Judgement {
   fill() {
     const { app } = this,
       { state } = app;
-    const set = (key, value) => {
+    const set = (/** @type {string} */ key, /** @type {unknown} */ value) => {
       app.hand.touch();
-      state[key] = value;
+      Object.assign(state, { [key]: value });
       app.rescale();
     };
-    const tick = (key, title, ...text) => {
+    const tick = (
+      /** @type {"orders" | "fit"} */ key,
+      /** @type {string} */ title,
+      /** @type {(Child)[]} */ ...text
+    ) => {
       const box = el("input", { type: "checkbox", checked: state[key] });
       box.addEventListener("change", () => set(key, box.checked));
       return el("label", { title }, box, ...text);
@@ -60,6 +72,7 @@ export class Judgement {
     );
   }
 
+  /** @param {Same} same */
   tell(same) {
     this.found.classList.toggle("same", same.same);
     this.word = same.same ? "The same loss" : "Different losses";
@@ -69,7 +82,7 @@ export class Judgement {
       (this.app.state.space === "sphere"
         ? " Forces are shown as far as they point along the sphere: normalising removes the rest."
         : "");
-    this.found.dataset.factor = same.factor ?? "";
+    this.found.dataset.factor = String(same.factor ?? "");
     this.factor.textContent = `multiply loss ${this.app.state.pair[1] + 1} by ${same.usable ? number(same.factor) : "the best factor (none is positive)"}`;
   }
 }

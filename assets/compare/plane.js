@@ -1,26 +1,43 @@
 // One plane of the comparison: canvas, the three handles, the place the pointer looks at. Painting
 // is that of the fields page.
-import { el, tidy } from "../shared/dom.js";
+/** @import { Hand } from "./hand.js" */
+/** @import { Comparison } from "./types.js" */
+/** @import { Painted, Scene } from "../field_canvas/types.js" */
+/** @import { Place, Point, Theme } from "../shared/types.js" */
+import { drawing, el, tidy } from "../shared/dom.js";
 import { INK, POINTS } from "../shared/ink.js";
 import { fromPixels, paint, rasterise, toPixels } from "../field_canvas/paint.js";
 
 export class Plane {
-  // hand: { drag(event, plane, name), nudge(event, name), pan(event, plane), zoom(factor),
-  // look(place or null) }
+  /** @type {number} */
+  size;
+  /** @type {CanvasRenderingContext2D} */
+  context;
+  /** @type {Painted} */
+  field;
+  /** @type {{ colour: OffscreenCanvas | undefined; veil: OffscreenCanvas | undefined; }} */
+  pictures;
+
+  /**
+   * @param {string} label
+   * @param {Hand} hand
+   */
   constructor(label, hand, { first = false } = {}) {
     this.canvas = el("canvas", { class: "plane", role: "img", "aria-label": label });
     this.cross = el("i", { class: "cross", style: "display:none" });
     this.chip = el("span", { class: "chip", style: "display:none" });
-    this.handles = Object.fromEntries(
-      POINTS.map((name) => [
-        name,
-        el("button", {
-          class: "handle",
-          "data-point": name,
-          tabindex: first ? 0 : -1,
-          title: `drag the ${name}, or move it with the arrow keys: it moves in every plane`,
-        }),
-      ]),
+    this.handles = /** @type {Record<Point, HTMLButtonElement>} */ (
+      Object.fromEntries(
+        POINTS.map((name) => [
+          name,
+          el("button", {
+            class: "handle",
+            "data-point": name,
+            tabindex: first ? 0 : -1,
+            title: `drag the ${name}, or move it with the arrow keys: it moves in every plane`,
+          }),
+        ]),
+      )
     );
     this.frame = el(
       "div",
@@ -46,12 +63,14 @@ export class Plane {
       if (!e.buttons && e.pointerType !== "touch") hand.look(this.place(e));
     });
     this.canvas.addEventListener("pointerleave", () => hand.look(null));
-    for (const [name, handle] of Object.entries(this.handles)) {
+    for (const name of POINTS) {
+      const handle = this.handles[name];
       handle.addEventListener("pointerdown", (e) => hand.drag(e, this, name));
       handle.addEventListener("keydown", (e) => hand.nudge(e, name));
     }
   }
 
+  /** @param {PointerEvent} event */
   place(event) {
     const box = this.canvas.getBoundingClientRect();
     return fromPixels(
@@ -68,23 +87,35 @@ export class Plane {
       return false;
     this.size = size;
     this.canvas.width = this.canvas.height = Math.round(size * scale);
-    this.context = this.canvas.getContext("2d");
+    this.context = drawing(this.canvas);
     this.context.setTransform(scale, 0, 0, scale, 0, 0);
     return true;
   }
 
   // Pictures are made once per answer; signed values carry their zero at 128.
+  /**
+   * @param {Painted} field
+   * @param {Theme} theme
+   */
   receive(field, theme) {
     this.field = field;
     this.pictures = rasterise(field, theme, field.signed);
   }
 
+  /**
+   * @param {Scene & { circle: boolean }} scene
+   * @param {Theme} theme
+   */
   paint(scene, theme) {
     if (!this.size) return;
     paint(this.context, this.size, scene, this.field, this.pictures, theme);
     if (scene.circle) this.circle(scene, theme);
   }
 
+  /**
+   * @param {Scene & { circle: boolean }} scene
+   * @param {Theme} theme
+   */
   circle(scene, theme) {
     const [x, y] = toPixels(scene.view, this.size)([0, 0]),
       ctx = this.context;
@@ -97,6 +128,7 @@ export class Plane {
     ctx.setLineDash([]);
   }
 
+  /** @param {Comparison} scene */
   sync(scene) {
     if (!this.size) return;
     const at = toPixels(scene.view, this.size);
@@ -109,10 +141,15 @@ export class Plane {
     }
   }
 
+  /**
+   * @param {Place | null} place
+   * @param {Place} view
+   * @param {string} text
+   */
   look(place, view, text) {
-    const shown = Boolean(place && this.size);
+    const shown = place && this.size;
     this.cross.style.display = this.chip.style.display = shown ? "" : "none";
-    if (!shown) return;
+    if (!place || !shown) return;
     const [x, y] = toPixels(view, this.size)(place);
     this.cross.style.transform = `translate(${x}px, ${y}px)`;
     this.chip.textContent = text;

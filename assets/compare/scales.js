@@ -1,10 +1,14 @@
 // One colour scale for all planes, and one for what is left; rebuilt only when something in them
 // changes.
+/** @import { Compare } from "./compare.js" */
+/** @import { CompareAnswer, Comparison, PanelNumbers } from "./types.js" */
+/** @import { Theme } from "../shared/types.js" */
 import { el } from "../shared/dom.js";
 import { number } from "./judgement.js";
 import { paintScale } from "../shared/app.js";
 import { rampColour, signedColour } from "../shared/ink.js";
 
+/** @type {Record<string, string>} */
 export const SHADES = {
   "energy,1": "loss, clamped",
   "energy,0": "loss before the clamp",
@@ -13,6 +17,10 @@ export const SHADES = {
 };
 
 export class Scales {
+  /** @type {string} */
+  told;
+
+  /** @param {Compare} app */
   constructor(app) {
     this.app = app;
     this.all = el("span", { class: "bars" });
@@ -47,6 +55,7 @@ export class Scales {
     this.legend = el("p", { class: "formula legend" });
   }
 
+  /** @param {CompareAnswer} answer */
   tell(answer) {
     const { state, theme } = this.app,
       clamps = answer.panels.some((p) => p.m2 !== null),
@@ -67,7 +76,8 @@ export class Scales {
     ]);
     if (now === this.told) return;
     this.told = now;
-    const mark = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
+    const mark = (/** @type {string} */ kind, /** @type {string} */ text) =>
+      el("span", { class: "key" }, el("i", { class: kind }), text);
     this.all.replaceChildren(
       bar(
         answer.signed ? "signed" : "ramp",
@@ -91,16 +101,22 @@ export class Scales {
 }
 
 // "ramp" from 0, "signed" about 0, or the upper "half" of signed.
+/**
+ * @param {string} kind
+ * @param {string} name
+ * @param {number} top
+ * @param {Theme} theme
+ */
 function bar(kind, name, top, theme) {
   const canvas = el("canvas", { width: 150, height: 1 }),
     most = String(Number(top.toPrecision(3)));
   paintScale(
     canvas,
-    {
-      ramp: (t) => rampColour(t, theme),
-      signed: (t) => signedColour(2 * t - 1, theme),
-      half: (t) => signedColour(t, theme),
-    }[kind],
+    kind === "ramp"
+      ? (/** @type {number} */ t) => rampColour(t, theme)
+      : kind === "signed"
+        ? (/** @type {number} */ t) => signedColour(2 * t - 1, theme)
+        : (/** @type {number} */ t) => signedColour(t, theme),
   );
   return el(
     "span",
@@ -112,8 +128,12 @@ function bar(kind, name, top, theme) {
   );
 }
 
+/**
+ * @param {Comparison} state
+ * @param {PanelNumbers} second
+ */
 function meaning(state, { factor, shift }) {
-  const [i, j] = state.pair.map((k) => `loss ${k + 1}`),
+  const [i, j] = state.pair.map((/** @type {number} */ k) => `loss ${k + 1}`),
     times = Math.abs(factor - 1) < 1e-9 ? j : `${number(factor)} × ${j}`;
   if (state.shade === "force")
     return `Colour and arrows: the force of ${i} minus that of ${times}. Blank: equal.`;

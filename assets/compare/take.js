@@ -1,21 +1,23 @@
 // What a visitor takes away: a picture, the arrays, a script, the link.
-import { el, save, tidy } from "../shared/dom.js";
+/** @import { Compare } from "./compare.js" */
+import { drawing, el, save, tidy } from "../shared/dom.js";
 import { INK } from "../shared/ink.js";
 
+/** @param {Compare} app */
 export function takeAway(app) {
   const arrays = el(
     "a",
     { download: "comparison.npz", title: "every field of this comparison as float64 arrays" },
     "arrays (npz)",
   );
-  const drawing = el(
+  const vector = el(
     "a",
     { download: "comparison.svg", title: "the planes as a vector drawing" },
     "drawing (SVG)",
   );
   const code = el("pre", { tabindex: 0, "aria-label": "Python script" });
   const said = el("span", { role: "status" });
-  const copy = (text, name) =>
+  const copy = (/** @type {string} */ text, /** @type {string} */ name) =>
     navigator.clipboard.writeText(text).then(
       () => {
         said.textContent = `${name} copied`;
@@ -26,7 +28,7 @@ export function takeAway(app) {
     );
   app.onSettled = () => {
     arrays.href = new URL(`${app.data.base}api/compare.npz?${app.query}`, location.href).href;
-    drawing.href = new URL(
+    vector.href = new URL(
       `${app.data.base}api/compare.svg?${app.query}${app.theme === "dark" ? "&dark=1" : ""}`,
       location.href,
     ).href;
@@ -40,7 +42,7 @@ export function takeAway(app) {
       "div",
       { class: "take" },
       el("button", { onclick: () => picture(app) }, "picture (PNG)"),
-      drawing,
+      vector,
       arrays,
       el("button", { onclick: () => copy(location.href, "link") }, "copy link"),
       el("button", { onclick: () => copy(app.snippet, "script") }, "copy Python"),
@@ -51,7 +53,10 @@ export function takeAway(app) {
 }
 
 // All planes in a row with their titles, the difference last.
+/** @param {Compare} app */
 function picture(app) {
+  const answer = app.answer;
+  if (!answer) return;
   const ink = INK[app.theme],
     planes = app.planes(),
     gap = 24,
@@ -63,7 +68,7 @@ function picture(app) {
       planes.length * (side + gap * k) + gap * k,
       side + (head + foot) * k,
     ),
-    ctx = sheet.getContext("2d");
+    ctx = drawing(sheet);
   ctx.fillStyle = ink.page;
   ctx.fillRect(0, 0, sheet.width, sheet.height);
   planes.forEach((plane, i) => {
@@ -77,7 +82,7 @@ function picture(app) {
       ? Object.entries(panel.hyper)
           .map(([name, v]) => `${name} = ${v === null ? "∞" : typeof v === "number" ? tidy(v) : v}`)
           .join(", ")
-      : `largest ${app.answer.largest?.toPrecision(3) ?? "∞"}, colours ±${app.answer.span.toPrecision(3)}`;
+      : `largest ${answer.largest?.toPrecision(3) ?? "∞"}, colours ±${answer.span.toPrecision(3)}`;
     ctx.fillStyle = ink.text;
     ctx.font = `600 ${15 * k}px system-ui, sans-serif`;
     ctx.fillText(title, x, 22 * k, side);
@@ -87,7 +92,7 @@ function picture(app) {
   });
   ctx.font = `${12 * k}px system-ui, sans-serif`;
   ctx.fillText(
-    `All planes: 0 to ${Number(app.answer.scale.toPrecision(3))}${app.answer.signed ? " either side of zero" : ""}. ${app.judgement.text.textContent}`,
+    `All planes: 0 to ${Number(answer.scale.toPrecision(3))}${answer.signed ? " either side of zero" : ""}. ${app.judgement.text.textContent}`,
     gap * k,
     sheet.height - 14 * k,
     sheet.width - 2 * gap * k,

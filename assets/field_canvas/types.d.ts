@@ -95,7 +95,7 @@ export interface Painted {
   corners: Uint16Array;
   contours?: [level: number, counts: number[]][];
   contours_at: Uint16Array;
-  arrows?: Int8Array;
+  arrows?: Int8Array | null;
   streams?: Uint16Array;
   mining?: Mining | null;
   discs?: Discs | null;
