@@ -1,8 +1,10 @@
 // The loss microscope: two maps of pair weights over similarities, and the triplet under the
 // cursor. Python computes everything and writes the link; this module holds the view while the hand
 // moves.
+/** @import { MicroscopeAnswer, MicroscopeData, MicroscopeRequest, Pair } from "./types.js" */
+/** @import { Place, Schema, SetState, Theme } from "../shared/types.js" */
 import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
-import { el, save, show, tidy } from "../shared/dom.js";
+import { drawing, el, save, show, tidy } from "../shared/dom.js";
 import { formula } from "../shared/formula.js";
 import { INK, rampColour, signedColour } from "../shared/ink.js";
 import { control, lossPanel } from "../shared/controls.js";
@@ -12,6 +14,7 @@ import { frameOf, paintMap, paintSphere, rasterise } from "./paint.js";
 
 const MOVING = 61,
   RESTING = 161; // nodes along a side while the hand moves, and once it rests
+/** @type {Record<Pair, string>} */
 const PAIRS = {
   ap: "a–p, the positive pair",
   an: "a–n, the negative pair",
@@ -22,23 +25,83 @@ const RIVALS = {
   symmetric: "as near to P as to A",
   fixed: "at a fixed similarity to P",
 };
+/** @type {Pair[]} */
+const EDGES = ["ap", "an", "pn"];
 const READ = ["state", "loss", "w_ap", "w_an", "w_pn"];
+/** @param {number} x */
 const signedText = (x) => `${x < 0 ? "−" : x > 0 ? "+" : ""}${show(Math.abs(x))}`;
 
 class Microscope {
+  /** @type {Schema} */
+  schema;
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  watch;
+  /** @type {{ canvas: HTMLCanvasElement; values: HTMLElement[]; names: HTMLSpanElement[]; numbers: HTMLDivElement; box: HTMLDivElement; }[]} */
+  cards;
+  /** @type {HTMLDivElement} */
+  slideRow;
+  /** @type {HTMLParagraphElement} */
+  slideText;
+  /** @type {HTMLDivElement} */
+  options;
+  /** @type {HTMLCanvasElement} */
+  bar;
+  /** @type {HTMLSpanElement} */
+  barText;
+  /** @type {HTMLCanvasElement} */
+  sphere;
+  /** @type {(readonly ["S" | "d", Pair, HTMLElement])[]} */
+  edgeValues;
+  /** @type {HTMLDivElement} */
+  edges;
+  /** @type {HTMLDivElement} */
+  notice;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {number} */
+  resting;
+  /** @type {number} */
+  telling;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  seq = 0;
+  answered = 0;
+  /** @type {number | null} */
+  slide = null; // the one last taken
+  /** @type {number | undefined} */
+  top; // of the scale
+  /** @type {MicroscopeAnswer | undefined} */
+  there; // the last numbers
+  /** @type {MicroscopeAnswer | undefined} */
+  maps; // the last maps
+  /** @type {OffscreenCanvas[]} */
+  pictures = [];
+  /** @type {Place | null} */
+  hover = null;
+  /** @type {number | null} */
+  frameRequest = null;
+  /** @type {number | undefined} */
+  painting;
+
+  /**
+   * @param {ParentNode} root
+   * @param {MicroscopeData} data
+   */
   constructor(root, data) {
-    Object.assign(this, {
-      root,
-      view: structuredClone(data.view),
-      slides: data.slides,
-      base: data.base,
-      query: data.query,
-      kept: data.kept,
-      hidden: new Set(data.hide),
-      queries: new Set([data.query]),
-      seq: 0,
-      answered: 0,
-    });
+    this.root = root;
+    this.view = structuredClone(data.view);
+    this.slides = data.slides;
+    this.base = data.base;
+    this.query = data.query;
+    this.kept = data.kept;
+    this.hidden = new Set(data.hide);
+    this.queries = new Set([data.query]);
+    /** @type {Link<MicroscopeRequest>} */
     this.link = new Link(
       socketAddress(data, "api/microscope"),
       (buffer) => this.receive(buffer),
@@ -67,8 +130,11 @@ class Microscope {
     this.bar = el("canvas", { width: 160, height: 1 });
     this.barText = el("span", { class: "bar" });
     this.sphere = el("canvas", { class: "sphere", role: "img" });
-    this.edgeValues = Object.keys(PAIRS).flatMap((pair) =>
-      ["S", "d"].map((letter) => [letter, pair, el("b", { "data-edge": `${letter}_${pair}` })]),
+    this.edgeValues = EDGES.flatMap((pair) =>
+      /** @type {const} */ (["S", "d"]).map(
+        (letter) =>
+          /** @type {const} */ ([letter, pair, el("b", { "data-edge": `${letter}_${pair}` })]),
+      ),
     );
     this.edges = el(
       "div",
@@ -79,7 +145,8 @@ class Microscope {
     );
     this.notice = el("div", { class: "notice" });
     this.live = el("div", { class: "hidden", "aria-live": "polite" });
-    const key = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
+    const key = (/** @type {string} */ kind, /** @type {string} */ text) =>
+      el("span", { class: "key" }, el("i", { class: kind }), text);
     return el(
       "div",
       { class: "lab" },
@@ -144,7 +211,7 @@ class Microscope {
   card() {
     const canvas = el("canvas", { class: "weights", role: "application", tabindex: 0 });
     const values = READ.map((name) => el("b", { "data-readout": name }));
-    const labels = ["pair", "loss", ...["ap", "an", "pn"].map((pair) => weightName("S", pair))];
+    const labels = ["pair", "loss", ...EDGES.map((pair) => weightName("S", pair))];
     const names = labels.map((label) => el("span", {}, ...[label].flat()));
     const card = {
       canvas,
@@ -201,14 +268,18 @@ class Microscope {
     );
     this.slideRow.replaceChildren(...pills);
     this.slideText.textContent =
-      this.slides[this.slide]?.caption ??
+      this.slides[this.slide ?? -1]?.caption ??
       "Each button puts two losses under the lens; then move a slider, or point at a map.";
     this.choose();
   }
 
   choose() {
     const { view } = this;
-    const menu = (key, name, options) => {
+    const menu = (
+      /** @type {"weight" | "by" | "scale" | "rival"} */ key,
+      /** @type {string} */ name,
+      /** @type {Record<string, string>} */ options,
+    ) => {
       const box = el(
         "select",
         { "aria-label": name },
@@ -217,7 +288,7 @@ class Microscope {
         ),
       );
       box.addEventListener("change", () => {
-        view[key] = box.value;
+        Object.assign(view, { [key]: box.value });
         this.slide = null;
         this.top = undefined;
         this.choose();
@@ -243,7 +314,7 @@ class Microscope {
       ...(view.rival === "fixed" && !this.hidden.has("pn")
         ? [
             control(schema, view.pn, {
-              onInput: (x) => {
+              onInput: (/** @type {number} */ x) => {
                 view.pn = Math.min(Math.max(x, -0.995), 0.995);
                 this.slide = null;
                 this.move();
@@ -255,17 +326,22 @@ class Microscope {
     );
   }
 
+  /** @param {number} index */
   take(index) {
     this.slide = index;
     this.view = structuredClone(this.slides[index].view);
     this.top = undefined;
-    const focused = this.root.activeElement?.textContent;
+    const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root).activeElement
+      ?.textContent;
     this.fill();
-    [...this.slideRow.children].find((b) => b.textContent === focused)?.focus();
+    /** @type {HTMLElement[]} */ ([...this.slideRow.children])
+      .find((b) => b.textContent === focused)
+      ?.focus();
     this.rest();
   }
 
   // ---- from Streamlit
+  /** @param {MicroscopeData} data */
   async hear(data) {
     await this.ready;
     this.themed();
@@ -283,11 +359,12 @@ class Microscope {
 
   themed() {
     if (!newTheme(this)) return;
-    if (this.maps) this.develop();
+    if (this.maps) this.develop(this.maps);
     this.draw();
   }
 
   // ---- requests and answers
+  /** @param {number} n */
   ask(n) {
     this.link.send({
       id: ++this.seq,
@@ -300,6 +377,7 @@ class Microscope {
   }
 
   // Numbers under the pointer; a waiting map is not displaced.
+  /** @param {Place | null} place */
   look(place) {
     this.hover = place;
     this.draw();
@@ -315,24 +393,26 @@ class Microscope {
       });
   }
 
+  /** @param {ArrayBuffer} buffer */
   receive(buffer) {
-    const answer = decode(buffer);
+    const answer = /** @type {MicroscopeAnswer} */ (decode(buffer));
     if (answer.id < this.answered) return;
     this.answered = answer.id;
     this.there = answer;
-    this.tell();
+    this.tell(answer);
     if (answer.n) {
       this.maps = answer;
       this.top = answer.top;
-      this.develop();
+      this.develop(answer);
       if (answer.query !== undefined) this.settled(answer.query);
     }
     this.draw(answer.id);
   }
 
-  develop() {
-    this.pictures = [0, 1].map((k) => rasterise(this.maps, this.maps[`weight${k}`], this.theme));
-    const { signed, top } = this.maps;
+  /** @param {MicroscopeAnswer} maps */
+  develop(maps) {
+    this.pictures = [0, 1].map((k) => rasterise(maps, maps[`weight${k}`], this.theme));
+    const { signed, top } = maps;
     paintScale(this.bar, (t) =>
       signed ? signedColour(2 * t - 1, this.theme) : rampColour(t, this.theme),
     );
@@ -347,6 +427,7 @@ class Microscope {
     );
   }
 
+  /** @param {string} query */
   settled(query) {
     this.query = query;
     this.queries.add(query);
@@ -361,24 +442,22 @@ class Microscope {
     );
   }
 
-  tell() {
-    const { triplet, at } = this.there,
-      { by, weight } = this.view;
+  /** @param {MicroscopeAnswer} there */
+  tell({ triplet, at }) {
+    const { by, weight } = this.view;
     this.cards.forEach((card, k) => {
       const found = triplet?.losses[k];
       const texts = found
         ? [
             found.active ? "active" : "no weight",
             show(found.loss),
-            ...["ap", "an", "pn"].map((pair) => signedText(found.weights[pair])),
+            ...EDGES.map((pair) => signedText(found.weights[pair])),
           ]
         : ["none", "", "", "", ""];
       texts.forEach((text, i) => {
         card.values[i].textContent = text;
       });
-      ["ap", "an", "pn"].forEach((pair, i) =>
-        card.names[i + 2].replaceChildren(...weightName(by, pair)),
-      );
+      EDGES.forEach((pair, i) => card.names[i + 2].replaceChildren(...weightName(by, pair)));
       const title = this.schema.losses[this.view.panels[k].loss].title;
       card.canvas.setAttribute(
         "aria-label",
@@ -405,31 +484,31 @@ class Microscope {
       const size = canvas.clientWidth;
       if (!size || canvas.width === Math.round(size * scale)) continue;
       canvas.width = canvas.height = Math.round(size * scale);
-      canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
+      drawing(canvas).setTransform(scale, 0, 0, scale, 0, 0);
     }
     this.draw();
   }
 
+  /** @param {number} [id] */
   draw(id) {
     this.painting = id ?? this.painting;
     this.frameRequest ??= requestAnimationFrame(() => {
       this.frameRequest = null;
       if (!this.theme) return;
       this.cards.forEach(({ canvas }, k) => this.paint(canvas, k));
-      paintSphere(
-        this.sphere.getContext("2d"),
-        this.sphere.clientWidth,
-        this.there?.triplet,
-        this.theme,
-      );
-      if (this.painting) this.whole.dataset.seq = this.painting;
+      paintSphere(drawing(this.sphere), this.sphere.clientWidth, this.there?.triplet, this.theme);
+      if (this.painting) this.whole.dataset.seq = String(this.painting);
     });
   }
 
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {number} k
+   */
   paint(canvas, k) {
     const lines = this.maps?.panels[k];
     paintMap(
-      canvas.getContext("2d"),
+      drawing(canvas),
       canvas.clientWidth,
       {
         picture: this.pictures?.[k],
@@ -443,6 +522,10 @@ class Microscope {
   }
 
   // ---- the hand
+  /**
+   * @param {PointerEvent} event
+   * @param {HTMLCanvasElement} canvas
+   */
   place(event, canvas) {
     const box = canvas.getBoundingClientRect();
     return frameOf(canvas.clientWidth)
@@ -450,9 +533,13 @@ class Microscope {
       .map((v) => Number(Math.min(Math.max(v, -0.995), 0.995).toFixed(3)));
   }
 
+  /**
+   * @param {PointerEvent} event
+   * @param {HTMLCanvasElement} canvas
+   */
   pin(event, canvas) {
     this.hover = null;
-    const follow = (e) => {
+    const follow = (/** @type {PointerEvent} */ e) => {
       this.view.at = this.place(e, canvas);
       this.slide = null;
       this.draw();
@@ -471,6 +558,7 @@ class Microscope {
     canvas.addEventListener("pointercancel", end);
   }
 
+  /** @param {KeyboardEvent} event */
   nudge(event) {
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
       event.key
@@ -503,13 +591,15 @@ class Microscope {
 
   // Both maps with titles and scale.
   picture() {
+    const { maps } = this;
+    if (!maps) return;
     const ink = INK[this.theme],
       k = 2,
       side = 480,
       sheet = new OffscreenCanvas(k * (2 * side + 60), k * (side + 110)),
-      ctx = sheet.getContext("2d");
-    const sub = (pair) => `d(loss)/d${this.view.by}(${pair[0]},${pair[1]})`,
-      { signed, top } = this.maps;
+      ctx = drawing(sheet);
+    const sub = (/** @type {string} */ pair) => `d(loss)/d${this.view.by}(${pair[0]},${pair[1]})`,
+      { signed, top } = maps;
     ctx.scale(k, k);
     ctx.fillStyle = ink.page;
     ctx.fillRect(0, 0, sheet.width, sheet.height);
@@ -526,15 +616,15 @@ class Microscope {
       ctx.font = "12px system-ui, sans-serif";
       ctx.fillText(values, left, 45, side);
       const one = new OffscreenCanvas(k * side, k * side),
-        pen = one.getContext("2d");
+        pen = drawing(one);
       pen.scale(k, k);
       paintMap(
         pen,
         side,
         {
           picture: this.pictures[i],
-          lines: this.maps.panels[i],
-          corners: this.maps[`corners${i}`],
+          lines: maps.panels[i],
+          corners: maps[`corners${i}`],
           at: this.view.at,
         },
         this.theme,
@@ -567,6 +657,10 @@ class Microscope {
   }
 }
 
+/**
+ * @param {string} by
+ * @param {string} pair
+ */
 function weightName(by, pair) {
   return [el("i", {}, `dL/d${by}`), el("sub", {}, pair)];
 }

@@ -1,23 +1,41 @@
 // Painting only: every number comes from Python. Similarities run from -1 to 1, to the right and
 // upwards.
+/** @import { Frame, MapPicture, MicroscopeAnswer, Triplet } from "./types.js" */
+/** @import { Context, Ink, Numbers, Place, Theme } from "../shared/types.js" */
+import { drawing } from "../shared/dom.js";
 import { INK, halo, rampColour, signedColour } from "../shared/ink.js";
 
 const MARGIN = 30; // pixels left and below, for the axes
 
 // The square of the map within a canvas of `size` pixels, and the way from similarities to pixels
 // and back.
+/**
+ * @param {number} size
+ * @returns {Frame}
+ */
 export function frameOf(size) {
   const side = size - MARGIN - 6;
   return {
     left: MARGIN,
     top: 6,
     side,
-    to: ([x, y]) => [MARGIN + ((x + 1) / 2) * side, 6 + ((1 - y) / 2) * side],
-    from: ([u, v]) => [((u - MARGIN) / side) * 2 - 1, 1 - ((v - 6) / side) * 2],
+    to: (/** @type {number[]} */ [x, y]) => [
+      MARGIN + ((x + 1) / 2) * side,
+      6 + ((1 - y) / 2) * side,
+    ],
+    from: (/** @type {number[]} */ [u, v]) => [
+      ((u - MARGIN) / side) * 2 - 1,
+      1 - ((v - 6) / side) * 2,
+    ],
   };
 }
 
 // Colours of one map; transparent as far as no triplet can have them.
+/**
+ * @param {MicroscopeAnswer} microscopeAnswer
+ * @param {Uint8Array} weight
+ * @param {Theme} theme
+ */
 export function rasterise({ n, exists, signed }, weight, theme) {
   const table = Array.from({ length: 256 }, (_, i) =>
     signed ? signedColour(Math.max((i - 128) / 127, -1), theme) : rampColour(i / 255, theme),
@@ -30,13 +48,20 @@ export function rasterise({ n, exists, signed }, weight, theme) {
     }
   }
   const canvas = new OffscreenCanvas(n, n);
-  canvas.getContext("2d").putImageData(image, 0, 0);
+  drawing(canvas).putImageData(image, 0, 0);
   return canvas;
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {MapPicture} mapPicture
+ * @param {Theme} theme
+ */
 export function paintMap(ctx, size, { picture, lines, corners, at, hover }, theme) {
   const ink = INK[theme],
-    { left, top, side, to } = frameOf(size);
+    frame = frameOf(size),
+    { left, top, side, to } = frame;
   ctx.clearRect(0, 0, size, size);
   ctx.save();
   ctx.beginPath();
@@ -50,16 +75,16 @@ export function paintMap(ctx, size, { picture, lines, corners, at, hover }, them
     ctx.lineTo(left + x + side, top);
   }
   ctx.stroke();
-  if (picture) {
+  if (picture && lines && corners) {
     ctx.imageSmoothingEnabled = true;
     ctx.drawImage(picture, left, top, side, side);
     let k = 0;
     ctx.strokeStyle = ink.outer;
     ctx.lineWidth = 1.75;
-    for (const [name, dash] of [
+    for (const [name, dash] of /** @type {const} */ ([
       ["outer", []],
       ["inner", [6, 4]],
-    ]) {
+    ])) {
       ctx.setLineDash(dash);
       for (const count of lines[name]) {
         ctx.beginPath();
@@ -86,14 +111,20 @@ export function paintMap(ctx, size, { picture, lines, corners, at, hover }, them
   if (hover) cross(ctx, to(hover), ink, false);
   cross(ctx, to(at), ink, true);
   ctx.restore();
-  axes(ctx, size, { left, top, side, to }, ink);
+  axes(ctx, size, frame, ink);
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number[]} xy
+ * @param {Ink} ink
+ * @param {boolean} pinned
+ */
 function cross(ctx, [x, y], ink, pinned) {
-  for (const [colour, width] of [
+  for (const [colour, width] of /** @type {const} */ ([
     [ink.rim, 4],
     [ink.text, 1.75],
-  ]) {
+  ])) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = width;
     ctx.beginPath();
@@ -110,6 +141,12 @@ function cross(ctx, [x, y], ink, pinned) {
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Frame} frame
+ * @param {Ink} ink
+ */
 function axes(ctx, size, { left, top, side, to }, ink) {
   ctx.strokeStyle = ink.faint;
   ctx.lineWidth = 1;
@@ -133,6 +170,12 @@ function axes(ctx, size, { left, top, side, to }, ink) {
   named(ctx, "an", left - 15, top + side / 2 + 4);
 }
 
+/**
+ * @param {Context} ctx
+ * @param {string} pair
+ * @param {number} x
+ * @param {number} y
+ */
 function named(ctx, pair, x, y) {
   ctx.font = "italic 13px Georgia, serif";
   ctx.fillText("S", x - 5, y);
@@ -142,10 +185,17 @@ function named(ctx, pair, x, y) {
 
 // The sphere seen from the anchor: distance from the centre is the angle to it, the rim is its
 // opposite.
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Triplet | null | undefined} triplet
+ * @param {Theme} theme
+ */
 export function paintSphere(ctx, size, triplet, theme) {
   const ink = INK[theme],
     half = size / 2,
     radius = half - 16;
+  /** @type {(place: readonly number[]) => [number, number]} */
   const to = ([x, y]) => [half + x * radius, half - y * radius];
   ctx.clearRect(0, 0, size, size);
   ctx.font = "10px system-ui, sans-serif";
@@ -168,12 +218,16 @@ export function paintSphere(ctx, size, triplet, theme) {
     negative: [n],
     arc,
   } = triplet.sphere;
-  const path = (points, colour, dash) => {
+  const path = (
+    /** @type {Place[]} */ line,
+    /** @type {string} */ colour,
+    /** @type {number[]} */ dash,
+  ) => {
     ctx.strokeStyle = colour;
     ctx.lineWidth = 1.6;
     ctx.setLineDash(dash);
     ctx.beginPath();
-    points.forEach((q, i) => {
+    line.forEach((q, i) => {
       if (i) ctx.lineTo(...to(q));
       else ctx.moveTo(...to(q));
     });
@@ -183,11 +237,11 @@ export function paintSphere(ctx, size, triplet, theme) {
   path([[0, 0], p], ink.positive, []);
   path([[0, 0], n], ink.negative, [4, 4]);
   path(arc, ink.negative, [4, 4]);
-  for (const [name, letter, at] of [
+  for (const [name, letter, at] of /** @type {const} */ ([
     ["anchor", "A", [0, 0]],
     ["positive", "P", p],
     ["negative", "N", n],
-  ]) {
+  ])) {
     const [x, y] = to(at);
     ctx.fillStyle = ink[name];
     ctx.strokeStyle = ink.rim;
