@@ -70,7 +70,7 @@ def across(levels: Mapping[str, float], y: alt.Y) -> list[alt.Chart]:
             text = level.mark_text(align="right", dx=-6, dy=-8, color=colour, fontSize=12)
             layers += [
                 level.mark_rule(strokeWidth=2, color=colour, strokeDash=dash),
-                text.encode(x=alt.value("width"), text="words:N"),
+                text.encode(alt.XValue("width"), alt.Text("words:N")),
             ]
     return layers
 

@@ -97,7 +97,8 @@ def matrix(
     )
     strong = alt.datum.share >= STRONG * top
     number = alt.Chart().mark_text(fontSize=11)  # without a tooltip, so that the pointer meets the cell below
-    number = number.encode(text="percent:N", color=alt.when(strong).then(alt.value("#fff")).otherwise(alt.value(ink)))
+    readable = alt.when(strong).then(alt.value("#fff")).otherwise(alt.value(ink))
+    number = number.encode(alt.Text("percent:N"), color=readable)
     chart = alt.layer(
         *[rect, number][: 2 if cell >= NUMBERED else 1],
         data=ROWS,
@@ -182,7 +183,7 @@ def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, C
             alt.X("middle:Q", title=title, scale=domain, axis=count),
             alt.Y("chance:Q", title="samples", scale=symlog, axis=ticks),
         ),
-        alt.Chart(values({"a": threshold})).mark_rule(color=WRONG, size=2).encode(x="a:Q"),
+        alt.Chart(values({"a": threshold})).mark_rule(color=WRONG, size=2).encode(alt.X("a:Q")),
     ]
     return specification(alt.layer(*layers, data=ROWS, height=280)), columns
 

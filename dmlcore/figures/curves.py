@@ -146,11 +146,11 @@ def _panel(
     ]
     own = alt.Chart().transform_filter(alt.FieldEqualPredicate(field="panel", equal=panel.title)).encode(x, colour)
     # Filtered from the rows of all panels, so that the rule also stands where this one has no point.
-    rule = alt.Chart().mark_rule(color="#888888").transform_filter(HOVERED).encode(x="max(step):Q")
+    rule = alt.Chart().mark_rule(color="#888888").transform_filter(HOVERED).encode(alt.X("max(step):Q"))
     points = own.mark_point(filled=True, size=60).properties(name="points")
     seen = alt.when(HOVERED).then(alt.value(1)).otherwise(alt.value(0))
     return alt.layer(
-        own.mark_area(opacity=0.15).encode(low, y2="high"),
+        own.mark_area(opacity=0.15).encode(low, alt.Y2("high")),
         rule,
         own.mark_line(strokeWidth=2).encode(y, dash),
         points.encode(y, opacity=seen, tooltip=tooltip),

@@ -79,8 +79,8 @@ def _cells(before: Floats, after: Floats) -> tuple[alt.Chart, Columns]:
     layer = layer.encode(
         alt.Color("side:N", scale=colours, legend=alt.Legend(title=None, orient="bottom")),
         alt.Opacity("queries:Q", scale=alt.Scale(type="log", range=[0.15, 1]), legend=None),
-        x2="x2",
-        y2="y2",
+        alt.X2("x2"),
+        alt.Y2("y2"),
         tooltip=[alt.Tooltip("queries:Q", format=","), alt.Tooltip("side:N", title="cell")],
     )
     return layer, columns

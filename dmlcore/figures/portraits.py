@@ -68,13 +68,13 @@ def distances(
     steps = base.transform_filter(alt.datum.number == 1)
     steps = steps.mark_line(interpolate="step-after", strokeWidth=2, strokeDash=DASHES[1])
     layers = [
-        shaded.encode(x="a:Q", x2="b"),
-        bars.encode(alt.X("from:Q", title=title, scale=domain, bin=alt.BinParams(binned=True)), x2="to"),
+        shaded.encode(alt.X("a:Q"), alt.X2("b")),
+        bars.encode(alt.X("from:Q", title=title, scale=domain, bin=alt.BinParams(binned=True)), alt.X2("to")),
         steps.encode(alt.X("from:Q", title=title, scale=domain)),
     ]
     if mean is not None:
         line = alt.Chart(values({"a": mean})).mark_rule(color=RIGHT, strokeDash=DASHES[2], size=2)
-        layers.append(line.encode(x="a:Q"))
+        layers.append(line.encode(alt.X("a:Q")))
     return specification(alt.layer(*layers, data=ROWS, height=300)), columns
 
 
@@ -134,8 +134,8 @@ def portrait(
             x,
             y,
             alt.Opacity("triplets:Q", scale=opacity, legend=None if small else density),
-            x2="ap_to",
-            y2="an_to",
+            alt.X2("ap_to"),
+            alt.Y2("an_to"),
             tooltip=[
                 alt.Tooltip("ap:Q", format=".3~f", title="d(a, p) from"),
                 alt.Tooltip("an:Q", format=".3~f", title="d(a, n) from"),
@@ -150,8 +150,8 @@ def portrait(
         x,
         y,
         alt.StrokeDash("kind:N", scale=dashes, legend=None if small else loss),
-        order="order:Q",
-        detail="line:N",
+        alt.Order("order:Q"),
+        alt.Detail("line:N"),
     )
     chart = alt.layer(*[cells, diagonal, borders][: 3 if drawn else 2], data=ROWS, height=height)
     if title:

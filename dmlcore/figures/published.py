@@ -76,15 +76,13 @@ def sweep(
     if band:
         words = f"within {band:g} of the best: the same by the noise"
         best_band = alt.Chart(inline({"low": best - band, "high": best, "words": words}))
-        layers.insert(
-            0,
-            best_band.mark_rect(opacity=0.16, color="#7F7F7F").encode(y="low:Q", y2="high", tooltip="words:N"),
-        )
+        best_band = best_band.mark_rect(opacity=0.16, color="#7F7F7F")
+        layers.insert(0, best_band.encode(alt.Y("low:Q"), alt.Y2("high"), alt.Tooltip("words:N")))
     if ours:
         mine = alt.Chart().transform_filter(alt.datum.ours).encode(x)
         spread = mine.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, color=OURS)
         crosses = mine.mark_point(shape=CROSS, size=60, strokeWidth=2.5, color=OURS, filled=False)
-        layers += [spread.encode(y="low:Q", y2="high"), crosses.encode(y, tooltip=tooltip)]
+        layers += [spread.encode(alt.Y("low:Q"), alt.Y2("high")), crosses.encode(y, tooltip=tooltip)]
     rows = [_row(point, False) for point in printed] + [_row(point, True) for point in ours]
     return specification(alt.layer(*layers, data=ROWS, height=height, autosize=FIT)), rows
 
@@ -118,7 +116,7 @@ def duels(names: Sequence[str], found: Sequence[Sequence[tuple[int, int, int]]])
     ink = alt.when(alt.datum.share > 0.9).then(alt.value("#FFFFFF")).otherwise(alt.value("#0F1620"))
     chart = alt.layer(
         cells.encode(alt.Color("share:Q", scale=scale, legend=None)),
-        base.mark_text(fontSize=12).encode(text="text:N", color=ink),
+        base.mark_text(fontSize=12).encode(alt.Text("text:N"), color=ink),
         data=ROWS,
         height=alt.Step(30),
         autosize=FIT,

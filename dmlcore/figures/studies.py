@@ -81,9 +81,11 @@ def curves(
         alt.Tooltip("value:Q", title="MAP@R", format=".1%"),
     ]
     lines = alt.Chart().encode(x, y, *_by_variant(names, ceiling), tooltip=tooltip)
+    seeds = lines.transform_filter(alt.datum.kind == "seed").mark_line(strokeWidth=1, opacity=0.45)
+    means = lines.transform_filter(alt.datum.kind == "mean")
     layers = [
-        lines.transform_filter(alt.datum.kind == "seed").mark_line(strokeWidth=1, opacity=0.45).encode(detail="line:N"),
-        lines.transform_filter(alt.datum.kind == "mean").mark_line(strokeWidth=3, point={"size": 34, "filled": True}),
+        seeds.encode(alt.Detail("line:N")),
+        means.mark_line(strokeWidth=3, point={"size": 34, "filled": True}),
         *baselines.across(against or {}, y),
     ]
     level = ceiling_of(found, ceiling) if ceiling else None
@@ -93,7 +95,7 @@ def curves(
         text = flat.mark_text(align="left", dx=6, dy=-7, color=CEILING, fontSize=12)
         layers += [
             flat.mark_rule(strokeDash=[6, 4], color=CEILING, size=2),
-            text.encode(x=alt.value(0), text="words:N"),
+            text.encode(alt.XValue(0), alt.Text("words:N")),
         ]
     return specification(alt.layer(*layers, data=ROWS, height=height, autosize=FIT)), columns
 
@@ -142,6 +144,7 @@ def bars(
     seeds = values(*({"variant": bar.variant, "value": float(value)} for bar in order for value in bar.values))
     is_ceiling = alt.FieldEqualPredicate(field="variant", equal=ceiling or "")
     base = alt.Chart().encode(y)
+    spreads = base.transform_filter(alt.datum.seeds > 1).mark_rule(strokeWidth=2, color="#D55E00")
     layers = [
         base.mark_bar(height={"band": 0.68}).encode(
             alt.X("mean:Q", title=f"{title} · {noise}", axis=alt.Axis(format=".3~%", orient="top")),
@@ -149,11 +152,9 @@ def bars(
             color=alt.when(is_ceiling).then(alt.value(CEILING)).otherwise(alt.value(COLOURS[0])),
             tooltip=tooltip,
         ),
-        base.transform_filter(alt.datum.seeds > 1)
-        .mark_rule(strokeWidth=2, color="#D55E00")
-        .encode(x="low:Q", x2="high"),
-        alt.Chart(seeds).mark_point(filled=True, size=22, color="#D55E00", opacity=0.9).encode(y, x="value:Q"),
-        base.mark_text(align="left", dx=8, fontSize=12, color=CEILING).encode(x="end:Q", text="label:N"),
+        spreads.encode(alt.X("low:Q"), alt.X2("high")),
+        alt.Chart(seeds).mark_point(filled=True, size=22, color="#D55E00", opacity=0.9).encode(y, alt.X("value:Q")),
+        base.mark_text(align="left", dx=8, fontSize=12, color=CEILING).encode(alt.X("end:Q"), alt.Text("label:N")),
         *baselines.beside_bars(against or {}, y),
     ]
     return specification(alt.layer(*layers, data=ROWS, height=alt.Step(STEP), autosize=FIT)), columns

@@ -125,7 +125,7 @@ def _bars(chosen: Histogram, window: tuple[float, float] | None) -> tuple[Spec, 
         mean = float(((low + width / 2) * shares[0]).sum())
         ends = [min(max(mean + end, 0.0), chosen.top) for end in window]
         band = alt.Chart(values({"a": ends[0], "b": ends[1]})).mark_rect(opacity=0.12)
-        layers.insert(0, band.encode(x="a:Q", x2="b"))
+        layers.insert(0, band.encode(alt.X("a:Q"), alt.X2("b")))
     return specification(alt.layer(*layers, data=ROWS, height=220)), rows
 
 
