@@ -1,7 +1,9 @@
 // A counter-example under the hand: printed gradients beside true ones. Python computes both; this
 // module draws and asks.
+/** @import { Gradient, Side, TruthAnswer, TruthData, TruthRequest } from "./types.js" */
+/** @import { Point, Schema, SetState, Theme } from "../shared/types.js" */
 import { carried, dressed, mounted, newTheme, paintScale } from "../shared/app.js";
-import { el, save, say, tidy } from "../shared/dom.js";
+import { drawing, el, save, say, tidy } from "../shared/dom.js";
 import { INK, LETTER, POINTS, rampColour } from "../shared/ink.js";
 import { control, pointRows } from "../shared/controls.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
@@ -9,22 +11,78 @@ import { colourOf, fromPixels, picture, raster, svg, toPixels } from "./draw.js"
 
 const MOVING = 61,
   RESTING = 161; // nodes along a side of the map while the hand moves, and once it rests
+/** @param {number} v */
 const round = (v) => Number(v.toFixed(4));
+/** @param {number | null} x */
 const number = (x) =>
   x === null ? "not finite" : Math.abs(x) >= 1e4 ? x.toExponential(2) : x.toFixed(4);
+/** @param {Gradient} g */
 const vector = (g) =>
   g.some((x) => x === null) ? "not finite" : `(${g.map((x) => tidy(x)).join(", ")})`;
 
 class Truth {
+  /** @type {Schema} */
+  schema;
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  watch;
+  /** @type {SVGElement} */
+  plane;
+  /** @type {Record<Point, HTMLButtonElement>} */
+  handles;
+  /** @type {HTMLDivElement} */
+  frame;
+  /** @type {HTMLCanvasElement} */
+  scaleBar;
+  /** @type {HTMLSpanElement} */
+  scaleText;
+  /** @type {HTMLSpanElement} */
+  keys;
+  /** @type {HTMLTableCaptionElement} */
+  caption;
+  /** @type {HTMLTableCellElement[][]} */
+  cells;
+  /** @type {HTMLTableRowElement[]} */
+  lines;
+  /** @type {HTMLParagraphElement} */
+  energies;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {{ grid: HTMLDivElement; show: (scene: Record<Point, number[]> & { probe?: unknown; }, theme: Theme) => void; }} */
+  rows;
+  /** @type {HTMLElement} */
+  sliders;
+  /** @type {HTMLAnchorElement} */
+  fields;
+  /** @type {number} */
+  pause;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  seq = 0;
+  answered = 0;
+  resting = Infinity; // the request that asked for the link
+  /** @type {TruthAnswer | undefined} */
+  answer;
+  /** @type {number | null} */
+  scale = null;
+  background = ""; // the map, as an address
+  /** @type {number | null} */
+  frameRequest = null;
+  size = 0;
+
+  /**
+   * @param {ParentNode} root
+   * @param {TruthData} data
+   */
   constructor(root, data) {
-    Object.assign(this, {
-      root,
-      data,
-      scene: structuredClone(data.scene),
-      seq: 0,
-      answered: 0,
-      resting: Infinity,
-    });
+    this.root = root;
+    this.data = data;
+    this.scene = structuredClone(data.scene);
+    /** @type {Link<TruthRequest>} */
     this.link = new Link(
       socketAddress(data, "api/truth"),
       (buffer) => this.receive(buffer),
@@ -45,17 +103,20 @@ class Truth {
 
   dom() {
     this.plane = svg("svg", { role: "img" });
-    this.handles = Object.fromEntries(
-      POINTS.map((name) => [
-        name,
-        el("button", {
-          class: "handle",
-          "data-point": name,
-          title: `drag the ${name}, or move it with the arrow keys`,
-        }),
-      ]),
+    this.handles = /** @type {Record<Point, HTMLButtonElement>} */ (
+      Object.fromEntries(
+        POINTS.map((name) => [
+          name,
+          el("button", {
+            class: "handle",
+            "data-point": name,
+            title: `drag the ${name}, or move it with the arrow keys`,
+          }),
+        ]),
+      )
     );
-    for (const [name, handle] of Object.entries(this.handles)) {
+    for (const name of POINTS) {
+      const handle = this.handles[name];
       handle.addEventListener("pointerdown", (e) => this.drag(e, name));
       handle.addEventListener("keydown", (e) => this.nudge(e, name));
     }
@@ -173,6 +234,7 @@ class Truth {
   }
 
   // ---- from Streamlit and from Python
+  /** @param {TruthData} data */
   async hear(data) {
     await this.ready;
     this.themed();
@@ -183,7 +245,7 @@ class Truth {
     if (!newTheme(this)) return;
     const { theme } = this;
     paintScale(this.scaleBar, (t) => rampColour(t, theme));
-    const sample = (side, width, dash) =>
+    const sample = (/** @type {Side} */ side, /** @type {number} */ width, dash = "") =>
       svg(
         "svg",
         { viewBox: "0 0 30 10", "aria-hidden": "true" },
@@ -194,7 +256,7 @@ class Truth {
           y2: 5,
           stroke: colourOf(side, theme),
           "stroke-width": width,
-          ...(dash && { "stroke-dasharray": dash }),
+          ...(dash ? { "stroke-dasharray": dash } : {}),
         }),
       );
     const [printed, truth] = this.data.sides;
@@ -207,16 +269,15 @@ class Truth {
     this.draw();
   }
 
+  /** @param {ArrayBuffer} buffer */
   receive(buffer) {
-    const answer = decode(buffer);
+    const answer = /** @type {TruthAnswer} */ (decode(buffer));
     if (answer.id < this.answered) return;
-    Object.assign(this, {
-      answered: answer.id,
-      answer,
-      scale: answer.scale,
-      background: raster(answer, this.theme),
-    });
-    this.numbers();
+    this.answered = answer.id;
+    this.answer = answer;
+    this.scale = answer.scale;
+    this.background = raster(answer, this.theme);
+    this.numbers(answer);
     this.fields.href = `${this.data.base}${answer.fields ? `?${answer.fields}` : ""}`;
     if (answer.id >= this.resting) {
       // the link follows the hand once it rests; an older answer may still be on its way
@@ -224,11 +285,12 @@ class Truth {
       const kept = new URLSearchParams(location.search).get("socket"),
         text = answer.query + (kept ? `&socket=${kept}` : "");
       history.replaceState(history.state, "", `${location.pathname}?${text}${location.hash}`);
-      this.live.textContent = this.summary();
+      this.live.textContent = this.summary(answer);
     }
     this.draw();
   }
 
+  /** @param {number} n */
   ask(n) {
     this.link.send({
       id: ++this.seq,
@@ -238,34 +300,27 @@ class Truth {
     });
   }
 
-  numbers() {
-    const {
-      printed,
-      true: truth,
-      apart,
-      difference,
-      scale,
-      printed_energy,
-      true_energy,
-    } = this.answer;
+  /** @param {TruthAnswer} answer */
+  numbers(answer) {
+    const { printed, true: truth, apart, difference, scale, printed_energy, true_energy } = answer;
     this.caption.textContent =
       difference === null
         ? "Gradients; what is printed is not finite here"
         : `Gradients; together ${number(difference)} apart`;
     POINTS.forEach((_, i) => {
-      this.lines[i].className = apart[i] === null || apart[i] > 1e-9 ? "differs" : "";
+      this.lines[i].className = (apart[i] ?? 1) > 1e-9 ? "differs" : "";
       [vector(printed[i]), vector(truth[i]), number(apart[i])].forEach((text, k) =>
         say(this.cells[i][k], text),
       );
     });
-    this.plane.setAttribute("aria-label", this.summary());
-    this.energies.textContent = `${this.answer.energy}: ${printed_energy === null ? "" : `printed ${number(printed_energy)}, `}true ${number(true_energy)}`;
+    this.plane.setAttribute("aria-label", this.summary(answer));
+    this.energies.textContent = `${answer.energy}: ${printed_energy === null ? "" : `printed ${number(printed_energy)}, `}true ${number(true_energy)}`;
     this.scaleText.textContent = `≥ ${Number(scale.toPrecision(3))}`;
   }
 
-  summary() {
-    const { printed, true: truth } = this.answer,
-      [left, right] = this.data.sides;
+  /** @param {TruthAnswer} answer */
+  summary({ printed, true: truth }) {
+    const [left, right] = this.data.sides;
     return POINTS.map(
       (name, i) =>
         `gradient on the ${name}: ${left} ${vector(printed[i])}, ${right} ${vector(truth[i])}`,
@@ -292,7 +347,7 @@ class Truth {
         handle.setAttribute("aria-label", `${name} at ${this.scene[name].map(tidy).join(", ")}`);
       }
       this.rows.show(this.scene, this.theme);
-      if (this.answer) this.plane.dataset.seq = this.answered;
+      if (this.answer) this.plane.dataset.seq = String(this.answered);
     });
   }
 
@@ -308,18 +363,22 @@ class Truth {
     this.resting = this.seq;
   }
 
+  /**
+   * @param {PointerEvent} event
+   * @param {Point} name
+   */
   drag(event, name) {
     event.preventDefault();
-    const handle = event.currentTarget,
+    const handle = /** @type {HTMLElement} */ (event.currentTarget),
       box = this.plane.getBoundingClientRect(),
-      clip = (v) => Math.min(Math.max(v, 0), this.size);
+      clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), this.size);
     const [hx, hy] = toPixels(this.scene.view, this.size)(this.scene[name]),
       dx = event.clientX - box.left - hx,
       dy = event.clientY - box.top - hy;
     handle.focus();
     handle.setPointerCapture(event.pointerId);
     let moved = false;
-    const move = (e) => {
+    const move = (/** @type {PointerEvent} */ e) => {
       moved = true;
       this.scene[name] = fromPixels(
         this.scene.view,
@@ -328,22 +387,26 @@ class Truth {
       this.move();
     };
     const end = () => {
-      for (const [kind, act] of [
+      for (const [kind, act] of /** @type {const} */ ([
         ["pointermove", move],
         ["pointerup", end],
         ["pointercancel", end],
-      ])
+      ]))
         handle.removeEventListener(kind, act);
       if (moved) this.rest();
     };
-    for (const [kind, act] of [
+    for (const [kind, act] of /** @type {const} */ ([
       ["pointermove", move],
       ["pointerup", end],
       ["pointercancel", end],
-    ])
+    ]))
       handle.addEventListener(kind, act);
   }
 
+  /**
+   * @param {KeyboardEvent} event
+   * @param {Point} name
+   */
   nudge(event, name) {
     const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
       event.key
@@ -366,13 +429,13 @@ class Truth {
 
   // ---- take away
   svgText() {
-    const copy = this.plane.cloneNode(true);
-    for (const [key, value] of [
+    const copy = /** @type {SVGElement} */ (this.plane.cloneNode(true));
+    for (const [key, value] of /** @type {const} */ ([
       ["xmlns", "http://www.w3.org/2000/svg"],
       ["width", this.size],
       ["height", this.size],
-    ])
-      copy.setAttribute(key, value);
+    ]))
+      copy.setAttribute(key, String(value));
     return new XMLSerializer().serializeToString(copy);
   }
 
@@ -386,11 +449,12 @@ class Truth {
     image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(this.svgText())}`;
     await image.decode();
     canvas.width = canvas.height = 2 * this.size;
-    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    drawing(canvas).drawImage(image, 0, 0, canvas.width, canvas.height);
     canvas.toBlob((blob) => save(`${this.data.title}.png`, blob));
   }
 
   json() {
+    if (!this.answer) return;
     const { printed, true: truth, difference, printed_energy, true_energy } = this.answer;
     save(
       `${this.data.title}.json`,
