@@ -13,6 +13,7 @@ import tomli_w
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
+from dmlcore.first_defaults import FIRST
 from dmlcore.sections import (
     BatchSpec,
     ComputeSpec,
@@ -128,8 +129,11 @@ class RunSpec(Section):
         return json.dumps(_json_safe(self.model_dump()), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     def digest(self) -> str:
-        """SHA-256 of what differs from the defaults, 64 hexadecimal digits: keys added later leave it as it is."""
-        text = json.dumps(_json_safe(self.model_dump(exclude_defaults=True)), sort_keys=True, separators=(",", ":"))
+        """SHA-256 of what differs from `FIRST`, 64 hexadecimal digits.
+
+        Neither a key added later nor a default changed later alters it, so runs are the same where it is the same.
+        """
+        text = json.dumps(_json_safe(_beyond(FIRST, self)), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def with_overrides(self, assignments: Iterable[str]) -> RunSpec:
@@ -247,6 +251,18 @@ def _assign(data: dict[str, Any], key: str, value: Any) -> None:
 
 def _without_none(data: dict[str, Any]) -> dict[str, Any]:
     return {k: _without_none(v) if isinstance(v, dict) else v for k, v in data.items() if v is not None}
+
+
+def _beyond(first: Mapping[str, Any], values: Section) -> dict[str, Any]:
+    """The values that differ from the first ones; of a section those within it, if there are any."""
+    found: dict[str, Any] = {}
+    for name, value in vars(values).items():  # quicker than iterating: a listing asks for each of its runs
+        if isinstance(value, Section):
+            if inner := _beyond(first[name], value):
+                found[name] = inner
+        elif value != first[name]:
+            found[name] = value
+    return found
 
 
 def _json_safe(value: Any) -> Any:

@@ -1,9 +1,13 @@
+import hashlib
 import math
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dmlcore.first_defaults import FIRST
 from dmlcore.spec import RunSpec, SpecError, keys
 
 
@@ -38,6 +42,26 @@ def test_toml_and_json_bring_back_the_same_spec(spec: RunSpec) -> None:
 def test_digest_changes_with_every_key() -> None:
     changes = ["seed=1", "name=x", "loss.m=0.3", "schedule.steps=7", "model.hidden=[3]", "data.image_size=64"]
     assert len({changed(change).digest() for change in changes} | {RunSpec().digest()}) == len(changes) + 1
+
+
+def test_a_default_that_changes_makes_other_runs() -> None:
+    """Stored runs hold all keys and keep their digest; what leaves a key out is another experiment from then on."""
+    before, stored = RunSpec().digest(), RunSpec().to_json()
+    code = "from dmlcore import sections; sections.ScheduleSpec.model_fields['steps'].default = 777; "
+    code += "sections.ScheduleSpec.model_rebuild(force=True); from dmlcore.spec import RunSpec; "
+    code += f"print(RunSpec().schedule.steps, RunSpec().digest(), RunSpec.from_json({stored!r}).digest())"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert found[0] == "777"
+    assert found[1] != before == found[2]
+
+
+def test_digests_are_those_of_the_first_release() -> None:
+    """Studies, protocols and results have stored digests: add a line for a key that is new, and change none."""
+    inner = {f"{name}.{key}" for name, value in FIRST.items() if isinstance(value, dict) for key in value}
+    assert inner | {name for name, value in FIRST.items() if not isinstance(value, dict)} == set(keys())
+    assert RunSpec().digest() == hashlib.sha256(b"{}").hexdigest(), "so far no default has changed"
+    stored = "49ce5b8694e81fa8aa7285d8678e5cbc5cae5b43f6a60b5e731bf207a91230d5"
+    assert changed("loss.m=0.3", "seed=1", "schedule.steps=7").digest() == stored
 
 
 def test_integers_and_floats_of_the_same_value_have_one_digest() -> None:
