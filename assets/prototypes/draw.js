@@ -1,5 +1,8 @@
 // Painting of the plane, the close-up, the picture and its histogram: every number comes from
 // Python.
+/** @import { At, Box, Look, One, Plane } from "./types.js" */
+/** @import { Context, Ink, Theme } from "../shared/types.js" */
+import { drawing } from "../shared/dom.js";
 import { halo, INK, niceStep } from "../shared/ink.js";
 
 // A colour, a shape and a dash for each shown class.
@@ -11,6 +14,13 @@ export const PICKED = { light: "#B87A00", dark: "#E69F00" };
 const SHAPES = ["circle", "square", "triangle"],
   DASHES = [[], [9, 4], [3, 3]];
 
+/**
+ * @param {Context} ctx
+ * @param {string} kind
+ * @param {number} x
+ * @param {number} y
+ * @param {number} r
+ */
 export function mark(ctx, kind, x, y, r) {
   ctx.beginPath();
   if (kind === "square") ctx.rect(x - 0.85 * r, y - 0.85 * r, 1.7 * r, 1.7 * r);
@@ -27,16 +37,30 @@ export function mark(ctx, kind, x, y, r) {
     ctx.closePath();
   } else ctx.arc(x, y, r, 0, 7);
 }
+/** @param {number} slot */
 export const shapeOf = (slot) => SHAPES[slot];
 
 // The box of Python, y upwards, on a square of `size` pixels.
+/**
+ * @param {Box} leftbottomside
+ * @param {number} size
+ */
 export const scaleOf = ([left, bottom, side], size) => ({
   k: size / side,
-  at: (x, y) => [((x - left) / side) * size, size - ((y - bottom) / side) * size],
-  from: (px, py) => [left + (px / size) * side, bottom + ((size - py) / size) * side],
+  /** @type {At} */
+  at: (/** @type {number} */ x, /** @type {number} */ y) => [
+    ((x - left) / side) * size,
+    size - ((y - bottom) / side) * size,
+  ],
+  /** @type {At} */
+  from: (/** @type {number} */ px, /** @type {number} */ py) => [
+    left + (px / size) * side,
+    bottom + ((size - py) / size) * side,
+  ],
 });
 
 // Pictures of the patches, sharp squares, made once.
+/** @param {Plane} answer */
 export function patchesOf(answer) {
   const [m, s] = answer.shapes.patches;
   return Array.from({ length: m }, (_, i) =>
@@ -44,15 +68,24 @@ export function patchesOf(answer) {
   );
 }
 
+/**
+ * @param {Uint8Array} rgb
+ * @param {number} width
+ * @param {number} height
+ */
 export function bitmap(rgb, width, height) {
   const canvas = Object.assign(document.createElement("canvas"), { width, height }),
     image = new ImageData(width, height);
   for (let i = 0; i < width * height; i++)
     image.data.set([rgb[3 * i], rgb[3 * i + 1], rgb[3 * i + 2], 255], 4 * i);
-  canvas.getContext("2d").putImageData(image, 0, 0);
+  drawing(canvas).putImageData(image, 0, 0);
   return canvas;
 }
 
+/**
+ * @param {Float32Array} values
+ * @param {number[]} lengths
+ */
 function polygons(values, lengths) {
   let at = 0;
   return lengths.map((n) =>
@@ -60,6 +93,11 @@ function polygons(values, lengths) {
   );
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number[][]} corners
+ * @param {At} at
+ */
 function trace(ctx, corners, at) {
   ctx.beginPath();
   corners.forEach(([x, y], i) => ctx[i ? "lineTo" : "moveTo"](...at(x, y)));
@@ -68,6 +106,15 @@ function trace(ctx, corners, at) {
 
 // view = {shown, hover (prototype or -1), pointed (row or -1), show: {features, patches, hulls,
 // averages}}
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Plane} plane
+ * @param {One} picture
+ * @param {HTMLCanvasElement[]} patches
+ * @param {Look} view
+ * @param {Theme} theme
+ */
 export function paintPlane(ctx, size, plane, picture, patches, view, theme) {
   const ink = INK[theme],
     colours = CLASS[theme],
@@ -128,10 +175,10 @@ export function paintPlane(ctx, size, plane, picture, patches, view, theme) {
     polygons(plane.hull, plane.hulls).forEach((corners, slot) => {
       if (!corners.length) return;
       trace(ctx, corners, at);
-      for (const [width, colour, dash] of [
+      for (const [width, colour, dash] of /** @type {const} */ ([
         [5, ink.page, []],
         [2.4, colours[slot], DASHES[slot]],
-      ]) {
+      ])) {
         ctx.lineWidth = width;
         ctx.strokeStyle = colour;
         ctx.setLineDash(dash);
@@ -162,6 +209,15 @@ export function paintPlane(ctx, size, plane, picture, patches, view, theme) {
 }
 
 // Averages of the pictures of the shown classes.
+/**
+ * @param {Context} ctx
+ * @param {Plane} plane
+ * @param {Look} view
+ * @param {At} at
+ * @param {string[]} colours
+ * @param {Ink} ink
+ * @param {number} r
+ */
 function points(ctx, plane, view, at, colours, ink, r) {
   ctx.lineWidth = 1;
   for (let i = 0; i < plane.place.length; i++) {
@@ -181,11 +237,18 @@ function points(ctx, plane, view, at, colours, ink, r) {
 }
 
 // From the average (ring) to the combination of prototypes (diamond).
+/**
+ * @param {Context} ctx
+ * @param {number[]} xy
+ * @param {number[]} uv
+ * @param {Ink} ink
+ * @param {number} r
+ */
 function arrow(ctx, [x, y], [u, v], ink, r) {
-  for (const [wide, colour] of [
+  for (const [wide, colour] of /** @type {const} */ ([
     [6, ink.page],
     [2.4, ink.text],
-  ]) {
+  ])) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = wide;
     ctx.beginPath();
@@ -193,10 +256,10 @@ function arrow(ctx, [x, y], [u, v], ink, r) {
     ctx.lineTo(u, v);
     ctx.stroke();
   }
-  for (const [kind, px, py, fill] of [
+  for (const [kind, px, py, fill] of /** @type {const} */ ([
     ["circle", x, y, ink.page],
     ["diamond", u, v, ink.text],
-  ]) {
+  ])) {
     mark(ctx, kind, px, py, r);
     ctx.fillStyle = fill;
     ctx.fill();
@@ -206,6 +269,12 @@ function arrow(ctx, [x, y], [u, v], ink, r) {
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {number} side
+ * @param {Ink} ink
+ */
 function scaleBar(ctx, size, side, ink) {
   const step = niceStep(side, 6),
     long = (step / side) * size;
@@ -224,6 +293,14 @@ function scaleBar(ctx, size, side, ink) {
 
 // The bound as a picture: about the average, circles of the mean distance and of delta; the
 // combination lies in both.
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Plane} plane
+ * @param {One} picture
+ * @param {Look} view
+ * @param {Theme} theme
+ */
 export function paintClose(ctx, size, plane, picture, view, theme) {
   const ink = INK[theme],
     { pooled, combination, mean_distance, radius, error } = picture.picture,
@@ -235,10 +312,10 @@ export function paintClose(ctx, size, plane, picture, view, theme) {
   points(ctx, plane, view, at, CLASS[theme], ink, 3);
   ctx.font = "12px system-ui, sans-serif";
   ctx.textAlign = "center";
-  for (const [r, dash, text] of [
+  for (const [r, dash, text] of /** @type {const} */ ([
     [mean_distance, [6, 4], "mean distance"],
     [radius, [], "δ"],
-  ]) {
+  ])) {
     ctx.strokeStyle = ink.text;
     ctx.lineWidth = 1.4;
     ctx.setLineDash(dash);
@@ -262,6 +339,15 @@ export function paintClose(ctx, size, plane, picture, view, theme) {
 
 // The picture, large, with the prototype each position goes to: positions of the hovered prototype
 // stand out.
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {One} picture
+ * @param {HTMLCanvasElement} pixels
+ * @param {Plane} plane
+ * @param {number} hover
+ * @param {Theme} theme
+ */
 export function paintPicture(ctx, size, picture, pixels, plane, hover, theme) {
   const ink = INK[theme],
     [rows, columns] = plane.grid,
@@ -287,6 +373,15 @@ export function paintPicture(ctx, size, picture, pixels, plane, hover, theme) {
 }
 
 // Bars of the picture over all prototypes, a step line per shown class, tau; returns prototype(px).
+/**
+ * @param {Context} ctx
+ * @param {number} width
+ * @param {number} height
+ * @param {Plane} plane
+ * @param {One} picture
+ * @param {Look} view
+ * @param {Theme} theme
+ */
 export function paintBars(ctx, width, height, plane, picture, view, theme) {
   const ink = INK[theme],
     m = picture.histogram.length,
@@ -297,8 +392,8 @@ export function paintBars(ctx, width, height, plane, picture, view, theme) {
   const highest = Math.max(...picture.histogram, ...plane.share),
     unit = niceStep(highest, 3),
     top = Math.ceil(highest / unit - 1e-9) * unit;
-  const X = (i) => left + ((right - left) * i) / m,
-    Y = (v) => down - ((down - up) * v) / top;
+  const X = (/** @type {number} */ i) => left + ((right - left) * i) / m,
+    Y = (/** @type {number} */ v) => down - ((down - up) * v) / top;
   ctx.clearRect(0, 0, width, height);
   ctx.font = "11px system-ui, sans-serif";
   ctx.strokeStyle = ink.grid;
@@ -347,19 +442,23 @@ export function paintBars(ctx, width, height, plane, picture, view, theme) {
   ctx.fillText("prototype 1", left, height - 3);
   ctx.textAlign = "right";
   ctx.fillText(String(m), right, height - 3);
-  return (px) => {
+  return (/** @type {number} */ px) => {
     const i = Math.floor(((px - left) / (right - left)) * m);
     return i >= 0 && i < m ? i : -1;
   };
 }
 
+/**
+ * @param {number} slot
+ * @param {Theme} theme
+ */
 export function swatch(slot, theme) {
   const canvas = Object.assign(document.createElement("canvas"), {
       width: 52,
       height: 24,
       className: "swatch-line",
     }),
-    ctx = canvas.getContext("2d");
+    ctx = drawing(canvas);
   ctx.scale(2, 2);
   ctx.strokeStyle = ctx.fillStyle = CLASS[theme][slot];
   ctx.lineWidth = 2;

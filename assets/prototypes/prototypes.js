@@ -1,8 +1,10 @@
 // The prototypes page: local features in the plane, their cells, and what the average of one
 // picture keeps of them.
+/** @import { Measure, One, Plane, PrototypesData, PrototypesRequest, Shows, View } from "./types.js" */
+/** @import { Child, SetState, Slider, Theme } from "../shared/types.js" */
 import { carried, dressed, mounted, newTheme } from "../shared/app.js";
 import { control } from "../shared/controls.js";
-import { el, save, show as number } from "../shared/dom.js";
+import { drawing, el, save, show as number } from "../shared/dom.js";
 import { exportLinks } from "../shared/take.js";
 import { Link, decode, socketAddress } from "../shared/wire.js";
 import {
@@ -16,6 +18,7 @@ import {
   swatch,
 } from "./draw.js";
 
+/** @type {[name: Measure, title: string, help: string][]} */
 const MEASURES = [
   ["hull_iou", "hull IoU", "area of both hulls over area of either"],
   [
@@ -32,22 +35,102 @@ const MEASURES = [
   ],
 ];
 const REACH = 12; // pixels around the pointer
+/** @param {number} x */
 const percent = (x) => `${(100 * x).toFixed(x > 0.995 && x < 1 ? 1 : 0)} %`;
 
 class Prototypes {
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  watch;
+  /** @type {HTMLCanvasElement} */
+  plane;
+  /** @type {HTMLCanvasElement} */
+  close_up;
+  /** @type {HTMLCanvasElement} */
+  large;
+  /** @type {HTMLCanvasElement} */
+  bars;
+  /** @type {HTMLCanvasElement[]} */
+  canvases;
+  /** @type {HTMLHeadingElement} */
+  title;
+  /** @type {HTMLDivElement} */
+  bound;
+  /** @type {HTMLParagraphElement} */
+  under;
+  /** @type {HTMLParagraphElement} */
+  count;
+  /** @type {HTMLParagraphElement} */
+  notice;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {HTMLDivElement} */
+  sheet;
+  /** @type {HTMLDivElement} */
+  kinds;
+  /** @type {HTMLDivElement} */
+  tip;
+  /** @type {HTMLDivElement} */
+  side;
+  /** @type {HTMLTableElement} */
+  table;
+  /** @type {HTMLParagraphElement} */
+  all;
+  /** @type {HTMLDivElement} */
+  shown;
+  /** @type {HTMLDivElement} */
+  pooling;
+  /** @type {number} */
+  most;
+  /** @type {HTMLParagraphElement} */
+  note;
+  /** @type {string} */
+  tiled;
+  /** @type {(HTMLCanvasElement & { width: number; height: number; })[]} */
+  patches;
+  /** @type {HTMLCanvasElement & { width: number; height: number; }} */
+  pixels;
+  /** @type {number} */
+  writing;
+  /** @type {number} */
+  telling;
+  /** @type {(px: number) => number} */
+  barAt;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  seq = 0;
+  answered = 0;
+  hover = -1; // the prototype under the pointer
+  pointed = -1; // the row under the pointer
+  shows = { features: true, patches: true, hulls: true, averages: true };
+  /** @type {string | null} */
+  seen = null; // key of the plane that is here
+  /** @type {Plane} */
+  reading = /** @type {any} */ (undefined); // until the first answer
+  /** @type {One} */
+  one;
+  query = "";
+  renew = false;
+  /** @type {number | null} */
+  frameAsked = null;
+  /** @type {number | undefined} */
+  painting;
+
+  /**
+   * @param {ParentNode} root
+   * @param {PrototypesData} data
+   */
   constructor(root, data) {
-    Object.assign(this, {
-      root,
-      data,
-      view: structuredClone(data.view),
-      hidden: new Set(data.hide),
-      queries: new Set([data.query]),
-      seq: 0,
-      answered: 0,
-      hover: -1,
-      pointed: -1,
-      shows: { features: true, patches: true, hulls: true, averages: true },
-    });
+    this.root = root;
+    this.data = data;
+    this.view = structuredClone(data.view);
+    this.hidden = new Set(data.hide);
+    this.queries = new Set([data.query]);
+    /** @type {Link<PrototypesRequest>} */
     this.link = new Link(
       socketAddress(data, "api/prototypes"),
       (buffer) => this.receive(buffer),
@@ -69,7 +152,7 @@ class Prototypes {
 
   // ---- the page
   dom() {
-    const canvas = (name, more = {}) =>
+    const canvas = (/** @type {string} */ name, more = {}) =>
       el("canvas", { class: name, role: "img", "aria-label": name, ...more });
     this.plane = canvas("plane", { role: "application", tabindex: 0 });
     this.close_up = canvas("close");
@@ -176,13 +259,16 @@ class Prototypes {
       this.message("Reading the pictures …");
       this.ask();
     });
-    const slider = (schema, key) =>
+    const slider = (
+      /** @type {Slider & { title: string }} */ schema,
+      /** @type {"prototypes" | "per_class" | "tau"} */ key,
+    ) =>
       hidden.has(schema.name) || hidden.has(key)
         ? []
         : [
             el("label", { class: "named" }, schema.title),
             control(schema, view[key], {
-              onInput: (x) => {
+              onInput: (/** @type {number} */ x) => {
                 view[key] = Math.min(
                   Math.max(schema.step === 1 ? Math.round(x) : x, schema.low),
                   schema.high,
@@ -192,7 +278,7 @@ class Prototypes {
               onRest: () => this.ask(),
             }),
           ];
-    const tick = (key, text) => {
+    const tick = (/** @type {keyof Shows} */ key, /** @type {string} */ text) => {
       const box = el("input", { type: "checkbox", checked: this.shows[key] });
       box.addEventListener("change", () => {
         this.shows[key] = box.checked;
@@ -203,10 +289,10 @@ class Prototypes {
     this.pooling = el(
       "div",
       { class: "pills", role: "group", "aria-label": "weights of the features" },
-      ...[
+      .../** @type {[View["weights"], string, string][]} */ ([
         ["uniform", "uniform (GAP)", "each feature weighs 1/n"],
         ["pooling", "the run's pooling", "the weights its pooling gives"],
-      ].map(([k, t, h]) =>
+      ]).map(([k, t, h]) =>
         el(
           "button",
           {
@@ -221,16 +307,15 @@ class Prototypes {
         ),
       ),
     );
-    const section = (name, title, ...parts) =>
-      hidden.has(name) ? [] : [el("section", {}, el("h4", {}, title), ...parts)];
+    const section = (
+      /** @type {string} */ name,
+      /** @type {string} */ title,
+      /** @type {(Child)[]} */ ...parts
+    ) => (hidden.has(name) ? [] : [el("section", {}, el("h4", {}, title), ...parts)]);
     this.most = this.reading?.most ?? 64;
+    this.note = el("p", { class: "caption" });
     this.side.replaceChildren(
-      ...section(
-        "source",
-        "Local features of",
-        source,
-        (this.note = el("p", { class: "caption" })),
-      ),
+      ...section("source", "Local features of", source, this.note),
       el(
         "section",
         {},
@@ -310,13 +395,18 @@ class Prototypes {
         ? "Shown as they are."
         : `Shown: two principal components of ${plane.dimension}, which keep ${percent(plane.kept)} of the variance (PCA).`;
     this.note.textContent = `${plane.note} ${kept} ${plane.grid[0]} × ${plane.grid[1]} features a picture.`;
-    for (const button of this.pooling.children) {
+    for (const button of this.pooling.querySelectorAll("button")) {
       button.setAttribute("aria-pressed", String(button.dataset.weights === view.weights));
       button.disabled = button.dataset.weights === "pooling" && !plane.weighed;
       if (button.disabled) button.title = "only for runs whose pooling weighs its local features";
     }
-    const focused = this.root.activeElement?.dataset?.kind;
-    const chips = (press, act, coloured) =>
+    const { activeElement } = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root),
+      focused = activeElement instanceof HTMLElement ? activeElement.dataset.kind : undefined;
+    const chips = (
+      /** @type {(c: number) => boolean} */ press,
+      /** @type {(c: number) => void} */ act,
+      /** @type {boolean} */ coloured,
+    ) =>
       plane.classes.map((name, c) => {
         const slot = view.shown.indexOf(c);
         return el(
@@ -344,8 +434,12 @@ class Prototypes {
         false,
       ),
     );
-    if (focused) this.whole.querySelector(`[data-kind="${focused}"]`)?.focus();
-    const cell = (x, k) => el("td", { "data-measure": k }, x === null ? "–" : number(x));
+    if (focused) {
+      const before = this.whole.querySelector(`[data-kind="${focused}"]`);
+      if (before instanceof HTMLElement) before.focus();
+    }
+    const cell = (/** @type {number | null} */ x, /** @type {string} */ k) =>
+      el("td", { "data-measure": k }, x === null ? "–" : number(x));
     this.table.replaceChildren(
       el(
         "thead",
@@ -417,7 +511,7 @@ class Prototypes {
       tile.setAttribute("aria-selected", String(i === rank)),
     );
     this.sheet.setAttribute("aria-activedescendant", `tile-${rank}`);
-    const tile = this.sheet.children[rank];
+    const tile = /** @type {HTMLElement | undefined} */ (this.sheet.children[rank]);
     if (tile)
       this.sheet.scrollTop = Math.min(
         Math.max(
@@ -429,6 +523,7 @@ class Prototypes {
   }
 
   // ---- from Streamlit
+  /** @param {PrototypesData} data */
   async hear(data) {
     await this.ready;
     this.data = data;
@@ -451,8 +546,9 @@ class Prototypes {
     this.link.send({ id: ++this.seq, view: this.view, have: this.seen });
   }
 
+  /** @param {ArrayBuffer} buffer */
   receive(buffer) {
-    const answer = decode(buffer);
+    const answer = /** @type {Plane} */ (decode(buffer));
     if (answer.id < this.answered) return;
     this.answered = answer.id;
     this.message(answer.error ? `${answer.error}. Choose other local features in the panel.` : "");
@@ -474,7 +570,9 @@ class Prototypes {
     this.pixels = bitmap(answer.pixels, answer.shapes.pixels[1], answer.shapes.pixels[0]);
     if (latest) {
       // what Python made of the view: in range of the source
-      const moved = ["per_class", "weights"].some((k) => this.view[k] !== answer.view[k]);
+      const moved = /** @type {const} */ (["per_class", "weights"]).some(
+        (k) => this.view[k] !== answer.view[k],
+      );
       Object.assign(this.view, answer.view); // the controls hold on to this object
       if (this.renew || (moved && whole)) {
         this.renew = false;
@@ -486,6 +584,7 @@ class Prototypes {
     this.draw(answer.id);
   }
 
+  /** @param {string} query */
   settled(query) {
     this.query = query;
     this.queries.add(query);
@@ -508,14 +607,18 @@ class Prototypes {
       { picture, view } = this.one,
       rank = view.picture[1];
     this.title.textContent = `Picture ${rank + 1} of class ${picture.name}; close-up of its average`;
-    const value = (key, text, title) =>
+    const value = (
+      /** @type {"error" | "mean_distance" | "radius"} */ key,
+      /** @type {string} */ text,
+      /** @type {string} */ title,
+    ) =>
       el(
         "span",
         { title },
         el("small", {}, text),
         el("b", { "data-readout": key }, number(picture[key])),
       );
-    const sign = (ok) => el("span", { class: "sign" }, ok ? "≤" : ">");
+    const sign = (/** @type {boolean} */ ok) => el("span", { class: "sign" }, ok ? "≤" : ">");
     this.bound.replaceChildren(
       value("error", "error", "distance of the average and the combination of prototypes"),
       sign(picture.error <= picture.mean_distance + 1e-12),
@@ -545,6 +648,7 @@ class Prototypes {
     }, 400);
   }
 
+  /** @param {string} text */
   message(text) {
     this.notice.textContent = [
       text,
@@ -564,11 +668,12 @@ class Prototypes {
       if (!w || (canvas.width === Math.round(w * scale) && canvas.height === Math.round(h * scale)))
         continue;
       Object.assign(canvas, { width: Math.round(w * scale), height: Math.round(h * scale) });
-      canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
+      drawing(canvas).setTransform(scale, 0, 0, scale, 0, 0);
     }
     this.draw();
   }
 
+  /** @param {number} [id] */
   draw(id) {
     this.painting = id ?? this.painting;
     this.frameAsked ??= requestAnimationFrame(() => {
@@ -576,7 +681,7 @@ class Prototypes {
       if (!this.reading || !this.theme) return;
       const { reading: plane, one: picture, theme } = this,
         view = { shown: plane.shown, hover: this.hover, pointed: this.pointed, show: this.shows };
-      const pen = (canvas) => canvas.getContext("2d");
+      const pen = (/** @type {HTMLCanvasElement} */ canvas) => drawing(canvas);
       paintPlane(
         pen(this.plane),
         this.plane.clientWidth,
@@ -605,11 +710,12 @@ class Prototypes {
         view,
         theme,
       );
-      if (this.painting) this.whole.dataset.seq = this.painting;
+      if (this.painting) this.whole.dataset.seq = String(this.painting);
     });
   }
 
   // ---- the hand
+  /** @param {PointerEvent} event */
   point(event) {
     const plane = this.reading;
     if (!plane) return;
@@ -634,6 +740,11 @@ class Prototypes {
     this.look(cell, row, event);
   }
 
+  /**
+   * @param {number} cell
+   * @param {number} row
+   * @param {PointerEvent} [event]
+   */
   look(cell, row, event) {
     const plane = this.reading;
     if (!plane || (cell === this.hover && row === this.pointed)) return;
@@ -651,6 +762,7 @@ class Prototypes {
     this.draw();
   }
 
+  /** @param {number} row */
   take(row) {
     const c = this.reading.place[row];
     let rank = 0;
@@ -658,11 +770,16 @@ class Prototypes {
     this.choose(c, rank);
   }
 
+  /**
+   * @param {number} c
+   * @param {number} rank
+   */
   choose(c, rank) {
     this.view.picture = [c, rank];
     this.ask();
   }
 
+  /** @param {number} c */
   toggle(c) {
     const { view } = this,
       { shown } = this.data.limits;
@@ -672,16 +789,17 @@ class Prototypes {
     this.ask();
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
     const plane = this.reading,
-      move = {
+      move = /** @type {Record<string, number[]>} */ ({
         ArrowLeft: [0, -1],
         ArrowRight: [0, 1],
         ArrowUp: [-1, 0],
         ArrowDown: [1, 0],
         Home: [0, -Infinity],
         End: [0, Infinity],
-      }[event.key];
+      })[event.key];
     if (!move || !plane) return;
     event.preventDefault();
     const [from, rank] = this.view.picture;
@@ -697,7 +815,7 @@ class Prototypes {
     const size = 900,
       k = 2,
       sheet = new OffscreenCanvas(k * size, k * size),
-      ctx = sheet.getContext("2d");
+      ctx = drawing(sheet);
     ctx.scale(k, k);
     paintPlane(
       ctx,
