@@ -40,7 +40,7 @@ def test_the_wheel_holds_every_file_of_the_library(wheel):
         if path.is_file() and "__pycache__" not in path.parts and not path.name.endswith(".tmp")
     }
     assert held == there
-    assert {".toml", ".jsonl"} <= {path.suffix for path in presets.STUDIES.iterdir()}
+    assert {path.suffix for path in presets.STUDIES.iterdir()} == {".toml", ".jsonl"}
 
 
 def test_what_the_wheel_asks_for_is_the_library_alone(wheel):

@@ -104,7 +104,7 @@ def _library() -> Any:
     except ImportError as error:
         raise Missing(
             f"UMAP needs the package umap-learn, which cannot be imported ({error}); install it with "
-            "`pip install -r requirements.txt`, or take t-SNE or PCA"
+            "`pip install 'dml-lab[cluster]'`, or take t-SNE or PCA"
         ) from None
     return UMAP
 
