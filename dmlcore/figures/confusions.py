@@ -39,12 +39,14 @@ def matrix(
     Own class green, others orange, the more opaque the larger the share; the scale ends at the largest share of another
     class. Cells are square and every class is named, so that many classes need as many pixels, to be scrolled.
     """
+    # Only cells in which something lies are drawn: most pairs of classes are never confused.
     row, column = np.nonzero(shares)
     if chosen is not None and set(chosen) <= set(labels.tolist()):  # framed even where nothing is confused
         at = [int(np.flatnonzero(labels == label)[0]) for label in chosen]
         if not shares[at[0], at[1]]:
             row, column = np.append(row, at[0]), np.append(column, at[1])
     off = shares[row, column][row != column]
+    # The scale of opacity ends at the largest confusion, or the diagonal would pale all others.
     top = round_top(float(off.max(initial=0.0)), 1.0)
     text = np.array(names, dtype=object)
     columns: Columns = {
@@ -56,6 +58,7 @@ def matrix(
         "percent": np.array([f"{100 * s:.{0 if s >= 0.01 else 1}f}" for s in shares[row, column]], dtype=object),
         "marked": np.array([(labels[r], labels[c]) == chosen for r, c in zip(row, column, strict=True)], bool),
     }
+    # Axes with a name for every class; an expression looks the names up, so that labels stay the keys.
     cell = int(np.clip(SIDE // len(labels), LEAST_CELL, MOST_CELL))
     axis = alt.Axis(
         ticks=False,
@@ -79,6 +82,7 @@ def matrix(
         tickCount=4,
     )
     opacity = alt.Scale(type="sqrt", domain=[0, top], range=[0.04, 1], clamp=True)
+    # Cells, which can be clicked.
     own = alt.datum.i == alt.datum.j
     rect = alt.Chart(name="cells").mark_rect(cursor="pointer")
     rect = rect.encode(
@@ -95,6 +99,7 @@ def matrix(
         alt.selection_point(name=CELL, fields=["i", "j"], on="click", toggle=False),
         alt.param("names", value={str(label): name for label, name in zip(labels.tolist(), names, strict=True)}),
     )
+    # Numbers on cells that are large enough for them.
     strong = alt.datum.share >= STRONG * top
     number = alt.Chart().mark_text(fontSize=11)  # without a tooltip, so that the pointer meets the cell below
     readable = alt.when(strong).then(alt.value("#fff")).otherwise(alt.value(ink))

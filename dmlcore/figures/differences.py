@@ -103,6 +103,7 @@ def turnover(
         "queries": np.concatenate([gained, lost, np.zeros(len(steps), np.int64)]),
         "what": np.array([*["gained"] * between, *["lost"] * between, *["right"] * len(steps)], dtype=object),
     }
+    # Above: the share that is right, whose steps line up with the flips below.
     scale = alt.Scale(domain=[int(steps[0]), int(steps[-1])], nice=False)
     pad = 0.08 * (float(np.ptp(right)) or 0.1)
     domain = [float(right.min()) - pad, min(1.0, float(right.max()) + pad)]
@@ -117,6 +118,7 @@ def turnover(
         ),
         tooltip=[alt.Tooltip("from:Q", title="step", format=","), alt.Tooltip("value:Q", title="R@1", format=".1%")],
     )
+    # Below: what was gained and lost between two snapshots, as wide as the time between them.
     colours = alt.Scale(domain=["gained", "lost"], range=[RIGHT, WRONG])
     flips = alt.Chart(width="container", height=140).transform_filter(alt.datum.panel == "flips")
     flips = flips.mark_rect(xOffset=0.5, x2Offset=-0.5).encode(

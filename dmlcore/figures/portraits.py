@@ -36,6 +36,7 @@ def distances(
 
     windows: intervals of the distance, shaded; mean: where a line stands, of the positives they were drawn for.
     """
+    # One row per bin of each run and kind of pair.
     parts = [
         (number, h.edges, counts / max(1, counts.sum()), f"{kind}")
         for number, h in enumerate(of)
@@ -62,6 +63,7 @@ def distances(
         alt.Tooltip("share:Q", format=".2%"),
         *([alt.Tooltip("run:N")] if len(of) > 1 else []),
     ]
+    # Windows at the back, the first run as bars, the second as steps over them.
     shaded = alt.Chart(values(*({"a": a, "b": b} for a, b in windows))).mark_rect(opacity=0.14, color=MARKED)
     base = alt.Chart().encode(y, colour, tooltip=tooltip)
     bars = base.transform_filter(alt.datum.number == 0).mark_bar(opacity=0.55, binSpacing=0)
@@ -93,6 +95,7 @@ def portrait(
     Dotted: d_an = d_ap, below which a triplet is wrong. lines: polylines (K, 2) where the loss begins, raw = 0, drawn
     solid, and where it is clamped, raw = m2, dashed.
     """
+    # Bins that hold triplets.
     counts, edges, _ = np.histogram2d(d_ap, d_an, bins=bins, range=[[0, reach], [0, reach]])
     across, up = np.nonzero(counts)
     n = counts[across, up]
@@ -108,6 +111,7 @@ def portrait(
     scale = alt.Scale(domain=[0, reach], nice=False)
     x = alt.X("ap:Q", title=None if small else "d(a, p), to the positive", scale=scale, axis=axis)
     y = alt.Y("an:Q", title=None if small else "d(a, n), to the negative", scale=scale, axis=axis)
+    # Points of the polylines in order, with the line they belong to.
     drawn = [
         {"line": number, "order": place, "ap": float(point[0]), "an": float(point[1]), "kind": kind}
         for kind, group in zip(("raw = 0", "raw = m2"), lines, strict=True)
@@ -127,6 +131,7 @@ def portrait(
     loss = alt.Legend(title="loss", orient="bottom", symbolStrokeColor=WRONG, symbolStrokeWidth=2)
     opacity = alt.Scale(type="log", domain=[1, max(2, int(n.max(initial=1)))], range=[0.3, 1])
     dashes = alt.Scale(domain=["raw = 0", "raw = m2"], range=DASHES[:2])
+    # Density, the diagonal over it, the borders of the loss on top.
     cells = (
         alt.Chart()
         .mark_rect(color=COLOURS[0])

@@ -47,6 +47,7 @@ def sweep(
     """
     names = list(dict.fromkeys(point.series for point in printed))
     values = sorted({point.x for point in (*printed, *ours)})
+    # Wide: the largest value is more than ten times the smallest that is not 0.
     wide = max(map(abs, values)) > 2 * min((abs(v) for v in values if v), default=1.0) * 5
     best = max(point.score for point in printed)
     symlog = alt.Scale(type="symlog", constant=0.05, nice=False, padding=16)
@@ -63,6 +64,7 @@ def sweep(
         alt.Tooltip("score:Q", format=".2f", title=y_title),
         alt.Tooltip("words:N", title="where"),
     ]
+    # Series differ in colour, shape and dash, so that they can be told without colour.
     legend = alt.Legend(title=None, orient="bottom", columns=5, labelLimit=320, symbolStrokeWidth=0)
     shown = legend if len(names) > 1 else None
     colour = alt.Color("series:N", scale=_cycle(COLOURS, names), legend=shown)
@@ -73,6 +75,7 @@ def sweep(
         lines.mark_line(strokeWidth=2).encode(dash),
         lines.mark_point(filled=True, size=75, opacity=1).encode(shape, tooltip=tooltip),
     ]
+    # The band lies under the lines, ours over them.
     if band:
         words = f"within {band:g} of the best: the same by the noise"
         best_band = alt.Chart(inline({"low": best - band, "high": best, "words": words}))

@@ -60,6 +60,7 @@ def curves(
 
     against: the score of each baseline on the validation part.
     """
+    # Rows of all seeds, then of the mean, of each variant in turn.
     names = list(dict.fromkeys(curve.variant for curve in found))
     rows: list[tuple[str, str, int, float, str]] = []
     for name in names:
@@ -80,6 +81,7 @@ def curves(
         alt.Tooltip("step:Q", format=",d"),
         alt.Tooltip("value:Q", title="MAP@R", format=".1%"),
     ]
+    # Seeds thin, means thick, the baselines across.
     lines = alt.Chart().encode(x, y, *_by_variant(names, ceiling), tooltip=tooltip)
     seeds = lines.transform_filter(alt.datum.kind == "seed").mark_line(strokeWidth=1, opacity=0.45)
     means = lines.transform_filter(alt.datum.kind == "mean")
@@ -88,6 +90,7 @@ def curves(
         means.mark_line(strokeWidth=3, point={"size": 34, "filled": True}),
         *baselines.across(against or {}, y),
     ]
+    # The variant that the others are measured against is a level, not a curve.
     level = ceiling_of(found, ceiling) if ceiling else None
     if level is not None:
         words = f"{ceiling}: best validation {100 * level:.1f} %"
@@ -114,6 +117,7 @@ def bars(
     against: baselines, drawn through the bars. top: the variants in full colour, others pale; None: all of them.
     over: what the values of a variant are of, in the plural.
     """
+    # One row per variant, the best first.
     order = sorted((bar for bar in found if len(bar.values)), key=lambda bar: -float(np.mean(bar.values)))
     names = [bar.variant for bar in order]
     means = np.array([np.mean(bar.values) for bar in order])
@@ -133,6 +137,7 @@ def bars(
     # Without padding strokes of equal baselines join.
     scale = alt.Scale(paddingInner=0, paddingOuter=0)
     y = alt.Y("variant:N", sort=names, title=None, axis=alt.Axis(labelLimit=200), scale=scale)
+    # What the bar and its rule stand for belongs to the title of the axis.
     seeds_of = f"{count.min()}" if len(set(count)) == 1 else f"{count.min()} to {count.max()}"
     noise = f"mean ± deviation of {seeds_of} {over}" if count.max() > 1 else "one seed each: noise unknown"
     tooltip = [
@@ -141,6 +146,7 @@ def bars(
         alt.Tooltip("label:N", title="mean ± deviation, %"),
         alt.Tooltip("seeds:Q"),
     ]
+    # Bars, their deviation, the single seeds over them, and the number at the right end.
     seeds = values(*({"variant": bar.variant, "value": float(value)} for bar in order for value in bar.values))
     is_ceiling = alt.FieldEqualPredicate(field="variant", equal=ceiling or "")
     base = alt.Chart().encode(y)
