@@ -63,7 +63,7 @@ def linked(panels: Sequence[Panel], *, steps: int) -> tuple[Spec, Columns]:
 
 @lru_cache(maxsize=64)
 def _specification(panels: tuple[Panel, ...], runs: tuple[str, ...], steps: int) -> Spec:
-    """Kept, because a run that goes on draws it every second and altair takes 20 ms for a panel."""
+    """Kept, because a run that goes on draws it every second and altair takes some 20 ms for a panel."""
     by_run = _by_run(runs)
     charts = [_panel(panel, *by_run, steps, last=panel is panels[-1]) for panel in panels]
     whole = alt.vconcat(*charts, data=ROWS, spacing=14, autosize=FIT)

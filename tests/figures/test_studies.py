@@ -49,6 +49,12 @@ def test_bars_go_from_best_to_worst_with_sample_deviations():
     assert spec["layer"][0]["encoding"]["y"]["sort"] == ["high", "low"]
 
 
+def test_the_ceiling_is_found_among_the_bars_whatever_its_name():
+    spec, _ = bars([Bar("it's", [0.2]), Bar("low", [0.1])], ceiling="it's")
+    (shown,) = spec["layer"][0]["encoding"]["color"]["condition"]
+    assert shown["test"] == {"field": "variant", "equal": "it's"}
+
+
 def test_baselines_stand_in_every_chart_with_their_scores():
     levels = {"inputs": {"high": 0.5, "low": 0.5}, "untrained": {"high": 0.02, "low": 0.05}}
     spec, columns = bars([Bar("low", [0.1]), Bar("high", [0.2, 0.4])], against=levels)
