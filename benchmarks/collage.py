@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from dmlcore.data.collage import BACKGROUNDS
+from dmlcore.data.synthetic.cifar_collage import BACKGROUNDS
 
 GOAL_SECONDS, GOAL_MB, GOAL_BATCH_MS = 20, 700, 1.0
 BATCH = 64

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from dmlcore.data import folders, locate
-from dmlcore.data.cub import TRAIN_CLASSES
+from dmlcore.data import locate
+from dmlcore.data.files import locate as folders
+from dmlcore.data.readers.cub import TRAIN_CLASSES
 
 PACK = folders.HOME.parent / "shared" / "data" / "cub-annotations.tar.gz"
 CLASSES = 200

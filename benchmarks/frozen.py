@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import torch
 
-from dmlcore import workbench
-from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec
-from dmlcore.train import train
+from dmlcore.storage.runs import RunStore
+from dmlcore.training import build
+from dmlcore.training.loop import train
 
 GOAL = 100.0  # steps a second with average pooling
 START = "squeezenet1_0-deep-compression.safetensors"
@@ -48,7 +48,7 @@ POOLINGS = {
 Times = list[tuple[float, float]]  # milliseconds of a step by the clock, and of the processor
 
 
-def steps_ms(bench: workbench.Workbench, count: int) -> Times:
+def steps_ms(bench: build.Workbench, count: int) -> Times:
     """The times of each of `count` steps after three others."""
     bench.model.train()
     times = []
@@ -75,26 +75,26 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=100, help="steps of each training that are timed")
     parser.add_argument("--rival-steps", type=int, default=2)
     arguments = parser.parse_args()
-    device = workbench.prepare_device("cpu", 1)
+    device = build.prepare_device("cpu", 1)
     spec = RunSpec(device="cpu").with_overrides([*SPEC, f"model.start={arguments.start}"])
-    data = workbench.load_data(spec)
+    data = build.load_data(spec)
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} cores, load {load:.1f}, torch {torch.__version__}, {len(data.labels)} pictures")
 
     began = time.perf_counter()
-    bench = workbench.build(spec, data, device)
+    bench = build.build(spec, data, device)
     assert bench.data.features is not None
     bench.data.features.open()
     print(
         f"maps {bench.data.features[data.parts['test'][:1]].shape[1:]}: there after {time.perf_counter() - began:.1f} s"
     )
 
-    plain = workbench.build(spec, data, device)
+    plain = build.build(spec, data, device)
     plain.batches.dataset = plain.data = data  # pictures, which the frozen backbone sees anew
     rival = report("rival: GAP, nothing kept", steps_ms(plain, arguments.rival_steps))
     found = {}
     for name, overrides in POOLINGS.items():
-        made = workbench.build(spec.with_overrides(overrides), data, device)
+        made = build.build(spec.with_overrides(overrides), data, device)
         found[name] = report(f"features kept: {name}", steps_ms(made, arguments.steps), rival)
 
     with tempfile.TemporaryDirectory() as folder:

@@ -120,10 +120,10 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
     """A run with a checkpoint of an untrained network and these embeddings under its digest; its id."""
     import torch
 
-    from dmlcore import checkpoint, rows
-    from dmlcore.runs import RunStore
     from dmlcore.spec import RunSpec
-    from dmlcore.workbench import build, load_data
+    from dmlcore.storage import checkpoint, metrics_rows
+    from dmlcore.storage.runs import RunStore
+    from dmlcore.training.build import build, load_data
 
     of = ["data.name=sop", f'data.root="{shop}"', f"data.image_size={side}", f"model.name={name}"]
     more = ["batch.classes=8", "batch.samples=2", "model.embedding_dim=128", "device=cpu"]
@@ -139,7 +139,7 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
     )
     unscored = {"map_at_r": None, "recall_at": {}, "queries": len(indices)}
     row = {"kind": "scores", "of": "trained", "step": 0, "weights": digest} | unscored
-    (run.path / "metrics.jsonl").write_bytes(rows.to_line(row))
+    (run.path / "metrics.jsonl").write_bytes(metrics_rows.to_line(row))
     with run.lock():
         run.begin()
         run.update(state="done")
@@ -148,8 +148,8 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
 
 def neighbours(runs: Path, ids: list[str]) -> None:
     """The search once, then what a page reads."""
-    from dmlcore.inspection import learned
-    from dmlcore.runs import RunStore
+    from dmlcore.inspection import neighbours as learned
+    from dmlcore.storage.runs import RunStore
 
     sources = [RunStore(runs).open(name).embeddings() for name in ids]
     began = time.perf_counter()

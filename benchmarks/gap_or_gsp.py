@@ -48,14 +48,14 @@ def bare(steps: int) -> list[float]:
     """Milliseconds of a step of both networks without a page."""
     import torch
 
-    from dmlcore import workbench
+    from dmlcore.training import build
     from pages._ui.gap_or_gsp_spec import POOLINGS, Study
 
     torch.set_num_threads(1)
     study = Study(seed=911)
     runs = [study.run(pooling) for pooling in POOLINGS]
-    bags = workbench.load_data(runs[0])
-    benches = [workbench.build(run, bags, torch.device("cpu")) for run in runs]
+    bags = build.load_data(runs[0])
+    benches = [build.build(run, bags, torch.device("cpu")) for run in runs]
     times = []
     for step in range(1, steps + PLACED):
         began = time.perf_counter()

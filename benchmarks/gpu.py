@@ -29,15 +29,15 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.train_step import bare_step
-from dmlcore import train
 from dmlcore.data import Dataset
-from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec
-from dmlcore.workbench import Workbench, device_name
+from dmlcore.storage.runs import RunStore
+from dmlcore.training import loop
+from dmlcore.training.build import Workbench, device_name
 
 
 class Stored:
-    """Pictures as the store of `dmlcore.data.store` gives them: centre cuts, and uncut ones for resized crops."""
+    """Pictures as `dmlcore.data.files.image_store` gives them: centre cuts, and uncut ones for resized crops."""
 
     def __init__(self, count: int, side: int) -> None:
         high = round(side * 256 / 227)
@@ -96,7 +96,7 @@ def measure(spec: RunSpec, image_size: int, block: int) -> tuple[Workbench, list
     """Blocks of steps, of the training and bare, by turns: what trained, seconds of each (training, bare), and the
     peak of the GPU memory in bytes, 0 without one."""
     bench: Workbench | None = None
-    build = train.build
+    build = loop.build
 
     def keep(*args: Any, **options: Any) -> Workbench:
         nonlocal bench
@@ -125,10 +125,10 @@ def measure(spec: RunSpec, image_size: int, block: int) -> tuple[Workbench, list
         began = idle()
         return False
 
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(train, "build", keep):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(loop, "build", keep):
         run = RunStore(folder).create(spec)
         with run.lock():
-            state = train.train(run, dataset=stored(max(32, spec.batch.classes), image_size), stop=after_step)
+            state = loop.train(run, dataset=stored(max(32, spec.batch.classes), image_size), stop=after_step)
     if state.state != "done" or bench is None:
         sys.exit(state.message)
     return bench, times, memory

@@ -75,7 +75,7 @@ def generate(tree: Path, pictures: int) -> list[Path]:
 
 def decoded(paths: list[Path], side: int):
     """The store of the pictures, made and opened again."""
-    from dmlcore.data.store import StoredPictures
+    from dmlcore.data.files.image_store import StoredPictures
 
     began = time.perf_counter()
     StoredPictures(paths, side)[0]
@@ -97,8 +97,8 @@ def pipeline(inputs, batch: int) -> Callable[[], object]:
 
     import numpy as np
 
-    from dmlcore import augmentation
-    from dmlcore.sections import DataSpec
+    from dmlcore.spec.sections import DataSpec
+    from dmlcore.training import augmentation
 
     data, spec = SimpleNamespace(inputs=inputs), DataSpec(crop="resized")
     random = np.random.default_rng(0)
@@ -114,10 +114,10 @@ def step(side: int, batch: int) -> Callable[[], object]:
     """One bare training step, at each call."""
     import torch
 
-    from dmlcore import models
+    from dmlcore.models import networks
     from dmlcore.spec import ModelSpec
 
-    model = models.build(ModelSpec(name="resnet18"), (3, side, side), seed=0)
+    model = networks.build(ModelSpec(name="resnet18"), (3, side, side), seed=0)
     model = torch.nn.utils.convert_conv2d_weight_memory_format(model, torch.channels_last)
     optimiser = torch.optim.Adam(model.parameters(), foreach=True)
     ready = torch.randint(0, 256, (batch, 3, side, side), dtype=torch.uint8).contiguous(

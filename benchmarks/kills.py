@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
 
-    from dmlcore.runs import RunStore
+    from dmlcore.storage.runs import RunStore
     from tests.faults import test_training_faults as faults
 
     choose, wrong = random.Random(arguments.seed), 0

@@ -51,7 +51,7 @@ def measure(name, embeddings, labels, rounds):
     """Time and quality of both rivals on these embeddings."""
     from sklearn.manifold import TSNE
 
-    from dmlcore.inspection.map_quality import quality
+    from dmlcore.inspection.maps.quality import quality
     from dmlcore.metrics import retrieval
     from dmlcore.projection import tsne
 

@@ -75,10 +75,10 @@ if count:
 
 def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
     """A store with one evaluated run and its map; its id, the points (n, 2) and the classes (n,)."""
-    from dmlcore import rows
-    from dmlcore.inspection import maps
-    from dmlcore.runs import RunStore
+    from dmlcore.inspection.maps import maps
     from dmlcore.spec import RunSpec
+    from dmlcore.storage import metrics_rows
+    from dmlcore.storage.runs import RunStore
 
     random = np.random.default_rng(0)
     group = np.sort(np.concatenate([np.arange(CLASSES), random.integers(0, CLASSES, POINTS - CLASSES)]))
@@ -91,7 +91,7 @@ def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
         run.update(state="done")
     centres = random.normal(size=(CLASSES, 128)).astype(np.float32)
     embeddings = centres[group] + random.normal(size=(POINTS, 128)).astype(np.float32) / 2
-    from dmlcore.workbench import load_data
+    from dmlcore.training.build import load_data
 
     indices = load_data(run.spec).parts["test"]
     source = run.path / "embeddings" / f"{'ab' * 32}.npz"
@@ -99,7 +99,7 @@ def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
     # The page asks the last row which weights were tested; the score itself is not measured here.
     row = {"kind": "scores", "of": "trained", "step": 0, "weights": source.stem}
     row |= {"map_at_r": None, "recall_at": {}, "queries": POINTS}
-    (run.path / "metrics.jsonl").write_bytes(rows.to_line(row))
+    (run.path / "metrics.jsonl").write_bytes(metrics_rows.to_line(row))
     settings = maps.Settings()
     facts = {"settings": settings.to_json(), "quality": None}
     maps.keep(maps.path_of(source, settings), facts, points=points, perplexity=np.array(30.0))
@@ -273,11 +273,12 @@ def main() -> None:
             ours.kill()
             rival.kill()
     medians = {
-        name: {key: float(np.median([one[key] for one in rows])) for key in UNITS} for name, rows in results.items()
+        name: {key: float(np.median([one[key] for one in metrics_rows])) for key in UNITS}
+        for name, metrics_rows in results.items()
     }
-    for name, rows in results.items():
+    for name, metrics_rows in results.items():
         for key, value in medians[name].items():
-            spread = f"{min(row[key] for row in rows):.1f} to {max(row[key] for row in rows):.1f}"
+            spread = f"{min(row[key] for row in metrics_rows):.1f} to {max(row[key] for row in metrics_rows):.1f}"
             print(f"{name:18s} {key:24s} {value:8.1f} {UNITS[key]}   ({spread})")
     print("map page, down:", ", ".join(f"{part} {size / 1000:.1f} kB" for part, size in sorted(parts.items())))
     print(f"map page, last lasso: {counts[0]:,} points, as numpy counts; matplotlib, in floating point, {counts[1]:,}")

@@ -33,7 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import torch
 from torch import Tensor
 
-from dmlcore import backbones, pooling
+from dmlcore import pooling
+from dmlcore.models import backbones
 from dmlcore.pooling.transport import _Transport, pooling_weights, sweep, sweeps, transport
 
 MU, EPSILON, SWEEPS = 0.3, 5.0, 100

@@ -25,7 +25,7 @@ from torch.nn.functional import normalize
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.retrieval import SIZES, STAGES, TARGET, bare_search, embeddings, hardware, rounds
 from dmlcore import losses
-from dmlcore.losses import table
+from dmlcore.losses.engine import table
 from dmlcore.metrics import retrieval
 
 LOSSES = ("ranking", "facenet_mined", "ratio")

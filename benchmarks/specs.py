@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from dmlcore.runs import RunStore, scores
+from dmlcore.storage.runs import RunStore, scores
 
 ROOT = Path(__file__).resolve().parents[1]
 SEEDS = (0, 1, 2)

@@ -20,8 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from dmlcore.runs import RunState, RunStore
 from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import RunState, RunStore
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("runs", "gallery", "studies")
@@ -31,7 +31,7 @@ SHORT = ["schedule.steps=300", "schedule.validate_every=50", "schedule.checkpoin
 
 def train(root: Path) -> Path:
     """One real run."""
-    from dmlcore.train import train as trained
+    from dmlcore.training.loop import train as trained
 
     run = RunStore(root).create(RunSpec(device="cpu").with_overrides(SHORT))
     with run.lock():

@@ -105,10 +105,10 @@ def played(page: Any, url: str, speed: str, seconds: float, pid: int) -> tuple[l
 
 def photographs() -> list[tuple[str, str, str]]:
     """Pages of photographs, where there are any, at both speeds."""
-    from dmlcore import toys
+    from dmlcore.replay import toy_runs
     from pages._ui.toys_spec import PICTURES
 
-    if "cub" not in toys.offered():
+    if "cub" not in toy_runs.offered():
         print("no photographs here: point DML_DATA to CUB-200-2011 and weights of SqueezeNet 1.0")
         return []
     both = f"data=cub&{PICTURES}&a.loss=multi_similarity&b.loss=multi_similarity"
@@ -122,13 +122,13 @@ def bare(steps: int, embed: bool) -> list[float]:
     """Milliseconds of a step of both networks without a page."""
     import torch
 
-    from dmlcore import workbench
-    from dmlcore.live import LiveTraining
+    from dmlcore.replay.recorded_training import LiveTraining
+    from dmlcore.training import build
     from pages._ui.toys_spec import Toy
 
     torch.set_num_threads(1)
     toy = Toy(seed=900)
-    benches = [workbench.build(toy.run(i), toy.dataset, torch.device("cpu")) for i in range(2)]
+    benches = [build.build(toy.run(i), toy.dataset, torch.device("cpu")) for i in range(2)]
     watched = torch.from_numpy(toy.dataset.inputs[LiveTraining(toy.live(0), toy.dataset).watched])
     times = []
     for step in range(1, steps + 20):
@@ -146,7 +146,7 @@ def plotly(page: Any, seconds: float) -> list[float]:
     """Milliseconds between two redraws of the three windows by Plotly."""
     import plotly
 
-    from dmlcore.live import LiveTraining
+    from dmlcore.replay.recorded_training import LiveTraining
     from pages._ui.toys_spec import Toy
 
     toy = Toy()

@@ -25,11 +25,11 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from dmlcore import optimisers, train
 from dmlcore.data import Dataset
-from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec
-from dmlcore.workbench import Workbench
+from dmlcore.storage.runs import RunStore
+from dmlcore.training import loop, optimisers
+from dmlcore.training.build import Workbench
 
 
 def main() -> None:
@@ -66,7 +66,7 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[Workbench, lis
     """Train, a bare step after each of its own: what trained, and seconds of (training, bare) but for the first five,
     which allocate."""
     bench: Workbench | None = None
-    build = train.build
+    build = loop.build
 
     def keep(*args: Any, **options: Any) -> Workbench:
         nonlocal bench
@@ -89,10 +89,10 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[Workbench, lis
         began = time.perf_counter()
         return False
 
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(train, "build", keep):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(loop, "build", keep):
         run = RunStore(folder).create(spec)
         with run.lock():
-            state = train.train(run, dataset=random_pictures(spec.data.image_size or 64), stop=after_step)
+            state = loop.train(run, dataset=random_pictures(spec.data.image_size or 64), stop=after_step)
     if state.state != "done" or bench is None:
         sys.exit(state.message)
     return bench, times[5:]

@@ -9,19 +9,20 @@ import importlib
 from types import ModuleType
 
 _SUBMODULES = (
-    "backbones",
     "data",
     "geometry",
     "jobs",
+    "loss_analysis",
     "losses",
     "metrics",
     "mining",
+    "models",
     "pooling",
     "projection",
-    "runs",
-    "sampling",
     "simulation",
     "spec",
+    "storage",
+    "training",
 )
 
 __all__ = list(_SUBMODULES)

@@ -11,7 +11,7 @@ from PIL import Image
 
 from dmlcore import losses
 from dmlcore.figures.fields import draw_field, save_figure
-from dmlcore.losses.presets import PRESETS, Preset
+from dmlcore.loss_analysis.thesis_figures import PRESETS, Preset
 from pages._ui.scene import Scene
 
 HERE = Path(__file__).resolve().parent

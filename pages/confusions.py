@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import streamlit as st
 
-from dmlcore.arrays import Unreadable
-from dmlcore.inspection.learned import Learned
-from dmlcore.runs import Run, RunStore
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run, RunStore
 from pages._ui import (
     confusions_classes,
     confusions_distances,

@@ -8,15 +8,15 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
-from dmlcore.arrays import Unreadable
 from dmlcore.figures import differences as figures
 from dmlcore.inspection import differences
 from dmlcore.inspection.comparison import Incomparable
 from dmlcore.inspection.differences import Difference, Doubted, Kind, Turnover
-from dmlcore.inspection.learned import Learned
+from dmlcore.inspection.neighbours import Learned
 from dmlcore.inspection.snapshots import snapshots
-from dmlcore.noise import over_classes
-from dmlcore.runs import Run, RunStore
+from dmlcore.significance.noise import over_classes
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run, RunStore
 from pages._ui import differences_list, differences_sides, job, menu, run_picker, selection, words
 from pages._ui.differences_list import HERE, KINDS, Shown
 from pages._ui.differences_sides import Side
@@ -190,7 +190,7 @@ def _doubts(paths: tuple[Path, ...]) -> Doubted:
 
 def _read(path: Path) -> Learned:
     """Without the cache of the pages, which holds fewer than a run may have snapshots."""
-    from dmlcore.inspection.learned import read
+    from dmlcore.inspection.neighbours import read
 
     return read(path)
 

@@ -10,9 +10,9 @@ import streamlit as st
 from numpy.typing import NDArray
 from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore.inspection.learned import Learned
-from dmlcore.inspection.one_step import Failure, failures, neighbours
-from dmlcore.runs import Run, RunStore
+from dmlcore.inspection.failure.one_step import Failure, failures, neighbours
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage.runs import Run, RunStore
 from pages._ui import failure_canvas, failure_true, failure_view, menu, run_picker, selection, thumbnails
 from pages._ui.evaluated import evaluated
 from pages._ui.failure_scene import home

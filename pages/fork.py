@@ -8,8 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore import forks
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.training.forks import fork_spec
 from pages._ui import fork_form, live, menu, results, run_picker, run_reader, titles, words
 
 MOST_FORKS = 4  # beside the run itself and its parent, the newest
@@ -26,7 +26,7 @@ def page() -> None:
     run = run_picker.pick(RunStore())
     if run is None:
         return
-    steps = forks.steps(run)
+    steps = fork_spec.steps(run)
     if not steps:
         st.info("This run has no checkpoint yet; there is one as soon as it trains.", icon=":material/info:")
         return
@@ -59,8 +59,8 @@ def futures(run: Run, was_busy: bool) -> None:
 
 
 def _family(run: Run) -> Sequence[Run]:
-    parent = forks.parent_of(run)
-    return [*([parent] if parent else []), run, *forks.children(run)[:MOST_FORKS]]
+    parent = fork_spec.parent_of(run)
+    return [*([parent] if parent else []), run, *fork_spec.children(run)[:MOST_FORKS]]
 
 
 def _fork(run: Run) -> None:
@@ -83,7 +83,7 @@ def _fork(run: Run) -> None:
             )
         with st.container(horizontal=True):
             menu.link("fork", "Fork this one", {"run": run.id})
-            if run.embeddings() and forks.parent_of(run):
+            if run.embeddings() and fork_spec.parent_of(run):
                 menu.link(
                     "differences", "Differences to its parent", {"run": fork.run, "before": "best", "other": run.id}
                 )

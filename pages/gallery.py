@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl
 import numpy as np
 import streamlit as st
 
-from dmlcore.inspection.learned import Learned
-from dmlcore.runs import Run, RunStore
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage.runs import Run, RunStore
 from pages._ui import (
     gallery_class,
     gallery_pairs,

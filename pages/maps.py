@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore.arrays import Unreadable
-from dmlcore.runs import Run, RunStore, scores
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run, RunStore, scores
 from pages._ui import job, map_canvas, map_data, map_making, map_selection, run_picker, selection, takeaway, words
 from pages._ui.learned import outdated
 from pages._ui.map_data import MapData

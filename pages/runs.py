@@ -9,10 +9,12 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore import durable, example, jobs, turns
-from dmlcore.run_directory import LAST
-from dmlcore.runs import Run, RunError, RunState, RunStore
-from dmlcore.turns import Waiting
+from dmlcore.experiments import example
+from dmlcore.jobs import device_queue, launch
+from dmlcore.jobs.device_queue import Waiting
+from dmlcore.storage import atomic_files
+from dmlcore.storage.run_directory import LAST
+from dmlcore.storage.runs import Run, RunError, RunState, RunStore
 from pages._ui import compare_runs, live, menu, monitors, results, run_picker, run_reader, titles, words
 from pages._ui.alone import alone
 from pages._ui.live import literal
@@ -58,7 +60,7 @@ def _details(store: RunStore, shown: Sequence[Run], runs: Sequence[Run]) -> None
     """What is known of the chosen runs, or of the first of the list."""
     if len(shown) == 1:
         run_picker.remember(shown[0])
-    waiting = turns.waiting(store)
+    waiting = device_queue.waiting(store)
     for run in shown or runs[:1]:
         with alone("This run"):
             _card(run, waiting.get(run.id), single=len(shown) < 2)
@@ -185,7 +187,7 @@ def _card(run: Run, waits: Waiting | None, *, single: bool) -> None:
             st.error(refused)
         with st.container(horizontal=True, vertical_alignment="center"):
             if waits and st.button("Start now", key=f"hurry-{run.id}", icon=":material/fast_forward:", help=HURRY):
-                _ask(run, turns.hurry)
+                _ask(run, device_queue.hurry)
             _buttons(run, status)
             if not single:
                 with st.popover("Log", icon=":material/notes:", key=f"log-{run.id}"):
@@ -233,11 +235,11 @@ def _buttons(run: Run, status: str) -> None:
     if status in ("queued", "running"):
         asked = run.cancel_requested()
         if st.button("Cancel", key=f"cancel-{run.id}", icon=":material/stop:", disabled=asked, help=CANCEL):
-            _ask(run, jobs.cancel)
+            _ask(run, launch.cancel)
     elif status != "done" and st.button(
         "Resume", key=f"resume-{run.id}", icon=":material/resume:", type="primary", help=RESUME
     ):
-        _ask(run, jobs.resume)
+        _ask(run, launch.resume)
     link = {"run": run.id}
     if run.embeddings():
         menu.link("gallery", "Gallery", link)
@@ -269,7 +271,7 @@ def _ask(run: Run, action: Callable[[Run], object]) -> None:
     """Do it; a refusal is shown on the card at the next look."""
     try:
         action(run)
-    except (jobs.JobError, durable.Busy, RunError, OSError) as error:
+    except (launch.JobError, atomic_files.Busy, RunError, OSError) as error:
         st.session_state[f"refused-{run.id}"] = words.plain(error)
     st.rerun()
 

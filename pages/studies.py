@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from dmlcore import studies
+from dmlcore.experiments import studies
 from pages._ui import many_variants, menu, study_panel
 
 ELSEWHERE = {

@@ -8,11 +8,14 @@ from html import escape
 
 import streamlit as st
 
-from dmlcore import data, jobs, linter, losses, objective, pooling, turns
+from dmlcore import data, losses, pooling
 from dmlcore.data import DataError
-from dmlcore.runs import RunError, RunStore
-from dmlcore.sections import ForkSpec
+from dmlcore.jobs import device_queue, launch
+from dmlcore.monitoring import comparability
 from dmlcore.spec import RunSpec, SpecError
+from dmlcore.spec.sections import ForkSpec
+from dmlcore.storage.runs import RunError, RunStore
+from dmlcore.training import objective
 from pages._ui import menu, preflight, protocol_form, spec_form, spec_links, words
 from pages._ui.forms import Form
 from pages._ui.numbers import duration
@@ -184,7 +187,7 @@ def _start(spec: RunSpec | None) -> None:
     if pressed and spec is not None:
         try:
             run_id = submits.launch(token, spec, RunStore())
-        except (jobs.JobError, DataError, SpecError, OSError) as error:
+        except (launch.JobError, DataError, SpecError, OSError) as error:
             _problem(words.plain(error))
             return
         menu.go("runs", {"run": run_id})
@@ -200,7 +203,7 @@ def _estimate(spec: RunSpec, found: Summary) -> None:
         return
     early = " at most" if spec.schedule.patience else ""
     where = "of the GPU" if told.gpu else "of the machine"
-    queued = len(turns.waiting(RunStore()))
+    queued = len(device_queue.waiting(RunStore()))
     waits = f" {queued} run{'s wait' if queued > 1 else ' waits'} before it." if queued else ""
     with st.container(horizontal=True, key="estimate"):
         st.metric("time", f"≈ {duration(told.seconds)}{early}", told.basis, delta_color="off", delta_arrow="off")
@@ -224,7 +227,7 @@ def _count(number: int) -> str:
 def _lint(spec: RunSpec, found: Summary | None) -> None:
     """What weakens the result of this run, and in what it leaves the protocol that it names."""
     training = found and found.parts["train"][0] + found.parts["validation"][0]
-    warnings = linter.lint_spec(spec, training or None)
+    warnings = comparability.lint_spec(spec, training or None)
     if spec.schedule.patience == 0 and not spec.protocol:  # known classes are the newcomer's first step, told below
         warnings = [warning for warning in warnings if warning.severity != "note"]
     if warnings:

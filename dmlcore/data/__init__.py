@@ -8,29 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data import (
-    aircraft,
-    alphabet_collages,
-    birds,
-    cars,
-    cifar10,
-    cifar100,
-    collage,
-    cub,
-    digits,
-    digits_pictures,
-    flowers,
-    folder,
-    folders,
-    glyphs,
-    inshop,
-    omniglot,
-    shapes,
-    sop,
-    splits,
-    tokens,
-    toy,
-)
+from dmlcore.data import splits
+from dmlcore.data.class_folds import Folds
 from dmlcore.data.dataset import (
     DataError,
     Dataset,
@@ -42,7 +21,24 @@ from dmlcore.data.dataset import (
     Split,
     Validation,
 )
-from dmlcore.data.folds import Folds
+from dmlcore.data.files import locate as folders
+from dmlcore.data.readers import (
+    aircraft,
+    cars,
+    cifar10,
+    cifar100,
+    cub,
+    digits,
+    digits_images,
+    flowers,
+    image_folder,
+    inshop,
+    omniglot,
+    sop,
+)
+from dmlcore.data.synthetic import alphabet_collages, cifar_collage, gaussians, shapes, tokens
+from dmlcore.data.synthetic.birds import birds
+from dmlcore.data.synthetic.glyphs import glyphs
 
 __all__ = [
     "DataError",
@@ -67,18 +63,18 @@ _READERS: dict[str, tuple[Description, Read]] = {
     info.name: (info, read)
     for info, read in (
         (digits.INFO, digits.read),
-        (toy.INFO, toy.read),
+        (gaussians.INFO, gaussians.read),
         (shapes.MOONS, shapes.read_moons),
         (shapes.RINGS, shapes.read_rings),
         (tokens.INFO, tokens.read),
-        (digits_pictures.INFO, digits_pictures.read),
+        (digits_images.INFO, digits_images.read),
         (birds.INFO, birds.read),
         (glyphs.INFO, glyphs.read),
         (cifar10.INFO, cifar10.read),
         (cifar100.INFO, cifar100.read),
-        (collage.INFO, collage.read),
-        (collage.DISTILLED, collage.read_distilled),
-        (collage.PRETRAINING, collage.read_pretraining),
+        (cifar_collage.INFO, cifar_collage.read),
+        (cifar_collage.DISTILLED, cifar_collage.read_distilled),
+        (cifar_collage.PRETRAINING, cifar_collage.read_pretraining),
         (cub.INFO, cub.read),
         (cars.INFO, cars.read),
         (sop.INFO, sop.read),
@@ -88,7 +84,7 @@ _READERS: dict[str, tuple[Description, Read]] = {
         (omniglot.INFO, omniglot.read),
         (alphabet_collages.OMNIGLOT, alphabet_collages.read_omniglot),
         (alphabet_collages.GLYPHS, alphabet_collages.read_glyphs),
-        (folder.INFO, folder.read),
+        (image_folder.INFO, image_folder.read),
     )
 }
 

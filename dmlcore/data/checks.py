@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore import durable
-from dmlcore.data import folders, images, report
+from dmlcore.data import report
 from dmlcore.data.dataset import DataError, Dataset, Samples
+from dmlcore.data.files import images, locate
 from dmlcore.data.report import Report
-from dmlcore.data.tasks import Progress, Task
+from dmlcore.storage import atomic_files
+from dmlcore.storage.task import Progress, Task
 
 LISTED = 1000  # unreadable pictures, and groups of copies, that a check keeps
 CHUNK = 256  # pictures between two words about the progress
@@ -43,7 +44,7 @@ class Check:
 def task_of(name: str, root: Path | str | None = None) -> Task:
     """The check of a data set in a folder, whoever does it; its result lies beside its state."""
     where = hashlib.sha256(str(root or "").encode()).hexdigest()[:12]
-    return Task(folders.cache_folder() / "checks" / f"{name}-{where}")
+    return Task(locate.cache_folder() / "checks" / f"{name}-{where}")
 
 
 def start(name: str, root: Path | str | None = None) -> None:
@@ -63,7 +64,7 @@ def run(name: str, root: Path | str | None = None) -> tuple[Check, Report]:
 
     def job(progress: Progress) -> str:
         result = examine(samples, lambda done, total: progress.say("reading every sample", done, total))
-        durable.replace_json(task.folder / "result.json", asdict(result))
+        atomic_files.replace_json(task.folder / "result.json", asdict(result))
         results.append(result)
         return f"{result.samples:,} samples read in {result.seconds:.1f} s"
 

@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore import data, durable
-from dmlcore.csv_text import as_csv
-from dmlcore.data import archives, folders
+from dmlcore import data
+from dmlcore.data.class_folds import Folds
 from dmlcore.data.dataset import DataError, Dataset, MissingPictures, Samples, Split, Validation
-from dmlcore.data.folds import Folds
-from dmlcore.data.official import PUBLISHED, Size
+from dmlcore.data.files import archives, locate
+from dmlcore.data.published_counts import PUBLISHED, Size
+from dmlcore.storage import atomic_files
+from dmlcore.storage.csv_text import as_csv
 
 SMALL = 200 * 2**20  # bytes of an archive that is unpacked without being asked
 COLUMNS = ("part", "index", "class_number", "class_name", "key")  # of a split that is saved
@@ -104,7 +105,7 @@ def is_packed(place: Path) -> bool:
     if not place.is_file() or place.stat().st_size <= SMALL:
         return False
     try:
-        return not folders.unpacked_at(archives.identify(place)).is_dir()
+        return not locate.unpacked_at(archives.identify(place)).is_dir()
     except DataError:
         return False  # reading it says what is wrong
 
@@ -209,7 +210,7 @@ def save_split(made: Dataset, path: Path) -> None:
     if form not in ("json", "csv"):
         raise DataError(f"{path} must end in .json or .csv")
     content = split_text(made, form).encode()
-    durable.replace(path, lambda file: file.write(content))
+    atomic_files.replace(path, lambda file: file.write(content))
 
 
 class Summary(NamedTuple):
@@ -228,7 +229,7 @@ def remember(found: Found) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     said = Summary(len(found.samples.labels), len(found.samples.class_names), bool(found.problems))
     if remembered(found.name, found.place) != said:
-        durable.replace_json(path, [*said])
+        atomic_files.replace_json(path, [*said])
 
 
 def remembered(name: str, place: Path) -> Summary | None:
@@ -248,4 +249,4 @@ def _remembered_at(name: str, place: Path) -> Path:
         now = ""
     if not data.describe(name).needs_files:
         now = "drawn or at hand"
-    return folders.cache_folder() / "counts" / f"{name}-{hashlib.sha256(now.encode()).hexdigest()[:16]}.json"
+    return locate.cache_folder() / "counts" / f"{name}-{hashlib.sha256(now.encode()).hexdigest()[:16]}.json"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dmlcore.data.class_folds import Folds
 from dmlcore.data.dataset import DataError, Indices, Labels, Samples, Split, Validation
-from dmlcore.data.folds import Folds
 
 TEST_FRACTION = 0.5  # of the samples of each class, where no official image-wise split exists
 VALIDATION_FRACTION = 0.2  # of the training samples of each class

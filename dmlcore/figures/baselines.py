@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import altair as alt
 
-from dmlcore import verdicts
 from dmlcore.figures.vega_lite import values
+from dmlcore.significance import verdicts
 
 # Okabe-Ito colours that no other mark of these charts has, and dashes, so that colour is never alone.
 LOOKS = {

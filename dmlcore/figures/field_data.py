@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dmlcore.geometry import Probe, decompose, distance, forces, scan
 from dmlcore.geometry.boundary import level_lines
-from dmlcore.geometry.field import direction
+from dmlcore.geometry.forces import direction
 from dmlcore.losses import TripletLoss
 
 Arrays = dict[str, NDArray[Any]]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from dmlcore.catalogue import Slider
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures.field_data import (
     NODES,
@@ -33,7 +34,6 @@ from dmlcore.figures.field_layers import Shade
 from dmlcore.geometry import Probe
 from dmlcore.geometry.hardness import hardness
 from dmlcore.losses import TripletLoss
-from dmlcore.params import Slider
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import altair as alt
 import numpy as np
 
-from dmlcore import verdicts
 from dmlcore.figures import baselines
 from dmlcore.figures.baselines import Levels
 from dmlcore.figures.curves import COLOURS, DASHES
 from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification, values
+from dmlcore.significance import verdicts
 
 CEILING = "#7F7F7F"
 STEP = 26  # pixels from bar to bar

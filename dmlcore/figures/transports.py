@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures.field_data import Arrays, arguments
 from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, write_caption
-from dmlcore.pooling.gate import Gate
-from dmlcore.pooling.red_blue import STEPS, Steps, informative, mixture
+from dmlcore.pooling.analysis.gate import Gate
+from dmlcore.pooling.analysis.red_blue import STEPS, Steps, informative, mixture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -213,7 +213,7 @@ import torch
 
 from dmlcore.figures.transports import draw_transport, save_figure
 from dmlcore.pooling import pooling_weights, prototype_costs, selection, transport
-from dmlcore.pooling.red_blue import mixture
+from dmlcore.pooling.analysis.red_blue import mixture
 
 # Red and blue of each pixel in steps of 1/{STEPS}; the rest is green background.
 pixels = np.array([

@@ -1,8 +1,7 @@
 """Distances, force fields and margins of triplet losses."""
 
 from dmlcore.geometry.covers import average_covering_radius, covering_curve, covering_radius, k_center
-from dmlcore.geometry.distances import Triplet, distance, power_potential
-from dmlcore.geometry.field import Decomposition, Field, Probe, decompose, forces, probe_field, scan
+from dmlcore.geometry.forces import Decomposition, Field, Probe, decompose, forces, probe_field, scan
 from dmlcore.geometry.margins import (
     balanced_rho,
     margin_enclosing,
@@ -11,7 +10,8 @@ from dmlcore.geometry.margins import (
     normalised_margin,
     triplet_count,
 )
-from dmlcore.geometry.snapshot import Snapshot, snapshot
+from dmlcore.geometry.plane_view import Snapshot, snapshot
+from dmlcore.geometry.triplet import Triplet, distance, power_potential
 from dmlcore.geometry.worked import (
     Worked,
     explain_balanced_rho,

@@ -25,8 +25,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from dmlcore.geometry.distances import Triplet
-from dmlcore.geometry.field import EdgeEnergy, Edges, direction, edge_gradient
+from dmlcore.geometry.forces import EdgeEnergy, Edges, direction, edge_gradient
+from dmlcore.geometry.triplet import Triplet
 
 Array = NDArray[np.float64]
 NAMES = ("anchor", "positive", "negative")

@@ -13,8 +13,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from dmlcore.geometry.distances import FLOOR, Triplet, distance
 from dmlcore.geometry.sphere import central_angle, on_circle, radial, random_triplets, tangent
+from dmlcore.geometry.triplet import FLOOR, Triplet, distance
 
 Energy = Callable[[Triplet], Tensor]
 Points = tuple[Tensor, Tensor, Tensor]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dmlcore.geometry.field import EdgeEnergy, Probe, probe_field
+from dmlcore.geometry.forces import EdgeEnergy, Probe, probe_field
 
 RAY = torch.linspace(0.02, 6.0, 300, dtype=torch.float64)  # distances from the anchor at which names are looked for
 

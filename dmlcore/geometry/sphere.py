@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dmlcore.geometry.field import EdgeEnergy, Probe, TripletEnergy, forces, probe_field
+from dmlcore.geometry.forces import EdgeEnergy, Probe, TripletEnergy, forces, probe_field
 
 UNIT = 1e-6  # how far a norm may be from 1
 

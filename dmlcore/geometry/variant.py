@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from dmlcore.geometry.field import Field, Probe, TripletEnergy
+from dmlcore.geometry.forces import Field, Probe, TripletEnergy
 
 
 @dataclass

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dmlcore.data import Dataset
 from dmlcore.data.identities import identities
-from dmlcore.inspection.learned import Learned
+from dmlcore.inspection.neighbours import Learned
 
 Rows = NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dmlcore.inspection.comparison import Comparison, compare
 from dmlcore.inspection.duplicates import suspects
-from dmlcore.inspection.learned import Learned
+from dmlcore.inspection.neighbours import Learned
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.inspection.learned import Learned
+from dmlcore.inspection.neighbours import Learned
 
 Rows = NDArray[np.int64]
 

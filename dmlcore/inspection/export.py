@@ -16,12 +16,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dmlcore import durable
-from dmlcore.csv_text import as_csv
 from dmlcore.data import DataError, Dataset
-from dmlcore.inspection import pictures
-from dmlcore.inspection.learned import Learned, read
-from dmlcore.runs import Run
+from dmlcore.inspection import images
+from dmlcore.inspection.neighbours import Learned, read
+from dmlcore.storage import atomic_files
+from dmlcore.storage.csv_text import as_csv
+from dmlcore.storage.runs import Run
 
 LARGEST_SPRITE = 8192  # pixels: what the Embedding Projector takes
 _USUAL_SPRITE = 2560  # pixels of a sprite that still loads quickly
@@ -200,7 +200,7 @@ def _write_sprite(found: Table, path: Path) -> int:
     if found.data is None or not side:
         return 0
     columns = math.ceil(math.sqrt(len(found.rows)))  # the projector counts rows and columns alike
-    pictures.sheet(pictures.small(found.data, found.indices, side), side, columns, columns).save(path)
+    images.sheet(images.small(found.data, found.indices, side), side, columns, columns).save(path)
     return side
 
 
@@ -227,7 +227,7 @@ def save_folder(found: Table, folder: Path) -> None:
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
-    durable.sync_directory(folder.parent)
+    atomic_files.sync_directory(folder.parent)
 
 
 def write(
@@ -245,7 +245,7 @@ def write(
     folder that is in use.
     """
     from dmlcore.inspection import report as reports  # it builds on this module
-    from dmlcore.workbench import load_data
+    from dmlcore.training.build import load_data
 
     source = run.embeddings()
     if to.suffix not in ("", ".html", ".npz", ".parquet", ".csv"):
@@ -272,11 +272,11 @@ def write(
         report("the report has no map, as none is computed yet")
     to.parent.mkdir(parents=True, exist_ok=True)
     if to.suffix == ".npz":
-        durable.replace(to, lambda file: write_npz(found, file))
+        atomic_files.replace(to, lambda file: write_npz(found, file))
     elif to.suffix == ".parquet":
-        durable.replace(to, lambda file: write_parquet(found, file, neighbours=True))
+        atomic_files.replace(to, lambda file: write_parquet(found, file, neighbours=True))
     else:
         html = to.suffix == ".html"
         text = reports.html(found, plane, remarks) if html or plane is None else map_csv(found, plane.points)
-        durable.replace(to, lambda file: file.write(text.encode()))
+        atomic_files.replace(to, lambda file: file.write(text.encode()))
     return to

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore import arrays
-from dmlcore.arrays import EMBEDDINGS
-from dmlcore.inspection import own_pictures
-from dmlcore.inspection.learned import AGAIN
+from dmlcore.inspection import own_images
+from dmlcore.inspection.neighbours import AGAIN
 from dmlcore.metrics import nearest
-from dmlcore.runs import Run, RunError
+from dmlcore.storage import arrays
+from dmlcore.storage.arrays import EMBEDDINGS
+from dmlcore.storage.runs import Run, RunError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from dmlcore.data import Dataset
-    from dmlcore.inspection.own_pictures import Source
+    from dmlcore.inspection.own_images import Source
 
     Queries = NDArray[Any] | Tensor | Source | Sequence[Source]
 
@@ -92,7 +92,7 @@ class Index:
         """Embeddings (n, D) of inputs (n, ...) as the data set holds them, on the CPU in evaluation mode."""
         import torch
 
-        from dmlcore.augmentation import upload
+        from dmlcore.training.augmentation import upload
 
         network, data = self.network()
         if inputs.shape[1:] != tuple(data.inputs.shape[1:]):
@@ -113,8 +113,8 @@ class Index:
     def _load(self) -> tuple[nn.Module, Dataset]:
         import torch
 
-        from dmlcore import checkpoint
-        from dmlcore.workbench import build, load_data
+        from dmlcore.storage import checkpoint
+        from dmlcore.training.build import build, load_data
 
         saved = checkpoint.load(self.run.path) if self.checkpoint is None else checkpoint.read(self.checkpoint)
         if saved is None:
@@ -144,7 +144,7 @@ class Index:
                 raise TypeError("images_or_embeddings: give numbers as one array (q, D) or (q, 3, H, W)")
             if not pictures:
                 raise ValueError("images_or_embeddings is empty")
-            return self.embed(own_pictures.as_inputs(pictures, self.network()[1], invert=invert))
+            return self.embed(own_images.as_inputs(pictures, self.network()[1], invert=invert))
         if queries.ndim == 4:
             values = queries.detach().cpu().numpy() if isinstance(queries, torch.Tensor) else queries
             if values.dtype != np.uint8:

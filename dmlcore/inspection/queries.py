@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.inspection.learned import Learned
+from dmlcore.inspection.neighbours import Learned
 
 Order = Literal[
     "worst first",

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from dmlcore import data, losses
 from dmlcore.figures.maps import in_square, palette
-from dmlcore.inspection import maps, pictures
+from dmlcore.inspection import images
 from dmlcore.inspection.export import Table
-from dmlcore.runs import Run, scores
+from dmlcore.inspection.maps import maps
+from dmlcore.storage.runs import Run, scores
 
 _HERE = Path(__file__).resolve()  # style and script lie beside it
 WORST, BEST, NEIGHBOURS = 24, 8, 8  # queries of each kind, neighbours of each query
@@ -203,13 +204,13 @@ def _sheets(found: Table) -> tuple[NDArray[np.int64], list[str], bool]:
         return np.empty(0, np.int64), [], False
     every = math.ceil(len(found.rows) / MOST_THUMBNAILS)
     rows, each = found.rows[::every], SHEET * SHEET
-    tiny = max(next(iter(pictures.small(found.data, found.indices[:1], THUMBNAIL))).shape[:2]) < THUMBNAIL
+    tiny = max(next(iter(images.small(found.data, found.indices[:1], THUMBNAIL))).shape[:2]) < THUMBNAIL
     sheets = []
     for start in range(0, len(rows), each):
         chunk = rows[start : start + each]
-        drawn = pictures.small(found.data, found.learned.indices[chunk], THUMBNAIL)
-        page = pictures.sheet(drawn, THUMBNAIL, SHEET, math.ceil(len(chunk) / SHEET))
-        sheets.append(pictures.data_uri(page))
+        drawn = images.small(found.data, found.learned.indices[chunk], THUMBNAIL)
+        page = images.sheet(drawn, THUMBNAIL, SHEET, math.ceil(len(chunk) / SHEET))
+        sheets.append(images.data_uri(page))
     return rows, sheets, tiny
 
 
@@ -269,12 +270,12 @@ def _tiles(found: Table) -> Tile:
     """row -> its <img>; no picture where the data set cannot be read."""
     if found.data is None:
         return lambda row: f"<span class='blank'>{int(found.learned.indices[row])}</span>"
-    draw = pictures.drawer(found.data)
+    draw = images.drawer(found.data)
 
     def tile(row: int) -> str:
         picture = draw(int(found.learned.indices[row]))
         sharp = ' class="sharp"' if max(picture.shape[:2]) < TILE else ""
-        return f'<img src="{pictures.data_uri(pictures.fitted(picture, TILE))}" alt=""{sharp}>'
+        return f'<img src="{images.data_uri(images.fitted(picture, TILE))}" alt=""{sharp}>'
 
     return tile
 

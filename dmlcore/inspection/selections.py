@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dmlcore import durable
-from dmlcore.runs import Run
+from dmlcore.storage import atomic_files
+from dmlcore.storage.runs import Run
 
 MOST_KEPT = 64  # newest selections of a run
 _NAME = re.compile(r"[0-9a-f]{16}")
@@ -40,7 +40,7 @@ def save(run: Run, indices: ArrayLike, origin: str) -> Selection:
     name = hashlib.sha256(text.encode()).hexdigest()[:16]
     folder = _folder(run)
     folder.mkdir(exist_ok=True)
-    durable.replace(folder / f"{name}.json", lambda file: file.write(text.encode()))
+    atomic_files.replace(folder / f"{name}.json", lambda file: file.write(text.encode()))
     by_age = sorted(folder.glob("[0-9a-f]*.json"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
     for old in by_age[MOST_KEPT:]:
         old.unlink(missing_ok=True)
@@ -52,7 +52,7 @@ def load(run: Run, name: str) -> Selection | None:
     if not _NAME.fullmatch(name):
         return None
     try:
-        kept = durable.read_json(_folder(run) / f"{name}.json")
+        kept = atomic_files.read_json(_folder(run) / f"{name}.json")
         indices = np.unique(np.asarray(kept["indices"], np.int64))
         if indices.ndim != 1 or not len(indices) or indices[0] < 0:
             return None

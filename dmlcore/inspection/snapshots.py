@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dmlcore import run_directory
-from dmlcore.runs import Run, RunError
+from dmlcore.storage import run_directory
+from dmlcore.storage.runs import Run, RunError
 
 if TYPE_CHECKING:
-    from dmlcore.workbench import Workbench
+    from dmlcore.training.build import Workbench
 
 log = logging.getLogger(__name__)
 
@@ -69,15 +69,16 @@ class _Embedder:
     """Data and network of a run, made once for all its snapshots."""
 
     def __init__(self, run: Run) -> None:
-        from dmlcore.workbench import load_data
+        from dmlcore.training.build import load_data
 
         self.run, self.data = run, load_data(run.spec)
         self._bench: Workbench | None = None
 
     def embed(self, snapshot: Snapshot) -> Path:
         """Write kept/STEP.npz."""
-        from dmlcore import checkpoint, evaluation
-        from dmlcore.workbench import build, prepare_device
+        from dmlcore.storage import checkpoint
+        from dmlcore.training import evaluation
+        from dmlcore.training.build import build, prepare_device
 
         spec, saved = self.run.spec, checkpoint.read(snapshot.checkpoint)
         device = prepare_device(spec.device, int(saved.facts["threads"]))

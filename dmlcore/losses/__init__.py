@@ -10,16 +10,14 @@ from typing import Any
 from torch import nn
 
 from dmlcore.losses import triplets as triplets  # fills the catalogue
-from dmlcore.losses.batch import BatchFormula
 from dmlcore.losses.catalogue import FORMULAS
-from dmlcore.losses.formula import CATALOGUE, TripletFormula
-from dmlcore.losses.identities import Sameness, same_loss
-from dmlcore.losses.triplet_loss import REDUCTIONS, TripletLoss
+from dmlcore.losses.engine.batch_loss import BatchFormula
+from dmlcore.losses.engine.formula import CATALOGUE, TripletFormula
+from dmlcore.losses.engine.triplet_loss import REDUCTIONS, TripletLoss
 
 __all__ = [
     "REDUCTIONS",
     "BatchFormula",
-    "Sameness",
     "TripletFormula",
     "TripletLoss",
     "batch_names",
@@ -28,7 +26,6 @@ __all__ = [
     "for_training",
     "formula",
     "names",
-    "same_loss",
 ]
 
 

@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dmlcore.losses.batch import BatchFormula, ProxyLoss
-from dmlcore.losses.distances import unit
+from dmlcore.catalogue import Choice, Slider
+from dmlcore.losses.engine.batch_loss import BatchFormula, ProxyLoss
+from dmlcore.losses.engine.distances import unit
 from dmlcore.losses.proxies import TEMPERATURE, smoothed_cross_entropy
-from dmlcore.params import Choice, Slider
 
 
 class CrossEntropy(ProxyLoss):

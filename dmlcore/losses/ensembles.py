@@ -12,13 +12,13 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from dmlcore.losses.batch import BatchFormula, ready
+from dmlcore.catalogue import Choice, Parameter, Slider
 from dmlcore.losses.classification import CrossEntropy
-from dmlcore.losses.distances import unit
+from dmlcore.losses.engine.batch_loss import BatchFormula, ready
+from dmlcore.losses.engine.distances import unit
 from dmlcore.losses.hinges import TripletHinge
 from dmlcore.losses.pairs import BinomialDeviance
 from dmlcore.losses.proxies import SmoothedProxyNCA
-from dmlcore.params import Choice, Parameter, Slider
 
 PRIORS: dict[str, tuple[float, ...]] = {"source": (2 / 8, 1 / 8, 2 / 8, 3 / 8), "equal": (1 / 4,) * 4}
 

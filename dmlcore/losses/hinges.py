@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dmlcore.losses.batch import DISTANCE, DIVISOR, BatchFormula, PairLoss, Pairs, mean, reduced
-from dmlcore.losses.table import Counts
-from dmlcore.params import Choice, Slider
+from dmlcore.catalogue import Choice, Slider
+from dmlcore.losses.engine.batch_loss import DISTANCE, DIVISOR, BatchFormula, PairLoss, Pairs, mean, reduced
+from dmlcore.losses.engine.table import Counts
 
 LISTED = 1 << 18  # (positive pair, sample) entries up to which a CPU lists them rather than sort
 NEGATIVES = ("all", "semi_hard", "semi_hard_or_farthest", "window", "hardest")

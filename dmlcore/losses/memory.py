@@ -7,8 +7,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from dmlcore.losses.batch import PairLoss, Pairs, ready
-from dmlcore.losses.table import Counts
+from dmlcore.losses.engine.batch_loss import PairLoss, Pairs, ready
+from dmlcore.losses.engine.table import Counts
 
 
 class CrossBatchMemory(nn.Module):

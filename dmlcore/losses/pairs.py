@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from dmlcore.losses.batch import (
+from dmlcore.catalogue import Choice, Slider
+from dmlcore.losses.engine.batch_loss import (
     DISTANCE,
     DIVISOR,
     BatchFormula,
@@ -16,8 +17,7 @@ from dmlcore.losses.batch import (
     mean,
     reduced,
 )
-from dmlcore.losses.distances import lip
-from dmlcore.params import Choice, Slider
+from dmlcore.losses.engine.distances import lip
 
 
 class Contrastive(PairLoss):

@@ -6,16 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dmlcore.losses.batch import (
-    BatchFormula,
-    ProxyLoss,
-    log1p_exp,
-    masked_lse,
-    mean,
-    whole,
-)
-from dmlcore.losses.distances import unit
-from dmlcore.params import Choice, Slider
+from dmlcore.catalogue import Choice, Slider
+from dmlcore.losses.engine.batch_loss import BatchFormula, ProxyLoss, log1p_exp, masked_lse, mean, whole
+from dmlcore.losses.engine.distances import unit
 
 TEMPERATURE = "Temperature: a lower one makes the choice between classes harder"
 

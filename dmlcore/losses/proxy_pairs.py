@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from dmlcore.losses.batch import DIVISOR, BatchFormula, PairLoss, ProxyLoss, mean, whole
-from dmlcore.losses.distances import distance_table
+from dmlcore.catalogue import Slider
+from dmlcore.losses.engine.batch_loss import DIVISOR, BatchFormula, PairLoss, ProxyLoss, mean, whole
+from dmlcore.losses.engine.distances import distance_table
+from dmlcore.losses.engine.table import Counts
 from dmlcore.losses.pairs import SIMILARITY_SLIDERS, Contrastive, MultiSimilarity
-from dmlcore.losses.table import Counts
-from dmlcore.params import Slider
 
 
 class ProxyPairs(ProxyLoss):

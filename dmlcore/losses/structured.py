@@ -5,9 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dmlcore.losses.batch import DIVISOR, BatchFormula, PairLoss, Pairs, log1p_exp, masked_lse, mean, reduced
+from dmlcore.catalogue import Choice, Slider
+from dmlcore.losses.engine.batch_loss import (
+    DIVISOR,
+    BatchFormula,
+    PairLoss,
+    Pairs,
+    log1p_exp,
+    masked_lse,
+    mean,
+    reduced,
+)
 from dmlcore.losses.pairs import hard
-from dmlcore.params import Choice, Slider
 
 
 class Lifted(PairLoss):

@@ -12,9 +12,9 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
+from dmlcore.catalogue import Choice, Slider
 from dmlcore.geometry import Triplet, power_potential
-from dmlcore.losses.formula import Clamp, Margin, triplet_loss
-from dmlcore.params import Choice, Slider
+from dmlcore.losses.engine.formula import Clamp, Margin, triplet_loss
 
 RATIO = "push over pull: how strongly negatives repel"
 

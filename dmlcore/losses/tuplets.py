@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from dmlcore.losses.batch import BatchFormula, PairLoss, Pairs, log1p_exp, masked_lse, mean
-from dmlcore.params import Choice, Slider
+from dmlcore.catalogue import Choice, Slider
+from dmlcore.losses.engine.batch_loss import BatchFormula, PairLoss, Pairs, log1p_exp, masked_lse, mean
 
 FORMS = ("cross_entropy", "ratio", "pairs")
 

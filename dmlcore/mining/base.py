@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dmlcore.params import Slider
+from dmlcore.catalogue import Slider
 
 Triplets = tuple[Tensor, Tensor, Tensor]
 Pairs = tuple[Tensor, Tensor, Tensor, Tensor]

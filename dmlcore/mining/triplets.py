@@ -13,8 +13,8 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
+from dmlcore.catalogue import Slider
 from dmlcore.mining.base import Triplets, miner
-from dmlcore.params import Slider
 
 CHUNK = 1 << 22  # triplets compared at once
 

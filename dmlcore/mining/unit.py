@@ -7,8 +7,8 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
+from dmlcore.catalogue import Slider
 from dmlcore.mining.base import Pairs, Triplets, miner
-from dmlcore.params import Slider
 
 
 @miner("Multi-similarity (hard pairs)", "Wang et al. 2019 (multi-similarity), Eq. 11-12", gives="pairs", table="cosine")

@@ -1,12 +1,12 @@
 """From local features (B, C, H, W) to one vector, and from a backbone to embeddings: poolings by name."""
 
+from dmlcore.pooling.analysis.zero_shot_evaluation import zero_shot_evaluation
 from dmlcore.pooling.base import Pooling, PoolingInfo, pool
 from dmlcore.pooling.catalogue import Head, create, describe, names
 from dmlcore.pooling.costs import lip, prototype_costs
-from dmlcore.pooling.generalized_sum import GeneralizedSumPooling
+from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling
 from dmlcore.pooling.transport import pooling_weights, selection, sweeps, transport
 from dmlcore.pooling.zero_shot import ZeroShotPrediction, mixed, ridge
-from dmlcore.pooling.zero_shot_evaluation import zero_shot_evaluation
 
 __all__ = [
     "GeneralizedSumPooling",

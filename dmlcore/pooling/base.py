@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_
 import torch
 from torch import Tensor, nn
 
-from dmlcore.params import Choice, Parameter, Slider
+from dmlcore.catalogue import Choice, Parameter, Slider
 
 
 class Pooling(nn.Module):

@@ -7,7 +7,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from dmlcore.pooling import (  # noqa: F401  # they fill the catalogue
+from dmlcore.pooling.base import CATALOGUE, Pooling, PoolingInfo, he, pool, whole
+from dmlcore.pooling.layers import (  # noqa: F401  # they fill the catalogue
     cbam,
     crow,
     delf,
@@ -25,7 +26,6 @@ from dmlcore.pooling import (  # noqa: F401  # they fill the catalogue
     tsmk,
     weldon,
 )
-from dmlcore.pooling.base import CATALOGUE, Pooling, PoolingInfo, he, pool, whole
 
 ORDER = (
     *("gap", "gmp", "gap_gmp", "gem", "gemax", "crow", "delf", "cbam", "gsop", "solar", "tsmk", "netvlad", "otp"),

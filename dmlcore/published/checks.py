@@ -15,9 +15,9 @@ from torch import Tensor
 
 from dmlcore import losses
 from dmlcore.geometry import forces, margin_enclosing, margin_for_ellipse
-from dmlcore.geometry.field import Edges, edge_gradient
+from dmlcore.geometry.forces import Edges, edge_gradient
 from dmlcore.geometry.margins import margin_from_normalised
-from dmlcore.losses.regions import active_region
+from dmlcore.loss_analysis.active_region import active_region
 from dmlcore.published import errata, printed, tables
 from dmlcore.published.printed import COUNTEREXAMPLES, compare, points
 

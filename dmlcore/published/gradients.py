@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dmlcore.geometry.field import direction as unit
+from dmlcore.geometry.forces import direction as unit
 from dmlcore.published.printed import Gradients, dot, edge
 
 Laws = tuple[Tensor, Tensor, Tensor]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from dmlcore import losses
 from dmlcore.geometry import distance
-from dmlcore.geometry.field import direction as unit
+from dmlcore.geometry.forces import direction as unit
 
 Point = tuple[float, float]
 POINTS = ("anchor", "positive", "negative")

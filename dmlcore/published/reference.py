@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from dmlcore import losses
+from dmlcore.catalogue import Slider
+from dmlcore.loss_analysis.normalised import Normalised, normalisation
 from dmlcore.losses import TripletLoss
-from dmlcore.losses.normalised import Normalised, normalisation
-from dmlcore.params import Slider
 from dmlcore.published import tables
 from dmlcore.published.gradients import CLOSED_FORMS, ClosedForm
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dmlcore import mining
 from dmlcore.geometry.covers import average_covering_radius
-from dmlcore.losses.table import pair_tables
+from dmlcore.losses.engine.table import pair_tables
 from dmlcore.metrics import retrieval
 from dmlcore.simulation.measures import class_radii
 from dmlcore.simulation.spec import ALL, MOST_POINTS, MOST_STEPS, OPTIMISERS, REACH, Law, Spec

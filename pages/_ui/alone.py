@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from dmlcore.arrays import Unreadable
-from dmlcore.runs import RunError
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import RunError
 from pages._ui import words
 
 log = logging.getLogger(__name__)

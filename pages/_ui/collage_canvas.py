@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from dmlcore.weight_maps import WeightMaps
+from dmlcore.inspection.local.weight_maps import WeightMaps
 from pages._ui import untrusted
 from pages._ui.assets import component
 

@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore import data
-from dmlcore.inspection.pictures import fitted
+from dmlcore.inspection.images import fitted
 from pages._ui import thumbnails
 
 

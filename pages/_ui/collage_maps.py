@@ -11,15 +11,17 @@ from urllib.parse import urlencode
 import numpy as np
 import streamlit as st
 
-from dmlcore import data, studies, weight_maps
-from dmlcore.arrays import Unreadable
+from dmlcore import data
 from dmlcore.data import DataError
 from dmlcore.data.identities import identities
+from dmlcore.experiments import studies
+from dmlcore.experiments.studies import Request, Results
+from dmlcore.inspection.local import weight_maps
+from dmlcore.inspection.local.weight_maps import WeightMaps
 from dmlcore.pooling import describe
-from dmlcore.runs import Run, RunError, RunStore
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.studies import Request, Results
-from dmlcore.weight_maps import WeightMaps
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run, RunError, RunStore
 from pages._ui import collage_canvas, grid, job, live, menu, run_picker, run_reader, thumbnails, titles, words
 from pages._ui.learned import learned, naming
 from pages._ui.numbers import percent

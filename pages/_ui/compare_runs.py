@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from dmlcore import arrays, linter
-from dmlcore.arrays import EMBEDDINGS, Unreadable
-from dmlcore.csv_text import as_csv
-from dmlcore.linter import Finding
-from dmlcore.runs import Run, RunStore
+from dmlcore.monitoring import comparability
+from dmlcore.monitoring.comparability import Finding
 from dmlcore.spec import flat
+from dmlcore.storage import arrays
+from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
+from dmlcore.storage.csv_text import as_csv
+from dmlcore.storage.runs import Run, RunStore
 from pages._ui import live, run_reader, titles, words
 from pages._ui.numbers import percent
 from pages._ui.results import score_columns
@@ -72,7 +73,7 @@ def _lint(runs: Sequence[Run]) -> None:
 def _warnings(root: str, states: tuple[tuple[str, str], ...]) -> list[Finding]:
     """states: ids, and their status, as a run that has ended tells more."""
     store = RunStore(root)
-    return linter.lint([store.open(run_id) for run_id, _ in states])
+    return comparability.lint([store.open(run_id) for run_id, _ in states])
 
 
 def _reached(runs: Sequence[Run]) -> dict[str, list[Any]]:

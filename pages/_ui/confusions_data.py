@@ -8,14 +8,14 @@ from pathlib import Path
 
 import streamlit as st
 
-from dmlcore import arrays
-from dmlcore.arrays import EMBEDDINGS
-from dmlcore.inspection import confusions, hubness, portrait
+from dmlcore.inspection import confusions, distance_density, hubness
 from dmlcore.inspection.confusions import Confusions
+from dmlcore.inspection.distance_density import Portrait
 from dmlcore.inspection.hubness import Hubness
-from dmlcore.inspection.learned import Learned
-from dmlcore.inspection.portrait import Portrait
-from dmlcore.runs import Run
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage import arrays
+from dmlcore.storage.arrays import EMBEDDINGS
+from dmlcore.storage.runs import Run
 from pages._ui.learned import learned
 
 COUNTS = (1, 2, 4, 8, 12, 16, 24)  # neighbours that may be counted, as far as they are kept
@@ -57,7 +57,7 @@ def hubs(path: Path, k: int) -> Hubness:
 def measured(path: Path) -> Portrait:
     """Distances and triplets of the whole part; raises ValueError where there is no triplet."""
     found = learned(path)
-    return portrait.measure(found.embeddings, found.labels, found.is_gallery)
+    return distance_density.measure(found.embeddings, found.labels, found.is_gallery)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -66,4 +66,4 @@ def snapshot(path: Path, written: int) -> Portrait:
     again = "Embed the kept checkpoints again"
     found = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "is_gallery", remedy=again)
     x, labels, is_gallery = found["embeddings"], found["labels"], found.get("is_gallery")
-    return portrait.measure(x, labels, is_gallery, pairs=FEWER_PAIRS, triplets=10_000)
+    return distance_density.measure(x, labels, is_gallery, pairs=FEWER_PAIRS, triplets=10_000)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dmlcore.arrays import Unreadable
-from dmlcore.figures.portraits import Histograms, distances
-from dmlcore.inspection.portrait import Portrait, loss_of, window
+from dmlcore.figures.distance_densities import Histograms, distances
+from dmlcore.inspection.distance_density import Portrait, loss_of, window
 from dmlcore.losses import TripletLoss
-from dmlcore.runs import RunStore
 from dmlcore.simulation import depends_on
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import RunStore
 from pages._ui import run_picker, titles, words
 from pages._ui.confusions_data import View, measured
 from pages._ui.numbers import percent

@@ -8,8 +8,8 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.figures.curves import Curve, Panel, linked
-from dmlcore.figures.portraits import portrait
-from dmlcore.inspection.portrait import KINDS, Kind, Portrait
+from dmlcore.figures.distance_densities import portrait
+from dmlcore.inspection.distance_density import KINDS, Kind, Portrait
 from dmlcore.inspection.snapshots import Snapshot, snapshots
 from dmlcore.losses import TripletLoss
 from dmlcore.simulation import clamp_lines, depends_on

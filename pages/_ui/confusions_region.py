@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dmlcore import losses
-from dmlcore.inspection.portrait import loss_of
+from dmlcore.inspection.distance_density import loss_of
 from dmlcore.losses import TripletLoss
 from pages._ui.confusions_data import View
 from pages._ui.forms import Form

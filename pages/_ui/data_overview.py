@@ -8,8 +8,8 @@ import streamlit as st
 
 from dmlcore import data
 from dmlcore.data import DataError, report
-from dmlcore.data.cifar import PICTURES
-from dmlcore.data.official import PUBLISHED
+from dmlcore.data.published_counts import PUBLISHED
+from dmlcore.data.readers.cifar import PICTURES
 
 FIRST = "glyphs"
 ROWS = 318  # pixels of the table of all

@@ -7,9 +7,11 @@ from html import escape
 
 import streamlit as st
 
-from dmlcore import data, durable
-from dmlcore.data import DataError, Dataset, checks, downloads
-from dmlcore.data.tasks import State, Task
+from dmlcore import data
+from dmlcore.data import DataError, Dataset, checks
+from dmlcore.data.files import sources
+from dmlcore.storage import atomic_files
+from dmlcore.storage.task import State, Task
 from pages._ui import data_reads, words
 from pages._ui.data_reads import Where
 from pages._ui.numbers import duration
@@ -55,10 +57,10 @@ def _words(state: State, count: Callable[[float], str]) -> str:
 
 def download(name: str) -> None:
     """The button that downloads, with what it costs and what came of the last try; or what to do by hand."""
-    source, info = downloads.source_of(name), data.describe(name)
+    source, info = sources.source_of(name), data.describe(name)
     if source is None:
         return
-    task = downloads.task_of(name)
+    task = sources.task_of(name)
     if progress(task, f"download-{name}", size):
         return
     if source.urls:
@@ -81,7 +83,7 @@ def download(name: str) -> None:
         st.text(source.by_hand)
     if info.folder:
         st.caption("They belong here, packed or unpacked:")
-        st.code(str(downloads.default_folder()), language=None, wrap_lines=True)
+        st.code(str(sources.default_folder()), language=None, wrap_lines=True)
     st.caption("These trees are read:" if len(source.layouts) > 1 else "This tree is read:")
     for layout in source.layouts:
         st.code(layout, language=None)
@@ -89,8 +91,8 @@ def download(name: str) -> None:
 
 def _start_download(name: str) -> None:
     try:
-        downloads.start(name)
-    except (DataError, durable.Busy, OSError) as error:
+        sources.start(name)
+    except (DataError, atomic_files.Busy, OSError) as error:
         st.toast(escape(words.plain(error)), icon=":material/error:")
 
 
@@ -143,5 +145,5 @@ def check(at: Where, made: Dataset) -> None:
 def _start_check(name: str, root: str | None) -> None:
     try:
         checks.start(name, root)
-    except (durable.Busy, OSError) as error:
+    except (atomic_files.Busy, OSError) as error:
         st.toast(escape(words.plain(error)), icon=":material/error:")

@@ -10,7 +10,8 @@ from typing import Any, Literal
 import streamlit as st
 
 from dmlcore import data
-from dmlcore.data import DataError, Dataset, downloads, report
+from dmlcore.data import DataError, Dataset, report
+from dmlcore.data.files import sources
 from dmlcore.data.report import Report
 from pages._ui import data_overview, data_reads, data_samples, data_tasks, menu, spec_links, words
 from pages._ui.data_links import command, link
@@ -35,7 +36,7 @@ def page() -> None:
     name = data_overview.choose()
     info = data.describe(name)
     st.subheader(info.title, anchor=False)
-    source = downloads.source_of(name)
+    source = sources.source_of(name)
     st.markdown(info.sentence)
     st.caption(info.citation + (f" Terms: {source.terms}" if source and name != "folder" else ""))
     root = _root(name) if info.needs_files else None

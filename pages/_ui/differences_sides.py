@@ -7,12 +7,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from dmlcore import forks
 from dmlcore.data import DataError
 from dmlcore.inspection.comparison import Incomparable, refuse_other_samples
-from dmlcore.inspection.learned import Learned
+from dmlcore.inspection.neighbours import Learned
 from dmlcore.inspection.snapshots import Snapshot, snapshots
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.training.forks import fork_spec
 from pages._ui import run_picker, run_reader, thumbnails, titles
 
 BEST = "best"
@@ -113,7 +113,7 @@ def _partner(run: Run, runs: dict[str, Run]) -> str:
     """The run itself where it has snapshots, else its parent, else the newest one that was divided alike."""
     if len(snapshots(run)) > 1:
         return run.id
-    if (parent := forks.parent_of(run)) is not None:
+    if (parent := fork_spec.parent_of(run)) is not None:
         return parent.id
     alike = (
         other.id

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from dmlcore.arrays import Unreadable
-from dmlcore.inspection.learned import Learned
-from dmlcore.runs import Run
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run
 from pages._ui import job, words
 from pages._ui.learned import learned, outdated, refuse_other_data
 

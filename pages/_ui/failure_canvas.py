@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from dmlcore.inspection.one_step import Failure
+from dmlcore.inspection.failure.one_step import Failure
 from dmlcore.spec import RunSpec
 from pages._ui import assets, failure_service, misread
 from pages._ui.failure_scene import RealScene, home

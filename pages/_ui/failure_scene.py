@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dmlcore import losses
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, needs_origin
-from dmlcore.losses.raised import RaisedLoss
+from dmlcore.loss_analysis.offset_plane import RaisedLoss
 from dmlcore.spec import RunSpec
 from pages._ui import untrusted
 from pages._ui.scene import CHOICES, FLAGS, POINTS, Scene

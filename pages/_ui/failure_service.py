@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from starlette.routing import BaseRoute
 
-from dmlcore import arrays, losses
-from dmlcore.arrays import EMBEDDINGS, Unreadable
+from dmlcore import losses
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, embed, needs_origin, remarks
-from dmlcore.inspection.one_step import Failure, Standing, Step
-from dmlcore.runs import RunError, RunStore
+from dmlcore.inspection.failure.one_step import Failure, Standing, Step
 from dmlcore.spec import RunSpec
+from dmlcore.storage import arrays
+from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
+from dmlcore.storage.runs import RunError, RunStore
 from pages._ui import field_service, untrusted, words
 from pages._ui.failure_scene import Home, RealScene, home, losses_to_compare
 from pages._ui.wire import Request, pack, socket_route

@@ -7,11 +7,12 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore import jobs, losses
-from dmlcore.inspection import true_step
-from dmlcore.inspection.one_step import Failure, Standing
-from dmlcore.inspection.true_step import Question
-from dmlcore.runs import START_GRACE, Run, RunError
+from dmlcore import losses
+from dmlcore.inspection.failure import true_step
+from dmlcore.inspection.failure.one_step import Failure, Standing
+from dmlcore.inspection.failure.true_step import Question
+from dmlcore.jobs import launch
+from dmlcore.storage.runs import START_GRACE, Run, RunError
 from pages._ui import failure_words, words
 from pages._ui.failure_scene import Home, RealScene, losses_to_compare
 from pages._ui.failure_service import asked as step_size
@@ -140,8 +141,8 @@ def _begin(run: Run, of: dict[str, Any], home: Home, whole: bool) -> None:
     compared = {loss.formula.name: dict(loss.hyper) for loss in losses_to_compare(scene)}
     asked = {scene.loss: compared[scene.loss]} | (compared if whole else {})
     try:
-        jobs.true_step(run, Question(of["query"], of["right"], of["wrong"], asked).to_json())
-    except (jobs.JobError, RunError, OSError) as error:
+        launch.true_step(run, Question(of["query"], of["right"], of["wrong"], asked).to_json())
+    except (launch.JobError, RunError, OSError) as error:
         st.toast(words.plain(error), icon=":material/error:")
         return
     st.session_state[_key(run, of)] = {"at": time.monotonic(), "seen": False, "before": _stamp(run, of)}

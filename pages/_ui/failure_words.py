@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dmlcore import losses
-from dmlcore.inspection.one_step import Standing
-from dmlcore.sections import OptimiserSpec
+from dmlcore.inspection.failure.one_step import Standing
+from dmlcore.spec.sections import OptimiserSpec
 from pages._ui.spec_fields import WORDS
 
 EVEN = ("adam", "adamw", "rmsprop")  # their first step is as long for a weak gradient of a weight as for a strong one

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from dmlcore import forks, jobs
 from dmlcore.data import DataError, Dataset
-from dmlcore.failures import TrainingError
-from dmlcore.runs import Run, RunStore
+from dmlcore.jobs import launch
 from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage.runs import Run, RunStore
+from dmlcore.training.errors import TrainingError
+from dmlcore.training.forks import fork_spec
 from pages._ui import preflight, spec_form, thumbnails, words
 from pages._ui.forms import Bounds, Form, number
 from pages._ui.spec_fields import field
@@ -50,14 +51,14 @@ def show(run: Run, steps: list[int]) -> None:
         _refuse(form.faults)
         return
     try:
-        spec = forks.of(
+        spec = fork_spec.of(
             run,
             step,
             _changed(run.spec, spec_form.spec_of(form), step + steps_after),
             leave_out=leave_out,
             relabel=relabel,
         )
-        forks.check(spec, data)
+        fork_spec.check(spec, data)
     except (SpecError, TrainingError, DataError) as error:
         _refuse(words.faults(error))
         return
@@ -192,7 +193,7 @@ def _start(spec: RunSpec | None) -> None:
     if pressed and spec is not None:
         try:
             submits.launch(token, spec, RunStore())
-        except (jobs.JobError, DataError, SpecError, OSError) as error:
+        except (launch.JobError, DataError, SpecError, OSError) as error:
             _problem(words.plain(error))
             return
         st.session_state["fork-token"] = secrets.token_hex(16)

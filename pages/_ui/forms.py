@@ -14,7 +14,7 @@ import annotated_types
 import streamlit as st
 from pydantic.fields import FieldInfo
 
-from dmlcore.params import Choice, Parameter, Slider
+from dmlcore.catalogue import Choice, Parameter, Slider
 
 STOPS = 60  # of a logarithmic slider
 Words = Callable[[str], str]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import streamlit as st
 
-from dmlcore.inspection.learned import Learned
+from dmlcore.inspection.neighbours import Learned
 
 ALL = -1  # no class
 

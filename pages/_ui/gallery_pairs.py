@@ -12,7 +12,7 @@ import streamlit as st
 from dmlcore.data import DataError
 from dmlcore.inspection import duplicates
 from dmlcore.inspection.duplicates import Pairs
-from dmlcore.inspection.learned import Learned
+from dmlcore.inspection.neighbours import Learned
 from dmlcore.inspection.selections import Selection
 from pages._ui import gallery_queries, gallery_rows, grid, thumbnails
 from pages._ui.gallery_rows import Shown

@@ -9,7 +9,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from dmlcore.inspection.comparison import Comparison
-from dmlcore.inspection.learned import Learned
+from dmlcore.inspection.neighbours import Learned
 from dmlcore.inspection.queries import ORDERS, Order, select
 from dmlcore.inspection.selections import Selection
 from pages._ui import gallery_rows, gallery_runs, menu

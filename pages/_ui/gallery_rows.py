@@ -10,8 +10,8 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from dmlcore.inspection.learned import Learned
-from dmlcore.runs import Run
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage.runs import Run
 from pages._ui import grid, selection, thumbnails
 from pages._ui.numbers import percent
 

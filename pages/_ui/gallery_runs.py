@@ -10,11 +10,11 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from dmlcore.arrays import Unreadable
 from dmlcore.data import DataError, Dataset
 from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples
-from dmlcore.inspection.learned import Learned
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run, RunError, RunStore
 from pages._ui import gallery_weights, run_picker, thumbnails, titles, words
 from pages._ui.gallery_rows import MARKS, Shown
 from pages._ui.learned import learned

@@ -10,13 +10,14 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from dmlcore.arrays import Unreadable
-from dmlcore.checkpoint import CheckpointError
 from dmlcore.data import DataError, Dataset
-from dmlcore.inspection import maps, own_pictures
+from dmlcore.inspection import own_images
+from dmlcore.inspection.images import fitted
 from dmlcore.inspection.index import Index
-from dmlcore.inspection.pictures import fitted
-from dmlcore.runs import Run, RunError
+from dmlcore.inspection.maps import maps
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.checkpoint import CheckpointError
+from dmlcore.storage.runs import Run, RunError
 from pages._ui import gallery_rows, grid, menu, thumbnails, words
 from pages._ui.gallery_rows import Shown
 
@@ -31,7 +32,7 @@ def show(shown: Shown) -> int:
     except DataError:  # said above already
         st.info("Without the data set no network can be built, so no picture can be a query.", icon=":material/info:")
         return -1
-    if not own_pictures.takes_pictures(data):
+    if not own_images.takes_pictures(data):
         st.info(
             "The samples of this data set are no pictures, so none can be a query. Any run on pictures takes one.",
             icon=":material/info:",
@@ -64,7 +65,7 @@ def show(shown: Shown) -> int:
 
 
 def _example(data: Dataset) -> None:
-    side = data.inputs.shape[-1] if len(data.inputs.shape) == 4 else own_pictures.GREY[data.name][0]
+    side = data.inputs.shape[-1] if len(data.inputs.shape) == 4 else own_images.GREY[data.name][0]
     st.caption(
         f"Whatever it shows, the network answers with the test samples that it finds most similar. It sees {side} × "
         f"{side} pixels."
@@ -76,10 +77,10 @@ def _search(shown: Shown, index: Index, data: Dataset, content: bytes, name: str
     file.name = name
     invert = False
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        if own_pictures.is_ink(data):
+        if own_images.is_ink(data):
             invert = st.toggle(
                 "Dark ink on paper",
-                own_pictures.dark_on_light(file),
+                own_images.dark_on_light(file),
                 key=f"invert {hash(content)}",
                 help="What is written in this data set is light on black to the network",
             )
@@ -92,7 +93,7 @@ def _search(shown: Shown, index: Index, data: Dataset, content: bytes, name: str
             width=240,
             help="Then right and wrong neighbours are marked",
         )
-    inputs = own_pictures.as_inputs([file], data, invert=invert)
+    inputs = own_images.as_inputs([file], data, invert=invert)
     embedding = index.embed(inputs)
     distances, rows = index.search(embedding, min(SHOWN, len(index.searched)))
     found = shown.found
@@ -145,7 +146,7 @@ def _address(inputs: NDArray[np.generic], data: Dataset) -> str:
     if one.ndim == 3:
         pixels = np.ascontiguousarray(one.transpose(1, 2, 0))
     else:
-        side = own_pictures.GREY[data.name][0]
+        side = own_images.GREY[data.name][0]
         pixels = np.rint(one.reshape(side, side, 1).repeat(3, axis=2) * 255).astype(np.uint8)
     file = io.BytesIO()
     fitted(pixels, thumbnails.SIDE).save(file, "PNG")

@@ -17,11 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from dmlcore import weight_maps
 from dmlcore.data import DataError
-from dmlcore.data.store import short_side
+from dmlcore.data.files.image_store import short_side
+from dmlcore.inspection.local import weight_maps
 from dmlcore.pooling import describe
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.storage.runs import Run, RunError, RunStore
 from pages._ui import job, thumbnails, words
 
 DARKEST, OUTSIDE = 0.8, 0.9  # opacity of black where there is no weight, and where the network sees nothing

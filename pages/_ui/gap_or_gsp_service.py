@@ -20,13 +20,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from dmlcore import data, live
-from dmlcore.csv_text import as_csv
+from dmlcore import data
 from dmlcore.data import Dataset
-from dmlcore.data.tokens import SHARED_TOKENS
+from dmlcore.data.synthetic.tokens import SHARED_TOKENS
 from dmlcore.geometry.token_use import TokenUse, mean_over_pairs
-from dmlcore.live import LiveTraining
-from dmlcore.models import TOKEN_BOUND
+from dmlcore.models.networks import TOKEN_BOUND
+from dmlcore.replay import recorded_training
+from dmlcore.replay.recorded_training import LiveTraining
+from dmlcore.storage.csv_text import as_csv
 from pages._ui import gap_or_gsp_spec as spec
 from pages._ui import kept
 from pages._ui.gap_or_gsp_spec import MOST_STEPS, POOLINGS, Pooled, Study
@@ -81,7 +82,7 @@ class Pair:
         return min(side.shared_with(study.live(p)) for p, side in self.sides.items())
 
 
-def view(frame: live.Frame, tau: float) -> View:
+def view(frame: recorded_training.Frame, tau: float) -> View:
     """One frame as the page draws it; hulls and overlaps of the tokens that weigh more than tau."""
     assert frame.tokens is not None
     assert frame.histograms is not None

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl
 
-from dmlcore import live
-from dmlcore.live import LiveSpec
+from dmlcore.replay import recorded_training
+from dmlcore.replay.recorded_training import LiveSpec
 from dmlcore.spec import RunSpec
 from pages._ui import untrusted
 
@@ -113,7 +113,7 @@ class Study:
         for change in self.changes:
             given = [f"{key}={getattr(change, n)!r}" for n, key in keys.items() if getattr(change, n) != before[n]]
             if given:
-                changes.append(live.Change(change.at, tuple(given)))
+                changes.append(recorded_training.Change(change.at, tuple(given)))
             before = self.in_force(change.at)
         base = replace(self, changes=())
         return LiveSpec(base.run(pooling), tuple(changes), PER_CLASS, (PART,))

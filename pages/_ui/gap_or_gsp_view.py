@@ -6,8 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore.data import tokens
-from dmlcore.models import TOKEN_BOUND
+from dmlcore.data.synthetic import tokens
+from dmlcore.models.networks import TOKEN_BOUND
 from pages._ui import assets, gap_or_gsp_service, misread
 from pages._ui import gap_or_gsp_spec as spec
 from pages._ui.untrusted import bounded

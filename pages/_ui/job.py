@@ -9,18 +9,19 @@ from typing import Literal
 
 import streamlit as st
 
-from dmlcore import jobs, turns, weight_maps
 from dmlcore.inspection import snapshots
-from dmlcore.run_directory import LAST
-from dmlcore.runs import START_GRACE, Run, RunError, RunStore
+from dmlcore.inspection.local import weight_maps
+from dmlcore.jobs import device_queue, launch
+from dmlcore.storage.run_directory import LAST
+from dmlcore.storage.runs import START_GRACE, Run, RunError, RunStore
 from pages._ui import menu, words
 
 Task = Literal["evaluate", "project", "weigh", "snapshots"]
 _START: dict[Task, Callable[[Run], None]] = {
-    "evaluate": jobs.evaluate,
-    "project": jobs.project,
-    "weigh": jobs.weigh,
-    "snapshots": jobs.snapshots,
+    "evaluate": launch.evaluate,
+    "project": launch.project,
+    "weigh": launch.weigh,
+    "snapshots": launch.snapshots,
 }
 _LABEL: dict[Task, str] = {
     "evaluate": "Evaluate the checkpoint",
@@ -83,7 +84,7 @@ def _wait(path: Path, task: Task, before: tuple[object, ...]) -> None:
         st.progress(min(1.0, done), f"The run is training: step {state.step:,} of {state.steps:,}. This page waits.")
     else:
         doing = f"{_DOING[task]}, {time.monotonic() - asked['at']:.0f} s" if asked else "A job is working on this run"
-        if place := turns.waiting(RunStore(path.parent), job=True).get(run.id):
+        if place := device_queue.waiting(RunStore(path.parent), job=True).get(run.id):
             doing = (
                 "Waiting until the job before it is over"
                 if not place.ahead
@@ -95,7 +96,7 @@ def _wait(path: Path, task: Task, before: tuple[object, ...]) -> None:
 def _begin(run: Run, task: Task) -> None:
     try:
         _START[task](run)
-    except (jobs.JobError, RunError, OSError) as error:
+    except (launch.JobError, RunError, OSError) as error:
         st.toast(words.plain(error), icon=":material/error:")
         return
     st.session_state[_key(run, task)] = {"at": time.monotonic(), "seen": False, "before": _products(run)}

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from dmlcore.arrays import Unreadable
 from dmlcore.data import DataError
-from dmlcore.inspection.learned import Learned, read
-from dmlcore.run_directory import METRICS
-from dmlcore.runs import Run
+from dmlcore.inspection.neighbours import Learned, read
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.run_directory import METRICS
+from dmlcore.storage.runs import Run
 from pages._ui import thumbnails, words
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dmlcore.losses.presets import BALANCED
+from dmlcore.loss_analysis.thesis_figures import BALANCED
 
 PLAIN: dict[str, Any] = {
     "probe": "negative",

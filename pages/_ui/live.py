@@ -6,7 +6,7 @@ from html import escape
 
 import streamlit as st
 
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.storage.runs import Run, RunError, RunStore
 
 MOST_LISTED = 200  # runs in the table
 MOST_CHOSEN = 8  # runs shown together, one colour each

@@ -9,10 +9,11 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore import studies, toys
+from dmlcore.experiments import studies
+from dmlcore.experiments.studies import PRETRAINING, Measured
 from dmlcore.figures import studies as figures
-from dmlcore.runs import RunStore
-from dmlcore.studies import PRETRAINING, Measured
+from dmlcore.replay import toy_runs
+from dmlcore.storage.runs import RunStore
 from pages._ui import study_panel, study_trials
 
 CURVES_AT_FIRST = 4  # the best of these many variants
@@ -95,16 +96,16 @@ def _curves(name: str, results: Sequence[Measured]) -> None:
     )
 
 
-def _published(name: str) -> dict[str, toys.PublishedRow]:
+def _published(name: str) -> dict[str, toy_runs.PublishedRow]:
     """The row of Table 4.1 of each variant whose loss it lists; only for studies of that table."""
     if name not in ("toy-table", "toy-table-raw"):
         return {}
     variants = {entry.variant: entry.spec for entry in studies.expand(studies.read(name), seeds=(0,))}
-    rows = toys.published()
-    return {variant: row for variant, spec in variants.items() for row in rows if toys.matches(row, spec)}
+    rows = toy_runs.published()
+    return {variant: row for variant, spec in variants.items() for row in rows if toy_runs.matches(row, spec)}
 
 
-def _beside(name: str, results: Sequence[Measured], published: dict[str, toys.PublishedRow]) -> None:
+def _beside(name: str, results: Sequence[Measured], published: dict[str, toy_runs.PublishedRow]) -> None:
     """Training scores here and in the thesis, in per cent."""
     st.markdown("**Beside Table 4.1**, training scores in per cent: here (mean ± deviation over the seeds) | printed.")
     rows = []
@@ -116,4 +117,4 @@ def _beside(name: str, results: Sequence[Measured], published: dict[str, toys.Pu
             shown[title] = f"{100 * mean:.1f}{spread} | {published[row['variant']].scores[title]:.2f}"
         rows.append(shown)
     st.dataframe(rows, hide_index=True, key=f"beside-{name}")
-    st.caption(toys.NOT_STATED)
+    st.caption(toy_runs.NOT_STATED)

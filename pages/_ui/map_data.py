@@ -23,14 +23,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from dmlcore import arrays
-from dmlcore.arrays import EMBEDDINGS, Unreadable
-from dmlcore.csv_text import as_csv
 from dmlcore.data import DataError
 from dmlcore.figures.maps import MOST_COLOURS, Sheet, palette
-from dmlcore.inspection import maps, selections, trajectory
-from dmlcore.inspection.learned import Learned, fingerprint
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.inspection import selections
+from dmlcore.inspection.maps import maps, trajectory
+from dmlcore.inspection.neighbours import Learned, fingerprint
+from dmlcore.storage import arrays
+from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
+from dmlcore.storage.csv_text import as_csv
+from dmlcore.storage.runs import Run, RunError, RunStore
 from pages._ui import assets, thumbnails, wire, words
 from pages._ui.learned import learned
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore import jobs, turns
-from dmlcore.inspection import maps, snapshots, trajectory
-from dmlcore.inspection.maps import Settings
-from dmlcore.runs import START_GRACE, Run, RunError, RunStore
+from dmlcore.inspection import snapshots
+from dmlcore.inspection.maps import maps, trajectory
+from dmlcore.inspection.maps.maps import Settings
+from dmlcore.jobs import device_queue, launch
+from dmlcore.storage.runs import START_GRACE, Run, RunError, RunStore
 from pages._ui import words
 from pages._ui.forms import Bounds, number
 
@@ -172,15 +173,15 @@ def _follow(path: Path) -> None:
             st.rerun()
     except RunError:  # deleted
         st.rerun()
-    waits = turns.waiting(RunStore(path.parent), job=True).get(run.id)
+    waits = device_queue.waiting(RunStore(path.parent), job=True).get(run.id)
     done, words = told or (0.0, "waiting for the jobs before it" if waits else "starting" if asked else "working")
     st.progress(min(done, 1.0), f"Making the map: {words}")
 
 
 def _begin(run: Run, settings: Settings, *, training: bool = False) -> None:
     try:
-        (jobs.project_over_training if training else jobs.project)(run, settings)
-    except (jobs.JobError, RunError, OSError) as error:
+        (launch.project_over_training if training else launch.project)(run, settings)
+    except (launch.JobError, RunError, OSError) as error:
         st.toast(words.plain(error), icon=":material/error:")
         return
     st.query_params[PARAMETER] = settings.name  # which will be shown

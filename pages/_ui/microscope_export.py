@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.routing import BaseRoute
 
-from dmlcore.figures import fields, microscopes
+from dmlcore.figures import fields, pair_weights
 from pages._ui.exports import export_route, file_name
 from pages._ui.microscope_view import MicroscopeView
 
@@ -18,11 +18,11 @@ def export(view: MicroscopeView, format: str, *, dark: bool = False) -> bytes:
     placed: dict[str, Any] = {"rival": view.rival, "pn": view.pn, "at": view.at}
     shown: dict[str, Any] = {"weight": view.weight, "by": view.by, "signed": view.scale == "signed", "dark": dark}
     if format == "py":
-        return microscopes.snippet(losses, **placed, **shown).encode()
+        return pair_weights.snippet(losses, **placed, **shown).encode()
     if format in fields.FORMATS:
-        return fields.save_figure(microscopes.draw_weights(losses, **placed, **shown), format=format)
-    arrays = microscopes.weight_arrays(losses, **placed)
-    about = microscopes.about(losses, rival=view.rival, pn=view.pn)
+        return fields.save_figure(pair_weights.draw_weights(losses, **placed, **shown), format=format)
+    arrays = pair_weights.weight_arrays(losses, **placed)
+    about = pair_weights.about(losses, rival=view.rival, pn=view.pn)
     return fields.as_npz(arrays, about) if format == "npz" else fields.as_json(arrays, about)
 
 

@@ -17,9 +17,9 @@ from starlette.routing import BaseRoute
 from torch import Tensor
 
 from dmlcore.figures.field_layers import colour_top
-from dmlcore.figures.microscopes import boundary
+from dmlcore.figures.pair_weights import boundary
+from dmlcore.loss_analysis.pair_weights import PairWeights, Similarities, similarities, triplet_weights, unit_triplet
 from dmlcore.losses import TripletLoss
-from dmlcore.losses.microscope import PairWeights, Similarities, similarities, triplet_weights, unit_triplet
 from pages._ui.microscope_view import MicroscopeView, place
 from pages._ui.scales import held
 from pages._ui.untrusted import bounded

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 from urllib.parse import urlencode
 
-from dmlcore.losses.microscope import RIVALS, Rival
+from dmlcore.loss_analysis.pair_weights import RIVALS, Rival
 from pages._ui import untrusted
 from pages._ui.comparison import Panel
 

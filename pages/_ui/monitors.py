@@ -9,11 +9,12 @@ import altair as alt
 import numpy as np
 import streamlit as st
 
-from dmlcore import collapse, losses
-from dmlcore.collapse import Finding
+from dmlcore import losses
 from dmlcore.figures.curves import COLOURS
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, values
-from dmlcore.runs import Run, RunStore
+from dmlcore.monitoring import health
+from dmlcore.monitoring.health import Finding
+from dmlcore.storage.runs import Run, RunStore
 from pages._ui import run_reader, words
 from pages._ui.run_reader import Histogram
 from pages._ui.spec_links import command
@@ -37,7 +38,7 @@ def show(run: Run, status: str) -> None:
 def _findings(root: str, run_id: str, status: str) -> list[Finding]:
     """status: a run that has just ended is looked at once more."""
     run = RunStore(root).open(run_id)
-    return collapse.watch(run.metrics()[0], run.spec)
+    return health.watch(run.metrics()[0], run.spec)
 
 
 def _finding(finding: Finding) -> None:

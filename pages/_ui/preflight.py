@@ -12,13 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from dmlcore import data, jobs, objective, speed
+from dmlcore import data
 from dmlcore.data import Dataset, Folds
 from dmlcore.data.dataset import Picture, Split, Validation
-from dmlcore.estimate import Estimate, Size, estimate
-from dmlcore.failures import TrainingError
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.jobs import launch as jobs
+from dmlcore.monitoring.estimate import speed
+from dmlcore.monitoring.estimate.estimate import Estimate, Size, estimate
 from dmlcore.spec import DataSpec, RunSpec
+from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.training import objective
+from dmlcore.training.errors import TrainingError
 from pages._ui.spec_fields import cuda
 
 PICTURES = 12  # shown as examples

@@ -10,12 +10,14 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore import data, jobs, losses, protocols, studies
+from dmlcore import data, losses
 from dmlcore.data import DataError
-from dmlcore.protocols import Protocol, Request
-from dmlcore.runs import RunStore
+from dmlcore.experiments import protocols, studies
+from dmlcore.experiments.protocols import Protocol, Request
+from dmlcore.experiments.studies import PRETRAINING, Entry
+from dmlcore.jobs import launch
 from dmlcore.spec import SpecError
-from dmlcore.studies import PRETRAINING, Entry
+from dmlcore.storage.runs import RunStore
 from pages._ui import menu, words
 from pages._ui.forms import Form
 from pages._ui.spec_values import fill
@@ -82,13 +84,13 @@ def _queue_all(request: Request, entries: list[Entry]) -> None:
         st.caption("All of its runs are there: see Runs.")
         return
     token = st.session_state.setdefault("protocol-token", secrets.token_hex(8))
-    few = missing[: jobs.MOST_QUEUED]
+    few = missing[: launch.MOST_QUEUED]
     label = f"Queue {len(few)} run{'s' if len(few) > 1 else ''}" + (f" of {len(missing)}" if few != missing else "")
     if st.button(label, key=f"queue-{token}", icon=":material/playlist_add:"):
         st.session_state["protocol-token"] = secrets.token_hex(8)
         try:
-            made = [jobs.launch(entry.spec, store) for entry in few]
-        except (jobs.JobError, DataError, OSError) as error:
+            made = [launch.launch(entry.spec, store) for entry in few]
+        except (launch.JobError, DataError, OSError) as error:
             st.text(words.plain(error))
             return
         menu.go("runs", {"run": ",".join(made[:4])})

@@ -6,8 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore import data, local_features
-from dmlcore.runs import RunError, RunStore
+from dmlcore import data
+from dmlcore.inspection.local import local_features
+from dmlcore.storage.runs import RunError, RunStore
 from pages._ui import assets, misread, prototypes_service, titles
 from pages._ui.prototypes_view import FEWEST, KEPT_APART, LARGEST_TAU, MOST, MOST_SHOWN, PrototypesView
 

@@ -22,14 +22,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from dmlcore import local_features
 from dmlcore.geometry import k_center
 from dmlcore.geometry.cells import voronoi_cells
 from dmlcore.geometry.hulls import Overlaps, hull, overlaps
-from dmlcore.local_features import MOST_PER_CLASS, LocalFeatures
-from dmlcore.pooling.reading import Reading, read
-from dmlcore.run_directory import LAST
-from dmlcore.runs import RunError, RunStore
+from dmlcore.inspection.local import local_features
+from dmlcore.inspection.local.local_features import MOST_PER_CLASS, LocalFeatures
+from dmlcore.pooling.analysis.prototype_shares import Reading, read
+from dmlcore.storage.run_directory import LAST
+from dmlcore.storage.runs import RunError, RunStore
 from pages._ui import words
 from pages._ui.prototypes_view import MOST, PrototypesView
 from pages._ui.wire import pack, socket_route

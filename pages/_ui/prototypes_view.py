@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from dmlcore.local_features import MOST_CLASSES, MOST_PER_CLASS
-from dmlcore.runs import RUN_ID
+from dmlcore.inspection.local.local_features import MOST_CLASSES, MOST_PER_CLASS
+from dmlcore.storage.runs import RUN_ID
 from pages._ui import untrusted
 
 FEWEST, MOST = 4, 64  # prototypes

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from dmlcore import csv_text
+from dmlcore.storage import csv_text
 
 
 def linked(

@@ -9,13 +9,13 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore import protocols, studies
 from dmlcore.data import DataError
-from dmlcore.protocols.expansion import PUBLISHED
+from dmlcore.experiments import protocols, studies
+from dmlcore.experiments.protocols.expansion import PUBLISHED
 from dmlcore.published.collection import SAME, Table
-from dmlcore.rows import Row
-from dmlcore.runs import Run, RunError, RunStore, scores
 from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.runs import Run, RunError, RunStore, scores
 from pages._ui import words
 from pages._ui.titles import loss_title
 

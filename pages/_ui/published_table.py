@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dmlcore import protocols, studies
+from dmlcore.experiments import protocols, studies
 from dmlcore.published import noise
 from dmlcore.published.collection import Entry, Table
 from pages._ui import menu, published_ours

@@ -91,7 +91,9 @@ def about_the_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
 def _region(scene: Scene) -> dict[str, Any] | None:
     if scene.probe != "negative":
         return None
-    from dmlcore.losses.regions import active_region  # late: scipy loads for longer than a first field takes
+    from dmlcore.loss_analysis.active_region import (
+        active_region,  # late: scipy loads for longer than a first field takes
+    )
 
     found = active_region(scene.module(), scene.anchor, scene.positive)
     return {

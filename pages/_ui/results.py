@@ -9,10 +9,10 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore import verdicts
 from dmlcore.figures.curves import Curve, Panel, linked
-from dmlcore.rows import Row
-from dmlcore.runs import Run
+from dmlcore.significance import verdicts
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.runs import Run
 from pages._ui import run_reader, titles
 from pages._ui.numbers import percent
 from pages._ui.run_reader import History

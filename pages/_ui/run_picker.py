@@ -8,10 +8,10 @@ from contextlib import suppress
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore import example
-from dmlcore.listing import Brief
-from dmlcore.run_directory import SPEC
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.experiments import example
+from dmlcore.storage.listing import Brief
+from dmlcore.storage.run_directory import SPEC
+from dmlcore.storage.runs import Run, RunError, RunStore
 from pages._ui import menu, titles
 
 KEY = "picked_run"

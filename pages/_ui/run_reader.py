@@ -13,10 +13,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.listing import Kept
-from dmlcore.rows import Row
-from dmlcore.run_directory import METRICS
-from dmlcore.runs import Run, RunState
+from dmlcore.storage.listing import Kept
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.run_directory import METRICS
+from dmlcore.storage.runs import Run, RunState
 from pages._ui.numbers import duration
 
 PACE = 60  # last looks at a run from which its speed is told

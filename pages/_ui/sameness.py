@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from dmlcore import losses
-from dmlcore.losses.identities import Sameness, Space, same_loss
+from dmlcore.loss_analysis.equivalence import Sameness, Space, same_loss
 from pages._ui.comparison import POINTS, Comparison, Panel
 
 
@@ -84,7 +84,7 @@ def snippet(comparison: Comparison) -> str:
         "from dmlcore import losses",
         "from dmlcore.geometry import forces",
         "from dmlcore.geometry.variant import Variant, scan_variant",
-        "from dmlcore.losses.identities import same_loss",
+        "from dmlcore.loss_analysis.equivalence import same_loss",
         "",
         "compared = [",
         *(f"    losses.create({', '.join([repr(p.loss), *_arguments(p)])})," for p in comparison.panels),

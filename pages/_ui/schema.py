@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 
 from dmlcore import losses
-from dmlcore.losses.presets import PRESETS
-from dmlcore.params import Parameter, Slider
+from dmlcore.catalogue import Parameter, Slider
+from dmlcore.loss_analysis.thesis_figures import PRESETS
 from pages._ui import untrusted
 from pages._ui.lessons import PLAIN, SITUATIONS, TOUR
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dmlcore.inspection import selections
 from dmlcore.inspection.selections import Selection
-from dmlcore.runs import Run
+from dmlcore.storage.runs import Run
 from pages._ui import menu
 
 PARAMETER = "selection"

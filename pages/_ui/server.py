@@ -48,18 +48,18 @@ log = logging.getLogger("dmlcore")
 OPENED = (
     "PIL.Image",
     "dmlcore.data.report",
-    "dmlcore.estimate",
+    "dmlcore.monitoring.estimate.estimate",
     "dmlcore.figures.baselines",
     "dmlcore.figures.confusions",
     "dmlcore.figures.curves",
     "dmlcore.figures.studies",
-    "dmlcore.forks",
+    "dmlcore.training.forks.fork_spec",
     "dmlcore.inspection.export",
-    "dmlcore.inspection.portrait",
-    "dmlcore.linter",
+    "dmlcore.inspection.distance_density",
+    "dmlcore.monitoring.comparability",
     "dmlcore.published.reference",
     "dmlcore.published.tournament",
-    "dmlcore.speed",
+    "dmlcore.monitoring.estimate.speed",
     "pandas",
     "pyarrow",
     "sklearn.datasets",
@@ -112,9 +112,9 @@ def _warm_up_later() -> None:
 
     What crashes have left in the run store is swept away meanwhile.
     """
-    from dmlcore import leftovers
-    from dmlcore.runs import RunStore
     from dmlcore.simulation import Simulation, Spec
+    from dmlcore.storage import leftovers
+    from dmlcore.storage.runs import RunStore
     from pages._ui import field_service
 
     routes(LATER)
@@ -136,8 +136,8 @@ def _freeze() -> None:
 def _recover() -> None:
     """After a crash of the machine, where DML_RECOVER=1 asks for it; a store that cannot be read stops nothing."""
     if os.environ.get("DML_RECOVER") == "1":
-        from dmlcore import recovery
-        from dmlcore.runs import RunStore
+        from dmlcore.experiments import recovery
+        from dmlcore.storage.runs import RunStore
 
         try:
             found = recovery.recover(RunStore(), report=log.info)

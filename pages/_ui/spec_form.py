@@ -9,8 +9,8 @@ import streamlit as st
 
 from dmlcore import data, losses, mining, pooling
 from dmlcore.data import DataError
-from dmlcore.runs import RunStore
 from dmlcore.spec import DataSpec, RunSpec, keys
+from dmlcore.storage.runs import RunStore
 from pages._ui import protocol_form, run_picker, spec_training, words
 from pages._ui.forms import Form
 from pages._ui.spec_fields import LABELS, WORDS, cuda, field

@@ -12,10 +12,10 @@ from urllib.parse import urlencode
 import streamlit as st
 import tomli_w
 
-from dmlcore import objective
-from dmlcore.data import folders
+from dmlcore.data.files import locate
 from dmlcore.presets import SPECS
 from dmlcore.spec import RunSpec, SpecError, keys
+from dmlcore.training import objective
 
 FIRST = "glyphs"
 BASES = {"vectors": "digits", "pictures": "cub", "tokens": "digits"}  # what data without a spec start from
@@ -68,7 +68,7 @@ def unread(spec: RunSpec) -> str | None:
         return None
     try:
         place = Path(root).expanduser().resolve()
-        known = any(place.is_relative_to(folder.resolve()) for folder in folders.search_folders())
+        known = any(place.is_relative_to(folder.resolve()) for folder in locate.search_folders())
     except (OSError, RuntimeError, ValueError):  # a loop of links, ~nobody, NUL
         known = False
     return None if known else root

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dmlcore import protocols
+from dmlcore.experiments import protocols
 from dmlcore.spec import keys
 from pages._ui.forms import Form
 from pages._ui.spec_fields import LABELS, cuda, field

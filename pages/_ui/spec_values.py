@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dmlcore import backbones, data, losses, mining, pooling
+from dmlcore import data, losses, mining, pooling
 from dmlcore.data import DataError
-from dmlcore.runs import RUN_ID
+from dmlcore.models import backbones
 from dmlcore.spec import RunSpec, SpecError, keys
+from dmlcore.storage.runs import RUN_ID
 from pages._ui.forms import Form
 
 WITH_SHARES = [

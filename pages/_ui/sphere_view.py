@@ -9,7 +9,7 @@ import streamlit as st
 
 from dmlcore import losses
 from dmlcore.geometry.extremes import Extreme
-from dmlcore.losses.normalised import Normalised, normalisation
+from dmlcore.loss_analysis.normalised import Normalised, normalisation
 from pages._ui import assets, misread, sphere_service
 from pages._ui.sphere_scene import POINTS, STATES, SphereScene
 

@@ -10,15 +10,18 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore import data, durable, studies, verdicts
+from dmlcore import data
 from dmlcore.data import DataError
+from dmlcore.experiments import studies
+from dmlcore.experiments.studies import PRETRAINING, Entry, Measured, Request, Results
 from dmlcore.figures import baselines
 from dmlcore.figures import studies as figures
-from dmlcore.jobs import JobError
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.jobs.launch import JobError
+from dmlcore.significance import verdicts
+from dmlcore.significance.verdicts import CLEARLY
 from dmlcore.spec import SpecError
-from dmlcore.studies import PRETRAINING, Entry, Measured, Request, Results
-from dmlcore.verdicts import CLEARLY
+from dmlcore.storage import atomic_files
+from dmlcore.storage.runs import Run, RunError, RunStore
 from pages._ui import study_trials, words
 from pages._ui.numbers import duration, percent
 
@@ -266,7 +269,7 @@ def _start(name: str, request: Request) -> None:
     """Start it; a refusal is shown at the next look."""
     try:
         studies.launch(request, RunStore())
-    except (JobError, DataError, SpecError, durable.Busy, OSError) as error:
+    except (JobError, DataError, SpecError, atomic_files.Busy, OSError) as error:
         st.session_state[f"refused-{name}"] = words.plain(error)
 
 

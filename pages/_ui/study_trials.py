@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dmlcore import studies
-from dmlcore.runs import RunStore
+from dmlcore.experiments import studies
+from dmlcore.experiments.studies import Measured, trials
 from dmlcore.spec import SpecError
-from dmlcore.studies import Measured, ledger
+from dmlcore.storage.runs import RunStore
 from pages._ui import words
 
 
@@ -44,17 +44,17 @@ def seeds(name: str, found: Sequence[Measured]) -> None:
 def show_ledger(name: str) -> None:
     """Every configuration that was run for the claim of a study, the quoted one first."""
     try:
-        found = ledger.ledger(name)
+        found = trials.ledger(name)
     except SpecError as error:
         st.error("The ledger of trials cannot be read.")
         st.text(words.plain(error))
         return
     st.subheader("Ledger of trials", anchor=False)
     st.markdown(f"**{found.claim.title}.**" if found.claim.outside else f"**{found.claim.title}**")
-    here = ledger.here(name, RunStore())
+    here = trials.here(name, RunStore())
     beside = f" This machine holds {here:,} runs on the same data, whatever they were made for." if here else ""
     st.markdown(f"{found.words}{beside}")
-    rows = ledger.rows(found)
+    rows = trials.rows(found)
     if rows:
         with st.expander(f"All {len(rows)} rows", icon=":material/receipt_long:"):
             wide = {"configuration": st.column_config.TextColumn(width=320)}

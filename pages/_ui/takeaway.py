@@ -10,21 +10,21 @@ from typing import IO
 
 import streamlit as st
 
-from dmlcore import protocols
-from dmlcore.arrays import Unreadable
 from dmlcore.data import DataError
+from dmlcore.experiments import protocols
 from dmlcore.inspection import export, report
 from dmlcore.inspection.export import ExportError, Table
-from dmlcore.inspection.learned import read
+from dmlcore.inspection.neighbours import read
 from dmlcore.inspection.selections import Selection
-from dmlcore.runs import Run
 from dmlcore.spec import SpecError
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run
 from pages._ui import thumbnails
 
 ALL, CHOSEN = "all test samples", "the selection"
 READ = """import numpy as np, pandas as pd
 from dmlcore.inspection.index import Index
-from dmlcore.runs import RunStore
+from dmlcore.storage.runs import RunStore
 
 # embeddings, labels, indices, class_names, keys
 found = np.load("embeddings.npz")

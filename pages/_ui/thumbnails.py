@@ -16,10 +16,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from dmlcore.data import DataError, Dataset
-from dmlcore.inspection.pictures import Picture, drawer, fitted
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.inspection.images import Picture, drawer, fitted
 from dmlcore.spec import RunSpec
-from dmlcore.workbench import load_data
+from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.training.build import load_data
 
 SIDE = 128  # pixels, longest side
 _INDEX = re.compile(r"[0-9]{1,9}")

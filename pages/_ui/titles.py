@@ -7,8 +7,8 @@ from functools import cache
 
 from dmlcore import losses
 from dmlcore.data import DataError, describe
-from dmlcore.listing import Brief
-from dmlcore.runs import Run
+from dmlcore.storage.listing import Brief
+from dmlcore.storage.runs import Run
 
 
 def label(run: Run) -> str:

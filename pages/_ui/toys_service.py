@@ -34,9 +34,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from dmlcore import toys
-from dmlcore.live import AVERAGE, Frame, LiveSpec, LiveTraining
-from dmlcore.workbench import StepError
+from dmlcore.replay import toy_runs
+from dmlcore.replay.recorded_training import AVERAGE, Frame, LiveSpec, LiveTraining
+from dmlcore.training.build import StepError
 from pages._ui import kept, spec_links, toys_spec
 from pages._ui.toys_spec import MOST_STEPS, Toy
 from pages._ui.untrusted import bounded
@@ -58,7 +58,7 @@ class _Trainings:
         return json.dumps([spec.run.to_json(), changes, spec.per_class, spec.parts])
 
     def fresh(self, spec: LiveSpec) -> LiveTraining:
-        return LiveTraining(spec, toys.prepared(spec.run.data.name, spec.run.seed))
+        return LiveTraining(spec, toy_runs.prepared(spec.run.data.name, spec.run.seed))
 
     def fork(self, history: LiveTraining, spec: LiveSpec) -> LiveTraining:
         return history.fork(spec.changes)
@@ -100,7 +100,7 @@ class _Preparing:
 
     def _make(self, name: str, seed: int) -> None:
         try:
-            toys.prepared(name, seed)
+            toy_runs.prepared(name, seed)
         except Exception as error:
             log.exception("pictures cannot be prepared")
             self._failed[name, seed] = f"{UNUSABLE}: {error}"
@@ -182,7 +182,7 @@ def answer(request: dict[str, Any], most: int = MOST_FRAMES) -> bytes:
         points = [frame.embeddings if frame.plane is None else frame.plane for frame in shown]
         frames, scale = quantised(points, (len(first.watched), toy.shown_dim))
         if toy.pictures and shown:
-            arrays |= _asked(i, shown, toys.queries(training))
+            arrays |= _asked(i, shown, toy_runs.queries(training))
         arrays |= {f"frames_{i}": frames, f"scale_{i}": scale, f"curve_{i}": _curves(training, have, ready)}
     if have < 0:
         more, drawn = _data(toy, first)
@@ -214,19 +214,19 @@ def quantised(
 
 
 def _curves(training: LiveTraining, have: int, ready: int) -> NDArray[np.float32]:
-    since = max(have + 1 - toys.RECENT, 0)
+    since = max(have + 1 - toy_runs.RECENT, 0)
     curves = training.curves(since)
-    means = [toys.recent_mean(curves[name]) for name in ("loss", "active")]
+    means = [toy_runs.recent_mean(curves[name]) for name in ("loss", "active")]
     rows = np.stack([*(curves[name] for name in CURVES), *means], 1)
     return rows[have + 1 - since : max(ready, have) + 1 - since].astype(np.float32)
 
 
 def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     dataset, watched = training.dataset, training.watched
-    space = toys.input_space(dataset, watched)
+    space = toy_runs.input_space(dataset, watched)
     labels = dataset.labels[watched]
     classes = np.unique(labels)
-    scores = training.scored(toys.compared(dataset, watched))
+    scores = training.scored(toy_runs.compared(dataset, watched))
     header = {
         "baseline": {"map_at_r": scores.map_at_r, "recall": scores.recall_at[1]},
         "classes": [dataset.class_names[k] for k in classes],
@@ -243,19 +243,19 @@ def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, N
     }
     if toy.pictures:
         sheet, columns = _sheet(toy.data, toy.seed, tuple(watched.tolist()))
-        header |= {"queries": toys.queries(training), "columns": columns, "side": toys.SHOWN}
+        header |= {"queries": toy_runs.queries(training), "columns": columns, "side": toy_runs.SHOWN}
         arrays["sheet"] = sheet
     return header, arrays
 
 
 @lru_cache(maxsize=8)
 def _sheet(name: str, seed: int, indices: tuple[int, ...]) -> tuple[NDArray[np.uint8], int]:
-    return toys.contact_sheet(toys.dataset(name, seed), np.array(indices))
+    return toy_runs.contact_sheet(toy_runs.dataset(name, seed), np.array(indices))
 
 
 def _asked(side: int, frames: list[Frame], asked: list[int]) -> dict[str, NDArray[Any]]:
     """What the queries see in each frame: their neighbours, and where the pooling looks in them."""
-    found = {f"neighbours_{side}": np.stack([toys.neighbours(frame.embeddings, asked) for frame in frames])}
+    found = {f"neighbours_{side}": np.stack([toy_runs.neighbours(frame.embeddings, asked) for frame in frames])}
     # A pooling with prototypes has weights from the step on at which they are placed, and averages before.
     known = next((frame.weights for frame in frames if frame.weights is not None), None)
     if known is not None:
@@ -287,14 +287,14 @@ def _scored(key: str, step: int) -> list[dict[str, float | None]]:
         training, lock = KEPT.of(toy.live(i))
         with lock:
             if i == 0:
-                found.append(toys.in_columns(toys.train_scores(training, 0, toy.part)))
-            found.append(toys.in_columns(toys.train_scores(training, step, toy.part)))
+                found.append(toy_runs.in_columns(toy_runs.train_scores(training, 0, toy.part)))
+            found.append(toy_runs.in_columns(toy_runs.train_scores(training, step, toy.part)))
     return found
 
 
 @lru_cache(maxsize=32)
 def _input_scored(name: str, seed: int, part: str) -> dict[str, float | None]:
-    return toys.in_columns(toys.input_scores(toys.prepared(name, seed), part))
+    return toy_runs.in_columns(toy_runs.input_scores(toy_runs.prepared(name, seed), part))
 
 
 def table(toy: Toy, step: int) -> dict[str, Any] | None:
@@ -314,14 +314,14 @@ def table(toy: Toy, step: int) -> dict[str, Any] | None:
     ours = [{"label": inputs, "scores": _input_scored(toy.data, toy.seed, toy.part)}]
     labels = ["untrained network", *(letter.upper() for letter in toys_spec.LETTERS)]
     ours += [{"label": label, "scores": found} for label, found in zip(labels, scores, strict=False)]
-    published = toys.published() if toy.data == "toy" and toy.part == "train" else []
+    published = toy_runs.published() if toy.data == "toy" and toy.part == "train" else []
     rows = [
         {"label": r.label, "loss": r.loss, "hyper": r.hyper, "scores": r.scores}
-        | {"ours": [i for i, run in enumerate(runs) if toys.matches(r, run)]}
+        | {"ours": [i for i, run in enumerate(runs) if toy_runs.matches(r, run)]}
         for r in published
     ]
     samples = len(toy.dataset.parts[toy.part])
-    return {"step": step, "columns": toys.COLUMNS, "ours": ours, "published": rows, "samples": samples}
+    return {"step": step, "columns": toy_runs.COLUMNS, "ours": ours, "published": rows, "samples": samples}
 
 
 async def _table(request: Request) -> Response:

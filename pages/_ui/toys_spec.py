@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 from urllib.parse import parse_qsl
 
-from dmlcore import live, losses, pooling, toys
-from dmlcore.live import LiveSpec, Moves
+from dmlcore import losses, pooling
+from dmlcore.replay import recorded_training, toy_runs
+from dmlcore.replay.recorded_training import LiveSpec, Moves
 from dmlcore.spec import RunSpec
 from pages._ui import untrusted
 
@@ -66,7 +67,7 @@ class Toy:
     seed: int = 0
     dim: int = 2
     normalize: bool = False
-    hidden: int = toys.HIDDEN
+    hidden: int = toy_runs.HIDDEN
     classes: int = 4
     samples: int = 8
     optimiser: str = "rmsprop"
@@ -83,7 +84,7 @@ class Toy:
         """The run of side `index` with what is in force at a step, without the changes on the way."""
         sides, rate = self.in_force(step)
         side = sides[index]
-        shown = toys.toy_run(
+        shown = toy_runs.toy_run(
             self.data,
             self.seed,
             model={"embedding_dim": self.dim, "normalize": self.normalize}
@@ -101,7 +102,7 @@ class Toy:
         changes, before = [], self.sides[index]
         rate = self.rate
         if before.moves != "both":
-            changes.append(live.Change(0, (), before.moves))
+            changes.append(recorded_training.Change(0, (), before.moves))
         for change in self.changes:
             side = change.sides[index]
             given = [] if change.rate == rate else [f"optimiser.learning_rate={change.rate!r}"]
@@ -110,7 +111,7 @@ class Toy:
             if self.pictures and side.gated and (side.mu, side.epsilon) != (before.mu, before.epsilon):
                 given += [f"pooling.mu={side.mu!r}", f"pooling.epsilon={side.epsilon!r}"]
             if given or side.moves != before.moves:
-                changes.append(live.Change(change.at, tuple(given), side.moves))
+                changes.append(recorded_training.Change(change.at, tuple(given), side.moves))
             before, rate = side, change.rate
         classes = len(set(self.dataset.labels[self.dataset.parts[self.part]].tolist()))
         watched = WATCHED_PICTURES if self.pictures else WATCHED
@@ -119,7 +120,7 @@ class Toy:
     @property
     def pictures(self) -> bool:
         """Whether pictures are trained on, by pooling the maps of a frozen network."""
-        return self.data in toys.PICTURES
+        return self.data in toy_runs.PICTURES
 
     @property
     def shown_dim(self) -> int:
@@ -129,7 +130,7 @@ class Toy:
     @property
     def dataset(self) -> Any:
         """The data set of both trainings."""
-        return toys.dataset(self.data, self.seed)
+        return toy_runs.dataset(self.data, self.seed)
 
 
 def _pooled(side: Side) -> dict[str, Any]:
@@ -149,7 +150,7 @@ def toy_of(data: Any) -> Toy:
     given = data.get("sides")
     given = given[:2] if isinstance(given, list) and given else [None, None]
     base = Toy(
-        data=untrusted.one_of(data.get("data"), toys.offered(), usual.data),
+        data=untrusted.one_of(data.get("data"), toy_runs.offered(), usual.data),
         part=untrusted.one_of(data.get("part"), PARTS, usual.part),
         normalize=untrusted.flag(data.get("normalize"), usual.normalize),
         optimiser=untrusted.one_of(data.get("optimiser"), OPTIMISERS, usual.optimiser),

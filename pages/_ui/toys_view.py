@@ -7,8 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore import data, losses, pooling, toys
-from dmlcore.params import Slider
+from dmlcore import data, losses, pooling
+from dmlcore.catalogue import Slider
+from dmlcore.replay import toy_runs
 from pages._ui import assets, misread, toys_service, toys_spec
 from pages._ui.schema import loss
 from pages._ui.toys_spec import GATE, POOLINGS
@@ -60,7 +61,7 @@ def options() -> dict[str, Any]:
     return {
         "data": {
             name: {"title": TITLES.get(name, data.describe(name).title), "help": data.describe(name).sentence}
-            for name in toys.offered()
+            for name in toy_runs.offered()
         },
         "part": {k: {"title": t, "help": helps[k]} for k, t in parts.items()},
         "moves": {k: {"title": k, "help": text} for k, text in moves.items()},
@@ -72,9 +73,9 @@ def options() -> dict[str, Any]:
         "presets": [
             {"title": p.title, "caption": p.caption, "toy": toys_spec.to_json(p.toy)}
             for p in toys_spec.PRESETS
-            if "cub" in toys.offered() or "data=cub" not in p.query
+            if "cub" in toy_runs.offered() or "data=cub" not in p.query
         ],
-        "pictures": {name: NETWORKS[name] for name in toys.PICTURES},
+        "pictures": {name: NETWORKS[name] for name in toy_runs.PICTURES},
         "poolings": {name: {"title": pooling.describe(name).title, "help": ""} for name in POOLINGS},
         "gated": [name for name in POOLINGS if toys_spec.Side(pooling=name).gated],
         "gate": [
@@ -84,8 +85,8 @@ def options() -> dict[str, Any]:
             if isinstance(parameter := pooling.describe("gsp").parameters[key], Slider)
         ],
         "second": toys_spec.to_json(toys_spec.Toy())["sides"][1],
-        "recent": toys.RECENT,
-        "not_stated": toys.NOT_STATED,
+        "recent": toy_runs.RECENT,
+        "not_stated": toy_runs.NOT_STATED,
     }
 
 

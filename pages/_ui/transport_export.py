@@ -8,7 +8,7 @@ from typing import Any
 from starlette.routing import BaseRoute
 
 from dmlcore.figures import fields, transports
-from dmlcore.pooling.red_blue import SIDE
+from dmlcore.pooling.analysis.red_blue import SIDE
 from pages._ui.exports import export_route, file_name
 from pages._ui.transport_state import TransportState, steps
 

@@ -20,8 +20,8 @@ from starlette.routing import BaseRoute
 from torch import Tensor
 
 from dmlcore.geometry.cells import voronoi_cells
-from dmlcore.pooling.gate import MOST_SWEEPS, Gate
-from dmlcore.pooling.red_blue import informative
+from dmlcore.pooling.analysis.gate import MOST_SWEEPS, Gate
+from dmlcore.pooling.analysis.red_blue import informative
 from pages._ui.transport_state import EPSILON, PIXELS, TransportState
 from pages._ui.wire import pack, socket_route
 

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.pooling.red_blue import MAPS, SIDE, STEPS, mixture
+from dmlcore.pooling.analysis.red_blue import MAPS, SIDE, STEPS, mixture
 from pages._ui import untrusted
 
 PIXELS = SIDE * SIDE

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dmlcore import losses
-from dmlcore.params import Choice
+from dmlcore.catalogue import Choice
 
 REACH = 100.0  # coordinates beyond this are brought back
 MARGINS = 1000.0  # likewise margins and clamps

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from dmlcore import mining, pooling, protocols
+from dmlcore import mining, pooling
 from dmlcore.data import DataError
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.experiments import protocols
 from dmlcore.spec import RunSpec, flat, keys
+from dmlcore.storage.runs import Run, RunError, RunStore
 from pages._ui.spec_fields import EMPTY, LABELS, WORDS, WORDS_OF
 from pages._ui.spec_values import WITH_PARAMETERS
 from pages._ui.titles import data_title, label, loss_title

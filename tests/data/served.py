@@ -3,17 +3,17 @@
 import sys
 from pathlib import Path
 
-from dmlcore.data import archives, downloads
+from dmlcore.data.files import archives, sources
 
 
 def pin(url: str, sha256: str, size: int) -> None:
     """Put an archive at `url` in the place of the official one of CUB."""
     known = archives.Archive("CUB_200_2011.tgz", size, sha256)
     archives.KNOWN = (known, *(other for other in archives.KNOWN if other.name != known.name))
-    downloads.SOURCES = {"cub": downloads.Source("terms", ("tree",), (url,))}
+    sources.SOURCES = {"cub": sources.Source("terms", ("tree",), (url,))}
 
 
 if __name__ == "__main__":
     url, into, sha256, size = sys.argv[1:]
     pin(url, sha256, int(size))
-    print(downloads.download("cub", Path(into), loopback=True, pause=0.0))
+    print(sources.download("cub", Path(into), loopback=True, pause=0.0))

@@ -13,7 +13,8 @@ import pytest
 from PIL import Image
 
 from dmlcore import data
-from dmlcore.data import DataError, Folds, archives, checks, folders, report
+from dmlcore.data import DataError, Folds, checks, report
+from dmlcore.data.files import archives, locate
 from tests.data import layouts
 
 
@@ -176,6 +177,6 @@ def test_a_large_archive_waits_until_it_is_asked_for(tmp_path: Path, monkeypatch
     with file.open("wb") as sparse:
         sparse.truncate(1_150_585_339)
     assert report.is_packed(file)
-    folders.unpacked_at(archives.identify(file)).mkdir(parents=True)
+    locate.unpacked_at(archives.identify(file)).mkdir(parents=True)
     assert not report.is_packed(file)
     assert not report.is_packed(tmp_path)

@@ -9,13 +9,14 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from dmlcore import studies, weight_maps
 from dmlcore.data import load
-from dmlcore.runs import RunStore
+from dmlcore.experiments import studies
+from dmlcore.inspection.local import weight_maps
+from dmlcore.storage.runs import RunStore
 from tests.data import layouts
 from tests.e2e.harness import Server, address, becomes, eventually, quiet, served
+from tests.experiments.studies import forged
 from tests.pages.conftest import make_run
-from tests.studies import forged
 
 pytestmark = pytest.mark.browser
 

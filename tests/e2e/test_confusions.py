@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dmlcore.inspection.learned import read
+from dmlcore.inspection.neighbours import read
 from tests.e2e.harness import address, becomes, eventually, quiet
 from tests.pages.test_confusions import HOSTILE, hostile_run
 

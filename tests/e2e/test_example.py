@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dmlcore.runs import EXAMPLE
+from dmlcore.storage.runs import EXAMPLE
 
 pytestmark = pytest.mark.browser
 

@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import expect
 
 from dmlcore import losses
-from dmlcore.inspection import learned
-from dmlcore.inspection.one_step import Failure, Standing, failures
-from dmlcore.runs import Run
+from dmlcore.inspection import neighbours
+from dmlcore.inspection.failure.one_step import Failure, Standing, failures
+from dmlcore.storage.runs import Run
 from pages._ui.scene import POINTS
 from tests.e2e.harness import Server, address, becomes, drag, eventually, quiet
 from tests.pages.conftest import make_run
@@ -36,7 +36,7 @@ def link(page) -> dict[str, str]:
 
 
 def case_of(page, run: Run) -> Failure:
-    found, query = learned.read(run.embeddings()), link(page)
+    found, query = neighbours.read(run.embeddings()), link(page)
     rows = [found.row(query[name]) for name in ("query", "right", "wrong")]
     return Failure(found, *rows, on_sphere=True)
 
@@ -151,7 +151,7 @@ def test_a_dragged_point_asks_what_if_and_the_button_goes_back(page, server, fai
 
 def test_the_next_failure_brings_its_own_triplet_and_keeps_the_loss(page, server, failing):
     opened(page, server, failing, "&loss=lifted&rate=0.5")
-    found = learned.read(failing.embeddings())
+    found = neighbours.read(failing.embeddings())
     page.get_by_role("button", name="Next failure").click()
     wanted = str(found.indices[failures(found)[1]])
     page.wait_for_url(re.compile(f"query={wanted}&.*wrong="))

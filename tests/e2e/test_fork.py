@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from dmlcore.inspection import differences, learned, selections, snapshots
-from dmlcore.runs import Run, RunStore, series
+from dmlcore.inspection import differences, neighbours, selections, snapshots
+from dmlcore.storage.runs import Run, RunStore, series
 from tests.e2e.harness import Server, address, becomes, eventually
 from tests.pages.conftest import make_run
 
@@ -44,7 +44,7 @@ def test_a_difference_is_handed_on_to_the_gallery(page, server, parent):
     page.goto(f"{server.url}/differences?run={parent.id}&before=0&after=8")
     page.locator(".difference").first.wait_for()
     a, b = (snapshots.snapshots(parent)[at].embeddings for at in (0, -1))
-    found = differences.difference(learned.read(a), learned.read(b))
+    found = differences.difference(neighbours.read(a), neighbours.read(b))
     kind = "lost" if found.lost.any() else "gained"
     count = len(found.queries(kind))
     page.get_by_role("button", name=f"Select these {count:,}").click()

@@ -6,7 +6,7 @@ import pytest
 
 from dmlcore import losses
 from dmlcore.geometry import worked
-from dmlcore.losses.regions import active_region
+from dmlcore.loss_analysis.active_region import active_region
 from dmlcore.published.errata import errata
 from pages._ui.assets import version
 from pages._ui.statements import statements

@@ -12,11 +12,12 @@ from playwright.sync_api import expect
 
 from dmlcore import data
 from dmlcore.figures.maps import in_square
-from dmlcore.inspection import maps, own_pictures
+from dmlcore.inspection import own_images
 from dmlcore.inspection.comparison import compare
 from dmlcore.inspection.index import Index
-from dmlcore.inspection.learned import read
-from dmlcore.runs import Run
+from dmlcore.inspection.maps import maps
+from dmlcore.inspection.neighbours import read
+from dmlcore.storage.runs import Run
 from tests.e2e.harness import Server, address, becomes, quiet
 from tests.pages.conftest import make_run
 
@@ -148,7 +149,7 @@ def test_a_picture_of_ones_own_finds_what_the_index_finds(page, server, shown):
     page.get_by_role("button", name="Its place on the map").click()
     page.wait_for_url(re.compile("maps.*own="))
     drawn = page.locator("[data-own]")
-    inputs = own_pictures.as_inputs([on_paper], digits, invert=True)
+    inputs = own_images.as_inputs([on_paper], digits, invert=True)
     place = in_square(maps.place(made, index.embed(inputs)), made.points)[0]
     becomes(
         lambda: [float(number) for number in (drawn.get_attribute("data-own") or "9,9").split(",")],

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from dmlcore import data
-from dmlcore.live import LiveTraining
+from dmlcore.replay.recorded_training import LiveTraining
 from pages._ui import gap_or_gsp_spec as spec
 from pages._ui.gap_or_gsp_spec import Study
 from tests.e2e.harness import address, becomes

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from dmlcore.runs import RunStore
+from dmlcore.storage.runs import RunStore
 from tests.e2e.harness import THEMES, WIDTHS, Server, becomes, drag, eventually, quiet
 
 pytestmark = pytest.mark.browser

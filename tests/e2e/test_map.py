@@ -12,9 +12,10 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 
-from dmlcore.inspection import maps, selections, trajectory
-from dmlcore.inspection.learned import read
-from dmlcore.runs import Run
+from dmlcore.inspection import selections
+from dmlcore.inspection.maps import maps, trajectory
+from dmlcore.inspection.neighbours import read
+from dmlcore.storage.runs import Run
 from tests.e2e.harness import Server, address, becomes, eventually, quiet
 from tests.pages.conftest import make_run
 

@@ -9,7 +9,7 @@ import torch
 from playwright.sync_api import expect
 
 from dmlcore import losses
-from dmlcore.losses.microscope import similarities, triplet_weights
+from dmlcore.loss_analysis.pair_weights import similarities, triplet_weights
 from tests.e2e.harness import becomes, press, quiet
 
 pytestmark = pytest.mark.browser

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import expect
 
 from dmlcore.geometry.hulls import overlaps
-from dmlcore.local_features import digit_patches
-from dmlcore.pooling.reading import read
+from dmlcore.inspection.local.local_features import digit_patches
+from dmlcore.pooling.analysis.prototype_shares import read
 from tests.e2e.harness import address, becomes, quiet
 
 pytestmark = pytest.mark.browser

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from dmlcore.live import LiveTraining
+from dmlcore.replay.recorded_training import LiveTraining
 from pages._ui import toys_recording, toys_spec
 from pages._ui.wire import unpack
 from tests.e2e.harness import address, becomes, quiet

@@ -12,8 +12,8 @@ import torch
 from playwright.sync_api import expect
 
 from dmlcore.pooling import pooling_weights, prototype_costs, selection, transport
-from dmlcore.pooling.convergence import contraction
-from dmlcore.pooling.red_blue import informative
+from dmlcore.pooling.analysis.convergence import contraction
+from dmlcore.pooling.analysis.red_blue import informative
 from pages._ui.transport_state import BLUE, RED, TransportState, code, map_codes, steps
 from tests.e2e.harness import address, becomes, drag, quiet
 

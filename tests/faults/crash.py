@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from dmlcore import durable, jobs, turns
-from dmlcore.runs import Run, RunStore
+from dmlcore.jobs import device_queue, launch
 from dmlcore.spec import RunSpec
+from dmlcore.storage import atomic_files
+from dmlcore.storage.runs import Run, RunStore
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = RunSpec(device="cpu").with_overrides(
@@ -38,11 +39,11 @@ def starts(run: Run) -> int:
 
 def crash(store: RunStore, queued: int, running: int) -> list[Run]:
     """Runs at work and those that wait behind them, whose processes were killed at once; in the order of the queue."""
-    at_work = [store.open(jobs.launch(ENDLESS, store)) for _ in range(running)]
+    at_work = [store.open(launch.launch(ENDLESS, store)) for _ in range(running)]
     until(lambda: all(run.state().step > 5 for run in at_work))
-    waiting = [store.open(jobs.launch(TINY.with_overrides([f"seed={seed}"]), store)) for seed in range(queued)]
-    until(lambda: len(turns.waiting(store)) == queued)
-    pids = [durable.holder(run.path / "lock") for run in [*at_work, *waiting]]
+    waiting = [store.open(launch.launch(TINY.with_overrides([f"seed={seed}"]), store)) for seed in range(queued)]
+    until(lambda: len(device_queue.waiting(store)) == queued)
+    pids = [atomic_files.holder(run.path / "lock") for run in [*at_work, *waiting]]
     assert all(pids)
     assert len(set(pids)) == queued + running
     for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: none sees another one die
@@ -79,7 +80,7 @@ def after_a_crash(root: Path, queued: int, running: int) -> str:
     assert [run.id for run in resumed] == [run.id for run in runs], "not each run was resumed once"
     for run in runs[:running]:
         until(lambda run=run: starts(run) == 2 and run.state().step > reached[run.id])
-        jobs.cancel(run)
+        launch.cancel(run)
     until(lambda: all(run.state().state == "done" for run in runs[running:]), 60.0 * len(runs))
     until(lambda: not any(run.alive() for run in runs))
     assert [starts(run) for run in runs] == [2] * running + [1] * queued, "a run was trained by two processes"

@@ -35,15 +35,19 @@ from typing import Any
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import checkpoint, collapse, durable, events, jobs, linter, origins, rows, run_directory, weight_maps
-from dmlcore.arrays import Unreadable
-from dmlcore.checkpoint import CheckpointError
 from dmlcore.data import DataError
 from dmlcore.figures.curves import linked
-from dmlcore.inspection import confusions, hubness, learned, maps, selections, snapshots, trajectory
-from dmlcore.map_settings import Settings
-from dmlcore.runs import Run, RunError, RunStore
+from dmlcore.inspection import confusions, hubness, neighbours, selections, snapshots
+from dmlcore.inspection.local import weight_maps
+from dmlcore.inspection.maps import maps, trajectory
+from dmlcore.inspection.maps.settings import Settings
+from dmlcore.jobs import launch
+from dmlcore.monitoring import comparability, health, tensorboard
 from dmlcore.spec import RunSpec
+from dmlcore.storage import atomic_files, checkpoint, fork_parent, metrics_rows, run_directory
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.checkpoint import CheckpointError
+from dmlcore.storage.runs import Run, RunError, RunStore
 from pages._ui import gallery_weights, map_data, monitors, numbers, results, run_reader, thumbnails, titles
 from tests.pages.conftest import MAIN, go_to
 
@@ -58,14 +62,14 @@ SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_e
 
 def make(root: Path, *, pictures: bool = True) -> tuple[Run, ...]:
     """The runs that are damaged, with all that a run directory may hold, and the one beside them, which is last."""
-    from dmlcore.train import train
+    from dmlcore.training.loop import train
 
     def trained(*overrides: str) -> Run:
         run = RunStore(root).create(RunSpec().with_overrides([*SHORT, *overrides]))
         with run.lock():
             state = train(run)
             assert state.state == "done", state.message
-            learned.keep(run.embeddings() or run.path)
+            neighbours.keep(run.embeddings() or run.path)
         (run.path / "log.txt").write_text("a line\n" * 20)
         return run
 
@@ -73,7 +77,7 @@ def make(root: Path, *, pictures: bool = True) -> tuple[Run, ...]:
     with first.lock():
         maps.make(first, PCA)
         trajectory.make(first, PCA)
-    selections.save(first, learned.read(first.embeddings()).indices[:5], "lasso on the map")
+    selections.save(first, neighbours.read(first.embeddings()).indices[:5], "lasso on the map")
     found = [first]
     if pictures:
         tiny = ("data.name=digits_pictures", "model.name=resnet20", "pooling.name=gem", "batch.classes=2")
@@ -123,16 +127,16 @@ def _curves(run: Run, other: Run) -> None:
 
 
 def _rows(run: Run, other: Run) -> None:
-    collapse.watch(run.metrics()[0], run.spec)
-    linter.lint([run, other])
-    list(events._events(run))
+    health.watch(run.metrics()[0], run.spec)
+    comparability.lint([run, other])
+    list(tensorboard._events(run))
 
 
 def _embeddings(run: Run, other: Run) -> None:
     for path in (run.embeddings(), *(snapshot.embeddings for snapshot in snapshots.snapshots(run))):
         if path is None:
             continue
-        found = learned.read(path)
+        found = neighbours.read(path)
         confusions.of_neighbours(found.labels, found.neighbours, ~found.is_gallery, 1)
         hubness.hubness(found.labels, found.neighbours, found.is_gallery, 1)
         map_data.neighbourhood(found)
@@ -159,7 +163,7 @@ def _weights(run: Run, other: Run) -> None:
 
 
 def _checkpoints(run: Run, other: Run) -> None:
-    origins.steps(run.path)
+    fork_parent.steps(run.path)
     checkpoint.load(run.path)
     for path in run_directory.kept(run.path).values():
         checkpoint.read(path)
@@ -180,7 +184,7 @@ ASKED: dict[Callable[[Run, Run], None], tuple[str, ...]] = {
 # ---- damage
 def files_of(run: Run) -> list[Path]:
     """Every file of a run directory that holds a bit."""
-    found = durable.newest_first(run.path.rglob("*"))
+    found = atomic_files.newest_first(run.path.rglob("*"))
     return sorted(path for path in found if os.path.getsize(path))
 
 
@@ -322,7 +326,7 @@ def _become(make_it: Callable[[Path], object]) -> Callable[[Path], object]:
 
 
 def _rows_of(*found: dict[str, Any]) -> Callable[[Path], object]:
-    return _append(*(rows.to_line(row)[:-1] for row in found))
+    return _append(*(metrics_rows.to_line(row)[:-1] for row in found))
 
 
 def _claim(path: Path) -> None:
@@ -465,7 +469,7 @@ def main() -> int:
     given = parser.parse_args()
     say = lambda words: print(words, flush=True)  # noqa: E731
     logging.disable()  # each damaged file is a warning
-    jobs.start = lambda *_: None  # type: ignore[assignment]  # pages begin jobs where something is missing: not here
+    launch.start = lambda *_: None  # type: ignore[assignment]  # pages begin jobs where something is missing: not here
     with tempfile.TemporaryDirectory() as folder:
         runs = make(Path(folder))
         say(f"{sum(len(files_of(run)) for run in runs[:-1])} files of two runs")

@@ -35,10 +35,12 @@ import pytest
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import data, losses, mining, pooling, speed
-from dmlcore.inspection import maps, selections
-from dmlcore.runs import Run, RunStore
+from dmlcore import data, losses, mining, pooling
+from dmlcore.inspection import selections
+from dmlcore.inspection.maps import maps
+from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec, keys
+from dmlcore.storage.runs import Run, RunStore
 from pages._ui.spec_links import presets
 from tests.pages.conftest import make_run, page_opened
 

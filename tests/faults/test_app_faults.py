@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dmlcore import jobs, speed
-from dmlcore.data.tasks import Task
-from dmlcore.runs import RunStore
+from dmlcore.experiments.studies import Request, conductor
+from dmlcore.jobs import launch
+from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec
-from dmlcore.studies import Request, conductor
+from dmlcore.storage.runs import RunStore
+from dmlcore.storage.task import Task
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +31,7 @@ def test_row_12_does_not_apply_as_no_worker_process_loads_data():
         assert not names & {"DataLoader", "num_workers"}, path
 
 
-# Row 29: what ends a server (a closed terminal, a service manager) ends its session; tests/test_jobs.py kills one.
+# Row 29: what ends a server (a closed terminal, a service manager) ends its session; tests/jobs kills one.
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def started(monkeypatch):
 
 
 STARTS = {
-    "training": lambda folder: jobs.launch(RunSpec(), RunStore(folder)),
+    "training": lambda folder: launch.launch(RunSpec(), RunStore(folder)),
     "study": lambda folder: conductor.launch(Request(study="losses-digits"), RunStore(folder)),
     "download or check": lambda folder: Task(folder / "task").start(("-c", "import time; time.sleep(60)")),
     "speed of this machine": lambda folder: speed.measure_in_background(),

@@ -13,10 +13,11 @@ import pytest
 from PIL import Image
 
 import dmlcore.data
-from dmlcore.data import DataError, archives, images, splits
-from dmlcore.data.cub import read_table
+from dmlcore.data import DataError, splits
 from dmlcore.data.dataset import Samples
-from dmlcore.sampling import BalancedSampler
+from dmlcore.data.files import archives, images
+from dmlcore.data.readers.cub import read_table
+from dmlcore.training.samplers import BalancedSampler
 
 # Pictures
 

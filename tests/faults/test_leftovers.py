@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from dmlcore import durable, leftovers
-from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
+from dmlcore.storage import atomic_files, leftovers
+from dmlcore.storage.runs import Run, RunStore
 
 FILES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.scandir", "fcntl.lockf")
 MOST = 200
@@ -102,7 +102,7 @@ def test_a_kill_inside_delete_leaves_the_run_or_nothing_after_a_sweep(store: Run
 HOLDER = """
 import sys, time
 from pathlib import Path
-from dmlcore import durable
+from dmlcore.storage import atomic_files as durable
 with durable.ProcessLock(Path(sys.argv[1])):
     print("holding", flush=True)
     time.sleep(60)
@@ -172,18 +172,18 @@ def test_no_new_run_has_the_name_of_another_or_of_what_is_left_of_one(
     names = iter([taken, "being-made", "being-deleted", "free"])
     for left in (".new-being-made", ".deleted-being-deleted"):
         (store.root / left).mkdir()
-    monkeypatch.setattr("dmlcore.runs._new_id", lambda spec: next(names))
+    monkeypatch.setattr("dmlcore.storage.runs._new_id", lambda spec: next(names))
     assert store.create(RunSpec()).id == "free"
 
 
 def test_a_run_that_is_being_made_is_locked(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, write = [], durable.replace_json
+    seen, write = [], atomic_files.replace_json
 
     def look(path: Path, value: object) -> None:
-        seen.append(durable.held_here(path.with_name("lock")))
+        seen.append(atomic_files.held_here(path.with_name("lock")))
         write(path, value)
 
-    monkeypatch.setattr(durable, "replace_json", look)
+    monkeypatch.setattr(atomic_files, "replace_json", look)
     assert not store.create(RunSpec()).alive()
     assert seen == [True]
 
@@ -194,7 +194,7 @@ def test_a_full_disk_at_creation_leaves_nothing(store: RunStore, monkeypatch: py
 
     store.create(RunSpec())
     with monkeypatch.context() as patched:
-        patched.setattr(durable, "replace_json", full)
+        patched.setattr(atomic_files, "replace_json", full)
         with pytest.raises(OSError, match="No space"):
             store.create(RunSpec())
     assert [path.name for path in store.root.iterdir()] == ids(store)

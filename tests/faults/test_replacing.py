@@ -7,9 +7,9 @@ import signal
 
 import pytest
 
-from dmlcore import durable
-from dmlcore.runs import MetricsWriter, RunStore
 from dmlcore.spec import RunSpec
+from dmlcore.storage import atomic_files
+from dmlcore.storage.runs import MetricsWriter, RunStore
 
 OLD, NEW = b"old " * 1000, b"new " * 1000
 
@@ -37,7 +37,7 @@ def test_row_5_a_disk_full_half_way_leaves_the_old_file_and_nothing_beside_it(pa
     def fill():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
-        durable.replace(path, lambda file: file.write(NEW))
+        atomic_files.replace(path, lambda file: file.write(NEW))
 
     assert os.waitstatus_to_exitcode(in_a_child(fill)) == 1
     assert path.read_bytes() == OLD
@@ -50,9 +50,9 @@ def test_row_5_kill_9_half_way_leaves_the_old_file_and_the_next_writer_succeeds(
         file.flush()
         os.kill(os.getpid(), signal.SIGKILL)
 
-    assert in_a_child(lambda: durable.replace(path, die)) == signal.SIGKILL
+    assert in_a_child(lambda: atomic_files.replace(path, die)) == signal.SIGKILL
     assert path.read_bytes() == OLD
-    durable.replace(path, lambda file: file.write(NEW))
+    atomic_files.replace(path, lambda file: file.write(NEW))
     assert path.read_bytes() == NEW
     assert os.listdir(path.parent) == [path.name]
 
@@ -66,7 +66,7 @@ def test_row_5_who_reads_meanwhile_sees_the_old_file_until_the_new_one_is_whole(
             file.flush()
             seen.append(path.read_bytes())
 
-    durable.replace(path, write)
+    atomic_files.replace(path, write)
     assert set(seen) == {OLD}
     assert path.read_bytes() == NEW
 
@@ -86,7 +86,7 @@ def test_row_5_contents_are_on_the_disk_before_the_name_and_the_name_before_it_r
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", renamed)
-    durable.replace(path, lambda file: file.write(NEW))
+    atomic_files.replace(path, lambda file: file.write(NEW))
     assert [name for name, _ in events] == ["contents", "name", "directory"]
     assert events[0] == ("contents", True)
 
@@ -111,7 +111,7 @@ def test_row_5_a_row_that_the_disk_takes_half_of_is_taken_back(tmp_path):
 def test_what_is_not_json_leaves_the_old_file(path):
     for value in (float("nan"), object()):
         with pytest.raises((ValueError, TypeError)):
-            durable.replace_json(path, {"seconds": value})
+            atomic_files.replace_json(path, {"seconds": value})
         assert path.read_bytes() == OLD
-    durable.replace_json(path, {"seconds": 1.5})
+    atomic_files.replace_json(path, {"seconds": 1.5})
     assert json.loads(path.read_bytes()) == {"seconds": 1.5}

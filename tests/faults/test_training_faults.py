@@ -23,12 +23,15 @@ import numpy as np
 import pytest
 import torch
 
-from dmlcore import durable, forks, jobs, train
 from dmlcore.data import Dataset
-from dmlcore.runs import Run, RunStore
-from dmlcore.sampling import BalancedSampler
+from dmlcore.jobs import launch
 from dmlcore.spec import RunSpec
-from dmlcore.workbench import load_data
+from dmlcore.storage import atomic_files
+from dmlcore.storage.runs import Run, RunStore
+from dmlcore.training import loop
+from dmlcore.training.build import load_data
+from dmlcore.training.forks import fork_spec
+from dmlcore.training.samplers import BalancedSampler
 
 REPOSITORY = Path(__file__).parents[2]
 SPEC = RunSpec().with_overrides(
@@ -108,12 +111,12 @@ def outcome(run: Run) -> dict[str, str]:
 
 def put_back(run: Run) -> None:
     with run.lock():
-        jobs.prepare_resume(run)
+        launch.prepare_resume(run)
 
 
 def train_here(run: Run, **options: Any) -> None:
     with run.lock():
-        train.train(run, **options)
+        loop.train(run, **options)
 
 
 def until(condition: Callable[[], object], seconds: float = 180.0) -> None:
@@ -292,12 +295,12 @@ def test_a_run_from_before_fused_kernels_goes_on_with_plain_ones(
     train_here(whole)
     steps = iter(range(100))
     train_here(old, stop=lambda: next(steps) == 7)
-    saved = train.checkpoint.load(old.path)
+    saved = loop.checkpoint.load(old.path)
     assert saved is not None
     facts = {key: value for key, value in saved.facts.items() if key != "fused"}
-    train.checkpoint.save(old.path, saved.tensors, facts)
+    loop.checkpoint.save(old.path, saved.tensors, facts)
     put_back(old)
-    monkeypatch.setattr(train.optimisers, "LARGE", 1)  # from now on this network would get fused kernels
+    monkeypatch.setattr(loop.optimisers, "LARGE", 1)  # from now on this network would get fused kernels
     train_here(old)
     assert (old.path / "metrics.jsonl").read_bytes() == (whole.path / "metrics.jsonl").read_bytes()
 
@@ -314,7 +317,7 @@ def test_row_2_sigterm_finishes_the_step_and_saves(store: RunStore) -> None:
     assert worker.wait(180) == 130
     state = run.state()
     assert (run.status(), state.step) == ("cancelled", steps_done(run))
-    saved = train.checkpoint.load(run.path)
+    saved = loop.checkpoint.load(run.path)
     assert saved is not None
     assert saved.facts["step"] == state.step
     assert saved.facts["metrics_offset"] == (run.path / "metrics.jsonl").stat().st_size
@@ -361,7 +364,7 @@ def test_row_3_not_finite_stops_before_the_optimiser(value: float, store: RunSto
     sampler = BalancedSampler(data.labels[data.parts["train"]], 8, 8, seed=0)
     failure = json.loads((run.path / "failure.json").read_text())
     assert failure == {"step": 17, "indices": data.parts["train"][sampler.batch(17)].tolist()}
-    saved = train.checkpoint.load(run.path)
+    saved = loop.checkpoint.load(run.path)
     assert saved is not None
     assert saved.facts["step"] == 14
     assert all(torch.isfinite(t).all() for t in saved.tensors.values())
@@ -383,13 +386,13 @@ def test_row_3_gradient_that_is_not_finite_stops_before_the_optimiser(
         backward_passes += 1
         return gradient * torch.inf if backward_passes == 17 else gradient
 
-    def build(*arguments: Any, **options: Any) -> train.Workbench:
+    def build(*arguments: Any, **options: Any) -> loop.Workbench:
         bench = train_build(*arguments, **options)
         next(bench.model.parameters()).register_hook(spoil)
         return bench
 
-    train_build = train.build
-    monkeypatch.setattr(train, "build", build)
+    train_build = loop.build
+    monkeypatch.setattr(loop, "build", build)
     run = store.create(SPEC)
     train_here(run)
     state = run.state()
@@ -420,7 +423,7 @@ def test_row_5_disk_full_leaves_the_old_checkpoint(warm: WarmParent, uninterrupt
     state = run.state()
     assert state.state == "failed"
     assert state.message.startswith("disk full")
-    saved = train.checkpoint.read(run.path / "last.ckpt")
+    saved = loop.checkpoint.read(run.path / "last.ckpt")
     assert saved.facts["step"] == 21
     assert all(line.startswith(b"{") for line in (run.path / "metrics.jsonl").read_bytes().splitlines())
     put_back(run)
@@ -429,7 +432,7 @@ def test_row_5_disk_full_leaves_the_old_checkpoint(warm: WarmParent, uninterrupt
 
 
 def offset(run: Run, name: str) -> int:
-    return int(train.checkpoint.read(run.path / name).facts["metrics_offset"])
+    return int(loop.checkpoint.read(run.path / name).facts["metrics_offset"])
 
 
 def test_metrics_cut_below_the_last_checkpoint_fall_back_to_the_one_before(
@@ -461,7 +464,7 @@ def test_metrics_cut_below_both_checkpoints_say_what_to_do_and_that_works(
     assert f"python -m dmlcore fork {run.id} --step 14" in state.message
     assert (not metrics.exists()) or metrics.read_bytes() == whole[: offset(run, "prev.ckpt") - 1]
 
-    fork = store.create(forks.make(run, 21))
+    fork = store.create(fork_spec.make(run, 21))
     assert warm.run(fork) == 0
     assert fork.state().state == "done", fork.state().message
     metrics.write_bytes(whole)
@@ -588,7 +591,7 @@ def test_row_35_cancel_twice_gives_one_state(store: RunStore, warm: WarmParent) 
 
     def cancel() -> None:
         together.wait()
-        jobs.cancel(run)
+        launch.cancel(run)
 
     threads = [threading.Thread(target=cancel) for _ in range(2)]
     for thread in threads:
@@ -597,7 +600,7 @@ def test_row_35_cancel_twice_gives_one_state(store: RunStore, warm: WarmParent) 
         thread.join()
     warm.wait()
     assert run.status() == "cancelled"
-    jobs.cancel(run)
+    launch.cancel(run)
     assert run.status() == "cancelled"
 
 
@@ -606,24 +609,24 @@ def test_row_35_cancel_at_the_finish_gives_one_state(store: RunStore, warm: Warm
     warm.start(run)
     until(lambda: steps_done(run) >= 29)
     while run.alive():
-        jobs.cancel(run)
+        launch.cancel(run)
     warm.wait()
     final = run.status()
     assert final in ("done", "cancelled")
-    jobs.cancel(run)
+    launch.cancel(run)
     assert run.status() == final
 
 
 def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmParent) -> None:
     with subprocess.Popen(["sleep", "3600"]) as stranger:
-        started = durable.start_time(stranger.pid)
+        started = atomic_files.start_time(stranger.pid)
         assert started is not None
-        assert not durable.terminate(stranger.pid, started - 1)
+        assert not atomic_files.terminate(stranger.pid, started - 1)
 
         run = store.create(SPEC)  # its worker is gone, and its process id went to the stranger
         with run.lock():
             run.update(state="running", pid=stranger.pid, started=started - 1)
-        jobs.cancel(run)
+        launch.cancel(run)
         assert run.status() == "cancelled"
 
         held = store.create(SPEC.with_overrides(["schedule.steps=1000000"]))  # alive, but the state names a stranger
@@ -633,12 +636,12 @@ def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmPar
         until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
         state = json.loads((held.path / "state.json").read_text())
         (held.path / "state.json").write_text(json.dumps(state | {"pid": stranger.pid, "started": started}))
-        jobs.cancel(held)
+        launch.cancel(held)
         spared = stranger.poll() is None
         os.kill(pid, signal.SIGCONT if spared else signal.SIGKILL)  # whoever waits for it must not wait for ever
         assert spared
         warm.wait()
         assert held.status() == "cancelled"  # the request file reached it
 
-        assert durable.terminate(stranger.pid, started)
+        assert atomic_files.terminate(stranger.pid, started)
         assert stranger.wait(180) == -signal.SIGTERM

@@ -17,11 +17,11 @@ import tempfile
 import numpy as np
 import torch
 
-from dmlcore import train
-from dmlcore.command_line import stop_on_signal
+from dmlcore.cli.options import stop_on_signal
 from dmlcore.data import Dataset
-from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import RunStore
+from dmlcore.training import loop
 
 torch.set_num_threads(1)  # a forked child cannot use the threads of its parent
 
@@ -79,7 +79,7 @@ def child(order: dict) -> None:
     if "die_at_event" in order:
         die_at_event(order["die_at_event"])
     with run.lock():
-        train.train(run, dataset=generated_pictures() if order.get("pictures") else None, stop=stop)
+        loop.train(run, dataset=generated_pictures() if order.get("pictures") else None, stop=stop)
 
 
 def warm_up() -> None:
@@ -87,7 +87,7 @@ def warm_up() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = RunStore(folder).create(RunSpec().with_overrides(["schedule.steps=1"]))
         with run.lock():
-            train.train(run)
+            loop.train(run)
 
 
 warm_up()

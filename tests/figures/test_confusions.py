@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dmlcore.figures import confusions, portraits
+from dmlcore.figures import confusions, distance_densities
 
 HOSTILE = '<img src=x onerror=alert(1)>"]; alert(2); names["$x$ \u202edrow ![](http://evil.test/a.png)'
 
@@ -80,8 +80,8 @@ def test_occurrences_are_binned_without_loss_and_chance_is_binomial():
 
 def test_histograms_are_shares_of_each_run():
     edges = np.array([0.0, 0.5, 1.0])
-    runs = [portraits.Histograms(name, edges, np.array([3, 1]), np.array([0, 5])) for name in ("a", "b")]
-    spec, columns = valid(portraits.distances(runs, [(0.2, 0.4)], 0.3))
+    runs = [distance_densities.Histograms(name, edges, np.array([3, 1]), np.array([0, 5])) for name in ("a", "b")]
+    spec, columns = valid(distance_densities.distances(runs, [(0.2, 0.4)], 0.3))
     assert columns["share"].tolist() == [0.75, 0.25, 0, 1] * 2
     assert columns["density"].tolist() == [1.5, 0.5, 0, 2] * 2, "area 1"
     assert columns["number"].tolist() == [0] * 4 + [1] * 4
@@ -93,10 +93,10 @@ def test_a_portrait_counts_each_triplet_once():
     random = np.random.default_rng(0)
     d_ap, d_an = random.random((2, 500)) * 1.5
     lines = [np.array([[0.0, 0.2], [1.0, 1.2]])], []
-    spec, columns = valid(portraits.portrait(d_ap, d_an, 1.5, lines))
+    spec, columns = valid(distance_densities.portrait(d_ap, d_an, 1.5, lines))
     assert columns["triplets"].sum() == 500
     cell = (columns["ap"] <= d_ap[0]) & (d_ap[0] < columns["ap_to"])
     cell &= (columns["an"] <= d_an[0]) & (d_an[0] < columns["an_to"])
     assert cell.sum() == 1
     assert len(spec["layer"]) == 3
-    assert len(portraits.portrait(d_ap, d_an, 1.5)[0]["layer"]) == 2
+    assert len(distance_densities.portrait(d_ap, d_an, 1.5)[0]["layer"]) == 2

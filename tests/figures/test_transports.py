@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dmlcore.figures.transports import draw_transport, save_figure, snippet, transport_arrays
-from dmlcore.pooling.red_blue import STEPS, cross, figure
+from dmlcore.pooling.analysis.red_blue import STEPS, cross, figure
 
 PROTOTYPES = np.array([[STEPS, 0], [0, STEPS], [60, 60]])
 

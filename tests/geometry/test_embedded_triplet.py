@@ -12,7 +12,7 @@ from dmlcore import losses
 from dmlcore.geometry import forces
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, embed, forces_in_plane, needs_origin, remarks
 from dmlcore.geometry.sphere import random_triplets, sphere_forces
-from dmlcore.losses.raised import RaisedLoss
+from dmlcore.loss_analysis.offset_plane import RaisedLoss
 
 # Every triplet is active with these, so that the clamp hides no force.
 OPEN = {"ratio": {"m": 3.0}, "distance_sensitive": {"m1": 40.0, "m2": None}, "facenet_mined": {"m": 90.0}}

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from dmlcore.data import Dataset
-from dmlcore.inspection import export, learned, maps
-from dmlcore.map_settings import Settings
-from dmlcore.runs import Run, RunStore
+from dmlcore.inspection import export, neighbours
+from dmlcore.inspection.maps import maps
+from dmlcore.inspection.maps.settings import Settings
 from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import Run, RunStore
 
 NAMES = (
     "<img src=http://evil.test/a.png onerror=alert(1)>",
@@ -60,4 +61,4 @@ def make(root: Path, *, gallery: bool = False) -> tuple[Run, Dataset, export.Tab
         points=embeddings[:, :2],
         perplexity=np.array(np.nan),
     )
-    return run, data, export.table(run, source, learned.read(source), data)
+    return run, data, export.table(run, source, neighbours.read(source), data)

@@ -9,18 +9,18 @@ import pytest
 
 from dmlcore import data
 from dmlcore.data.identities import identities
-from dmlcore.inspection import comparison, learned
-from tests.inspection.test_learned import written
+from dmlcore.inspection import comparison, neighbours
+from tests.inspection.test_neighbours import written
 
 
 @pytest.fixture
 def pair(tmp_path):
     """Two runs on the same samples, the second with its rows in another order."""
-    first = learned.read(written(tmp_path / "a.npz", classes=8, n=100))
+    first = neighbours.read(written(tmp_path / "a.npz", classes=8, n=100))
     order = np.random.default_rng(3).permutation(100)
     noisy = first.embeddings + np.random.default_rng(4).normal(size=first.embeddings.shape).astype(np.float32)
     np.savez(tmp_path / "b.npz", embeddings=noisy[order], labels=first.labels[order], indices=first.indices[order])
-    return first, learned.read(tmp_path / "b.npz")
+    return first, neighbours.read(tmp_path / "b.npz")
 
 
 def test_queries_are_the_same_samples_in_every_run(pair):

@@ -4,16 +4,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dmlcore.inspection import learned
+from dmlcore.inspection import neighbours
 from dmlcore.inspection.comparison import Incomparable
 from dmlcore.inspection.differences import difference, doubted, turnover
-from dmlcore.inspection.learned import Learned
+from dmlcore.inspection.neighbours import Learned
 
 
 def made(path: Path, embeddings: np.ndarray, labels: np.ndarray, indices: np.ndarray | None = None) -> Learned:
     indices = np.arange(100, 100 + len(labels)) if indices is None else indices
     np.savez(path, embeddings=embeddings.astype(np.float32), labels=labels, indices=indices)
-    return learned.read(path)
+    return neighbours.read(path)
 
 
 def clusters(seed: int, classes: int = 6, each: int = 15, noise: float = 0.15) -> tuple[np.ndarray, np.ndarray]:

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from dmlcore.inspection import duplicates, learned
-from tests.inspection.test_learned import written
+from dmlcore.inspection import duplicates, neighbours
+from tests.inspection.test_neighbours import written
 
 
 @pytest.mark.parametrize("gallery", [False, True])
 @pytest.mark.parametrize("quantile", [0.0, 0.2, 0.5])
 def test_pairs_are_all_that_lie_within_the_cutoff(tmp_path, gallery, quantile):
-    found = learned.read(written(tmp_path / "a.npz", classes=25, n=120, gallery=gallery))
+    found = neighbours.read(written(tmp_path / "a.npz", classes=25, n=120, gallery=gallery))
     pairs = duplicates.across_classes(found, quantile)
     assert pairs.complete
     x = found.embeddings.astype(float)
@@ -30,7 +30,7 @@ def test_pairs_are_all_that_lie_within_the_cutoff(tmp_path, gallery, quantile):
 def test_lists_that_end_within_the_cutoff_are_not_called_complete(tmp_path):
     x = np.zeros((60, 2), np.float32)  # all at one point: each list of 24 misses 35 others
     np.savez(tmp_path / "a.npz", embeddings=x, labels=np.arange(60) % 3, indices=np.arange(60))
-    assert not duplicates.across_classes(learned.read(tmp_path / "a.npz")).complete
+    assert not duplicates.across_classes(neighbours.read(tmp_path / "a.npz")).complete
 
 
 def test_a_wrong_label_in_the_midst_of_another_class_is_suspected(tmp_path):
@@ -39,13 +39,13 @@ def test_a_wrong_label_in_the_midst_of_another_class_is_suspected(tmp_path):
     x = (np.eye(4)[labels] * 9 + random.normal(size=(120, 4))).astype(np.float32)
     labels[5], labels[70] = 2, 1  # wrong
     np.savez(tmp_path / "a.npz", embeddings=x, labels=labels, indices=np.arange(120))
-    found = duplicates.suspects(learned.read(tmp_path / "a.npz"))
+    found = duplicates.suspects(neighbours.read(tmp_path / "a.npz"))
     assert sorted(zip(found.rows, found.label, strict=True)) == [(5, 0), (70, 2)]
     assert (found.votes == 8).all()
 
 
 def test_votes_are_those_of_the_definition(tmp_path):
-    found = learned.read(written(tmp_path / "a.npz", classes=6, n=120))
+    found = neighbours.read(written(tmp_path / "a.npz", classes=6, n=120))
     some = duplicates.suspects(found, asked=5, share=0.6)
     assert len(some.rows) > 3
     assert (np.diff(some.votes) <= 0).all()
@@ -60,7 +60,7 @@ def test_votes_are_those_of_the_definition(tmp_path):
 
 
 def test_senseless_requests_are_named(tmp_path):
-    found = learned.read(written(tmp_path / "a.npz"))
+    found = neighbours.read(written(tmp_path / "a.npz"))
     with pytest.raises(ValueError, match="quantile"):
         duplicates.across_classes(found, 1.5)
     with pytest.raises(ValueError, match="asked"):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dmlcore.inspection import export, learned
+from dmlcore.inspection import export, neighbours
 from dmlcore.inspection.export import ExportError
 from tests.inspection import hostile
 
@@ -26,7 +26,7 @@ def test_npz_reads_back_as_what_was_learned(made, tmp_path):
     path = tmp_path / "taken.npz"
     with open(path, "wb") as file:
         export.write_npz(table, file)
-    again = learned.read(path)
+    again = neighbours.read(path)
     assert np.array_equal(again.embeddings, table.learned.embeddings)
     assert np.array_equal(again.indices, data.parts["test"])
     with np.load(path, allow_pickle=False) as arrays:
@@ -137,7 +137,7 @@ def test_samples_that_are_only_searched_are_of_the_gallery(tmp_path):
 
 def test_an_export_by_the_ending_of_its_name(made, tmp_path, monkeypatch):
     run, data, table = made
-    monkeypatch.setattr("dmlcore.workbench.load_data", lambda spec: data)
+    monkeypatch.setattr("dmlcore.training.build.load_data", lambda spec: data)
     for name in ("a/report.html", "a/e.npz", "a/e.parquet", "a/map.csv", "a/projector"):
         assert export.write(run, tmp_path / name).exists()
     assert (tmp_path / "a/map.csv").read_bytes() == export.map_csv(table, table.learned.embeddings[:, :2]).encode()

@@ -10,12 +10,12 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from dmlcore import data
-from dmlcore.__main__ import app
+from dmlcore.cli.app import app
 from dmlcore.data import DataError
 from dmlcore.inspection.index import Index
-from dmlcore.inspection.own_pictures import as_inputs, is_ink
-from dmlcore.runs import RunError, RunStore
+from dmlcore.inspection.own_images import as_inputs, is_ink
 from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import RunError, RunStore
 from tests.pages.conftest import make_run
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from dmlcore.inspection import learned, queries
-from tests.inspection.test_learned import written
+from dmlcore.inspection import neighbours, queries
+from tests.inspection.test_neighbours import written
 
 
 @pytest.fixture(params=[False, True], ids=["alone", "gallery"])
 def found(tmp_path, request):
-    return learned.read(written(tmp_path / "a.npz", classes=12, n=150, gallery=request.param))
+    return neighbours.read(written(tmp_path / "a.npz", classes=12, n=150, gallery=request.param))
 
 
 KEYS = {

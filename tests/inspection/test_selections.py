@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dmlcore.inspection import selections
-from dmlcore.runs import RunStore
 from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import RunStore
 
 
 @pytest.fixture

@@ -3,11 +3,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dmlcore import checkpoint, run_directory, train
 from dmlcore.inspection import snapshots
-from dmlcore.inspection.learned import read
-from dmlcore.runs import Run, RunError, RunStore, scores, series
+from dmlcore.inspection.neighbours import read
 from dmlcore.spec import RunSpec
+from dmlcore.storage import checkpoint, run_directory
+from dmlcore.storage.runs import Run, RunError, RunStore, scores, series
+from dmlcore.training import loop
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
     made = RunStore(tmp_path_factory.mktemp("kept")).create(spec)
     with made.lock():
-        assert train.train(made).state == "done"
+        assert loop.train(made).state == "done"
     return made
 
 
@@ -39,11 +40,11 @@ def test_a_snapshot_has_the_weights_of_its_step_and_not_the_best_so_far(run: Run
     assert read(snapshots.embed(run, 0)).map_at_r == found["untrained"]["map_at_r"]
     saved = checkpoint.read(run_directory.kept(run.path)[8])
     assert saved.facts["best_step"] == 0  # it was not validated since
-    best = train.build(run.spec, train.load_data(run.spec), train.torch.device("cpu"))
+    best = loop.build(run.spec, loop.load_data(run.spec), loop.torch.device("cpu"))
     best.restore(saved.tensors)
-    current = train.evaluation.embed(best.embedder, best.data, "test", best.device)
+    current = loop.evaluation.embed(best.embedder, best.data, "test", best.device)
     best.use_best()
-    assert not np.allclose(train.evaluation.embed(best.embedder, best.data, "test", best.device), current)
+    assert not np.allclose(loop.evaluation.embed(best.embedder, best.data, "test", best.device), current)
     with np.load(snapshots.embed(run, saved.facts["step"]), allow_pickle=False) as arrays:
         assert np.array_equal(arrays["embeddings"], current)
         assert np.array_equal(arrays["indices"], best.data.parts["test"])
@@ -66,7 +67,7 @@ def test_a_step_that_was_not_kept_is_refused_with_those_that_were(run: Run) -> N
 def test_keeping_changes_nothing_else_and_is_off_by_default(run: Run, tmp_path: Path) -> None:
     plain = RunStore(tmp_path).create(run.spec.with_overrides(["schedule.keep_every=0"]))
     with plain.lock():
-        train.train(plain)
+        loop.train(plain)
     assert (plain.path / "metrics.jsonl").read_bytes() == (run.path / "metrics.jsonl").read_bytes()
     assert snapshots.snapshots(plain) == []
     assert snapshots.newest_of_all(plain) is None

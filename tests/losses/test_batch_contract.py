@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore import losses
-from dmlcore.params import Choice
+from dmlcore.catalogue import Choice
 
 # The first two samples of a class are its pair; (N+P+1)-tuplets have their own tests.
 ORDERED = {("n_pair", "form=one")}

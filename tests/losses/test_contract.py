@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from dmlcore import losses
+from dmlcore.catalogue import Choice, Slider
 from dmlcore.geometry import forces, scan
-from dmlcore.params import Choice, Slider
 
 REDUCTIONS = losses.REDUCTIONS
 

@@ -12,7 +12,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.geometry import forces
-from dmlcore.geometry.field import Edges, edge_gradient
+from dmlcore.geometry.forces import Edges, edge_gradient
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "triplet_losses.json").read_text())
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-10}

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dmlcore import losses
-from dmlcore.losses.distances import distance_table, euclidean, unit
+from dmlcore.losses.engine.distances import distance_table, euclidean, unit
 from dmlcore.losses.hinges import triplet_counts
 
 LABELS = {

@@ -13,10 +13,10 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from dmlcore.inspection import maps
-from dmlcore.runs import Run, RunStore
+from dmlcore.inspection.maps import maps
 from dmlcore.spec import RunSpec
-from dmlcore.train import train
+from dmlcore.storage.runs import Run, RunStore
+from dmlcore.training.loop import train
 from pages._ui import menu
 from tests.e2e.harness import ROOT
 from tests.pages.leaks import leaks, spoken

@@ -9,8 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore.inspection import selections
-from dmlcore.runs import EXAMPLE_REMOVED, Run, RunStore
 from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore
 from pages._ui import gallery_queries, run_picker
 from tests.pages.conftest import go_to, make_run, page_opened
 

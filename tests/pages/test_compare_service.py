@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from dmlcore import losses
 from dmlcore.geometry import forces
 from dmlcore.geometry.sphere import tangent
-from dmlcore.losses.identities import same_loss
+from dmlcore.loss_analysis.equivalence import same_loss
 from pages._ui import compare_export, compare_service, sameness
 from pages._ui.compare_presets import PAIRS
 from pages._ui.comparison import POINTS, Comparison

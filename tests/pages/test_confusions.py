@@ -11,11 +11,11 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import data
-from dmlcore.inspection import confusions, portrait, selections, snapshots
+from dmlcore.inspection import confusions, distance_density, selections, snapshots
 from dmlcore.inspection.hubness import hubness
-from dmlcore.inspection.learned import Learned, read
-from dmlcore.runs import EXAMPLE_REMOVED, Run, RunStore, scores
+from dmlcore.inspection.neighbours import Learned, read
 from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore, scores
 from tests.pages.conftest import make_run
 from tests.pages.test_gallery import opened
 
@@ -142,23 +142,23 @@ def test_classes_have_the_scores_that_the_evaluation_kept(run, found):
 def test_distances_say_what_was_counted_and_compare_runs(runs, run, found):
     other = make_run(runs, "seed=1", "loss.name=multi_similarity")
     app = view("Distances", run=run.id)
-    measured = portrait.measure(found.embeddings, found.labels).distances
+    measured = distance_density.measure(found.embeddings, found.labels).distances
     assert app.metric[0].value == f"{100 * measured.overlap:.1f} %"
     assert f"All {measured.positives.sum():,} ordered pairs of one class" in texts(app)
     app.selectbox(key="compare-distances").set_value(other.id).run()
     assert not app.exception
     theirs = read(other.embeddings())
-    overlap = portrait.measure(theirs.embeddings, theirs.labels).distances.overlap
+    overlap = distance_density.measure(theirs.embeddings, theirs.labels).distances.overlap
     assert app.metric[0].delta == f"{100 * overlap:.1f} % in the other run"
     assert "no loss of single triplets" in texts(view("Distances", run=other.id))
 
 
 def test_the_portrait_counts_what_the_loss_of_the_run_moves(run, found):
     app = view("Phase portrait", triplets="nearest")
-    loss = portrait.loss_of(run.spec)
-    measured = portrait.measure(found.embeddings, found.labels)
+    loss = distance_density.loss_of(run.spec)
+    measured = distance_density.measure(found.embeddings, found.labels)
     table = app.dataframe[0].value.set_index("triplets")
-    for kind in portrait.KINDS:
+    for kind in distance_density.KINDS:
         triplets = measured.triplets(kind)
         assert table.loc[kind, "active"] == pytest.approx(triplets.active(loss).mean(), abs=6e-5)
         assert table.loc[kind, "wrong"] == pytest.approx(triplets.violated, abs=6e-5)
@@ -183,9 +183,9 @@ def test_the_portrait_follows_the_kept_checkpoints(runs):
     before = app.dataframe[0].value["wrong"].tolist()
     slider.set_value("0").run()
     first = np.load(snapshots.snapshots(run)[0].embeddings)
-    expected = portrait.measure(first["embeddings"], first["labels"], triplets=10_000)
+    expected = distance_density.measure(first["embeddings"], first["labels"], triplets=10_000)
     after = app.dataframe[0].value["wrong"].tolist()
-    assert after == pytest.approx([expected.triplets(kind).violated for kind in portrait.KINDS], abs=6e-5)
+    assert after == pytest.approx([expected.triplets(kind).violated for kind in distance_density.KINDS], abs=6e-5)
     assert after != before
 
 

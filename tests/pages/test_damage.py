@@ -17,8 +17,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore.inspection import selections
-from dmlcore.runs import Run, RunStore
 from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import Run, RunStore
 from pages._ui import titles
 from tests.faults import damage
 from tests.pages.conftest import page_opened

@@ -13,8 +13,9 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import data
-from dmlcore.data import checks, downloads
-from dmlcore.data.tasks import State
+from dmlcore.data import checks
+from dmlcore.data.files import sources
+from dmlcore.storage.task import State
 from pages._ui import data_links, data_overview, data_reads, data_samples
 from pages._ui.data_reads import Cut, Where
 from tests.pages.conftest import page_opened
@@ -27,7 +28,7 @@ def places(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("DML_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr("dmlcore.data.folders.HOME", tmp_path / "elsewhere" / "main")  # no packs of this machine
+    monkeypatch.setattr("dmlcore.data.files.locate.HOME", tmp_path / "elsewhere" / "main")  # no packs of this machine
     data_reads.forget()
 
 
@@ -86,7 +87,7 @@ def test_a_set_that_is_absent_offers_the_download_or_says_where_to_put_it(opened
     said = texts(app)
     assert words in said
     assert str(tmp_path / "data") in said
-    assert downloads.SOURCES[name].layouts[0] in said
+    assert sources.SOURCES[name].layouts[0] in said
     assert [b.key for b in app.button if b.key == f"download-{name}"] == (
         [] if name == "cars" else [f"download-{name}"]
     )
@@ -94,7 +95,7 @@ def test_a_set_that_is_absent_offers_the_download_or_says_where_to_put_it(opened
 
 
 def test_a_download_shows_its_progress_and_can_be_cancelled(opened, monkeypatch):
-    task = downloads.task_of("cub")
+    task = sources.task_of("cub")
     task.folder.mkdir(parents=True)
     state = State("queued", "downloading CUB_200_2011.tgz", 500_000_000, 1_150_585_339, 2e6, queued=time.monotonic())
     task._write(state)
@@ -135,7 +136,8 @@ def test_names_made_to_hurt_are_shown_as_they_are(tree):
 def test_only_few_pictures_are_drawn_for_a_page(monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "dmlcore.data.birds.draw", lambda *a: drawn.append(1) or __import__("numpy").zeros((160, 160, 3), "u1")
+        "dmlcore.data.synthetic.birds.birds.draw",
+        lambda *a: drawn.append(1) or __import__("numpy").zeros((160, 160, 3), "u1"),
     )
     at = Where("birds", None, ".", 0)
     made = data_reads.divided(at, Cut("classes", "classes")).dataset

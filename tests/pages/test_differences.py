@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore.inspection import differences, learned, selections, snapshots
-from dmlcore.runs import Run, RunStore
+from dmlcore.inspection import differences, neighbours, selections, snapshots
+from dmlcore.storage.runs import Run, RunStore
 from pages._ui import differences_list
 from pages._ui.differences_list import Shown
 from pages._ui.differences_sides import Side
@@ -42,7 +42,7 @@ def run(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def of(run: Run, first: int, second: int) -> differences.Difference:
     paths = {snapshot.step: snapshot.embeddings for snapshot in snapshots.snapshots(run)}
-    return differences.difference(learned.read(paths[first]), learned.read(paths[second]))
+    return differences.difference(neighbours.read(paths[first]), neighbours.read(paths[second]))
 
 
 def blocks(app: AppTest) -> str:
@@ -53,7 +53,9 @@ def test_the_flips_shown_are_those_of_the_library(run: Run) -> None:
     app = opened(run=run.id)
     assert not app.exception
     first = snapshots.snapshots(run)[0].embeddings
-    found = differences.difference(learned.read(first), learned.read(run.embeddings()))  # the first kept, and the best
+    found = differences.difference(
+        neighbours.read(first), neighbours.read(run.embeddings())
+    )  # the first kept, and the best
     shown = {metric.label: metric.value for metric in app.metric}
     assert shown["right in A alone"] == f"{found.lost.sum():,}"
     assert shown["right in B alone"] == f"{found.gained.sum():,}"
@@ -117,7 +119,7 @@ def test_queries_are_handed_on_as_a_selection(run: Run) -> None:
 
 def test_labels_that_many_snapshots_doubt_are_listed(run: Run) -> None:
     path = snapshots.snapshots(run)[1].embeddings
-    views = [learned.read(snapshot.embeddings) for snapshot in snapshots.snapshots(run) if snapshot.step]
+    views = [neighbours.read(snapshot.embeddings) for snapshot in snapshots.snapshots(run) if snapshot.step]
     wrong = 17
     for snapshot in snapshots.snapshots(run):  # a label error in the test part, in every snapshot
         with np.load(snapshot.embeddings) as file:
@@ -127,7 +129,7 @@ def test_labels_that_many_snapshots_doubt_are_listed(run: Run) -> None:
     app = opened(run=run.id, before="0", after="3")
     app.segmented_control(key="difference-kind").set_value("labels").run()
     assert not app.exception
-    expected = differences.doubted([learned.read(s.embeddings) for s in snapshots.snapshots(run) if s.step])
+    expected = differences.doubted([neighbours.read(s.embeddings) for s in snapshots.snapshots(run) if s.step])
     assert views[0].indices[wrong] in expected.indices
     assert f"<span>sample {views[0].indices[wrong]:,}, labelled</span>" in blocks(app) or len(expected.indices) > 4
     assert f"{len(expected.indices):,} samples" in " ".join(element.value for element in app.caption)

@@ -15,10 +15,12 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
 from dmlcore.geometry import forces
-from dmlcore.inspection import learned, selections, true_step
-from dmlcore.inspection.one_step import Failure, Standing, failures, neighbours
-from dmlcore.sections import OptimiserSpec
+from dmlcore.inspection import neighbours as learned
+from dmlcore.inspection import selections
+from dmlcore.inspection.failure import true_step
+from dmlcore.inspection.failure.one_step import Failure, Standing, failures, neighbours
 from dmlcore.spec import RunSpec
+from dmlcore.spec.sections import OptimiserSpec
 from pages._ui import failure_service, failure_view, failure_words
 from pages._ui.failure_scene import RealScene, home, unit_of
 from pages._ui.scene import POINTS

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import jobs
-from dmlcore.runs import EXAMPLE_REMOVED, Run, RunStore
+from dmlcore.jobs import launch
+from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore
 from pages._ui.words import called
 from tests.pages.conftest import make_run, page_opened
 
@@ -32,7 +32,7 @@ def run(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     shutil.copytree(kept, root)
     monkeypatch.setenv("DML_RUNS", str(root))
     started: list[str] = []
-    monkeypatch.setattr(jobs, "start", lambda run, task: started.append(f"{task} {run.id}"))  # no process
+    monkeypatch.setattr(launch, "start", lambda run, task: started.append(f"{task} {run.id}"))  # no process
     return RunStore(root).list()[0]
 
 

@@ -15,11 +15,12 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import data, weight_maps
+from dmlcore import data
 from dmlcore.inspection import selections
+from dmlcore.inspection.local import weight_maps
 from dmlcore.inspection.queries import select
-from dmlcore.runs import EXAMPLE, EXAMPLE_REMOVED, RunStore, scores
 from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, RunStore, scores
 from pages._ui import gallery_weights, grid
 from pages._ui.learned import learned, outdated
 from tests.pages.conftest import go_to, make_run, page_opened

@@ -9,7 +9,7 @@ import pytest
 
 from dmlcore import data
 from dmlcore.geometry import hulls
-from dmlcore.live import LiveTraining
+from dmlcore.replay.recorded_training import LiveTraining
 from dmlcore.spec import RunSpec
 from pages._ui import gap_or_gsp_service as service
 from pages._ui import gap_or_gsp_spec as spec

@@ -7,8 +7,8 @@ from collections import deque
 
 import pytest
 
-from dmlcore.runs import RunState, RunStore
 from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import RunState, RunStore
 from pages._ui import live, numbers, run_reader
 
 

@@ -10,8 +10,9 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from dmlcore.inspection import maps, selections
-from dmlcore.inspection.learned import read
+from dmlcore.inspection import selections
+from dmlcore.inspection.maps import maps
+from dmlcore.inspection.neighbours import read
 from pages._ui import map_data
 from pages._ui.map_data import MapData, neighbourhood
 from pages._ui.wire import unpack

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore.inspection import maps, selections
-from dmlcore.runs import EXAMPLE_REMOVED, Run, scores
+from dmlcore.inspection import selections
+from dmlcore.inspection.maps import maps
+from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, scores
 from pages._ui import map_canvas, map_data
 from tests.pages.test_gallery import BAD, opened
 

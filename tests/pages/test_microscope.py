@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
-from dmlcore.losses.microscope import gram_weights, similarities
+from dmlcore.loss_analysis.pair_weights import gram_weights, similarities
 from pages._ui import microscope_service
 from pages._ui.microscope_view import CHOICES, SLIDES, MicroscopeView, panel
 from pages._ui.wire import MOST_BYTES, unpack

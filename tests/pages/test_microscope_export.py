@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from dmlcore import losses
-from dmlcore.figures import microscopes
+from dmlcore.figures import pair_weights
 from pages._ui import exports, microscope_export
 from pages._ui.microscope_view import MicroscopeView
 
@@ -41,7 +41,7 @@ def test_every_format_of_the_shown_view(client, format):
     name = f'attachment; filename="dml-microscope-ranking-npairs.{format}"'
     assert response.headers["content-disposition"] == name
     chosen = [losses.create("ranking", m=0.3), losses.create("npairs")]
-    expected = microscopes.weight_arrays(chosen, rival="fixed", pn=0.25, at=(0.1, 0.2))
+    expected = pair_weights.weight_arrays(chosen, rival="fixed", pn=0.25, at=(0.1, 0.2))
     if format == "npz":
         with np.load(io.BytesIO(response.content)) as kept:
             for key, array in expected.items():

@@ -12,8 +12,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from dmlcore.geometry.hulls import overlaps
-from dmlcore.local_features import digit_patches
-from dmlcore.pooling.reading import read
+from dmlcore.inspection.local.local_features import digit_patches
+from dmlcore.pooling.analysis.prototype_shares import read
 from pages._ui import prototypes_canvas, prototypes_service
 from pages._ui.prototypes_view import PrototypesView
 from pages._ui.wire import unpack

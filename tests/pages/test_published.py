@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import protocols, studies
+from dmlcore.experiments import protocols, studies
 from dmlcore.published import collection
-from dmlcore.runs import MetricsWriter, RunStore
 from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import MetricsWriter, RunStore
 from pages._ui import published_common, published_ours
 from tests.pages.conftest import page_opened
 

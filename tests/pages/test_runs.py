@@ -11,10 +11,12 @@ from html import escape
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import collapse, jobs, linter, losses, turns
-from dmlcore.runs import EXAMPLE, Run, RunStore, scores
+from dmlcore import losses
+from dmlcore.jobs import device_queue, launch
+from dmlcore.monitoring import comparability, health
 from dmlcore.spec import RunSpec
-from dmlcore.train import train
+from dmlcore.storage.runs import EXAMPLE, Run, RunStore, scores
+from dmlcore.training.loop import train
 from pages._ui.words import called, plain
 from tests.pages.conftest import page_opened
 
@@ -124,7 +126,7 @@ def test_runs_side_by_side_show_findings_differences_and_classes(opened, finishe
     specs = next(frame.value for frame in app.dataframe if "setting" in frame.value)
     assert set(specs["setting"]) == {"Name", "Loss", "Steps"}
     shown = texts(app, "html")
-    for finding in linter.lint([first, second]):
+    for finding in comparability.lint([first, second]):
         assert escape(finding.sentence) in shown
     assert "12 steps of 64 and 8 steps of 64" in shown
     reached = next(frame.value for frame in app.dataframe if "of" in frame.value).set_index("of")
@@ -156,7 +158,7 @@ def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(ope
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     app = opened(store, run=run.id)
     assert not app.exception
-    (finding, *_) = collapse.watch(rows, run.spec)
+    (finding, *_) = health.watch(rows, run.spec)
     assert f"**{plain(finding.sentence)}**" in texts(app, "markdown")
     assert all(plain(remedy) in texts(app, "markdown") for remedy in finding.remedies)
     assert "at step 60" in texts(app, "caption")
@@ -178,15 +180,15 @@ def test_a_waiting_run_shows_its_place_and_may_begin_at_once(opened, tmp_path, m
     monkeypatch.setenv("DML_CPU_RUNS", "1")
     store = RunStore(tmp_path)
     long = TINY.with_overrides(["schedule.steps=1000000", "device=cpu"])
-    first, second, third = (store.open(jobs.launch(spec, store)) for spec in (long, long, long))
+    first, second, third = (store.open(launch.launch(spec, store)) for spec in (long, long, long))
     try:
-        wait(lambda: len(turns.waiting(store)) == 2)
-        (working,) = turns.at_work_on(store, "cpu")
-        after = list(turns.waiting(store))
+        wait(lambda: len(device_queue.waiting(store)) == 2)
+        (working,) = device_queue.at_work_on(store, "cpu")
+        after = list(device_queue.waiting(store))
         app = opened(store, run=after[1])
         told = f"number 2 in the queue for the CPU; at work: “{called(store.open(working))}”"
         assert any(told in bar.proto.text for bar in app.get("progress"))
-        jobs.cancel(store.open(after[0]))
+        launch.cancel(store.open(after[0]))
         wait(lambda: store.open(after[0]).status() == "cancelled")
         assert store.open(after[0]).state().step == 0
         app.run()
@@ -195,7 +197,7 @@ def test_a_waiting_run_shows_its_place_and_may_begin_at_once(opened, tmp_path, m
         wait(lambda: store.open(after[1]).status() == "running")
     finally:
         for run in (first, second, third):
-            jobs.cancel(run)
+            launch.cancel(run)
         wait(lambda: not any(run.alive() for run in (first, second, third)))
 
 
@@ -231,7 +233,7 @@ def test_a_damaged_run_is_named_and_the_others_stay(opened, tmp_path):
 
 def test_cancel_resume_kill_and_delete(opened, tmp_path):
     store = RunStore(tmp_path)
-    run = store.open(jobs.launch(TINY.with_overrides(["schedule.steps=1000000"]), store))
+    run = store.open(launch.launch(TINY.with_overrides(["schedule.steps=1000000"]), store))
     try:
         _live(opened, store, run)
     finally:

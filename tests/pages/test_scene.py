@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dmlcore import losses
-from dmlcore.losses.presets import PRESETS
+from dmlcore.loss_analysis.thesis_figures import PRESETS
 from pages._ui.scene import Scene
 from pages._ui.schema import schema
 from pages._ui.untrusted import MARGINS, REACH

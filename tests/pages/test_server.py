@@ -41,7 +41,7 @@ def test_a_server_resumes_what_was_interrupted_where_it_is_asked_to(monkeypatch,
     stores = []
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     monkeypatch.delenv("DML_RECOVER", raising=False)
-    monkeypatch.setattr("dmlcore.recovery.recover", lambda store, report: stores.append(store.root) or [])
+    monkeypatch.setattr("dmlcore.experiments.recovery.recover", lambda store, report: stores.append(store.root) or [])
     server._recover()
     assert stores == []
     monkeypatch.setenv("DML_RECOVER", "1")

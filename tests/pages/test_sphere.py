@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
-from dmlcore.losses.normalised import normalisation
+from dmlcore.loss_analysis.normalised import normalisation
 from pages._ui.sphere_scene import SphereScene
 from pages._ui.sphere_view import row, statement
 from tests.pages.conftest import page_opened

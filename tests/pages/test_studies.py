@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from dmlcore import studies
-from dmlcore.studies import Measured, Results
-from dmlcore.studies.results import Curve
+from dmlcore.experiments import studies
+from dmlcore.experiments.studies import Measured, Results
+from dmlcore.experiments.studies.results import Curve
 from tests.pages.conftest import page_opened
 
 ROOT = Path(__file__).resolve().parents[2]

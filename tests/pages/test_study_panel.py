@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import studies
-from dmlcore.jobs import JobError
-from dmlcore.runs import RunStore
-from dmlcore.studies import Measured, Request
-from dmlcore.studies.results import Curve
+from dmlcore.experiments import studies
+from dmlcore.experiments.studies import Measured, Request
+from dmlcore.experiments.studies.results import Curve
+from dmlcore.jobs.launch import JobError
+from dmlcore.storage.runs import RunStore
 from pages._ui import study_panel
 
 

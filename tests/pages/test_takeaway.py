@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore.inspection import maps, selections
+from dmlcore.inspection import selections
+from dmlcore.inspection.maps import maps
 from pages._ui import takeaway
 
 
 def opened(chosen: str = "") -> AppTest:
     def script(chosen: str) -> None:
         from dmlcore.inspection import selections
-        from dmlcore.runs import RunStore
+        from dmlcore.storage.runs import RunStore
         from pages._ui import takeaway
 
         run = RunStore().list()[0]

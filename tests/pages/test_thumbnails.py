@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 
 from dmlcore import data
 from dmlcore.data import DataError
-from dmlcore.inspection.pictures import fitted
-from dmlcore.runs import RunStore
+from dmlcore.inspection.images import fitted
 from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import RunStore
 from pages._ui import thumbnails
 
 

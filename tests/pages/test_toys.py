@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from dmlcore import toys
-from dmlcore.live import LiveTraining
 from dmlcore.metrics import retrieval
+from dmlcore.replay import toy_runs
+from dmlcore.replay.recorded_training import LiveTraining
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.workbench import StepError
+from dmlcore.training.build import StepError
 from pages._ui import kept, spec_form, toys_recording, toys_service, toys_spec, toys_view
 from pages._ui.toys_spec import Change, Side, Toy, from_query, to_json, to_query, toy_of
 from pages._ui.wire import MOST_BYTES, unpack
@@ -63,7 +63,7 @@ def test_frames_and_curves_are_the_librarys(toy):
         curve = np.concatenate([a[f"curve_{i}"] for a in answers])
         expected = np.stack([training.curves()[name] for name in toys_service.CURVES], 1)
         np.testing.assert_allclose(curve[:, :5], expected, rtol=1e-6)
-        np.testing.assert_allclose(curve[:, 5], toys.recent_mean(expected[:, 0]), rtol=1e-6)
+        np.testing.assert_allclose(curve[:, 5], toy_runs.recent_mean(expected[:, 0]), rtol=1e-6)
         shown = np.concatenate([a[f"frames_{i}"] * a[f"scale_{i}"][:, None, None] for a in answers])
         for k, points in enumerate(shown):
             exact = training.frames[k].embeddings
@@ -172,8 +172,8 @@ def test_the_table_has_ours_and_the_printed_rows():
         found = client.get("/api/toys/table?step=2").json()
         other = client.get("/api/toys/table?data=moons&step=1&sides=1").json()
     training = LiveTraining(Toy().live(0), Toy().dataset)
-    assert found["ours"][2]["scores"] == toys.in_columns(toys.train_scores(training, 2))
-    assert found["ours"][1]["scores"] == toys.in_columns(toys.train_scores(training, 0))
+    assert found["ours"][2]["scores"] == toy_runs.in_columns(toy_runs.train_scores(training, 2))
+    assert found["ours"][1]["scores"] == toy_runs.in_columns(toy_runs.train_scores(training, 0))
     assert [row["ours"] for row in found["published"] if row["ours"]] == [[0], [1]]
     assert found["samples"] == 2400
     assert other["published"] == []
@@ -206,13 +206,13 @@ def test_the_recording_is_what_the_engine_gives():
 def glyphs(monkeypatch, tmp_path):
     """A few glyphs, seen by a network that was trained for two steps."""
     monkeypatch.setenv("DML_CACHE", str(tmp_path))
-    monkeypatch.setattr(toys, "SPOT_STEPS", 2)
-    whole = toys.dataset("glyphs", 0)
+    monkeypatch.setattr(toy_runs, "SPOT_STEPS", 2)
+    whole = toy_runs.dataset("glyphs", 0)
     train, test = whole.parts["train"][:320], whole.parts["test"][:80]
     few = dataclasses.replace(whole, parts={"train": train, "validation": train[:0], "test": test})
-    monkeypatch.setattr(toys, "dataset", lambda name, seed: few)
+    monkeypatch.setattr(toy_runs, "dataset", lambda name, seed: few)
     monkeypatch.setattr(toys_service, "PREPARING", toys_service._Preparing())
-    caches = (toys.prepared, toys_service._sheet, toys_service._scored, toys_service._input_scored)
+    caches = (toy_runs.prepared, toys_service._sheet, toys_service._scored, toys_service._input_scored)
     for each in caches:
         each.cache_clear()
     yield few
@@ -237,7 +237,7 @@ def test_pictures_are_trained_on_kept_features_and_queries_find_their_neighbours
     assert first["dim"] == 2
     asked = first["queries"]
     for i in range(2):
-        training = LiveTraining(toy.live(i), toys.prepared("glyphs", 0))
+        training = LiveTraining(toy.live(i), toy_runs.prepared("glyphs", 0))
         training.frame(12)
         assert not any(p.requires_grad for p in training.weights().backbone.parameters())
         shown = np.concatenate([a[f"neighbours_{i}"] for a in answers if f"neighbours_{i}" in a])
@@ -267,7 +267,7 @@ def test_a_set_of_pictures_that_cannot_be_prepared_says_why(glyphs, monkeypatch)
     def broken(name, seed):
         raise OSError("no such device")
 
-    monkeypatch.setattr(toys, "prepared", broken)
+    monkeypatch.setattr(toy_runs, "prepared", broken)
     toy = from_query({"data": "glyphs"})
     found = [ask(toy, have=-1, want=1)["preparing"] for _ in range(2)]
     assert found == ["These pictures cannot be used: no such device"] * 2
@@ -275,6 +275,6 @@ def test_a_set_of_pictures_that_cannot_be_prepared_says_why(glyphs, monkeypatch)
 
 def test_the_panel_offers_what_can_be_trained():
     offered = toys_view.options()
-    assert set(offered["data"]) == set(toys.offered())
+    assert set(offered["data"]) == set(toy_runs.offered())
     assert next(p["toy"] for p in offered["presets"]) == to_json(Toy())
     json.dumps(offered, allow_nan=False)

@@ -11,12 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import data, jobs, losses, pooling, protocols, speed
-from dmlcore.jobs import JobError
-from dmlcore.params import Slider
-from dmlcore.protocols import Request
-from dmlcore.runs import RunStore
+from dmlcore import data, losses, pooling
+from dmlcore.catalogue import Slider
+from dmlcore.experiments import protocols
+from dmlcore.experiments.protocols import Request
+from dmlcore.jobs import launch
+from dmlcore.jobs.launch import JobError
+from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec, keys
+from dmlcore.storage.runs import RunStore
 from pages._ui import spec_links
 from pages._ui.forms import _log_stops
 from pages._ui.preflight import Submits
@@ -349,8 +352,8 @@ def test_two_hundred_presses_with_one_token_start_one_job(store):
 
 def test_many_tokens_do_not_pass_the_ceiling_and_a_refused_one_may_try_again(store, monkeypatch):
     started = []
-    monkeypatch.setattr(jobs, "MOST_QUEUED", 8)
-    monkeypatch.setattr(jobs, "start", lambda run, task: started.append((run.id, task)))  # two hundred presses train
+    monkeypatch.setattr(launch, "MOST_QUEUED", 8)
+    monkeypatch.setattr(launch, "start", lambda run, task: started.append((run.id, task)))  # two hundred presses train
     submits, spec = Submits(), RunSpec().with_overrides(TINY)
     waiting = [store.create(spec) for _ in range(7)]  # queued: their workers may be on the way
 

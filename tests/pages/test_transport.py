@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from dmlcore.pooling import pooling_weights, prototype_costs, selection, sweeps, transport
-from dmlcore.pooling.red_blue import MAPS, STEPS
+from dmlcore.pooling.analysis.red_blue import MAPS, STEPS
 from pages._ui import exports, transport_export, transport_service
 from pages._ui.transport_state import (
     BLUE,

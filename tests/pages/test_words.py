@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dmlcore.runs import Run
 from dmlcore.spec import RunSpec, SpecError, keys
+from dmlcore.storage.runs import Run
 from pages._ui import words
 from pages._ui.spec_fields import LABELS
 from tests.pages.leaks import leaks

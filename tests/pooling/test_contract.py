@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from dmlcore import pooling
-from dmlcore.params import Choice, Slider
+from dmlcore.catalogue import Choice, Slider
 
 every = pytest.mark.parametrize("name", pooling.names())
 SIZES = [(1, 1), (1, 2), (3, 1), (5, 7), (2, 2), (9, 4)]

@@ -7,7 +7,8 @@ import statistics
 
 import pytest
 
-from dmlcore import losses, protocols
+from dmlcore import losses
+from dmlcore.experiments import protocols
 from dmlcore.published import collection, noise, table_files, tables
 from dmlcore.published.collection import search, table
 

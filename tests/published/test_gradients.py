@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dmlcore import losses
-from dmlcore.geometry.field import Edges, direction, edge_gradient
-from dmlcore.params import Slider
+from dmlcore.catalogue import Slider
+from dmlcore.geometry.forces import Edges, direction, edge_gradient
 from dmlcore.published.gradients import CLOSED_FORMS
 
 

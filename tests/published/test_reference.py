@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dmlcore import losses
-from dmlcore.losses.formula import CATALOGUE, Margin, triplet_loss
+from dmlcore.losses.engine.formula import CATALOGUE, Margin, triplet_loss
 from dmlcore.published import tables
 from dmlcore.published.reference import invariances, markdown, reference
 

@@ -1,0 +1,169 @@
+"""Commands about data sets: data show | check | split | download."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dmlcore.cli.options import Failure
+
+app = typer.Typer(
+    help="List the data sets, show and check what is there of one, save a split, download.", add_completion=False
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Data set, as `python -m dmlcore data` lists them")]
+Root = Annotated[
+    Path | None, typer.Option("--root", help="Folder that holds the data set or its archive [default: usual places]")
+]
+SplitBy = Annotated[str, typer.Option("--split", help="classes or samples [default: as the data set does]")]
+Validate = Annotated[str, typer.Option("--validation", help="classes, samples or none")]
+FoldCount = Annotated[int, typer.Option("--folds", help="Class folds, one of which validates; 0: the last quarter")]
+Fold = Annotated[int, typer.Option("--fold", help="Which fold validates")]
+Order = Annotated[str, typer.Option("--fold-order", help="contiguous or random")]
+Seed = Annotated[int, typer.Option("--seed", help="Of sample-wise splits, random folds and data that are drawn")]
+
+
+@app.callback(invoke_without_command=True)
+def list_all(context: typer.Context) -> None:
+    """List the data sets: what is there, and how much."""
+    if context.invoked_subcommand is not None:
+        return
+    from dmlcore import data
+    from dmlcore.data import report
+
+    for name in data.names():
+        info = data.describe(name)
+        place = data.available(name)
+        where = "" if not info.needs_files else str(place or "not here")
+        counts = ""
+        if place is not None and report.is_packed(place):
+            counts = "packed"
+        elif place is not None:
+            found = report.find(name)
+            report.remember(found)
+            if found.samples is not None:
+                counts = f"{len(found.samples.labels):,} samples of {len(found.samples.class_names):,} classes"
+            if found.problems:
+                counts += f"{', ' if counts else ''}incomplete: see data show {name}"
+        print(f"{name:20} {info.title:38} {counts:42} {where}".rstrip(), flush=True)
+
+
+@app.command()
+def show(
+    name: Name,
+    root: Root = None,
+    split: SplitBy = "",
+    validation: Validate = "",
+    folds: FoldCount = 0,
+    fold: Fold = 1,
+    fold_order: Order = "contiguous",
+    seed: Seed = 0,
+    classes: Annotated[bool, typer.Option("--classes", help="List every class")] = False,
+) -> None:
+    """Show parts, counts beside the published ones, notes and problems; exits 1 if something is missing or damaged."""
+    from dmlcore import data
+    from dmlcore.data import report
+    from dmlcore.data.files import sources
+
+    info = data.describe(name)
+    found = report.report(name, root, **_asked(split, validation, folds, fold, fold_order, seed))
+    source = sources.source_of(name)
+    print(f"{info.title}: {info.sentence}\n{info.citation}")
+    if source:
+        print(f"Terms: {source.terms}")
+    if found.found.place is None:
+        _locate(name, root)
+    if info.needs_files:
+        print(f"Found: {found.found.place}")
+    report.remember(found.found)
+    for part in found.parts:
+        print(f"{part.name:22} {part.samples:>9,} samples of {part.classes:>7,} classes")
+    for part in found.compared:
+        published = part.published
+        assert published is not None
+        verdict = part.deviation or "as published"
+        print(f"{part.name:22} published {published.samples:,} of {published.classes:,}: {verdict}")
+    if classes:
+        for one in found.classes:
+            print(f"{one.number:>7} {one.samples:>7} {one.part:18} {one.name}")
+    for note in found.notes:
+        print(f"note: {note}")
+    for problem in found.problems:
+        print(f"problem: {problem}", file=sys.stderr)
+    if found.problems:
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(name: Name, root: Root = None) -> None:
+    """Decode every picture and look for copies across classes and parts; exits 1 if a picture cannot be read."""
+    from dmlcore.data import checks
+
+    try:
+        found, read = checks.run(name, root)
+    except KeyboardInterrupt:
+        raise Failure("stopped", 130) from None
+    print(f"{found.samples:,} samples read in {found.seconds:.1f} s, {found.failures:,} of them unreadable")
+    for key, reason in found.unreadable:
+        print(f"unreadable: {key}: {reason}", file=sys.stderr)
+    for verdict in checks.verdicts(found, read.dataset) if read.dataset else read.problems:
+        print(verdict)
+    if found.failures:
+        raise typer.Exit(1)
+
+
+@app.command("split")
+def save(
+    name: Name,
+    into: Annotated[Path, typer.Option("--into", help="File that receives it, .json or .csv")],
+    root: Root = None,
+    split: SplitBy = "",
+    validation: Validate = "",
+    folds: FoldCount = 0,
+    fold: Fold = 1,
+    fold_order: Order = "contiguous",
+    seed: Seed = 0,
+) -> None:
+    """Save a split as plain data: which sample is in which part."""
+    from dmlcore import data
+    from dmlcore.data import report
+
+    made = data.load(name, root=root, **_asked(split, validation, folds, fold, fold_order, seed))
+    report.save_split(made, into)
+    print(into)
+
+
+@app.command()
+def download(
+    name: Name,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="Folder that receives the files [default: $DML_DATA or ./data]")
+    ] = None,
+) -> None:
+    """Fetch a data set from its official address, verify and unpack it; an interrupted one goes on where it stopped."""
+    from dmlcore.data.files import sources
+
+    try:
+        print(sources.download(name, into))
+    except KeyboardInterrupt:
+        raise Failure("cancelled; what has arrived is kept, and the same command goes on from there", 130) from None
+
+
+def _locate(name: str, root: Path | None) -> None:
+    """Raise the DataError that says where it was looked for and what to download."""
+    from dmlcore import data
+
+    data.locate(name, root)
+
+
+def _asked(split: str, validation: str, folds: int, fold: int, fold_order: str, seed: int) -> dict[str, Any]:
+    from dmlcore.data import Folds
+
+    if fold_order not in ("contiguous", "random"):
+        raise Failure(f"--fold-order: contiguous or random, got {fold_order!r}")
+    order: Any = fold_order
+    chosen = Folds(folds, fold, order, seed) if folds else None
+    return {"split": split or None, "validation": validation or None, "folds": chosen, "seed": seed}

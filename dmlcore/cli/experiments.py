@@ -1,0 +1,190 @@
+"""Commands: protocol, search, lint, events, project."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dmlcore.cli.options import Failure, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
+from dmlcore.inspection.maps.settings import METHODS, Settings
+from dmlcore.storage.runs import Run
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def protocol(
+    name: Annotated[str, typer.Argument(metavar="PROTOCOL", help="A name, or PROTOCOL.toml; left out: list")] = "",
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="For every run, applied last; KEY= takes the default of the key"),
+    ] = None,
+    data: Annotated[str, typer.Option(help="Data set, for example CUB or Cars196 [default: the protocol's]")] = "",
+    loss: Annotated[str, typer.Option(help="As the protocol or the catalogue calls it [default: the protocol's]")] = "",
+    fold: Annotated[str, typer.Option(help="For example 1,2 [default: as the protocol says]")] = "",
+    repeats: Annotated[int, typer.Option(help="Runs of each fold, seeds 0, 1, ... [default: as it says]")] = 0,
+    seeds: Annotated[str, typer.Option(help="For example 0,1,2, in place of --repeats")] = "",
+    table: Annotated[bool, typer.Option("--table", help="Train nothing, print what is there")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be trained, and make nothing")] = False,
+    runs: Runs = None,
+) -> None:
+    """Make the runs of a protocol that are not done, one after another, and sum them up as its source does.
+
+    Ctrl-C stops after the current step; the same command goes on from there.
+    """
+    from dmlcore.experiments import protocols
+    from dmlcore.monitoring import comparability
+
+    if not name:
+        for known in protocols.names():
+            found = protocols.read(known)
+            print(f"{known:24} {found.sentence}\n{'':24} {found.source}; chosen by {found.selection}")
+        return
+    if repeats < 0 or (repeats and seeds):
+        raise Failure("--repeats: a positive number, and not together with --seeds")
+    request = protocols.Request(
+        protocol=name,
+        data=data,
+        loss=loss,
+        overrides=tuple(overrides or ()),
+        folds=numbers("--fold", fold),
+        seeds=numbers("--seeds", seeds) or tuple(range(repeats)),
+    )
+    entries = request.entries()
+    if dry_run:
+        print(protocols.described(request, entries))
+        return
+    store = store_at(runs)
+    state = None if table else protocols.conduct(request, store, report=_say, stop=stop_on_signal())
+    place = protocols.place_of(request, store, entries)
+    results = protocols.collect(request, entries, store, before=protocols.load(place.path), report=_say)
+    if results.runs:
+        print(protocols.as_text(results, *protocols.printed(request, entries)))
+        print(protocols.write(results, place.path))
+    else:
+        print("no run of it is done")
+    if warnings := comparability.lint_alike([entry.spec for entry in entries]):
+        print(comparability.as_text(warnings))
+    if state and state.state != "done":
+        print(state.message, file=sys.stderr)
+        raise typer.Exit(130 if state.state == "cancelled" else 1)
+
+
+def lint(
+    run: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run ids, or SPEC.toml files")], runs: Runs = None
+) -> None:
+    """Name what makes runs incomparable; exits 1 if something does."""
+    from dmlcore.monitoring import comparability
+
+    store = store_at(runs)
+    found = [read_spec(each) if each.endswith(".toml") else store.open(each) for each in run]
+    warnings = comparability.lint(found)
+    print(comparability.as_text(warnings) if warnings else "nothing found that would make them incomparable")
+    if any(warning.severity == "incomparable" for warning in warnings):
+        raise typer.Exit(1)
+
+
+def search(
+    spec: Annotated[str, typer.Argument(metavar="SPEC", help="SPEC.toml, or a name, as in train")],
+    keys: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KEY=...",
+            help="loss.m=0.01..1:log (a range; :7: points of a grid), batch.samples=2,4,8 (a choice), or KEY=VALUE",
+        ),
+    ],
+    method: Annotated[str, typer.Option(help="random, grid, tpe or gp")] = "random",
+    trials: Annotated[int, typer.Option(help="In all, of all workers [default: 20, or the whole grid]")] = 0,
+    name: Annotated[str, typer.Option(help="Of the search [default: the spec's]")] = "",
+    seed: Annotated[int, typer.Option(help="Of the points, not of the runs")] = 0,
+    storage: Annotated[str, typer.Option(help="URL [default: sqlite in .searches/NAME.db of the runs]")] = "",
+    table: Annotated[bool, typer.Option("--table", help="Train nothing, print what is there")] = False,
+    runs: Runs = None,
+) -> None:
+    """Search hyper-parameters by validation MAP@R; the same command again is one more worker, or goes on later.
+
+    Ctrl-C stops after the current step. Trials are ordinary runs; the best spec is written as TOML.
+    """
+    from dmlcore.experiments import search as searching
+
+    base, store = read_spec(spec), store_at(runs)
+    name = name or Path(spec).stem.lower()
+    wanted = searching.prepare(base, keys, name, method=method, trials=trials or None, seed=seed)
+    whole = True
+    if not table:
+        whole = searching.conduct(wanted, store, storage=storage, report=_say, stop=stop_on_signal())
+    rows = searching.trials(wanted, store, storage)
+    print(searching.as_text(rows, searching.validation_baselines(rows, store)))
+    if found := searching.best(wanted, rows):
+        print(searching.write_best(found, wanted, store))
+    if not whole:
+        raise typer.Exit(130)
+
+
+def events(
+    run: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run ids, as printed by train and list")],
+    into: Annotated[Path | None, typer.Option(help="Folder of the event files [default: events in each run]")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Refresh every few seconds until the runs have ended")
+    ] = False,
+    runs: Runs = None,
+) -> None:
+    """Write or refresh TensorBoard's event files of runs; safe while they train."""
+    from dmlcore.monitoring import tensorboard
+
+    store = store_at(runs)
+    found = [store.open(name) for name in run]
+    stop = stop_on_signal() if follow else lambda: True
+    for folder in tensorboard.follow(found, into, stop=stop):
+        print(folder)
+
+
+def project(
+    run: RunId,
+    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}")] = "tsne",
+    perplexity: Annotated[float, typer.Option(help="t-SNE: about how many neighbours a point has, above 1")] = 30.0,
+    iterations: Annotated[int, typer.Option(help="t-SNE, UMAP: 100 to 5000")] = 400,
+    neighbours: Annotated[int, typer.Option(help="UMAP: 2 to 1000")] = 15,
+    min_dist: Annotated[float, typer.Option(help="UMAP: least distance of points on the map, 0 to 1")] = 0.1,
+    seed: Annotated[int | None, typer.Option(help="[default: that of the run]")] = None,
+    over_training: Annotated[
+        bool, typer.Option("--over-training", help="One map of all kept checkpoints, tied to each other")
+    ] = False,
+    runs: Runs = None,
+) -> None:
+    """Map the embeddings of a run on a plane and keep the map; a map that is there is not made again."""
+    found = store_at(runs).open(run)
+    if method not in METHODS:
+        raise Failure(f"--method: one of {', '.join(METHODS)}, got {method!r}")
+    settings = Settings(
+        method=method,
+        perplexity=perplexity,
+        iterations=iterations,
+        neighbours=neighbours,
+        min_dist=min_dist,
+        seed=found.spec.seed if seed is None else seed,
+    )
+    with found.lock():
+        make_map(found, settings, over_training)
+
+
+def make_map(run: Run, settings: Settings | None, over_training: bool) -> None:
+    """Make a map of a run whose lock we hold, or one over its training, and say where it is and how good."""
+    if over_training:
+        from dmlcore.inspection.maps import trajectory
+
+        path = trajectory.make(run, settings)
+        found = trajectory.read(path)
+        _say(f"{path}\n{found.how}")
+        for step, measured in zip(found.steps, found.quality, strict=True):
+            _say(f"step {step:>8}: {measured.words if measured else 'too few points to measure'}")
+    else:
+        from dmlcore.inspection.maps import maps
+
+        path = maps.make(run, settings)
+        drawn = maps.read(path)
+        _say(f"{path}\n{drawn.words}: {drawn.quality.words if drawn.quality else 'too few points to measure'}")

@@ -1,0 +1,41 @@
+"""The command that takes something away of a run: export."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dmlcore.cli.options import Failure, RunId, Runs, store_at
+
+
+def export(
+    run: RunId,
+    to: Annotated[
+        Path,
+        typer.Option(
+            help="NAME.html (report), .npz or .parquet (embeddings), .csv (map), or a new folder for TensorBoard's "
+            "projector"
+        ),
+    ],
+    selection: Annotated[str, typer.Option(help="Id of a selection, as in the link of a page [default: all]")] = "",
+    runs: Runs = None,
+) -> None:
+    """Write report, embeddings, map or a projector folder of a run: the whole of it, or nothing."""
+    from dmlcore.experiments import protocols
+    from dmlcore.inspection import export as exporting
+    from dmlcore.inspection import selections
+
+    found = store_at(runs).open(run)
+    chosen = selections.load(found, selection) if selection else None
+    if selection and chosen is None:
+        raise Failure(f"--selection {selection}: the run keeps no such selection")
+    left = protocols.deviations(found.spec)
+    remarks = [f"The run leaves the protocol {found.spec.protocol} in: {'; '.join(left)}."] if left else []
+    print(exporting.write(found, to, None if chosen is None else chosen.indices, remarks=remarks, report=_warn))
+
+
+def _warn(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

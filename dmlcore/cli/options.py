@@ -1,0 +1,68 @@
+"""What all commands share: their options, their errors, the store of the runs, stopping when asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dmlcore.presets import SPECS
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage.runs import RunStore
+
+Runs = Annotated[Path | None, typer.Option("--runs", help="Folder of the runs [default: $DML_RUNS or ./runs]")]
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, as printed by train and list")]
+
+
+class Failure(Exception):
+    """An error for the user, shown as it is: (message, exit code)."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def store_at(root: Path | None) -> RunStore:
+    """The store of this command; also that in which a run looks for the one its `model.start` names."""
+    store = RunStore(root)
+    os.environ["DML_RUNS"] = str(store.root)
+    return store
+
+
+def numbers(option: str, text: str) -> tuple[int, ...]:
+    """Whole numbers with commas between them; raises Failure naming the option."""
+    try:
+        return tuple(int(word) for word in text.split(",") if word)
+    except ValueError:
+        raise Failure(f"{option}: whole numbers with commas between them, got {text!r}") from None
+
+
+def stop_on_signal() -> Callable[[], bool]:
+    """SIGTERM and Ctrl-C ask to stop after the current step; a second Ctrl-C stops at once."""
+    asked: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        asked.append(number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGTERM, note)
+    signal.signal(signal.SIGINT, note)
+    return lambda: bool(asked)
+
+
+def read_spec(name: str) -> RunSpec:
+    """The spec of that name among those that ship, or of the .toml file at that path; raises Failure, SpecError."""
+    path = Path(name)
+    if path.suffix != ".toml":
+        path = SPECS / f"{name}.toml"
+    try:
+        return RunSpec.from_toml(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        known = ", ".join(sorted(found.stem for found in SPECS.glob("*.toml")))
+        raise Failure(f"{name}: cannot be read ({error}); give a SPEC.toml or one of {known}") from None
+    except SpecError as error:
+        raise SpecError(f"{path}:\n{error}") from None

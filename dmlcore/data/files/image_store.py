@@ -1,0 +1,168 @@
+"""Picture files decoded once, into one memory-mapped file of the cache, where batches of any cut are copied from."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.dataset import DataError, Indices, Picture, rows_of
+from dmlcore.data.files import images
+from dmlcore.data.files.cache_folder import damaged, made_once, unkept
+from dmlcore.data.files.locate import cache_folder
+
+VERSION = 1  # of the layout and of how pictures are resized: a store of another version is not read
+CHUNK = 256  # pictures between two points from which a killed decoding goes on
+SAY_EVERY = 5.0  # seconds between two lines about the progress
+
+log = logging.getLogger(__name__)
+
+
+def short_side(side: int) -> int:
+    """Pixels of the shorter side in the store of pictures cut to `side`: 256 for 227 (Karaman 2021, Psomas 2020)."""
+    return round(side * 256 / 227)
+
+
+class StoredPictures:
+    """The pictures `paths` as (N, 3, size, size) uint8 centre cuts of their copies with a short side of 256/227 size.
+
+    Indexing is numpy's along the first axis and returns a copy; `whole` returns the copies uncut. They are made when
+    first asked for, in the cache, and found there by every later process until a file changes. Raises DataError naming
+    the first unreadable file and how many there are, or why the cache cannot hold the copies.
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, paths: Sequence[Path], size: int) -> None:
+        self._paths = paths
+        self.shape = (len(self._paths), 3, size, size)
+        self._guard = threading.Lock()
+        self._opened: tuple[NDArray[np.uint8], Indices, Indices] | None = None
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
+        rows = rows_of(index, len(self))
+        side = self.shape[-1]
+        cuts = np.empty((rows.size, side, side, 3), np.uint8)
+        for cut, picture in zip(cuts, self._pictures(rows), strict=True):
+            top, left = (picture.shape[0] - side) // 2, (picture.shape[1] - side) // 2
+            cut[:] = picture[top : top + side, left : left + side]
+        # Channels first by a view alone: the device wants them last in memory.
+        return cuts.reshape(*rows.shape, side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
+
+    def whole(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the pictures uncut, (n, 3, H, W) uint8 with zeros below and right, and their sizes (n, 2) int64."""
+        pictures = list(self._pictures(np.asarray(indices)))
+        sizes = np.array([picture.shape[:2] for picture in pictures], np.int64).reshape(-1, 2)
+        padded = np.zeros((len(pictures), *sizes.max(0, initial=0), 3), np.uint8)
+        for place, picture in zip(padded, pictures, strict=True):
+            place[: picture.shape[0], : picture.shape[1]] = picture
+        return padded.transpose(0, 3, 1, 2), sizes
+
+    def _pictures(self, rows: Indices) -> Iterator[Picture]:
+        """Views (h, w, 3) of the pictures in these rows."""
+        if rows.size == 0:
+            return
+        with self._guard:
+            if self._opened is None:
+                self._opened = _open(self._paths, short_side(self.shape[-1]))
+        pixels, sizes, offsets = self._opened
+        for row in rows.ravel().tolist():
+            height, width = sizes[row].tolist()
+            yield pixels[offsets[row] : offsets[row + 1]].reshape(height, width, 3)
+
+
+def _open(paths: Sequence[Path], short: int) -> tuple[NDArray[np.uint8], Indices, Indices]:
+    """Map the store of these files, decoded first if need be: pixels, sizes (N, 2), offsets (N + 1,)."""
+    folder, what = cache_folder() / "pictures", "the decoded pictures"
+    place = made_once(folder, *names(paths, short), "sizes", lambda staging: _decode(paths, short, staging), what)
+    try:
+        sizes, offsets = _read_sizes(place)
+        pixels = np.memmap(place / "pixels", np.uint8, mode="r")
+    except OSError as error:
+        raise unkept(folder, what, error) from error
+    if len(sizes) != len(paths) or len(pixels) != offsets[-1]:
+        raise damaged(place, what)
+    return pixels, sizes, offsets
+
+
+def names(paths: Sequence[Path], size: int) -> tuple[str, str]:
+    """What names these pictures decoded at a size: a digest of where the files are, and one of how they are now."""
+    root = os.path.commonpath([os.path.abspath(path.parent) for path in paths])
+    where, now = hashlib.sha256(f"{VERSION} {size} {os.path.realpath(root)}".encode()), hashlib.sha256()
+    for path in paths:
+        where.update(os.fsencode(os.path.relpath(path, root)) + b"\0")
+        try:
+            found = path.stat()
+            now.update(f"{found.st_size} {found.st_mtime_ns}\n".encode())
+        except OSError:  # decoding will name it
+            now.update(b"-\n")
+    return where.hexdigest()[:20], now.hexdigest()[:20]
+
+
+def _decode(paths: Sequence[Path], short: int, staging: Path) -> None:
+    """Make the two files of a store, going on where a killed process stopped; raises DataError."""
+    with open(staging / "pixels", "ab") as pixels, open(staging / "sizes", "ab") as sizes:
+        done = _rewind(staging, pixels, sizes)
+        failures = _append(paths, done, short, pixels, sizes)
+    if failures:
+        raise DataError(f"{len(failures)} of {len(paths)} pictures are unreadable; first: {failures[0]}")
+
+
+def _append(paths: Sequence[Path], done: int, short: int, pixels: IO[bytes], sizes: IO[bytes]) -> list[DataError]:
+    """Decode paths[done:] to the ends of both files; return what went wrong with which picture."""
+
+    def decode(path: Path) -> Picture | DataError:
+        try:
+            return images.with_short_side(path, short)
+        except DataError as error:
+            return error
+
+    failures: list[DataError] = []
+    said = time.monotonic()
+    with ThreadPoolExecutor(images.WORKERS, "decode") as pool:  # Pillow decodes outside the interpreter lock
+        for begin in range(done, len(paths), CHUNK):
+            found = list(pool.map(decode, paths[begin : begin + CHUNK]))
+            failures += [picture for picture in found if isinstance(picture, DataError)]
+            if not failures:
+                pictures = [picture for picture in found if not isinstance(picture, DataError)]
+                _write(pixels, *pictures)  # on the disk before the sizes that tell of them
+                _write(sizes, np.array([picture.shape[:2] for picture in pictures], np.int32))
+            done = begin + len(found)
+            if time.monotonic() > said + SAY_EVERY or (done == len(paths) and done > CHUNK):
+                log.info("decoded %s of %s pictures", f"{done:,}", f"{len(paths):,}")
+                said = time.monotonic()
+    return failures
+
+
+def _write(file: IO[bytes], *arrays: NDArray[Any]) -> None:
+    for array in arrays:
+        file.write(array.tobytes())
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _rewind(staging: Path, pixels: IO[bytes], sizes: IO[bytes]) -> int:
+    """Cut both files after the last picture that is whole in both; return how many pictures there are."""
+    _, offsets = _read_sizes(staging)
+    done = int(np.searchsorted(offsets, os.path.getsize(staging / "pixels"), side="right")) - 1
+    pixels.truncate(int(offsets[done]))
+    sizes.truncate(done * 8)
+    return done
+
+
+def _read_sizes(place: Path) -> tuple[Indices, Indices]:
+    content = (place / "sizes").read_bytes()
+    sizes = np.frombuffer(content[: len(content) // 8 * 8], np.int32).reshape(-1, 2).astype(np.int64)
+    return sizes, np.concatenate([[0], np.cumsum(sizes.prod(axis=1) * 3)])

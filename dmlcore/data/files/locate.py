@@ -1,0 +1,89 @@
+"""Finds the folder of a data set in its official layout, or a known archive of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from dmlcore.data.dataset import DataError, Description
+from dmlcore.data.files import archives
+from dmlcore.storage.home import HOME
+
+
+def search_folders() -> list[Path]:
+    """Return the folders searched, each once: $DML_DATA, then data, ../data and ../shared/data of the repository
+    (of the working directory, where the library is installed without it)."""
+    chosen = os.environ.get("DML_DATA")
+    beside = [(HOME / folder).resolve() for folder in ("data", "../data", "../shared/data")]
+    return list(dict.fromkeys([*([Path(chosen).expanduser().resolve()] if chosen else []), *beside]))
+
+
+def cache_folder() -> Path:
+    """Return the folder for unpacked archives: $DML_CACHE, or ~/.cache/dml-lab."""
+    return Path(os.environ.get("DML_CACHE") or "~/.cache/dml-lab").expanduser()
+
+
+def find(info: Description, root: Path | None) -> Path | None:
+    """Return the folder in the official layout, else a known archive, else None; unpacks nothing.
+
+    root: that folder, a folder that holds it or an archive of it, or the archive itself; None: `search_folders()`.
+    """
+    if root is not None and root.is_file():
+        return root
+    if not info.folder:
+        return root if root is not None and root.is_dir() else None
+    bases = [root] if root is not None else search_folders()
+    layouts = [(base, folder) for base in bases for folder in _layouts(info, base)]
+    found = [folder for _, folder in layouts if any((folder / pictures).is_dir() for pictures in info.pictures)]
+    # Copies of the lists alone are common, and lists that lie open beside a packed archive of the pictures.
+    for base in bases:
+        found += [base / name for name in info.archives if (base / name).is_file()]
+        found += [folder for other, folder in layouts if other == base]
+    return next(iter(found), None)
+
+
+def locate(info: Description, root: Path | None) -> Path:
+    """Return the folder in the official layout, unpacking a known archive into the cache; raise DataError if absent."""
+    found = find(info, root)
+    if found is None and not info.folder:
+        raise DataError(f"{info.title}: {root or 'no folder'} was given as root; it needs a folder of class folders")
+    if found is None:
+        where = root if root is not None else ", ".join(map(str, search_folders()))
+        raise DataError(
+            f"{info.title} was not found: looked in {where} for the folder "
+            f"{' or '.join((info.folder, *info.other_folders))} and for {', '.join(info.archives)}. "
+            f"Download {info.url} and unpack it, or leave it packed, in {root or search_folders()[0]}"
+        )
+    if found.is_dir():
+        return found
+    if not info.folder:
+        raise DataError(f"{found} is a file; {info.title} needs a folder of class folders")
+    known = archives.identify(found)
+    if known.name not in info.archives:
+        raise DataError(f"{found} is not an archive of {info.title}; it needs one of {', '.join(info.archives)}")
+    unpacked = unpacked_at(known)
+    if not unpacked.is_dir():
+        try:
+            beside = [found.with_name(name) for name in info.companions.get(known.name, ())]
+            archives.unpack(found, unpacked, beside=beside)
+        except DataError:
+            if not unpacked.is_dir():  # otherwise another process was faster
+                raise
+    folder = next(_layouts(info, unpacked), None)
+    if folder is None:
+        raise DataError(f"{unpacked} lacks the folder {info.folder}; remove it, so that {found} is unpacked again")
+    return folder
+
+
+def unpacked_at(archive: archives.Archive) -> Path:
+    """The folder of the cache that a known archive is unpacked into."""
+    return cache_folder() / f"{archive.name.partition('.')[0]}-{archive.digest[:16]}"
+
+
+def _layouts(info: Description, base: Path) -> Iterator[Path]:
+    # Some copies nest the folder twice.
+    names = (info.folder, *info.other_folders)
+    for folder in (base, *(base / name for name in names), *(base / name / name for name in names)):
+        if any(next(folder.glob(marker), None) is not None for marker in info.markers):
+            yield folder

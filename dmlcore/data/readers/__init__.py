@@ -1,0 +1,1 @@
+"""One reader a data set, from its official layout to samples."""

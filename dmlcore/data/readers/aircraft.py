@@ -1,0 +1,83 @@
+"""FGVC-Aircraft by variant: lists of picture numbers with names that hold spaces and slashes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.files import lists
+from dmlcore.data.files.image_table import IMAGE_SIZE, Table, compact, samples
+from dmlcore.data.files.lists import Row
+
+TRAIN_VARIANTS = 50  # the first ones of variants.txt; there is no settled standard
+
+INFO = Description(
+    name="aircraft",
+    title="FGVC-Aircraft",
+    sentence="Photographs of 100 variants of aircraft; the first 50 in their official list train, the last 50 test.",
+    citation="S. Maji et al.: Fine-Grained Visual Classification of Aircraft. arXiv:1306.5151, 2013.",
+    kind="pictures",
+    image_size=IMAGE_SIZE,
+    resizes=True,
+    needs_files=True,
+    folder="fgvc-aircraft-2013b",
+    other_folders=("FGVC-Aircraft", "aircraft"),
+    markers=("data/images_variant_*.txt", "images_variant_*.txt"),
+    pictures=("data/images", "images"),
+    archives=("fgvc-aircraft-2013b.tar.gz", "aircraft-lists.tar.gz"),
+    url="https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/archives/fgvc-aircraft-2013b.tar.gz",
+)
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Read the lists and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    return samples(INFO, _data(folder) / "images", read_table(folder), image_size)
+
+
+def read_table(folder: Path) -> Table:
+    """Join variants.txt with the lists of training, validation and test pictures; pictures not needed.
+
+    Paths are relative to data/images/. `official_train` is train and val together. Raises DataError with file:line.
+    """
+    folder = _data(folder)
+    variants = {row.text: number for number, row in enumerate(_variants(folder / "variants.txt"))}
+    whole = folder / "images_variant_trainval.txt"
+    halves = [folder / "images_variant_train.txt", folder / "images_variant_val.txt"]
+    train = [row for path in ([whole] if whole.is_file() else halves) for row in _read_list(path, variants)]
+    test = _read_list(folder / "images_variant_test.txt", variants)
+    rows = train + test
+    lists.require_distinct((f"image {image}", place) for image, _, place in rows)
+    present, labels = compact([number for _, number, _ in rows])
+    names = list(variants)
+    return Table(
+        paths=tuple(f"{image}.jpg" for image, _, _ in rows),
+        labels=labels,
+        class_names=tuple(names[number] for number in present),
+        train_classes=int((present < TRAIN_VARIANTS).sum()),
+        official_train=np.arange(len(rows)) < len(train),
+    )
+
+
+def _data(folder: Path) -> Path:
+    return folder / "data" if (folder / "data").is_dir() else folder
+
+
+def _variants(path: Path) -> list[Row]:
+    rows = lists.rows(path, INFO)
+    lists.require_distinct((text, f"{path}:{line}") for line, text in rows)
+    return rows
+
+
+def _read_list(path: Path, variants: dict[str, int]) -> list[tuple[str, int, str]]:
+    """Return (image number as written, rank of its variant, file:line) of each row."""
+    found = []
+    for line, text in lists.rows(path, INFO):
+        image, _, name = text.partition(" ")  # at the first space only
+        if not (image.isascii() and image.isdigit()) or not name.strip():
+            raise DataError(f"{path}:{line}: expected '<image number> <variant>', got {text[:80]!r}")
+        if name.strip() not in variants:
+            raise DataError(f"{path}:{line}: variant {name.strip()[:80]!r} is not in {path.with_name('variants.txt')}")
+        found.append((image, variants[name.strip()], f"{path}:{line}"))
+    return found

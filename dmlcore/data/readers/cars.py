@@ -1,0 +1,179 @@
+"""Stanford Cars (CARS196) in its four layouts; class numbers, not rows and not ranks of names, decide the split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.files import lists, matlab
+from dmlcore.data.files.image_table import IMAGE_SIZE, Table, compact, folders_in, pictures_in, samples
+from dmlcore.data.files.lists import positive
+
+TRAIN_CLASSES = 98  # class numbers 1 to 98 train, 99 to 196 test
+# Class numbers are not the ranks of the names, yet 1 to 98 are the same set as the first 98 names in alphabetical
+# order, of which this is the last: a folder of class folders alone can so be split as published.
+LAST_TRAINING_NAME = "Eagle Talon Hatchback 1998"
+LABELLED = "cars_test_annos_withlabels.mat"
+
+INFO = Description(
+    name="cars",
+    title="Stanford Cars (CARS196)",
+    sentence="Photographs of 196 models of cars; the first 98 train, the last 98 test.",
+    citation="J. Krause et al.: 3D Object Representations for Fine-Grained Categorization. 3dRR at ICCV 2013.",
+    kind="pictures",
+    image_size=IMAGE_SIZE,
+    resizes=True,
+    needs_files=True,
+    folder="stanford_cars",
+    other_folders=("cars196", "CARS196", "cars", "by_classes_folder", "stanford-car-dataset-by-classes-folder"),
+    markers=("devkit/cars_*.mat", "cars_annos.mat", "anno_train.csv", "images/*[12][0-9][0-9][0-9]"),
+    pictures=("cars_train", "car_ims", "car_data", "images"),
+    archives=("cars_train.tgz", "cars-annotations.tar.gz"),
+    companions={"cars_train.tgz": ("cars_test.tgz", "car_devkit.tgz", LABELLED)},
+    url="https://github.com/pytorch/vision/issues/7545 (the official address is gone)",
+)
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Read the annotations and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    return samples(INFO, folder, read_table(folder), image_size)
+
+
+def read_table(folder: Path) -> Table:
+    """Read the annotations of the first layout that `folder` has, one with pictures if possible.
+
+    cars_annos.mat with car_ims/; devkit/ with cars_train/ and cars_test/; names.csv and anno_*.csv with class folders;
+    images/ with class folders and no annotations. Paths are relative to `folder`. Raises DataError naming the file.
+    """
+    layouts: list[tuple[str, str, Callable[[Path], Table]]] = [
+        ("cars_annos.mat", "car_ims", _read_single),
+        ("devkit", "cars_train", _read_devkit),
+        ("anno_train.csv", "car_data", _read_tables),
+        ("images", "images", _read_folders),
+    ]
+    present = [layout for layout in layouts if (folder / layout[0]).exists()]
+    if not present:
+        raise DataError(f"{folder} has none of {', '.join(layout[0] for layout in layouts)}; see {INFO.url}")
+    present.sort(key=lambda layout: not (folder / layout[1]).is_dir())
+    return present[0][2](folder)
+
+
+def _read_single(folder: Path) -> Table:
+    """All pictures in one .mat file, whose rows are not sorted by class: the usual form of metric learning."""
+    path = folder / "cars_annos.mat"
+    rows = matlab.read(path, INFO)
+    is_test = rows.field_integers("annotations", "test")
+    if wrong := np.flatnonzero((is_test != 0) & (is_test != 1)).tolist():
+        raise DataError(f"{path}: annotations.test, entry {wrong[0] + 1}: expected 0 or 1, got {is_test[wrong[0]]}")
+    pictures = rows.field_words("annotations", "relative_im_path")
+    places = [f"{path}, entry {row}" for row in range(1, len(pictures) + 1)]
+    numbers = rows.field_integers("annotations", "class").tolist()
+    return _table(pictures, numbers, places, rows.words("class_names"), is_test == 0)
+
+
+def _read_devkit(folder: Path) -> Table:
+    """Training and test pictures in files and folders of their own, with the same names in both."""
+    names = matlab.read(folder / "devkit" / "cars_meta.mat", INFO).words("class_names")
+    pictures: list[str] = []
+    numbers: list[int] = []
+    places: list[str] = []
+    is_train: list[bool] = []
+    for part, rows in (("cars_train", _devkit_train(folder)), ("cars_test", _devkit_test(folder))):
+        # Some copies nest the folders of pictures twice.
+        trunk = f"{part}/{part}" if (folder / part / part).is_dir() else part
+        found = rows.field_words("annotations", "fname")
+        pictures += [f"{trunk}/{name}" for name in found]
+        numbers += rows.field_integers("annotations", "class").tolist()
+        places += [f"{rows.path}, entry {row}" for row in range(1, len(found) + 1)]
+        is_train += [part == "cars_train"] * len(found)
+    return _table(pictures, numbers, places, names, np.array(is_train))
+
+
+def _devkit_train(folder: Path) -> matlab.Variables:
+    return matlab.read(folder / "devkit" / "cars_train_annos.mat", INFO)
+
+
+def _devkit_test(folder: Path) -> matlab.Variables:
+    for path in (folder / LABELLED, folder / "devkit" / LABELLED, folder / "devkit" / "cars_test_annos.mat"):
+        if path.is_file():
+            found = matlab.read(path, INFO)
+            if found.has_field("annotations", "class"):
+                return found
+    raise DataError(
+        f"{folder / LABELLED} is missing, without which the test pictures have no labels; many copies lack it: get it "
+        f"from {INFO.url}"
+    )
+
+
+def _read_tables(folder: Path) -> Table:
+    """Folders named by class, inside train/ and test/, with tables of file, box and class number."""
+    listed = lists.rows(folder / "names.csv", INFO)
+    lists.require_distinct((text, f"{folder / 'names.csv'}:{line}") for line, text in listed)
+    names = [text for _, text in listed]
+    trunks = ("car_data/car_data/", "car_data/", "")
+    trunk = next((trunk for trunk in trunks if (folder / trunk / "train").is_dir()), trunks[0])
+    pictures: list[str] = []
+    numbers: list[int] = []
+    places: list[str] = []
+    is_train: list[bool] = []
+    for part in ("train", "test"):
+        path = folder / f"anno_{part}.csv"
+        for line, text in lists.rows(path, INFO):
+            columns = text.split(",")
+            number = positive(columns[-1].strip())
+            if len(columns) != 6 or not lists.is_inside(columns[0], parts=1) or not 1 <= number <= len(names):
+                raise DataError(
+                    f"{path}:{line}: expected '<file>,<x1>,<y1>,<x2>,<y2>,<class from 1 to {len(names)}>', got "
+                    f"{text[:80]!r}"
+                )
+            # A slash cannot be in the name of a folder.
+            pictures.append(f"{trunk}{part}/{names[number - 1].replace('/', '-')}/{columns[0]}")
+            numbers.append(number)
+            places.append(f"{path}:{line}")
+            is_train.append(part == "train")
+    return _table(pictures, numbers, places, names, np.array(is_train))
+
+
+def _table(
+    pictures: Sequence[str],
+    numbers: Sequence[int],
+    places: Sequence[str],
+    names: Sequence[str],
+    official_train: NDArray[np.bool_],
+) -> Table:
+    """Join one picture a row, of class numbers from 1, places being where errors point to."""
+    for picture, number, place in zip(pictures, numbers, places, strict=True):
+        if not 1 <= number <= len(names):
+            raise DataError(f"{place}: expected a class from 1 to {len(names)}, got {number}")
+        if not lists.is_inside(picture):
+            raise DataError(f"{place}: expected the path of a picture, got {picture[:80]!r}")
+    lists.require_distinct(zip(pictures, places, strict=True))
+    present, labels = compact(numbers)
+    return Table(
+        paths=tuple(pictures),
+        labels=labels,
+        class_names=tuple(names[number - 1] for number in present),
+        train_classes=int((present <= TRAIN_CLASSES).sum()),
+        official_train=official_train,
+    )
+
+
+def _read_folders(folder: Path) -> Table:
+    """Folders named by class and no annotations: classes in alphabetical order, which keeps the published split."""
+    classes = sorted(folders_in(folder / "images"), key=lambda path: path.name.casefold())
+    found = [[f"images/{path.name}/{picture.name}" for picture in pictures_in(path)] for path in classes]
+    names = [path.name for path, pictures in zip(classes, found, strict=True) if pictures]
+    counts = [len(pictures) for pictures in found if pictures]
+    if not names:
+        raise DataError(f"{folder / 'images'} holds no pictures in its folders; see {INFO.url}")
+    return Table(
+        paths=tuple(path for pictures in found for path in pictures),
+        labels=np.repeat(np.arange(len(names), dtype=np.int64), counts),
+        class_names=tuple(names),
+        train_classes=sum(name.casefold() <= LAST_TRAINING_NAME.casefold() for name in names),
+        notes=("no annotations beside the pictures, so that there is no official image-wise split",),
+    )

@@ -1,0 +1,40 @@
+"""CIFAR-10 in its official python layout: five training batches and a test batch, or those of them that exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dmlcore.data.dataset import Description, Samples
+from dmlcore.data.readers import cifar
+
+CLASSES = 10
+BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
+
+INFO = Description(
+    name="cifar10",
+    title="CIFAR-10",
+    sentence="Photographs of 32 x 32 pixels in ten classes, with its official training and test pictures.",
+    citation="A. Krizhevsky: Learning Multiple Layers of Features from Tiny Images. University of Toronto, 2009.",
+    kind="pictures",
+    split="samples",
+    validation="samples",
+    image_size=cifar.SIDE,
+    needs_files=True,
+    folder="cifar-10-batches-py",
+    markers=("data_batch_1", "test_batch", "batches.meta"),
+    archives=("cifar-10-python.tar.gz", "cifar-10-batches-py.tar.gz"),
+    url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+)
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Read the training batches and then the test batch: inputs (N, 3, 32, 32) uint8; classes 0 to 4 train.
+
+    data_batch_2 to 5 may be absent, which a note says.
+    """
+    names = cifar.read_names(folder / "batches.meta", INFO, "label_names", CLASSES)
+    absent = [name for name in BATCHES[1:] if not (folder / name).is_file()]
+    training = [folder / name for name in BATCHES if name not in absent]
+    pixels, labels, counts = cifar.read([*training, folder / "test_batch"], INFO, {"labels": CLASSES})
+    note = f", without {', '.join(absent)}" if absent else ""
+    return cifar.samples(pixels, labels["labels"], names, sum(counts[:-1]), border=CLASSES // 2, note=note)

@@ -1,0 +1,155 @@
+"""CUB-200-2011: the official text lists joined by image number, or folders of pictures named by class number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.files import lists
+from dmlcore.data.files.image_table import IMAGE_SIZE, Table, compact, folders_in, pictures_in, samples
+from dmlcore.data.files.lists import positive
+
+TRAIN_CLASSES = 100  # class numbers 1 to 100 train, 101 to 200 test
+LISTS = ("images.txt", "image_class_labels.txt", "classes.txt", "train_test_split.txt")
+
+INFO = Description(
+    name="cub",
+    title="CUB-200-2011",
+    sentence="Photographs of 200 bird species; the first 100 train, the last 100 test.",
+    citation="C. Wah et al.: The Caltech-UCSD Birds-200-2011 Dataset. Caltech, CNS-TR-2011-001, 2011.",
+    kind="pictures",
+    image_size=IMAGE_SIZE,
+    resizes=True,
+    needs_files=True,
+    folder="CUB_200_2011",
+    other_folders=("cub200", "cub-200-2011", "CUB"),
+    markers=("images.txt", "image_class_labels.txt", "classes.txt", "images/[0-2][0-9][0-9].*"),
+    pictures=("images",),
+    archives=("CUB_200_2011.tgz", "cub-mini-images.tar.gz", "cub-annotations.tar.gz"),
+    url="https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",
+)
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Read the lists and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    return samples(INFO, folder / "images", read_table(folder), image_size)
+
+
+def read_table(folder: Path) -> Table:
+    """Join the lists of `folder`, pictures not needed; without any list read the names of its folders of pictures.
+
+    Paths are relative to images/. Raises DataError with file:line where the lists are inconsistent.
+    """
+    if not any((folder / name).is_file() for name in LISTS):
+        return _read_folders(folder / "images")
+    paths = _read_list(folder / "images.txt")
+    class_names = _read_list(folder / "classes.txt")
+    class_of = _read_list(folder / "image_class_labels.txt")
+    is_train = _read_list(folder / "train_test_split.txt")
+    for rows in (class_of, is_train):
+        rows.require_numbers_of(paths)
+    for rows in (paths, class_names):
+        lists.require_distinct((value, rows.at(number)) for number, value in rows.values.items())
+
+    class_numbers = [_class_number(number, paths, class_of, class_names) for number in paths.values]
+    present, labels = compact(class_numbers)
+    return Table(
+        paths=tuple(paths.values.values()),
+        labels=labels,
+        class_names=tuple(_plain(class_names.values[number]) for number in present),
+        train_classes=int((present <= TRAIN_CLASSES).sum()),
+        official_train=np.array([_flag(is_train, number) for number in paths.values]),
+    )
+
+
+def _read_folders(images: Path) -> Table:
+    """The second layout, `cub200/images/NNN.Name/*.jpg`: the class number is that of the folder."""
+    paths: list[str] = []
+    numbers: list[int] = []
+    folders: dict[int, str] = {}
+    for folder in folders_in(images):
+        number = positive(folder.name.partition(".")[0])
+        if number == 0:
+            raise DataError(
+                f"{folder} does not begin with a class number, as 001.Black_footed_Albatross does; rename it"
+            )
+        if number in folders:
+            raise DataError(f"{folder} has the class number of {images / folders[number]}; rename one")
+        folders[number] = folder.name
+        found = [f"{folder.name}/{picture.name}" for picture in pictures_in(folder)]
+        paths += found
+        numbers += [number] * len(found)
+    if not paths:
+        raise DataError(f"{images} holds no pictures in its folders; complete them from {INFO.url}")
+    present, labels = compact(numbers)
+    return Table(
+        paths=tuple(paths),
+        labels=labels,
+        class_names=tuple(_plain(folders[number]) for number in present),
+        train_classes=int((present <= TRAIN_CLASSES).sum()),
+        notes=("no lists beside the pictures, so that there is no official image-wise split",),
+    )
+
+
+@dataclass(frozen=True)
+class _List:
+    """A text file of `<number> <value>` rows."""
+
+    path: Path
+    values: dict[int, str]
+    lines: dict[int, int]  # number -> line in the file, from 1
+
+    def at(self, number: int) -> str:
+        return f"{self.path}:{self.lines[number]}"
+
+    def require_numbers_of(self, images: _List) -> None:
+        for number in images.values:
+            if number not in self.values:
+                raise DataError(f"{images.at(number)}: image {number} has no row in {self.path}; restore the lists")
+        for number in self.values:
+            if number not in images.values:
+                raise DataError(f"{self.at(number)}: image {number} is not in {images.path}; restore the lists")
+
+
+def _read_list(path: Path) -> _List:
+    rows = _List(path, {}, {})
+    for line, row in lists.rows(path, INFO):
+        first, _, value = row.partition(" ")
+        number = positive(first)
+        if number == 0 or not value:
+            raise DataError(f"{path}:{line}: expected '<number from 1> <value>', got {row[:80]!r}")
+        if number in rows.values:
+            raise DataError(f"{path}:{line}: number {number} was given in line {rows.lines[number]} already")
+        rows.values[number], rows.lines[number] = value.strip(), line
+    return rows
+
+
+def _class_number(image: int, paths: _List, class_of: _List, class_names: _List) -> int:
+    """Return the class of `image`, checked against classes.txt and against the picture's folder."""
+    value = class_of.values[image]
+    number = positive(value)
+    if number not in class_names.values:
+        raise DataError(f"{class_of.at(image)}: class {value[:80]!r} is not in {class_names.path}")
+    if not lists.is_inside(paths.values[image], parts=2):
+        raise DataError(f"{paths.at(image)}: expected '<class folder>/<file>', got {paths.values[image][:80]!r}")
+    folder = paths.values[image].partition("/")[0]
+    if folder != class_names.values[number]:
+        raise DataError(
+            f"{paths.at(image)}: folder {folder!r} does not belong to class {number}, {class_names.values[number]!r} "
+            f"({class_of.at(image)})"
+        )
+    return number
+
+
+def _flag(is_train: _List, image: int) -> bool:
+    if is_train.values[image] not in ("0", "1"):
+        raise DataError(f"{is_train.at(image)}: expected 1 (train) or 0 (test), got {is_train.values[image][:80]!r}")
+    return is_train.values[image] == "1"
+
+
+def _plain(folder: str) -> str:
+    """Turn '001.Black_footed_Albatross' into 'Black footed Albatross'."""
+    return folder.partition(".")[2].replace("_", " ") or folder

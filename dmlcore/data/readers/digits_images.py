@@ -1,0 +1,39 @@
+"""The digits of scikit-learn as pictures, so that picture networks and poolings can be tried without a download."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from dmlcore.data.dataset import Description, Samples
+from dmlcore.data.readers import cifar, digits
+
+ENLARGED = 4  # pixels a side of the square that each of the 8 x 8 pixels becomes
+
+INFO = Description(
+    name="digits_pictures",
+    title="Digits as pictures",
+    sentence="The 1,797 handwritten digits, each pixel enlarged to 4 x 4: grey pictures of 32 x 32.",
+    citation=digits.INFO.citation,
+    kind="pictures",
+    split="samples",
+    validation="samples",
+    image_size=8 * ENLARGED,
+)
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Read the digits: inputs (1797, 3, 32, 32) uint8; class-disjoint training classes are 0 to 4."""
+    vectors = digits.read(folder, image_size, seed)
+    grey = np.rint(vectors.inputs[:].reshape(-1, 1, 8, 8) * 255).astype(np.uint8)
+    large = grey.repeat(ENLARGED, axis=2).repeat(ENLARGED, axis=3)
+    inputs = large.repeat(3, axis=1)
+    return Samples(
+        inputs=inputs,
+        labels=vectors.labels,
+        class_names=vectors.class_names,
+        train_classes=vectors.train_classes,
+        picture=partial(cifar.picture, inputs),
+    )

@@ -1,0 +1,119 @@
+"""Any folder of class folders: no lists, no standard, the names decide."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.files.image_table import IMAGE_SIZE, SUFFIXES, Table, folders_in, samples
+
+MOST_FOLDERS = 50_000  # that are walked: the largest public sets have 22,000 classes, a system has more
+PARTS = ("train", "test", "val", "valid", "validation")  # folders of which a tree that is split on disk consists
+
+INFO = Description(
+    name="folder",
+    title="Folder of class folders",
+    sentence="Pictures of your own, one folder a class; by name, the first half of the classes train.",
+    citation="Your own pictures.",
+    kind="pictures",
+    image_size=IMAGE_SIZE,
+    resizes=True,
+    needs_files=True,
+)
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """List the pictures of `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    return samples(INFO, folder, read_table(folder), image_size)
+
+
+def read_table(folder: Path) -> Table:
+    """Walk through the folders of `folder`: each is a class, with all JPEG and PNG pictures in and below it.
+
+    Classes are sorted by name and the first half of them train. A folder that holds nothing but another one is
+    entered. Where train/, test/ and the like hold the class folders, they are the image-wise split, or if no class is
+    on both sides the class-disjoint one. Raises DataError.
+    """
+    trunk = _innermost(folder)
+    parts = folders_in(trunk)
+    named = {part.name.lower() for part in parts}
+    if "train" in named and named <= set(PARTS):
+        return _read_parts(folder, parts)
+    rows = [(name, path, False) for name, path in _classes(folder, trunk)]
+    names = sorted({name for name, _, _ in rows})
+    return _table(folder, rows, names, len(names) // 2, _empty(trunk, names))
+
+
+def _read_parts(folder: Path, parts: list[Path]) -> Table:
+    """A tree that is split on disk."""
+    rows = [(name, path, part.name.lower() == "train") for part in parts for name, path in _classes(folder, part)]
+    trained, tested = ({name for name, _, is_train in rows if is_train == side} for side in (True, False))
+    where = ", ".join(part.name for part in parts)
+    if trained & tested:
+        names = sorted(trained | tested)
+        note = f"{where}: taken as the image-wise split, as they share classes; by classes, the first half trains"
+        return _table(folder, rows, names, len(names) // 2, (note,), image_wise=True)
+    note = f"{where}: taken as the class-disjoint split, as they share no class"
+    return _table(folder, rows, sorted(trained) + sorted(tested), len(trained), (note,))
+
+
+def _table(
+    folder: Path,
+    rows: list[tuple[str, str, bool]],
+    names: list[str],
+    train_classes: int,
+    notes: tuple[str, ...],
+    image_wise: bool = False,
+) -> Table:
+    if len(names) < 2:
+        raise DataError(
+            f"{folder} holds pictures of {len(names)} classes, where two at least are needed: give as root a folder "
+            f"with one folder for each class, and in each its {', '.join(SUFFIXES)} files"
+        )
+    label = {name: number for number, name in enumerate(names)}
+    return Table(
+        paths=tuple(path for _, path, _ in rows),
+        labels=np.array([label[name] for name, _, _ in rows], dtype=np.int64),
+        class_names=tuple(names),
+        train_classes=train_classes,
+        official_train=np.array([is_train for _, _, is_train in rows]) if image_wise else None,
+        notes=notes,
+    )
+
+
+def _classes(folder: Path, trunk: Path) -> list[tuple[str, str]]:
+    """Return (class, path relative to `folder`) of each picture below `trunk`, in the order of classes and paths."""
+    found, walked = [], 0
+    for directory in folders_in(trunk):
+        below = []
+        for base, folders, files in os.walk(directory):
+            walked += 1
+            if walked > MOST_FOLDERS:
+                raise DataError(
+                    f"{trunk} has more than {MOST_FOLDERS:,} folders in it: give the folder that holds the class "
+                    "folders and nothing else"
+                )
+            folders[:] = [name for name in folders if not name.startswith((".", "__MACOSX"))]
+            below += [
+                (Path(base) / name).relative_to(folder).as_posix()
+                for name in files
+                if name.lower().endswith(SUFFIXES) and not name.startswith(".")
+            ]
+        found += [(directory.name, path) for path in sorted(below)]
+    return found
+
+
+def _innermost(folder: Path) -> Path:
+    """Enter folders that hold nothing but one folder, which holds folders: archives often wrap their content."""
+    while len(inner := folders_in(folder)) == 1 and folders_in(inner[0]):
+        folder = inner[0]
+    return folder
+
+
+def _empty(trunk: Path, names: list[str]) -> tuple[str, ...]:
+    without = [path.name for path in folders_in(trunk) if path.name not in set(names)]
+    shown = ", ".join(without[:5]) + (" …" if len(without) > 5 else "")
+    return (f"{len(without)} folders without pictures were left out: {shown}",) if without else ()

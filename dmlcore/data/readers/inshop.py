@@ -1,0 +1,114 @@
+"""In-shop Clothes Retrieval (DeepFashion): one list of training pictures, queries and the gallery that they search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.files import lists
+from dmlcore.data.files.image_table import IMAGE_SIZE, Table, samples
+from dmlcore.data.files.lists import positive
+
+LIST = "list_eval_partition.txt"
+HEADER = "image_name item_id evaluation_status"
+STATUSES = ("train", "query", "gallery")
+
+INFO = Description(
+    name="inshop",
+    title="In-shop Clothes Retrieval",
+    sentence="Photographs of 7,982 pieces of clothing; 3,997 train, the others are queries and gallery.",
+    citation="Z. Liu et al.: DeepFashion: Powering Robust Clothes Recognition and Retrieval with Rich Annotations. "
+    "CVPR 2016.",
+    kind="pictures",
+    image_size=IMAGE_SIZE,
+    resizes=True,
+    needs_files=True,
+    folder="In-shop Clothes Retrieval Benchmark",
+    other_folders=("In-shop", "InShop", "inshop", "DeepFashion"),
+    markers=tuple(f"{folder}{LIST}" for folder in ("Eval/", "", "Anno/")),
+    pictures=("Img/img", "img", "Img/img_highres", "img_highres"),
+    archives=("inshop-partition-surrogate.tar.gz",),
+    url="https://mmlab.ie.cuhk.edu.hk/projects/DeepFashion/InShopRetrieval.html",
+)
+
+
+class _Picture(NamedTuple):
+    path: str
+    item: str
+    status: str
+    place: str  # file:line
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Read the list and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    table = read_table(folder)
+    # img.zip may have been unpacked in Img/ or beside it; the pictures of high resolution lie in the same tree.
+    for base in INFO.pictures:
+        trunk = folder / base
+        if (trunk / table.paths[0]).is_file():
+            return samples(INFO, trunk, table, image_size)
+    return samples(INFO, folder / INFO.pictures[0], table, image_size)
+
+
+@lists.many_rows()
+def read_table(folder: Path) -> Table:
+    """Read the list in Eval/, Anno/ or `folder` itself; pictures not needed. Paths are relative to img/.
+
+    Classes are the items, the training ones first. Raises DataError with file:line.
+    """
+    places = [folder / "Eval" / LIST, folder / LIST, folder / "Anno" / LIST]
+    path = next((place for place in places if place.is_file()), places[0])
+    rows = _read_list(path)
+    lists.require_distinct((row.path, row.place) for row in rows)
+    is_train = np.array([row.status == "train" for row in rows])
+    lists.require_disjoint(
+        ((row.item, row.place) for row in rows if row.status == "train"),
+        ((row.item, row.place) for row in rows if row.status != "train"),
+    )
+    items = [sorted({row.item for row in rows if (row.status == "train") == side}) for side in (True, False)]
+    label = {item: number for number, item in enumerate(items[0] + items[1])}
+    surrogate = (path.parent / "SURROGATE.txt", folder / "SURROGATE.txt")
+    return Table(
+        paths=tuple(row.path for row in rows),
+        labels=np.array([label[row.item] for row in rows], dtype=np.int64),
+        class_names=tuple(label),
+        train_classes=len(items[0]),
+        gallery=~is_train & np.array([row.status == "gallery" for row in rows]),
+        notes=tuple(
+            f"which test pictures are queries is made up, see {file}: its scores must never be reported"
+            for file in surrogate
+            if file.is_file()
+        ),
+    )
+
+
+def _read_list(path: Path) -> list[_Picture]:
+    (line, count), *rest = lists.rows(path, INFO)
+    if positive(count) == 0:
+        raise DataError(
+            f"{path}:{line}: expected the number of pictures, got {count[:80]!r}; CelebA has a list of the same name, "
+            f"which is not meant here"
+        )
+    if not rest or rest[0].text.split() != HEADER.split():
+        raise DataError(f"{path}:{rest[0].line if rest else line + 1}: expected the header {HEADER!r}")
+    name = str(path)  # once: it is formatted fifty thousand times
+    rows = [_picture(text, f"{name}:{line}") for line, text in rest[1:]]
+    if len(rows) != int(count):
+        raise DataError(f"{path}:{line}: says {int(count):,} pictures, but {len(rows):,} rows follow; restore the list")
+    return rows
+
+
+def _picture(text: str, place: str) -> _Picture:
+    columns = text.split()  # padded with spaces
+    if len(columns) != 3 or columns[2] not in STATUSES:
+        raise DataError(f"{place}: expected '<image> <item> <{'|'.join(STATUSES)}>', got {text[:80]!r}")
+    image, item, status = columns
+    parts = image.split("/")
+    if not lists.is_inside(image, parts=5) or parts[0] != "img":
+        raise DataError(f"{place}: expected 'img/<sex>/<category>/<item>/<file>', got {image[:80]!r}")
+    if parts[3] != item:
+        raise DataError(f"{place}: the picture lies in the folder of item {parts[3]!r}, but is listed as {item!r}")
+    return _Picture("/".join(parts[1:]), item, status, place)

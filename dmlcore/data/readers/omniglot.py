@@ -1,0 +1,164 @@
+"""Omniglot: handwritten characters of fifty alphabets, twenty hands each; tested on alphabets never seen."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from dmlcore.data import published_counts
+from dmlcore.data.dataset import DataError, Description, Samples, rows_of
+from dmlcore.data.files import image_store, ink
+from dmlcore.data.files.cache_folder import damaged, made_once, unkept
+from dmlcore.data.files.image_table import folders_in, pictures_in
+from dmlcore.data.files.images import WORKERS, decode
+from dmlcore.data.files.locate import cache_folder
+
+INK = "ink.npy"
+FEW = 32  # pictures that a page shows, in less time than all of them take
+IMAGE_SIZE = 28  # pixels a side, of 105: as the few-shot literature has it
+
+# Folders that train and that test; the complete ones are preferred. Alphabets of both sides only train.
+SETS = (("images_background", "images_evaluation"), ("images_background_small1", "images_background_small2"))
+
+INFO = Description(
+    name="omniglot",
+    title="Omniglot",
+    sentence="Handwritten characters, twenty hands each, in white on black; tested on alphabets never seen.",
+    citation="Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through probabilistic program induction. "
+    "Science 350, 2015.",
+    kind="pictures",
+    image_size=IMAGE_SIZE,
+    resizes=True,
+    needs_files=True,
+    folder="omniglot-py",
+    other_folders=("omniglot", "python"),
+    markers=tuple(f"{train}/*/character01" for train, _ in SETS),
+    archives=tuple(f"{train}.zip" for train, _ in SETS),
+    companions={f"{train}.zip": (f"{test}.zip",) for train, test in SETS},
+    url="https://github.com/brendenlake/omniglot/tree/master/python",
+)
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Read the complete sets where both are there, else the minimal ones: inputs (N, 1, S, S) uint8, 0 paper, 255 ink.
+
+    facts: alphabet (N,), the number of its name in order; drawer (N,), from 1. Classes are named "Alphabet 07". Raises
+    DataError naming the folder or file and what it lacks.
+    """
+    train, test = _folders(folder)
+    # Classes that train come first; an alphabet of both sides counts as one that trains.
+    known = {path.name for path in folders_in(train)}
+    alphabets = [*folders_in(train), *(path for path in folders_in(test) if path.name not in known)]
+    classes = [(number, path) for number, alphabet in enumerate(alphabets) for path in folders_in(alphabet)]
+    files = [pictures_in(path) for _, path in classes]
+    for (_, path), found in zip(classes, files, strict=True):
+        if not found:
+            raise DataError(f"{path} holds no pictures; complete the data set")
+    paths = [path for found in files for path in found]
+    labels = np.repeat(np.arange(len(classes)), [len(found) for found in files])
+    train_classes = sum(alphabets[number].parent == train for number, _ in classes)
+    if not 0 < train_classes < len(classes):
+        raise DataError(f"{folder} needs alphabets in {train.name} and others in {test.name}; complete the data set")
+    pixels = Ink(paths, image_size or IMAGE_SIZE)
+    return Samples(
+        inputs=pixels,
+        labels=labels,
+        class_names=tuple(f"{path.parent.name} {path.name.removeprefix('character')}" for _, path in classes),
+        train_classes=train_classes,
+        keys=[path.relative_to(folder).as_posix() for path in paths],
+        files=paths,
+        picture=partial(ink.picture, pixels),
+        notes=(
+            f"{train.name} trains, {test.name} tests; alphabets of both only train",
+            *published_counts.deviations(INFO.name, labels, train_classes),
+        ),
+        facts={
+            "alphabet": np.array([number for number, _ in classes])[labels],
+            "drawer": np.array([_drawer(path) for path in paths]),
+        },
+    )
+
+
+class Ink:
+    """Dark strokes on white as (N, 1, size, size) uint8, 0 paper and 255 ink, decoded when first read.
+
+    A few are decoded alone, all of them once and then kept in the cache. Indexing is numpy's along the first axis.
+    Raises DataError naming a file that is no picture.
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, paths: Sequence[Path], size: int) -> None:
+        self._paths, self.shape = paths, (len(paths), 1, size, size)
+        self._guard = threading.Lock()
+        self._pixels: NDArray[np.uint8] | None = None
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
+        rows = rows_of(index, len(self))
+        if self._pixels is None and rows.size <= FEW:
+            found = _decoded([self._paths[row] for row in rows.ravel().tolist()], self.shape[-1])
+            return found.reshape(*rows.shape, *self.shape[1:])
+        with self._guard:
+            if self._pixels is None:
+                self._pixels = _kept(self._paths, self.shape[-1])
+            return self._pixels[rows]
+
+
+def _kept(paths: Sequence[Path], size: int) -> NDArray[np.uint8]:
+    folder, what = cache_folder() / "ink", "the decoded pictures"
+    place = made_once(
+        folder,
+        *image_store.names(paths, size),
+        INK,
+        lambda staging: np.save(staging / INK, _decoded(paths, size)),
+        what,
+    )
+    try:
+        pixels: NDArray[np.uint8] = np.load(place / INK, allow_pickle=False)
+    except OSError as error:
+        raise unkept(folder, what, error) from error
+    except (ValueError, EOFError):
+        pixels = np.empty(0, np.uint8)
+    if pixels.shape != (len(paths), 1, size, size) or pixels.dtype != np.uint8:
+        raise damaged(place, what)
+    return pixels
+
+
+def _decoded(paths: Sequence[Path], size: int) -> NDArray[np.uint8]:
+    """The pictures, averaged over each pixel of the smaller ones."""
+
+    def one(path: Path) -> NDArray[np.uint8]:
+        grey = decode(path).convert("L").resize((size, size), Image.Resampling.BOX)
+        return 255 - np.asarray(grey)
+
+    pixels = np.empty((len(paths), 1, size, size), np.uint8)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for place, found in zip(pixels, pool.map(one, paths), strict=True):
+            place[0] = found
+    return pixels
+
+
+def _folders(folder: Path) -> tuple[Path, Path]:
+    for train, test in SETS:
+        if (folder / train).is_dir() and (folder / test).is_dir():
+            return folder / train, folder / test
+    lacking: Iterator[str] = (test for train, test in SETS if (folder / train).is_dir())
+    raise DataError(f"{folder / next(lacking, SETS[0][0])} is missing; put it beside the other folder of {INFO.url}")
+
+
+def _drawer(path: Path) -> int:
+    try:
+        return int(path.stem.rpartition("_")[2])
+    except ValueError:
+        raise DataError(f"{path} is not named CHARACTER_DRAWER as in the official sets; restore the name") from None

@@ -1,0 +1,104 @@
+"""Stanford Online Products: two lists, of the training classes and of the test classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.files import lists
+from dmlcore.data.files.image_table import IMAGE_SIZE, Table, compact, samples
+from dmlcore.data.files.lists import positive
+
+HEADER = "image_id class_id super_class_id path"
+CATEGORIES = (  # super classes 1 to 12
+    "bicycle", "cabinet", "chair", "coffee_maker", "fan", "kettle", "lamp", "mug", "sofa", "stapler", "table", "toaster"
+)  # fmt: skip
+
+INFO = Description(
+    name="sop",
+    title="Stanford Online Products",
+    sentence="Photographs of 22,634 products from eBay listings; half of the products train, the others test.",
+    citation="H. O. Song et al.: Deep Metric Learning via Lifted Structured Feature Embedding. CVPR 2016.",
+    kind="pictures",
+    image_size=IMAGE_SIZE,
+    resizes=True,
+    needs_files=True,
+    folder="Stanford_Online_Products",
+    other_folders=("online_products", "SOP"),
+    markers=("Ebay_train.txt", "Ebay_test.txt", "Info_Files/Ebay_train.txt", "Info_Files/Ebay_test.txt"),
+    pictures=tuple(f"{base}{name}_final" for base in ("", "images/") for name in CATEGORIES),
+    archives=("Stanford_Online_Products.zip", "sop-lists.tar.gz"),
+    url="ftp://cs.stanford.edu/cs/cvgl/Stanford_Online_Products.zip",
+)
+
+
+class _Picture(NamedTuple):
+    image_id: int
+    class_id: int
+    path: str
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Read both lists and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    pictures = folder / "images"
+    return samples(INFO, pictures if pictures.is_dir() else folder, read_table(folder), image_size)
+
+
+@lists.many_rows()
+def read_table(folder: Path) -> Table:
+    """Join Ebay_train.txt and Ebay_test.txt, in `folder` or its Info_Files; pictures not needed.
+
+    Classes are the products, numbered as they are. Raises DataError with file:line.
+    """
+    where = folder / "Info_Files" if (folder / "Info_Files").is_dir() else folder
+    train, test = _read_list(where / "Ebay_train.txt"), _read_list(where / "Ebay_test.txt")
+    rows = train + test
+    if not len({row.image_id for row in rows}) == len({row.path for row in rows}) == len(rows):  # places take long
+        lists.require_distinct((f"image_id {row.image_id}", row.place) for row in rows)
+        lists.require_distinct((row.path, row.place) for row in rows)
+    first_train, first_test = ({row.class_id: row for row in reversed(part)} for part in (train, test))
+    lists.require_disjoint(
+        ((str(number), row.place) for number, row in first_train.items()),
+        ((str(number), row.place) for number, row in first_test.items()),
+    )
+    train_ids, labels = compact([row.class_id for row in train])
+    test_ids, test_labels = compact([row.class_id for row in test])
+    path_of = {number: row.path for number, row in (*first_train.items(), *first_test.items())}
+    category = {
+        number: path.partition("/")[0].removesuffix("_final").replace("_", " ") for number, path in path_of.items()
+    }
+    return Table(
+        paths=tuple(row.path for row in rows),
+        labels=np.concatenate([labels, test_labels + len(train_ids)]),
+        class_names=tuple(f"{category[number]} {number}" for number in [*train_ids.tolist(), *test_ids.tolist()]),
+        train_classes=len(train_ids),
+    )
+
+
+def _read_list(path: Path) -> list[_Picture]:
+    (line, header), *rows = lists.rows(path, INFO)
+    if header.split() != HEADER.split():
+        raise DataError(f"{path}:{line}: expected the header {HEADER!r}, got {header[:80]!r}")
+    if not rows:
+        raise DataError(f"{path} has a header but no rows; restore it from {INFO.url}")
+    name = str(path)  # once: it is asked for a hundred thousand times
+    return [_picture(text, name, line) for line, text in rows]
+
+
+def _picture(text: str, file: str, line: int) -> _Picture:
+    columns = text.split(maxsplit=3)
+    numbers = [positive(column) for column in columns[:3]]
+    if len(columns) != 4 or 0 in numbers:
+        raise DataError(f"{file}:{line}: expected three numbers from 1 and a path, got {text[:80]!r}")
+    if not lists.is_inside(columns[3], parts=2):
+        raise DataError(f"{file}:{line}: expected '<category>_final/<file>', got {columns[3][:80]!r}")
+    return _Picture(numbers[0], numbers[1], columns[3], file, line)

@@ -1,0 +1,123 @@
+"""Collages of written characters: one of a class among characters of one alphabet, which all classes share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.dataset import DataError, Indices, Samples
+from dmlcore.data.files import ink
+from dmlcore.data.readers import omniglot
+from dmlcore.data.synthetic import collage
+from dmlcore.data.synthetic.collage import Pictures, Recipe
+from dmlcore.data.synthetic.glyphs import glyphs
+
+RECIPE = Recipe(side=2, showing=1)
+BACKGROUNDS = {"train": 0.5, "validation": 0.2, "test": 0.3}  # shares of the hands that write the backgrounds
+
+OMNIGLOT, GLYPHS = (
+    replace(
+        info,
+        name=name,
+        title=title,
+        sentence=sentence,
+        split="own",
+        validation="own",
+        image_size=RECIPE.side * omniglot.IMAGE_SIZE,
+        grid=RECIPE.side,
+    )
+    for info, name, title, sentence in (
+        (
+            omniglot.INFO,
+            "omniglot_collage",
+            "Omniglot-Collage",
+            "A handwritten character among three Latin letters, which all classes share; alphabets never seen test.",
+        ),
+        (
+            glyphs.INFO,
+            "glyph_collage",
+            "Glyph-Collage",
+            "An invented character among three that all classes share; alphabets never seen test; no download.",
+        ),
+    )
+)
+# The alphabet behind every character, and those that validate.
+LATIN, GREEK = "Latin", ("Greek",)
+FIRST, LAST_TWO = glyphs.ALPHABETS[0], glyphs.ALPHABETS[glyphs.TRAIN_ALPHABETS - 2 : glyphs.TRAIN_ALPHABETS]
+
+
+def read_omniglot(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Lay out collages of Omniglot for `seed`: inputs (N, 1, S, S) uint8; Latin behind, Greek validates; see `of`."""
+    return of(omniglot.read(folder, _tile(image_size), 0), behind=LATIN, validation=GREEK, seed=seed)
+
+
+def read_glyphs(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Lay out collages of glyphs for `seed`: inputs (N, 1, S, S) uint8; Aruvel behind, two alphabets validate."""
+    return of(glyphs.read(folder, _tile(image_size), seed), behind=FIRST, validation=LAST_TWO, seed=seed)
+
+
+def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int, recipe: Recipe = RECIPE) -> Samples:
+    """Lay out a collage for every picture of a class of `samples`, whose classes are named ALPHABET NUMBER.
+
+    behind: the training alphabet whose characters are the backgrounds, parted by hands, so that no picture is in two
+    parts; validation: the training alphabets that validate. Classes are renumbered, training classes first. facts:
+    tiles (N, T), rows of `samples`; shows (N, T), which of them show the class; foreground (N,), the first of these;
+    and the facts of that picture. Raises DataError for an alphabet that does not train.
+    """
+    alphabet = np.array([name.rpartition(" ")[0] for name in samples.class_names])
+    trains = np.arange(len(alphabet)) < samples.train_classes
+    for name in (behind, *validation):
+        if name not in alphabet[trains]:
+            raise DataError(f"collages need the alphabet {name} among those that train; complete the data set")
+    is_behind, validates = trains & (alphabet == behind), trains & np.isin(alphabet, list(validation))
+    kinds = {"train": trains & ~is_behind & ~validates, "validation": validates, "test": ~trains}
+    hands = _hands(samples, np.flatnonzero(is_behind))
+    parts = {part: Pictures(np.flatnonzero(classes[samples.labels]), hands[part]) for part, classes in kinds.items()}
+    layout = collage.lay_out(parts, samples.labels, seed, recipe)
+    inputs = collage.collages(samples.inputs, layout, parts["train"], samples.labels, recipe)
+    order = np.concatenate([np.flatnonzero(classes) for classes in kinds.values()])
+    label_of = np.full(len(alphabet), -1)
+    label_of[order] = np.arange(len(order))
+    facts = {"tiles": layout.tiles, "shows": layout.shows, "foreground": layout.foreground}
+    return Samples(
+        inputs=inputs,
+        labels=label_of[samples.labels[layout.front]],
+        class_names=tuple(samples.class_names[number] for number in order),
+        train_classes=int(kinds["train"].sum()),
+        parts=layout.parts,
+        picture=partial(ink.picture, inputs),
+        notes=(_who(alphabet, kinds, behind),),
+        facts=facts | {name: values[layout.front] for name, values in samples.facts.items()},
+    )
+
+
+def _hands(samples: Samples, classes: Indices) -> dict[str, Indices]:
+    """The pictures of these classes that each part has behind: of every class the first hands, and so on."""
+    found: dict[str, list[Indices]] = {part: [] for part in BACKGROUNDS}
+    for number in classes:
+        rows = np.flatnonzero(samples.labels == number)
+        ends = np.rint(np.cumsum(list(BACKGROUNDS.values()))[:-1] * len(rows)).astype(int)
+        for part, some in zip(BACKGROUNDS, np.split(rows, ends), strict=True):
+            found[part].append(some)
+    return {part: np.concatenate(some) for part, some in found.items()}
+
+
+def _who(alphabet: NDArray[np.str_], kinds: dict[str, NDArray[np.bool_]], behind: str) -> str:
+    words = {"train": "train", "validation": "validate", "test": "test"}
+    names = {part: [name.replace("_", " ") for name in dict.fromkeys(alphabet[of])] for part, of in kinds.items()}
+    said = [f"{', '.join(found)} {words[part]}{'s' * (len(found) == 1)}" for part, found in names.items()]
+    return f"{'; '.join(said)}; {behind} is behind every character"
+
+
+def _tile(image_size: int | None) -> int | None:
+    """The side of a tile of pictures of this side."""
+    if image_size is None:
+        return None
+    if image_size % RECIPE.side:
+        raise DataError(f"image_size must be a multiple of {RECIPE.side}, the tiles of a side; got {image_size}")
+    return image_size // RECIPE.side

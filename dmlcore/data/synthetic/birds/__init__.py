@@ -1,0 +1,1 @@
+"""Drawn bird species."""

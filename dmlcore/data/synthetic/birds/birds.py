@@ -1,0 +1,89 @@
+"""Drawn birds: 72 species that differ in parts, proportions and colours, for a fine-grained task without a download."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.dataset import Description, Indices, Picture, Samples
+from dmlcore.data.files.image_store import short_side
+from dmlcore.data.synthetic.birds.drawing import draw
+from dmlcore.data.synthetic.birds.species import FAMILIES, MARKS, guide
+from dmlcore.data.synthetic.drawings import Drawings
+
+PER_CLASS = 40
+IMAGE_SIZE, DISPLAYED = 64, 160  # pixels a side
+
+INFO = Description(
+    name="birds",
+    title="Drawn birds",
+    sentence="Drawings of 72 bird species in varying poses, light and clutter; the first 36 train, the other 36 test.",
+    citation="Drawn by DML Lab.",
+    kind="pictures",
+    image_size=IMAGE_SIZE,
+    resizes=True,
+)
+
+
+class DrawnBirds:
+    """Pictures (N, 3, size, size) uint8 of birds, each drawn when first asked for; a function of (seed, index, size).
+
+    As photographs in a store they are centre cuts of pictures with a side of 256/227 size, which `whole` returns.
+    Indexing is numpy's along the first axis and returns a copy.
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, labels: Indices, seed: int, size: int) -> None:
+        side = short_side(size)
+
+        def draw(rows: Indices) -> NDArray[np.uint8]:
+            return np.stack([picture(labels, seed, side, row) for row in rows.tolist()])
+
+        def drawn_from(index: int) -> bytes:
+            return f"{seed} {index} {labels[index]}".encode()
+
+        self.shape = (len(labels), 3, size, size)
+        self.drawn_from = drawn_from
+        self._pictures = Drawings((len(labels), side, side, 3), draw, drawn_from)
+
+    def __len__(self) -> int:
+        return len(self._pictures)
+
+    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
+        side, first = self.shape[-1], (self._pictures.shape[1] - self.shape[-1]) // 2
+        inside = slice(first, first + side)
+        return self._pictures[index][..., inside, inside, :].swapaxes(-1, -2).swapaxes(-2, -3)
+
+    def whole(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the pictures uncut, (n, 3, H, H) uint8, and their sizes (n, 2) int64."""
+        pictures = self._pictures[np.asarray(indices, np.int64)].transpose(0, 3, 1, 2)
+        return pictures, np.full((len(pictures), 2), pictures.shape[-1], np.int64)
+
+
+def picture(labels: Indices, seed: int, side: int, index: int) -> Picture:
+    """Draw sample `index` as (side, side, 3) uint8; the same bird in the same scene for every side."""
+    return draw(guide()[labels[index]], np.random.default_rng([seed, index]), side)
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Lay out the birds for `seed`, which draws poses and scenes but not the species; nothing is drawn yet.
+
+    facts: family (N,) in 0..8, as in FAMILIES; marks (N, 12) bool, as in MARKS.
+    """
+    species = guide()
+    labels = np.repeat(np.arange(len(species)), PER_CLASS)
+    families = [FAMILIES.index(one.family) for one in species]
+    marks = [[mark in one.marks for mark in MARKS] for one in species]
+    return Samples(
+        inputs=DrawnBirds(labels, seed, image_size or IMAGE_SIZE),
+        labels=labels,
+        class_names=tuple(one.name for one in species),
+        train_classes=len(species) // 2,
+        picture=partial(picture, labels, seed, DISPLAYED),
+        facts={"family": np.array(families)[labels], "marks": np.array(marks)[labels]},
+    )

@@ -1,0 +1,169 @@
+"""Cifar-Collage: CIFAR-100 pictures beside three of shared backgrounds (science note, section 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.dataset import DataError, Indices, Labels, Samples
+from dmlcore.data.readers import cifar, cifar100
+from dmlcore.data.synthetic import collage
+from dmlcore.data.synthetic.collage import Layout, Pictures
+
+SUPER_CLASSES, SUB_CLASSES = 20, 5  # super-classes; sub-classes of each
+BACKGROUNDS = ("flowers", "large_man-made_outdoor_things", "large_natural_outdoor_scenes", "trees")
+PARTS = {"train": (0, 1), "validation": (2,), "test": (3, 4)}  # ranks of the sub-classes, in alphabetical order
+
+INFO = replace(
+    cifar100.INFO,
+    name="collage",
+    title="Cifar-Collage",
+    sentence="A CIFAR-100 picture of one of 16 super-classes among three of shared backgrounds; new sub-classes test.",
+    citation="Cifar-Collage, the pooling study of the thesis; pictures of A. Krizhevsky: CIFAR-100. Toronto, 2009.",
+    split="own",
+    validation="own",
+    image_size=2 * cifar.SIDE,
+    grid=2,
+)
+DISTILLED = replace(
+    INFO,
+    name="collage_distilled",
+    title="Cifar-Collage, distilled",
+    sentence="The foreground pictures of Cifar-Collage alone, in the same order: the ceiling for a pooling.",
+    image_size=cifar.SIDE,
+    grid=0,
+)
+PRETRAINING = replace(
+    cifar100.INFO,
+    name="collage_pretraining",
+    title="CIFAR-100 for Cifar-Collage",
+    sentence="The 40 CIFAR-100 classes that Cifar-Collage trains on, so that pretraining sees none that it tests on.",
+    split="samples",
+    validation="samples",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """All pictures of CIFAR-100: pixels (N, 3, 32, 32), fine labels (N,), rows of the official training file.
+
+    sub_classes (20, 5): the fine labels of each super-class, ascending; names of fine and of super-classes.
+    """
+
+    pixels: NDArray[np.uint8]
+    fine: Labels
+    training_rows: int
+    sub_classes: NDArray[np.int64]
+    fine_names: tuple[str, ...]
+    super_names: tuple[str, ...]
+
+    @property
+    def foregrounds(self) -> list[int]:
+        return [number for number, name in enumerate(self.super_names) if name not in BACKGROUNDS]
+
+    @property
+    def backgrounds(self) -> list[int]:
+        return [number for number, name in enumerate(self.super_names) if name in BACKGROUNDS]
+
+    def rows(self, super_classes: list[int], part: str) -> Indices:
+        """Rows of the pictures of these super-classes that belong to a part, sorted by super-class."""
+        sub_classes = (self.sub_classes[number, list(PARTS[part])] for number in super_classes)
+        return np.concatenate([np.flatnonzero(np.isin(self.fine, some)) for some in sub_classes])
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Lay out the collages for `seed`: inputs (N, 3, 64, 64) uint8, 16 super-classes as labels, own parts.
+
+    facts: tiles (N, 4), rows of CIFAR-100's train and then test; foreground (N,), the tile in 0..3 that shows the
+    class, the same as shows (N, 4); fine (N,), its sub-class among the 100.
+    """
+    source = read_source(folder)
+    layout = lay_out(source, seed)
+    inputs = collage.collages(source.pixels, layout, _pictures(source)["train"], source.fine)
+    facts = {"tiles": layout.tiles, "foreground": layout.foreground, "shows": layout.shows}
+    return _samples(source, layout, inputs, facts)
+
+
+def read_distilled(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Return the foregrounds of `read` alone, in its order: inputs (N, 3, 32, 32) uint8; facts: tiles (N, 1), fine."""
+    source = read_source(folder)
+    layout = lay_out(source, seed)
+    rows = layout.front
+    return _samples(source, layout, source.pixels[rows], {"tiles": rows[:, None]})
+
+
+def read_pretraining(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Return all pictures of the 40 training sub-classes, backgrounds too: inputs (N, 3, 32, 32), fine labels.
+
+    facts: tiles (N, 1), rows of CIFAR-100; fine (N,).
+    """
+    source = read_source(folder)
+    rows = np.sort(source.rows(list(range(SUPER_CLASSES)), "train"))
+    known = np.unique(source.fine[rows])
+    training_rows = int((rows < source.training_rows).sum())
+    samples = cifar.samples(
+        source.pixels[rows], source.fine[rows], source.fine_names, training_rows, border=int(known[len(known) // 2])
+    )
+    return replace(samples, notes=_subset(source), facts={"tiles": rows[:, None], "fine": source.fine[rows]})
+
+
+def read_source(folder: Path) -> Source:
+    """Read CIFAR-100 with its super-classes; raises DataError unless all 100 sub-classes are there, 5 in each."""
+    fields = {"fine_labels": cifar100.CLASSES, "coarse_labels": SUPER_CLASSES}
+    fine_names, super_names = (
+        cifar.read_names(folder / "meta", INFO, f"{field.removesuffix('s')}_names", count)
+        for field, count in fields.items()
+    )
+    pixels, labels, counts = cifar.read([folder / "train", folder / "test"], INFO, fields)
+    fine = labels["fine_labels"]
+    if missing := sorted(set(BACKGROUNDS) - set(super_names)):
+        raise DataError(f"{folder / 'meta'}: no super-class is named {missing[0]}; restore the official file")
+    lists = [np.unique(fine[labels["coarse_labels"] == number]) for number in range(SUPER_CLASSES)]
+    for name, found in zip(super_names, lists, strict=True):
+        if len(found) != SUB_CLASSES:
+            raise DataError(
+                f"{folder}: super-class {name} has {len(found)} sub-classes with pictures instead of {SUB_CLASSES}; "
+                "a collage needs pictures of all 100: complete the data set"
+            )
+    if len(np.unique(np.concatenate(lists))) != cifar100.CLASSES:
+        raise DataError(f"{folder}: a sub-class is in two super-classes; restore the official files")
+    return Source(pixels, fine, counts[0], np.array(lists), fine_names, super_names)
+
+
+def lay_out(source: Source, seed: int) -> Layout:
+    """Place every foreground picture once, among three backgrounds of its part, in a random permutation."""
+    return collage.lay_out(_pictures(source), source.fine, seed)
+
+
+def _pictures(source: Source) -> dict[str, Pictures]:
+    return {
+        part: Pictures(source.rows(source.foregrounds, part), source.rows(source.backgrounds, part)) for part in PARTS
+    }
+
+
+def _samples(source: Source, layout: Layout, inputs: Any, facts: dict[str, NDArray[Any]]) -> Samples:
+    fine = source.fine[layout.front]
+    label_of = np.zeros(cifar100.CLASSES, dtype=np.int64)
+    for label, number in enumerate(source.foregrounds):
+        label_of[source.sub_classes[number]] = label
+    return Samples(
+        inputs=inputs,
+        labels=label_of[fine],
+        class_names=tuple(source.super_names[number] for number in source.foregrounds),
+        train_classes=len(source.foregrounds),
+        parts=layout.parts,
+        picture=partial(cifar.picture, inputs),
+        notes=_subset(source),
+        facts=facts | {"fine": fine},
+    )
+
+
+def _subset(source: Source) -> tuple[str, ...]:
+    if len(source.fine) == cifar.PICTURES:
+        return ()
+    return (f"made from a subset: {len(source.fine):,} of the {cifar.PICTURES:,} pictures of CIFAR-100",)

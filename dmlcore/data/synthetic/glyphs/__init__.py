@@ -1,0 +1,1 @@
+"""Invented alphabets: stroke programs and the hands that write them."""

@@ -1,0 +1,129 @@
+"""Glyphs: invented alphabets written by many hands; tested on alphabets never seen, without a download."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.dataset import Description, Indices, Picture, Samples
+from dmlcore.data.files import ink
+from dmlcore.data.synthetic.drawings import Drawings
+from dmlcore.data.synthetic.glyphs import programs as glyph_programs
+from dmlcore.data.synthetic.glyphs.drawing import Floats, drawn
+from dmlcore.data.synthetic.glyphs.programs import STROKES, Programs
+
+IMAGE_SIZE, DISPLAYED = 28, 84  # pixels a side
+ALPHABETS = (
+    *("Aruvel", "Besho", "Cindral", "Dovari", "Emneth", "Farsku", "Gilowa", "Hestran"),  # train; of them
+    *("Ionteq", "Jurimba", "Kaldoon", "Lirbash", "Meyvor"),  # test
+)
+TRAIN_ALPHABETS = 8  # the last two of them are the last quarter of their classes, which validates
+CHARACTERS, HANDS = 24, 20  # of an alphabet; that write each character
+INVENTED = 2015  # seed of the alphabets, the same for every seed of a run
+
+# How hands differ: habit of a hand, and play from character to character; standard deviations.
+# Calibrated on raw inputs, untrained network and validation alphabets alone: docs/studies.md.
+SLANT, TURN = (0.25, 0.12), (0.05, 0.10)  # sheared sideways, upwards
+WIDTH, HEIGHT, SIZE = (0.12, 0.12), (0.06, 0.06), (0.10, 0.05)  # of the logarithm
+PEN = (0.20, 0.07)  # of the logarithm of the width of the line
+BEND = 0.24  # of the whole character: coefficients of x x, x y and y y
+PLACE, STROKE, LENGTH, POINT = 0.04, 0.05, 0.10, 0.05  # of the character, of each stroke, of its control points
+OMITTED = 0.03  # chance of a stroke to be left out of a character of three or more
+LINE, SPACE = 0.06, 0.66  # width of the pen and of a character, in sides of the picture
+EDGE = 0.08  # of the picture that the middle of the pen leaves free
+
+INFO = Description(
+    name="glyphs",
+    title="Glyphs",
+    sentence="Characters of 13 invented alphabets, twenty hands each, in white on black; tested on alphabets never "
+    "seen.",
+    citation="Drawn by DML Lab, after Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through "
+    "probabilistic program induction. Science 350, 2015.",
+    kind="pictures",
+    image_size=IMAGE_SIZE,
+    resizes=True,
+)
+
+
+class Writing(NamedTuple):
+    """What hands wrote, as `drawn` takes it: points (N, STROKES, 5, 2), which strokes (N, STROKES), pen (N,)."""
+
+    points: Floats
+    has: NDArray[np.bool_]
+    pen: Floats
+
+    def draw(self, side: int, rows: Indices) -> NDArray[np.uint8]:
+        """Ink (n, 1, side, side) of some samples."""
+        return drawn(self.points[rows], self.has[rows], self.pen[rows], side)[:, None]
+
+    def picture(self, index: int) -> Picture:
+        """A sample as people see it, (DISPLAYED, DISPLAYED, 3)."""
+        return ink.picture(self.draw(DISPLAYED, np.array([index])), 0)
+
+
+def read(folder: Path, image_size: int | None, seed: int) -> Samples:
+    """Let the hands of `seed` write the characters, which are the same for every seed; nothing is drawn yet.
+
+    inputs (N, 1, S, S) uint8, 0 paper and 255 ink; facts: alphabet (N,) in 0..12; hand (N,), from 1. Classes are named
+    "Alphabet 07".
+    """
+    programs = glyph_programs.invent(len(ALPHABETS), CHARACTERS, INVENTED)
+    classes, side = len(programs.has), image_size or IMAGE_SIZE
+    hands = [write(programs, np.random.default_rng([seed, hand])) for hand in range(HANDS)]
+    written = Writing(*(np.stack(of, axis=1).reshape(-1, *of[0].shape[1:]) for of in zip(*hands, strict=True)))
+    return Samples(
+        inputs=Drawings(
+            (classes * HANDS, 1, side, side), partial(written.draw, side), lambda index: f"{seed} {index}".encode()
+        ),
+        labels=np.repeat(np.arange(classes), HANDS),
+        class_names=tuple(f"{name} {number:02}" for name in ALPHABETS for number in range(1, CHARACTERS + 1)),
+        train_classes=TRAIN_ALPHABETS * CHARACTERS,
+        picture=written.picture,
+        facts={
+            "alphabet": np.repeat(np.arange(len(ALPHABETS)), CHARACTERS * HANDS),
+            "hand": np.tile(np.arange(1, HANDS + 1), classes),
+        },
+    )
+
+
+def write(programs: Programs, random: np.random.Generator) -> Writing:
+    """Let a hand write every character once."""
+    count = len(programs.has)
+
+    def habit(deviations: tuple[float, float]) -> Floats:
+        own, each = deviations
+        found: Floats = own * random.standard_normal() + each * random.standard_normal(count)
+        return found
+
+    def play(deviation: float, *shape: int) -> Floats:
+        return deviation * random.standard_normal((count, *shape))
+
+    points = programs.points - 0.5
+    points = points + play(POINT, *points.shape[1:]) + play(STROKE, STROKES, 1, 2)
+    middles = points.mean(axis=2, keepdims=True)
+    points = middles + (points - middles) * (1 + play(LENGTH, STROKES, 1, 1))
+    x, y = points[..., 0], points[..., 1]
+    points = points + np.einsum("cspk,cdk->cspd", np.stack([x * x, x * y, y * y], axis=-1), play(BEND, 2, 3))
+    size, wide, high = np.exp(habit(SIZE)), np.exp(habit(WIDTH)), np.exp(habit(HEIGHT))
+    rows = np.stack([wide, habit(SLANT)], axis=-1), np.stack([habit(TURN), high], axis=-1)
+    affine = np.stack(rows, axis=1) * size[:, None, None]
+    points = SPACE * np.einsum("cspk,cdk->cspd", points, affine) + play(PLACE, 1, 1, 2)
+    omitted = (random.random(programs.has.shape) < OMITTED) & (programs.has.sum(axis=1, keepdims=True) > 2)
+    has = programs.has & ~omitted
+    return Writing(_inside(points, has), has, LINE * np.exp(habit(PEN)))
+
+
+def _inside(points: Floats, has: NDArray[np.bool_]) -> Floats:
+    """Points about the centre brought into the unit square: shrunk where they are too large, shifted where outside."""
+    most = 0.5 - EDGE
+    there = np.broadcast_to(has[:, :, None, None], points.shape)
+    low = points.min(axis=(1, 2), keepdims=True, initial=np.inf, where=there)
+    high = points.max(axis=(1, 2), keepdims=True, initial=-np.inf, where=there)
+    scale = np.minimum(1, 2 * most / (high - low))
+    low, high = low * scale, high * scale
+    inside: Floats = points * scale + np.maximum(-most - low, 0) + np.minimum(most - high, 0) + 0.5
+    return inside

@@ -1,0 +1,146 @@
+"""Stroke programs of invented alphabets: what a character is before a hand writes it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data.synthetic.glyphs.drawing import POINTS, Floats, drawn
+
+STROKES = 4  # most of a character
+PARTS, PLACES = 7, 6  # of an alphabet: strokes that its characters are made of, and where they stand
+LOOK_ALIKES = 0.5  # share of the characters tried that are another one of their alphabet with one stroke changed
+LONGEST = 4.5  # all strokes of a character together, in sides of the square: more would be a blot
+ALIKE = 0.86  # cosine of two characters drawn on SEEN x SEEN pixels with a thick pen, above which they are one
+SEEN = 14
+
+# Strokes from (0, 0), their control points; y is scaled by how far a stroke bows.
+SHAPES = np.array(
+    [
+        [[0, 0], [0.25, 0], [0.5, 0], [0.75, 0], [1, 0]],  # line
+        [[0, 0], [0.05, 0.55], [0.5, 0.9], [0.95, 0.55], [1, 0]],  # bow
+        [[0, 0], [0.5, 0], [1.15, 0], [1.15, 0.55], [0.7, 0.5]],  # hook
+        [[0, 0], [0.2, 0.8], [0.5, 0], [0.8, -0.8], [1, 0]],  # wave
+        [[0, 0], [0.5, 0.7], [0.5, 0.7], [0.5, 0.7], [1, 0]],  # corner
+        [[0, 0], [1.1, 0.9], [1.3, -0.3], [0.6, -0.9], [0, 0.1]],  # loop
+    ]
+)
+SHAPES_OF_ALPHABET = 3
+COUNTS = np.array([[0.1, 0.4, 0.35, 0.15], [0.3, 0.45, 0.2, 0.05], [0.0, 0.3, 0.4, 0.3]])  # of 1 to STROKES strokes
+
+
+class Programs(NamedTuple):
+    """Characters, alphabet after alphabet: control points (C, STROKES, POINTS, 2) in the unit square, y downwards.
+
+    has (C, STROKES): which strokes there are; those that are not there come last.
+    """
+
+    points: Floats
+    has: NDArray[np.bool_]
+
+
+class _Taste(NamedTuple):
+    """What the characters of an alphabet share."""
+
+    parts: Floats  # (PARTS, POINTS, 2)
+    places: Floats  # (PLACES, 2)
+    counts: Floats  # (STROKES,) chances of so many strokes
+
+
+def invent(alphabets: int, characters: int, seed: int) -> Programs:
+    """Draw alphabets of so many characters each; alphabet k is a function of (seed, k)."""
+    made = [_alphabet(characters, np.random.default_rng([seed, number])) for number in range(alphabets)]
+    return Programs(*map(np.concatenate, zip(*made, strict=True)))
+
+
+def _alphabet(characters: int, random: np.random.Generator) -> Programs:
+    """Characters of one taste, no two of which look the same."""
+    shapes = SHAPES[random.permutation(len(SHAPES))[:SHAPES_OF_ALPHABET]]
+    parts = np.stack([_part(shapes[random.integers(len(shapes))], random) for _ in range(PARTS)])
+    taste = _Taste(parts, random.random((PLACES, 2)), COUNTS[random.integers(len(COUNTS))])
+    known: list[Floats] = []
+    looks = np.zeros((characters, SEEN * SEEN))
+    while (number := len(known)) < characters:
+        if number > 2 and random.random() < LOOK_ALIKES:
+            strokes = _changed(known[random.integers(number)], taste, random)
+        else:
+            strokes = _new(taste, random)
+        look = _look(strokes)
+        if _length(strokes) < LONGEST and (looks[:number] @ look).max(initial=0) < ALIKE:
+            looks[number] = look
+            known.append(strokes)
+    points = np.zeros((characters, STROKES, POINTS, 2))
+    for number, strokes in enumerate(known):
+        points[number, : len(strokes)] = strokes
+    return Programs(points, np.arange(STROKES) < np.array([[len(strokes)] for strokes in known]))
+
+
+def _part(shape: Floats, random: np.random.Generator) -> Floats:
+    """A shape (POINTS, 2), bowed to one side or the other, turned to one of eight directions, stretched."""
+    bow = (1 if random.random() < 0.5 else -1) * (0.5 + 0.7 * random.random())
+    angle = np.pi / 4 * random.integers(8)
+    length = 0.4 + 0.6 * random.random()
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    part: Floats = length * (shape * [1, bow]) @ turn.T
+    return part
+
+
+def _new(taste: _Taste, random: np.random.Generator) -> Floats:
+    """The strokes (n, POINTS, 2) of a character."""
+    strokes = np.empty((0, POINTS, 2))
+    for _ in range(1 + int(np.searchsorted(taste.counts.cumsum(), random.random(), "right"))):
+        strokes = np.concatenate([strokes, _placed(strokes, taste, random)])
+    return _fitted(strokes)
+
+
+def _changed(strokes: Floats, taste: _Taste, random: np.random.Generator) -> Floats:
+    """A character with one stroke more, or one less, another, mirrored or moved."""
+    chosen, change = random.integers(len(strokes)), random.integers(5)
+    one, others = strokes[chosen : chosen + 1], np.delete(strokes, chosen, axis=0)
+    if change == 0 and len(strokes) < STROKES:
+        return _fitted(np.concatenate([strokes, _placed(strokes, taste, random)]))
+    if change == 1 and len(strokes) > 1:
+        return _fitted(others)
+    if change == 2:
+        one = _placed(others, taste, random)
+    elif change == 3:
+        middle = one.mean(axis=1)
+        one = (one - middle) * ([-1, 1] if random.random() < 0.5 else [1, -1]) + middle
+    else:
+        one = one + 0.35 * np.array([[0, 1], [1, 0], [0, -1], [-1, 0]])[random.integers(4)]
+    return _fitted(np.concatenate([others, one]))
+
+
+def _placed(others: Floats, taste: _Taste, random: np.random.Generator) -> Floats:
+    """A part (1, POINTS, 2) at a place of the alphabet, or tied to an end or the middle of another stroke."""
+    part = taste.parts[random.integers(PARTS)][None]
+    if len(others) and random.random() < 0.6:
+        other = others[random.integers(len(others))]
+        at = other[(0, POINTS // 2, POINTS - 1)[random.integers(3)]]
+        held = part[:, (0, POINTS // 2)[random.integers(2)]]
+    else:
+        at, held = taste.places[random.integers(PLACES)], part.mean(axis=1)
+    placed: Floats = part - held + at
+    return placed
+
+
+def _fitted(strokes: Floats) -> Floats:
+    """The strokes moved and stretched into the unit square, a side below 0.6 of the other one kept in proportion."""
+    flat = strokes.reshape(-1, 2)
+    low, size = flat.min(axis=0), np.ptp(flat, axis=0)
+    fitted: Floats = (strokes - low - size / 2) / np.maximum(size, 0.6 * size.max()) + 0.5
+    return fitted
+
+
+def _length(strokes: Floats) -> float:
+    return float(np.linalg.norm(np.diff(strokes, axis=1), axis=-1).sum())
+
+
+def _look(strokes: Floats) -> Floats:
+    """What a character looks like from afar (SEEN * SEEN,), of length 1."""
+    blurred = drawn(strokes[None] * 0.7 + 0.15, np.ones((1, len(strokes)), bool), np.array([0.12]), SEEN)
+    pixels = blurred.ravel().astype(np.float64)
+    look: Floats = pixels / np.linalg.norm(pixels)
+    return look

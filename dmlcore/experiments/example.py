@@ -1,0 +1,104 @@
+"""The run that ships with the lab: trained from a spec, packed by one command, copied into a store that lacks it.
+
+In a store it is a run like any other, so all that reads, maps, forks or deletes runs does so with it; only the lists of
+`RunStore` leave it out. Once deleted it stays away until it is brought back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import logging
+import shutil
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+from dmlcore.presets import EXAMPLE as ARCHIVE
+from dmlcore.storage import atomic_files
+from dmlcore.storage.run_directory import LOCK, LOG, PREV
+from dmlcore.storage.runs import EXAMPLE, EXAMPLE_REMOVED, Run, RunError, RunStore
+
+DIGEST = ARCHIVE.with_suffix(".sha256")
+SPEC = "glyphs"
+LARGEST = 2 * 10**6  # bytes of the archive
+LEFT_OUT = (LOCK, LOG, PREV)
+DERIVED = ".neighbours.npz"  # files that are made anew in a second
+TWICE = "twice.json"  # in the archive: name of a file -> name of the one that has its contents
+log = logging.getLogger(__name__)
+
+
+def find(store: RunStore) -> Run | None:
+    """The example in a store, copied there if it is not; None where it was deleted or cannot be written."""
+    if (store.root / EXAMPLE_REMOVED).exists():
+        return None
+    with suppress(RunError):
+        return store.open(EXAMPLE)
+    try:
+        store.root.mkdir(parents=True, exist_ok=True)
+        return store.put(EXAMPLE, _unpack)
+    except FileExistsError:  # another process is at it
+        return None
+    except (OSError, RunError) as error:
+        log.warning("the example cannot be copied into %s: %s", store.root, error)
+        with suppress(RunError):  # another process was faster
+            return store.open(EXAMPLE)
+        return None
+
+
+def was_removed(store: RunStore) -> bool:
+    """Whether it was deleted from a store."""
+    return (store.root / EXAMPLE_REMOVED).exists()
+
+
+def bring_back(store: RunStore) -> Run | None:
+    """Copy it into a store again."""
+    (store.root / EXAMPLE_REMOVED).unlink(missing_ok=True)
+    return find(store)
+
+
+def _unpack(folder: Path) -> None:
+    content = ARCHIVE.read_bytes()
+    if hashlib.sha256(content).hexdigest() != DIGEST.read_text().split()[0]:
+        raise RunError(f"{ARCHIVE.name} is damaged; restore it from the release")
+    with zipfile.ZipFile(io.BytesIO(content)) as packed:
+        twice: dict[str, str] = json.loads(packed.read(TWICE))
+        packed.extractall(folder, [name for name in packed.namelist() if name != TWICE])
+    for name, other in twice.items():
+        shutil.copyfile(folder / other, folder / name)
+
+
+def complete(run: Run) -> None:
+    """Make what the pages show of a finished run whose lock this process holds: maps, weights, all its snapshots."""
+    from dmlcore.inspection import snapshots
+    from dmlcore.inspection.local import weight_maps
+    from dmlcore.inspection.maps import maps, trajectory
+
+    snapshots.embed_all(run)
+    weight_maps.write(run)
+    maps.make(run)
+    trajectory.make(run)
+
+
+def pack(run: Run) -> Path:
+    """Replace the archive by this run; raises RunError if it is too large to ship."""
+    found, names, twice = io.BytesIO(), dict[bytes, str](), dict[str, str]()
+    with zipfile.ZipFile(found, "w", zipfile.ZIP_LZMA) as packed:
+        for path in sorted(run.path.rglob("*")):
+            if not path.is_file() or path.name in LEFT_OUT or path.name.endswith(DERIVED):
+                continue
+            name, content = path.relative_to(run.path).as_posix(), path.read_bytes()
+            first = names.setdefault(hashlib.sha256(content).digest(), name)
+            if first != name:
+                twice[name] = first
+            else:
+                packed.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_LZMA)  # of 1980: equal runs, equal bytes
+        packed.writestr(zipfile.ZipInfo(TWICE), json.dumps(twice), zipfile.ZIP_LZMA)
+    content = found.getvalue()
+    if len(content) > LARGEST:
+        raise RunError(f"the example has {len(content):,} bytes, at most {LARGEST:,} ship")
+    atomic_files.replace(ARCHIVE, lambda file: file.write(content))
+    line = f"{hashlib.sha256(content).hexdigest()}  {ARCHIVE.name}\n"
+    atomic_files.replace(DIGEST, lambda file: file.write(line.encode()))
+    return ARCHIVE

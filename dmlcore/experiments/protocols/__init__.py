@@ -1,0 +1,33 @@
+"""Protocols: how published results are trained, selected, repeated and summed up, as TOML files."""
+
+from dmlcore.experiments.protocols.expansion import data_name, deviations, expand, images
+from dmlcore.experiments.protocols.requests import ProtocolState, Request, conduct, described, place_of
+from dmlcore.experiments.protocols.results import Collection, Member, Results, Summary, collect, load, write
+from dmlcore.experiments.protocols.spec import Protocol, Setting, names, read
+from dmlcore.experiments.protocols.tables import Printed, as_text, printed
+
+__all__ = [
+    "Collection",
+    "Member",
+    "Printed",
+    "Protocol",
+    "ProtocolState",
+    "Request",
+    "Results",
+    "Setting",
+    "Summary",
+    "as_text",
+    "collect",
+    "conduct",
+    "data_name",
+    "described",
+    "deviations",
+    "expand",
+    "images",
+    "load",
+    "names",
+    "place_of",
+    "printed",
+    "read",
+    "write",
+]

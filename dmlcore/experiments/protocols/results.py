@@ -1,0 +1,362 @@
+"""What the runs of a protocol reached, summed up as the source does, and written as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dmlcore.experiments.protocols.requests import Request
+from dmlcore.experiments.protocols.spec import Protocol
+from dmlcore.experiments.studies import PRETRAINING, Entry, find
+from dmlcore.significance import verdicts
+from dmlcore.significance.verdicts import Verdict
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage import arrays, atomic_files
+from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.run_directory import embeddings_path
+from dmlcore.storage.runs import Run, RunStore, scores
+
+Floats = NDArray[np.float32]
+Spread = tuple[float, float | None]  # mean and sample deviation, None for a single value
+
+
+class _Plain(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Member(_Plain):
+    """One finished run: test scores of its best weights, and the validation score that chose them, all in 0..1."""
+
+    fold: int  # 0: no folds
+    seed: int
+    run: str
+    digest: str  # of the entry that it answers
+    weights: str  # digest of the best weights, and name of their embeddings
+    validation: float | None
+    scores: dict[str, float]
+    train: dict[str, float] = {}
+    baselines: dict[str, dict[str, float]] = {}  # "inputs", "untrained" or "pretrained" -> the same scores
+    steps: int
+    seconds: float
+    device: str
+
+
+class Collection(_Plain):
+    """One model of each fold: the mean of their scores, and the scores of their embeddings put together."""
+
+    runs: tuple[str, ...]
+    tested_on: str = ""  # digest of the test samples; "" as of releases that compared only numbers and labels
+    separated: dict[str, float]
+    concatenated: dict[str, float]
+
+
+class Summary(_Plain):
+    """Mean and sample deviation of each score over `count` of something."""
+
+    of: str
+    count: int
+    scores: dict[str, Spread]
+
+
+class Results(_Plain):
+    """All of it: what was asked, each run, each collection, the summaries, and what to know when reading them."""
+
+    protocol: str
+    written: str  # date
+    overrides: tuple[str, ...]
+    deviations: tuple[str, ...]
+    runs: tuple[Member, ...]
+    missing: int
+    collections: tuple[Collection, ...]
+    summaries: tuple[Summary, ...]
+    notes: tuple[str, ...]
+
+
+def measure(entry: Entry, run: Run) -> Member | None:
+    """What a run reached, or None unless it is done and tested."""
+    state, rows = run.state(), run.metrics()[0]
+    tested = scores(rows).get("trained")
+    if state.state != "done" or tested is None or tested["map_at_r"] is None:
+        return None
+    spec = entry.spec
+    held_out = [
+        row for row in rows if row.get("kind") == "validation" and row.get("part", "validation") == "validation"
+    ]
+    chose = [row for row in held_out if row["step"] == tested["step"]]
+    train = [row for row in rows if row.get("kind") == "train" and row["step"] == tested["step"]]
+    return Member(
+        fold=spec.data.fold if spec.data.folds else 0,
+        seed=entry.seed,
+        run=run.id,
+        digest=entry.digest(),
+        weights=str(tested.get("weights", "")),
+        validation=chose[-1].get(spec.schedule.monitor) if chose else None,
+        scores=flattened(tested),
+        train=flattened(train[-1]) if train else {},
+        baselines={
+            "pretrained" if of == "untrained" and spec.model.start else of: flattened(row)
+            for of, row in scores(rows).items()
+            if of != "trained"
+        },
+        steps=state.step,
+        seconds=state.seconds,
+        device=state.device,
+    )
+
+
+def flattened(row: Row) -> dict[str, float]:
+    """The scores of a row by name: map_at_r, recall_at_1, ...; what could not be scored is left out."""
+    found: dict[str, Any] = {}
+    for key, value in row.items():
+        found |= {f"{key}_{k}": v for k, v in value.items()} if isinstance(value, dict) else {key: value}
+    skipped = ("step", "queries", "skipped", "tested_on")
+    return {k: float(v) for k, v in found.items() if isinstance(v, (int, float)) and k not in skipped}
+
+
+def collections(
+    members: Sequence[Member], load: Callable[[Member], Mapping[str, Any]], ks: Sequence[int]
+) -> list[Collection]:
+    """Every choice of one model of each fold, of r repeats of f folds r^f: scores apart and put together.
+
+    load: the embeddings file of a run, with the identities of its samples as "content". Together: the unit embeddings
+    side by side, over the root of their number, so of length 1 again (Gurbuz 2022, Sec. 3.3). Where the repeats have
+    other test samples, as data are drawn by the seed, only models of one repeat are put together. Raises SpecError if
+    those differ too.
+    """
+    found = []
+    choices, files = _choices(members, load)
+    for chosen in choices:
+        together = np.hstack([files[member.run]["unit"] for member in chosen]) / np.sqrt(len(chosen))
+        found.append(
+            Collection(
+                runs=tuple(member.run for member in chosen),
+                tested_on=hashlib.sha256(files[chosen[0].run]["content"].tobytes()).hexdigest(),
+                separated={k: statistics.fmean(m.scores[k] for m in chosen) for k in _common(chosen)},
+                concatenated=_scored(together, files[chosen[0].run], ks),
+            )
+        )
+    return found
+
+
+def _choices(
+    members: Sequence[Member], load: Callable[[Member], Mapping[str, Any]]
+) -> tuple[list[tuple[Member, ...]], dict[str, dict[str, Any]]]:
+    """Which models are put together, and the arrays of each run with its embeddings of length 1 as "unit"."""
+    by_fold: dict[int, list[Member]] = {}
+    for member in sorted(members, key=lambda m: (m.fold, m.seed)):
+        by_fold.setdefault(member.fold, []).append(member)
+    files: dict[str, dict[str, Any]] = {}
+    for member in members:
+        arrays = dict(load(member))
+        embeddings = arrays["embeddings"].astype(np.float32)
+        lengths = np.linalg.norm(embeddings, axis=1, keepdims=True)
+        files[member.run] = arrays | {"unit": embeddings / np.maximum(lengths, np.finfo(np.float32).tiny)}
+    every = list(itertools.product(*by_fold.values()))
+    alike = [chosen for chosen in every if _same_test(files[m.run] for m in chosen)]
+    if len(alike) < len(every):
+        alike = [chosen for chosen in alike if len({m.seed for m in chosen}) == 1]
+    if every and not alike:
+        raise SpecError("the folds were not tested on the same samples, so their embeddings cannot be put together")
+    return alike, files
+
+
+def _same_test(files: Iterable[Mapping[str, Any]]) -> bool:
+    first, *others = files
+    keys = ("labels", "indices", "content", "is_gallery")
+    return all(
+        (key in first) == (key in other) and (key not in first or np.array_equal(first[key], other[key]))
+        for other in others
+        for key in keys
+    )
+
+
+def _scored(embeddings: Floats, arrays: Mapping[str, Any], ks: Sequence[int]) -> dict[str, float]:
+    from dmlcore.metrics import retrieval
+    from dmlcore.training.evaluation import row  # late: torch comes with it
+
+    labels, searched = arrays["labels"], arrays.get("is_gallery")
+    if searched is None:
+        return flattened(row("together", 0, retrieval(embeddings, labels, ks=ks)))
+    queries, gallery = ~searched, searched
+    found = retrieval(
+        embeddings[queries], labels[queries], gallery=embeddings[gallery], gallery_labels=labels[gallery], ks=ks
+    )
+    return flattened(row("together", 0, found))
+
+
+def summarise(
+    protocol: Protocol, spec: RunSpec, members: Sequence[Member], together: Sequence[Collection]
+) -> list[Summary]:
+    """What the protocol reports, in its order; what cannot be told from the runs that are there is left out."""
+    found: list[Summary] = []
+    for report in protocol.report:
+        if report == "mean" and members:
+            found.append(_summary(_of_runs(members), [m.scores for m in members]))
+            if all(m.train for m in members):
+                found.append(_summary("the same, on the training part", [m.train for m in members]))
+        elif report == "best_of_folds":
+            folds = {m.fold for m in members}
+            whole = [chosen for chosen in _by_seed(members) if len(chosen) == len(folds) == spec.data.folds]
+            best = [max(chosen, key=_validation) for chosen in whole if all(m.validation is not None for m in chosen)]
+            if best:
+                which = f" (fold {best[0].fold})" if len(best) == 1 else f", {len(best)} repeats"
+                found.append(
+                    _summary(f"best of {spec.data.folds} folds by validation{which}", [m.scores for m in best])
+                )
+                if all(m.train for m in best):
+                    found.append(_summary("the same, on the training part", [m.train for m in best]))
+        elif report == "best_of_repeats" and members:
+            monitor = spec.schedule.monitor
+            best_run = max(members, key=lambda m: m.scores.get(monitor, -1.0))
+            words = {"recall_at_1": "R@1", "map_at_r": "MAP@R"}[monitor]
+            found.append(_summary(f"best of {len(members)} repeats by TEST {words}", [best_run.scores]))
+        elif report == "collections" and together:
+            size, folds_ = spec.model.embedding_dim, len(together[0].runs)
+            found.append(_summary(f"separated, {size}-D, mean of {folds_} models", [c.separated for c in together]))
+            found.append(_summary(f"concatenated, {size * folds_}-D", [c.concatenated for c in together]))
+    return found
+
+
+def collect(
+    request: Request,
+    entries: Sequence[Entry],
+    store: RunStore,
+    *,
+    before: Results | None = None,
+    report: Callable[[str], object] = lambda _: None,
+) -> Results:
+    """Read the runs that are there and sum them up; before: results whose collections need not be scored again."""
+    protocol = request.read()
+    wanted = [entry for entry in entries if entry.variant != PRETRAINING]
+    pairs = zip(entries, find(entries, store), strict=True)
+    members = [m for e, run in pairs if run and e.variant != PRETRAINING and (m := measure(e, run))]
+    spec, notes = wanted[0].spec, list(_notes(wanted, members))
+    together: list[Collection] = []
+    folds = {entry.spec.data.fold for entry in wanted}
+    if "collections" in protocol.report and len(folds) > 1 and {m.fold for m in members} == folds:
+        known = {c.runs: c for c in before.collections if c.tested_on} if before else {}
+        if set(known) and {run for runs in known for run in runs} == {m.run for m in members}:
+            together = list(known.values())
+        else:
+            report(f"scoring collections of {len(folds)} models each, put together")
+            together = collections(members, lambda m: _embeddings(store, m), spec.ks)
+        if len(together) > 1 and len(together) * len(folds) == len(members):
+            notes.append("the repeats have other test samples, so only models of one repeat are put together")
+    return Results(
+        protocol=request.name,
+        written=time.strftime("%Y-%m-%d", time.gmtime()),
+        overrides=request.overrides,
+        deviations=tuple(request.deviations()),
+        runs=tuple(members),
+        missing=len(wanted) - len(members),
+        collections=tuple(together),
+        summaries=tuple(summarise(protocol, spec, members, together)),
+        notes=tuple(notes),
+    )
+
+
+def write(results: Results, path: Path) -> Path:
+    """Write results.json into the folder."""
+    path.mkdir(parents=True, exist_ok=True)
+    atomic_files.replace_json(path / "results.json", results.model_dump(mode="json"))
+    return path / "results.json"
+
+
+def load(path: Path) -> Results | None:
+    """The results in the folder, or None if there are none that can be read."""
+    try:
+        return Results.model_validate(atomic_files.read_json(path / "results.json"))
+    except (OSError, ValueError, ValidationError):
+        return None
+
+
+def baselines(results: Results) -> list[Summary]:
+    """What the same test samples score without training: mean and deviation over the runs."""
+    found = []
+    for of, words in verdicts.NAMES.items():
+        if rows := [member.baselines[of] for member in results.runs if of in member.baselines]:
+            found.append(_summary(words.removeprefix("the "), rows))
+    return found
+
+
+def verdict(results: Results, score: str = "map_at_r") -> Verdict:
+    """What the runs say beside their baselines; noise is that of the seeds, as folds share their training classes."""
+    values: dict[int, list[float]] = {}
+    against: dict[str, dict[int, list[float]]] = {}
+    for member in results.runs:
+        if score in member.scores:
+            values.setdefault(member.seed, []).append(member.scores[score])
+            for of, row in member.baselines.items():
+                if score in row:
+                    against.setdefault(of, {}).setdefault(member.seed, []).append(row[score])
+
+    def means(by_seed: Mapping[int, Sequence[float]]) -> dict[int, float]:
+        return {seed: statistics.fmean(found) for seed, found in by_seed.items()}
+
+    beside = {of: {"The mean of the runs": means(by_seed)} for of, by_seed in against.items()}
+    return verdicts.verdict({"The mean of the runs": means(values)}, beside, measure="test MAP@R")
+
+
+def _embeddings(store: RunStore, member: Member) -> Mapping[str, Any]:
+    path = embeddings_path(store.open(member.run).path, member.weights)
+    if not path.is_file():
+        raise SpecError(f"{member.run} has no embeddings of its best weights; python -m dmlcore evaluate {member.run}")
+    wanted = ("embeddings", "labels", "indices", "content", "is_gallery")
+    try:
+        found = arrays.read(path, EMBEDDINGS, *wanted, remedy=f"Run python -m dmlcore evaluate {member.run}")
+    except Unreadable as error:
+        raise SpecError(str(error)) from None
+    if "content" not in found:  # of an earlier release: its data set says which samples they were
+        from dmlcore.data.identities import identities
+        from dmlcore.training.build import load_data
+
+        found["content"] = identities(load_data(store.open(member.run).spec), found["indices"]).astype(np.int64)
+    return found
+
+
+def _notes(wanted: Sequence[Entry], members: Sequence[Member]) -> Iterable[str]:
+    if missing := len(wanted) - len(members):
+        yield f"{missing} of {len(wanted)} runs are not done"
+    if wanted[0].spec.schedule.monitor_part == "test":
+        yield "the test part chose the weights, as in the source: these scores are too good"
+
+
+def _summary(of: str, found: Sequence[Mapping[str, float]]) -> Summary:
+    names = [name for name in found[0] if all(name in each for each in found)]
+    return Summary(of=of, count=len(found), scores={name: spread([each[name] for each in found]) for name in names})
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Mean and sample deviation (n - 1), None for a single value."""
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
+
+
+def _of_runs(members: Sequence[Member]) -> str:
+    folds, seeds = len({m.fold for m in members}), len({m.seed for m in members})
+    words = [f"{folds} folds" if folds > 1 else "", f"{seeds} repeats" if seeds > 1 else ""]
+    return "mean of " + (" x ".join(word for word in words if word) or "one run")
+
+
+def _by_seed(members: Sequence[Member]) -> list[list[Member]]:
+    seeds: dict[int, list[Member]] = {}
+    for member in members:
+        seeds.setdefault(member.seed, []).append(member)
+    return list(seeds.values())
+
+
+def _validation(member: Member) -> float:
+    return -1.0 if member.validation is None else member.validation
+
+
+def _common(members: Sequence[Member]) -> list[str]:
+    return [name for name in members[0].scores if all(name in m.scores for m in members)]

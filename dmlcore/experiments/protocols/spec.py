@@ -1,0 +1,169 @@
+"""A protocol as frozen, validated plain data (TOML): how runs are trained, selected, repeated and summed up."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from dmlcore.presets import PROTOCOLS
+from dmlcore.spec import SpecError
+from dmlcore.spec.plan import NAME, Overrides, Plan, Text
+from dmlcore.spec.sections import Section
+
+Texts = Annotated[tuple[Text, ...], Field(strict=False)]
+Words = Annotated[tuple[str, ...], Field(strict=False)]
+Numbers = Annotated[tuple[Annotated[int, Field(ge=1, le=50)], ...], Field(strict=False)]
+EpochKey = Literal["steps", "validate_every", "decay_every", "warm_up"]  # of schedule, counted in epochs
+Epochs = dict[EpochKey, Annotated[float, Field(ge=0)]]
+Report = Literal["mean", "best_of_folds", "best_of_repeats", "collections"]
+
+
+class Setting(Section):
+    """Overrides for some data sets, networks and losses; a list left out means any."""
+
+    data: Words = ()
+    network: Words = ()
+    loss: Words = Field((), description="As the protocol calls it in [losses], else as in dmlcore.losses.names()")
+    overrides: Overrides = Field((), description="key=value, applied to the base in order")
+    epochs: Epochs = Field(default_factory=dict, description="Keys of the schedule, counted in epochs")
+
+    def fits(self, data: str, network: str, loss: str) -> bool:
+        """Whether it is for this data set, network and loss."""
+        asked = ((self.data, data), (self.network, network), (self.loss, loss))
+        return all(not wanted or value in wanted for wanted, value in asked)
+
+
+class Stage(Section):
+    """A run before each run, which starts from it: the spec of that run with `overrides` applied."""
+
+    overrides: Overrides = Field(description="key=value, applied last")
+
+
+class Protocol(Plan):
+    """How one source trains, selects and reports, with what it leaves open and what we decided."""
+
+    tables: ClassVar[Mapping[str, type[BaseModel]]] = {"settings": Setting, "pretraining": Stage}
+
+    title: Text
+    sentence: Text = Field(description="What it is, in one sentence")
+    source: Text = Field(description="Where it comes from")
+    data: str = Field(description="Data set where none is named")
+    report: Annotated[tuple[Report, ...], Field(strict=False, min_length=1)] = Field(description="What is summed up")
+    open: Texts = Field((), description="What the source leaves open")
+    decided: Texts = Field((), description="What we decided where it is open or contradicts itself")
+    missing: Texts = Field((), description="What of the source this laboratory does not do")
+    folds: Numbers = Field((), description="Folds that are run; empty: all of base.data.folds")
+    repeats: int = Field(1, ge=1, le=100, description="Runs of each fold, with the seeds 0, 1, ...")
+    networks: Words = Field((), description="Networks of the source, beside that of the base")
+    free: Words = Field((), description="Keys, or patterns of them, that the protocol leaves to the experiment")
+    epochs: Epochs = Field(default_factory=dict, description="Keys of the schedule, counted in epochs")
+    pretraining: Stage | None = None
+    losses: dict[Annotated[str, Field(pattern=r"^[a-z0-9_]{1,40}$")], str] = Field(
+        default_factory=dict, description="What the source calls a loss, in small letters = its name in the catalogue"
+    )
+    settings: tuple[Setting, ...] = Field((), strict=False)
+
+    @property
+    def selection(self) -> str:
+        """What chooses the best weights of a run, in words."""
+        schedule, data = self.base.schedule, self.base.data
+        if schedule.monitor_part == "validation" and data.validation == "none":
+            return "none: the weights of the last step"
+        score = {"map_at_r": "MAP@R", "recall_at_1": "R@1"}[schedule.monitor]
+        where = {"validation": "validation part", "test": "TEST part: the test scores are too good"}
+        return f"{score} on the {where[schedule.monitor_part]}"
+
+    def label(self, loss: str) -> str:
+        """What the protocol calls a loss that is given by that word or by its name: the first in [losses] that fits."""
+        small = loss.lower().replace("-", "_").replace("+", "p")
+        return next((k for k, name in self.losses.items() if small == k), "") or next(
+            (k for k, name in self.losses.items() if loss == name), loss
+        )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        parts = [(f"settings.{number}", setting.overrides) for number, setting in enumerate(self.settings, 1)]
+        parts += [("pretraining", self.pretraining.overrides)] if self.pretraining else []
+        mistakes = self.wrong_overrides(parts)
+        if beyond := [fold for fold in self.folds if fold > self.base.data.folds]:
+            mistakes.append(f"folds: there is no fold {beyond[0]}; base.data.folds is {self.base.data.folds}")
+        if self.base.data.folds == 0 and {"best_of_folds", "collections"} & set(self.report):
+            mistakes.append("report: needs folds, but base.data.folds is 0")
+        if mistakes:
+            raise ValueError("\n".join(mistakes))
+        return self
+
+
+def names() -> list[str]:
+    """The protocols that ship with the library."""
+    return list(_shipped())
+
+
+@cache  # they are of the program, and a form asks for the titles of all
+def _shipped() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in PROTOCOLS.glob("*.toml")))
+
+
+def read(name: str) -> Protocol:
+    """The protocol of that name, or of the .toml file at that path; raises SpecError."""
+    return _of_the_program(name) if name in _shipped() else _read(path_of(name))
+
+
+@cache
+def _of_the_program(name: str) -> Protocol:
+    return _read(path_of(name))
+
+
+def _read(path: Path) -> Protocol:
+    try:
+        return Protocol.parse(_plain(path, ()))
+    except SpecError as error:
+        raise SpecError(f"{path}:\n{error}") from None
+
+
+def path_of(name: str) -> Path:
+    """The file of a protocol; raises SpecError."""
+    if name in _shipped():
+        return PROTOCOLS / f"{name}.toml"
+    path = Path(name)
+    if path.suffix == ".toml" and path.is_file() and NAME.fullmatch(path.stem):
+        return path
+    near = difflib.get_close_matches(name, names(), 1)
+    raise SpecError(
+        f"no protocol {name!r}; "
+        + (f"did you mean {near[0]}? " if near else "")
+        + f"give a file PROTOCOL.toml, named by small letters, digits and dashes, or one of {', '.join(names())}"
+    )
+
+
+def _plain(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
+    """The TOML of a file over that of the protocol it `extends`.
+
+    Settings add up, other lists are replaced, and an empty word takes a key back to its default.
+    """
+    try:
+        found = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"not TOML: {error}") from None
+    parent = found.pop("extends", None)
+    if parent is None:
+        return found
+    if path in seen:
+        raise SpecError(f"extends: {parent} leads back to itself")
+    beside = path.with_name(f"{parent}.toml")
+    inherited = _plain(beside if beside.is_file() else path_of(str(parent)), (*seen, path))
+    settings = [*inherited.get("settings", []), *found.get("settings", [])]
+    return _merged(inherited, found) | ({"settings": settings} if settings else {})
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = {k: _merged(below[k], v) for k, v in above.items() if isinstance(v, dict) and isinstance(below.get(k), dict)}
+    return {key: value for key, value in (below | above | both).items() if value != ""}

@@ -1,0 +1,163 @@
+"""The results of a protocol as text, beside what its source printed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dmlcore.experiments.protocols.expansion import PUBLISHED, images
+from dmlcore.experiments.protocols.requests import Request
+from dmlcore.experiments.protocols.results import Results, Spread, baselines, verdict
+from dmlcore.experiments.studies import Entry
+from dmlcore.published import table_files, tables
+from dmlcore.spec import RunSpec
+
+SHOWN = ("map_at_r", "r_precision", *(f"recall_at_{k}" for k in (1, 2, 4, 8, 10, 20, 30, 100, 1000)), "nmi")
+TITLES = {"map_at_r": "MAP@R", "r_precision": "P@R", "nmi": "NMI"}
+DATA = {"cub": "CUB-200-2011", "cars": "Cars196", "sop": "SOP", "inshop": "In-shop"}
+# Of Gurbuz 2022: what Tables 3.1 and 5.1, 5.2 call a loss.
+GURBUZ = {"c1": "C1", "c2": "C2", "ms": "MS", "triplet": "Triplet", "proxy_anchor": "PAnchor", "proxy_nca": "PNCA"}
+CCP = {"proxy_anchor": "ProxyAnchor", "proxy_nca": "ProxyNCA++", "soft_triple": "SoftTriple-S/L"}
+PSOMAS = {
+    "contrastive": "Contrastive",
+    "triplet": "Triplet",
+    "lifted_structure": "LiftedStructure",
+    "npair": "NPair",
+    "margin": "Margin",
+    "multi_similarity": "MultiSimilarity",
+    "proxy_nca": "ProxyNCA",
+    "arcface": "ArcFace",
+    "soft_triple": "SoftTriple",
+    "proxy_anchor": "ProxyAnchor",
+}
+PSOMAS_TABLES = {
+    ("cub", "resnet50"): "6",
+    ("cub", "bn_inception"): "7",
+    ("cub", "googlenet"): "8",
+    ("cars", "bn_inception"): "9",
+    ("cars", "resnet50"): "20",
+    ("cars", "googlenet"): "21",
+    ("sop", "bn_inception"): "10",
+}
+ZABIHZADEH = {
+    "triplet": "Triplet Loss",
+    "binomial": "Binomial Loss",
+    "proxy_nca": "Proxy-NCA",
+    "classification": "Classification Loss",
+}
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A row of a published table: where it stands and its scores in 0..1."""
+
+    of: str
+    scores: dict[str, Spread]
+
+
+def as_text(results: Results, printed: Sequence[Printed] = (), remark: str = "") -> str:
+    """Runs, summaries, and what the source printed, for a terminal; scores in per cent."""
+    names = [name for name in SHOWN if any(name in summary.scores for summary in results.summaries)]
+    head = ["", "n", *(TITLES.get(name, name.replace("recall_at_", "R@")) for name in names)]
+    lines = [head]
+    for member in results.runs:
+        where = f"fold {member.fold}, seed {member.seed}" if member.fold else f"seed {member.seed}"
+        chose = "" if member.validation is None else f" (validation {100 * member.validation:.2f})"
+        lines.append(
+            [where + chose, "", *(_cell((member.scores[n], None) if n in member.scores else None) for n in names)]
+        )
+    beside = [*baselines(results), *results.summaries]
+    lines += [[s.of, str(s.count), *(_cell(s.scores.get(name)) for name in names)] for s in beside]
+    lines += [[f"published: {row.of}", "", *(_cell(row.scores.get(name)) for name in names)] for row in printed]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    text = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+    text += [said] if (said := verdict(results).text) else []
+    text += [f"- {note}" for note in (*results.notes, *([remark] if remark else []))]
+    text += (
+        ["deviates from the protocol in", *(f"- {line}" for line in results.deviations)] if results.deviations else []
+    )
+    return "\n".join(text)
+
+
+def printed(request: Request, entries: Sequence[Entry]) -> tuple[list[Printed], str]:
+    """What the source printed for these data, this loss and network, and why it is not comparable, if it is not."""
+    protocol, spec = request.read(), entries[-1].spec
+    word = protocol.label(request.loss) if request.loss else protocol.label(spec.loss.name)
+    found = _rows(spec, word)
+    whole = PUBLISHED.get(spec.data.name, (0,))[0]
+    if found and whole and (here := images(spec)) != whole:
+        return [], f"the published numbers are of {whole:,} training samples, here are {here:,}: not comparable"
+    return found, ""
+
+
+def _rows(spec: RunSpec, word: str) -> list[Printed]:
+    family = spec.protocol
+    if family in ("karaman-2021", "karaman-2021-toy"):
+        return _karaman(spec)
+    if family in ("gurbuz-2022-fair", "gurbuz-2022-fair-ccp"):
+        return _fair(spec, word)
+    if family == "psomas-2020":
+        number, size = PSOMAS_TABLES.get((spec.data.name, spec.model.name), ""), str(spec.model.embedding_dim)
+        return _of_table("P", number, PSOMAS.get(word, ""), size=size)
+    if family == "psomas-2020-folds" and (spec.data.name, spec.model.name) == ("cub", "resnet50"):
+        return _of_table("P", "12", PSOMAS.get(word, ""))
+    if family == "zabihzadeh-2021":
+        number = {"flowers": "3", "cub": "4", "cars": "5"}.get(spec.data.name, "")
+        return _of_table("Z", number, ZABIHZADEH.get(word, ""))
+    if family == "can-2018" and word == "tuplet":
+        return _of_table("C", {"cub": "3.4", "cars": "3.5", "sop": "3.6"}.get(spec.data.name, ""), "Proposed Method")
+    return []
+
+
+def _of_table(letter: str, number: str, method: str, **where: str) -> list[Printed]:
+    """The rows of a method in a table, whose other fields are as given; none where there is no such table."""
+    file = table_files.files(letter).get(number)
+    if file is None:
+        return []
+    title = f"{table_files.sources()[letter].title}, Table {number}, {method}"
+    return [
+        _row(", ".join(filter(None, (title, row.size))), dict(zip(file.columns, row.values, strict=True)), row.spread)
+        for row in file.rows
+        if row.method == method and all(getattr(row, name) == value for name, value in where.items())
+    ]
+
+
+def _karaman(spec: RunSpec) -> list[Printed]:
+    """Rows whose hyper-parameters are those of the spec."""
+    dataset = {"cub": "CUB-200-2011", "toy": "toy"}.get(spec.data.name, "")
+    given = spec.loss.parameters
+    rows = [
+        row
+        for row in tables.of_loss(spec.loss.name, dataset)
+        if not row.unhinged and row.hyper and all(given.get(k) == v for k, v in row.hyper.items())
+    ]
+    part = " (training part)" if dataset == "toy" else ""
+    return [_row(f"Karaman 2021, Table {row.table}{part}", row.scores) for row in rows]
+
+
+def _fair(spec: RunSpec, word: str) -> list[Printed]:
+    ccp = spec.protocol.endswith("ccp")
+    name = (CCP.get(word) if ccp else None) or GURBUZ.get(word, "")
+    name += "+XBM-L" if ccp and spec.loss.memory else "+XBM" if spec.loss.memory else ""
+    name += "+GSP" if spec.pooling.name == "gsp" and not ccp else ""
+    return _of_table("G", "3.1" if ccp else "5.1", name, dataset=DATA.get(spec.data.name, ""))
+
+
+def _row(of: str, scores: Mapping[str, float | str], spread: Sequence[float] = ()) -> Printed:
+    """A row from scores in per cent by their printed names, and their deviations where the source gives them."""
+    names = {"MAP@R": "map_at_r", "P@R": "r_precision", "NMI": "nmi", "P@1": "recall_at_1"}
+    found: dict[str, Spread] = {}
+    for (title, mean), deviation in itertools.zip_longest(scores.items(), spread):
+        short = title.replace("Recall@", "R@")
+        if not isinstance(mean, str):  # else it is not legible
+            name = names.get(short, short.replace("R@", "recall_at_"))
+            found[name] = mean / 100, None if deviation is None else deviation / 100
+    return Printed(of, found)
+
+
+def _cell(value: Spread | None) -> str:
+    if value is None:
+        return "-"
+    mean, deviation = value
+    return f"{100 * mean:.2f}" + ("" if deviation is None else f" ± {100 * deviation:.2f}")

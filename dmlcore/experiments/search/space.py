@@ -1,0 +1,150 @@
+"""What is searched: ranges and choices of the keys of a spec, read from the command line."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+import numpy as np
+
+from dmlcore.spec import RunSpec, SpecError, keys
+from dmlcore.training import objective
+
+if TYPE_CHECKING:
+    import optuna
+
+Method = Literal["random", "grid", "tpe", "gp"]
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+POINTS = 5  # of a range in a grid, where no number is given
+CORNERS = 10_000  # points of the space that are checked before anything is made
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One key that is searched: a range of numbers, or a choice of values (TOML texts)."""
+
+    key: str
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    whole: bool = False
+    points: int = POINTS  # in a grid
+    choices: tuple[str, ...] = ()
+
+    def distribution(self) -> optuna.distributions.BaseDistribution:
+        """As Optuna has it."""
+        from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+        if self.choices:
+            return CategoricalDistribution(self.choices)
+        if self.whole:
+            return IntDistribution(int(self.low), int(self.high), log=self.log)
+        return FloatDistribution(self.low, self.high, log=self.log)
+
+    def grid(self) -> list[Any]:
+        """Its values in a grid, ends included, evenly spaced (in the logarithm)."""
+        if self.choices:
+            return list(self.choices)
+        space = np.geomspace if self.log else np.linspace
+        values = [float(f"{value:.12g}") for value in space(self.low, self.high, self.points)]
+        values[0], values[-1] = self.low, self.high  # exp(log(x)) may leave the range
+        return list(dict.fromkeys(round(value) for value in values)) if self.whole else values
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched: a base spec, dimensions, how the next point is chosen, how many trials in all."""
+
+    name: str
+    base: RunSpec
+    space: tuple[Dimension, ...]
+    method: Method = "random"
+    trials: int = 20
+    seed: int = 0
+
+    def spec(self, values: dict[str, Any]) -> RunSpec:
+        """The spec at a point; raises SpecError, for parameters that its loss, miner or pooling does not take too."""
+        spec = self.base.with_overrides(f"{key}={value}" for key, value in values.items())
+        objective.refuse_unknown(spec)
+        return spec
+
+
+def parse(arguments: Iterable[str]) -> tuple[list[str], tuple[Dimension, ...]]:
+    """Split `key=...` into overrides of every trial and dimensions.
+
+    `key=low..high` is a range, with `:log` in the logarithm, with `:7` seven points in a grid; `key=a,b,c` a choice;
+    anything else, lists in brackets too, one value. Raises SpecError.
+    """
+    fixed: list[str] = []
+    space: list[Dimension] = []
+    for argument in arguments:
+        key, equals, text = (part.strip() for part in argument.partition("="))
+        if not equals or not key:
+            raise SpecError(f"{argument}: expected key=low..high, key=a,b,c or key=value")
+        if ".." in text:
+            space.append(_range(key, text))
+        elif "," in text and not text.startswith(("[", '"', "'")):
+            choices = tuple(word.strip() for word in text.split(","))
+            if not all(choices) or len(set(choices)) < len(choices):
+                raise SpecError(f"{key}: choices must be different and none of them empty, got {text}")
+            space.append(Dimension(key, choices=choices))
+        else:
+            fixed.append(argument)
+    for key in (each.key for each in space):
+        if [each.key for each in space].count(key) > 1:
+            raise SpecError(f"{key}: is searched twice")
+    return fixed, tuple(space)
+
+
+def prepare(
+    base: RunSpec,
+    arguments: Iterable[str],
+    name: str,
+    *,
+    method: str = "random",
+    trials: int | None = None,
+    seed: int = 0,
+) -> Search:
+    """A search that can be made; trials: all points of a grid, else 20, where None. Raises SpecError."""
+    fixed, space = parse(arguments)
+    if not NAME.fullmatch(name):
+        raise SpecError(f"{name}: a search is named by small letters, digits and dashes, 40 at most")
+    if not space:
+        raise SpecError("nothing is searched; give a range as loss.m=0.01..1:log or a choice as batch.samples=2,4,8")
+    if method not in get_args(Method):
+        raise SpecError(f"method: {', '.join(get_args(Method))}, got {method!r}")
+    for dimension in space:
+        if dimension.key in ("name", "protocol", "device", "schedule.monitor_part", "data.validation"):
+            raise SpecError(f"{dimension.key}: cannot be searched")
+    points = math.prod(len(dimension.grid()) for dimension in space) if method == "grid" else 20
+    found = Search(name, base.with_overrides(fixed), space, cast(Method, method), trials or points, seed)
+    for corner in itertools.islice(itertools.product(*(d.grid() for d in space)), CORNERS):
+        found.spec(dict(zip((d.key for d in space), corner, strict=True)))
+    if found.base.schedule.monitor_part == "test" or found.base.data.validation == "none":
+        raise SpecError("a search goes by the validation part; set data.validation, and monitor_part to validation")
+    return found
+
+
+def _range(key: str, text: str) -> Dimension:
+    first, _, rest = text.partition("..")
+    last, *options = rest.split(":")
+    try:
+        low, high = float(first), float(last)
+        points = [int(word) for word in options if word != "log"]
+    except ValueError:
+        raise SpecError(f"{key}: expected low..high, low..high:log or low..high:log:7, got {text}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise SpecError(f"{key}: needs low < high, got {text}")
+    if "log" in options and low <= 0:
+        raise SpecError(f"{key}: a logarithmic range begins above 0, got {text}")
+    if len(points) > 1 or (points and points[0] < 2):
+        raise SpecError(f"{key}: a grid has two points at least, got {text}")
+    field = keys().get(key)
+    whole = field is not None and field.annotation is int
+    if whole and (low % 1 or high % 1):
+        raise SpecError(f"{key}: whole numbers, got {text}")
+    return Dimension(key, low, high, "log" in options, whole, points[0] if points else POINTS)

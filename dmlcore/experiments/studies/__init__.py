@@ -1,0 +1,56 @@
+"""Studies: several runs that answer one question, as a TOML file; never imports torch."""
+
+from dmlcore.experiments.studies import trials
+from dmlcore.experiments.studies.baselines import add as add_baselines
+from dmlcore.experiments.studies.conductor import Conduct, Request, StudyState, cancel, conduct, conduct_of, launch
+from dmlcore.experiments.studies.judgement import MEASURES, baseline_rows, judge, levels, pair, top
+from dmlcore.experiments.studies.results import (
+    Measured,
+    Results,
+    as_text,
+    best_folds,
+    by_class,
+    load,
+    measured,
+    results_path,
+    table,
+    write,
+)
+from dmlcore.experiments.studies.run_batch import find
+from dmlcore.experiments.studies.spec import PRETRAINING, Entry, Study, Variant, expand, names, read
+
+__all__ = [
+    "MEASURES",
+    "PRETRAINING",
+    "Conduct",
+    "Entry",
+    "Measured",
+    "Request",
+    "Results",
+    "Study",
+    "StudyState",
+    "Variant",
+    "add_baselines",
+    "as_text",
+    "baseline_rows",
+    "best_folds",
+    "by_class",
+    "cancel",
+    "conduct",
+    "conduct_of",
+    "expand",
+    "find",
+    "judge",
+    "launch",
+    "levels",
+    "load",
+    "measured",
+    "names",
+    "pair",
+    "read",
+    "results_path",
+    "table",
+    "top",
+    "trials",
+    "write",
+]

@@ -1,0 +1,92 @@
+"""Baselines of written results: read from the runs where they are, else computed anew from the specs of the study."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dmlcore.experiments.studies.conductor import Request
+from dmlcore.experiments.studies.results import Results, load, measure, results_path, save
+from dmlcore.experiments.studies.run_batch import find
+from dmlcore.experiments.studies.spec import PRETRAINING, Entry
+from dmlcore.significance import verdicts
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage.runs import RunStore
+
+if TYPE_CHECKING:
+    from dmlcore.data import Dataset
+
+SAME = 1e-6  # of MAP@R: the very same pretraining, but for rounding
+
+
+def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda _: None) -> Path:
+    """Put the baselines of each run into the written results of a study, and write them.
+
+    They are those of the very specs that were measured: chance, raw inputs and the network before anything was trained,
+    of the same split and seed. The pretrained network is added where a pretraining in the store scores what is written
+    of it; another one would be another start. Raises SpecError where nothing is written or the study has changed since,
+    DataError.
+    """
+    written = load(name)
+    if written is None:
+        raise SpecError(f"{name}: no results are written; measure them with --write")
+    request = Request(
+        study=name, overrides=written.overrides, seeds=tuple(dict.fromkeys(run.seed for run in written.runs))
+    )
+    entries = {entry.digest(): entry for entry in request.entries()}
+    if changed := [run for run in written.runs if run.digest not in entries]:
+        raise SpecError(
+            f"{name}: the study has changed since its results were written ({changed[0].variant}, seed "
+            f"{changed[0].seed}), so their baselines cannot be told; measure it again"
+        )
+    starts = _pretrained(written, list(entries.values()), store)
+    measure = _Measure()
+    runs = []
+    for number, run in enumerate(written.runs, 1):
+        entry = entries[run.digest]
+        report(f"[{number}/{len(written.runs)}] {run.variant}, seed {run.seed}")
+        found = measure(entry.spec)
+        if entry.starts and (start := starts.get(entry.starts.seed)):
+            found = measure(entry.after(start)) | found
+        runs.append(run.model_copy(update={"baselines": found}))
+    return save(written.model_copy(update={"runs": tuple(runs)}), results_path(name))
+
+
+def _pretrained(written: Results, entries: list[Entry], store: RunStore) -> dict[int, str]:
+    """The id of the pretraining of each seed, where it is in the store and scores what is written."""
+    known = {run.digest: run for run in written.runs}
+    wanted = [entry for entry in entries if entry.variant == PRETRAINING and entry.digest() in known]
+    found = {}
+    for entry, run in zip(wanted, find(wanted, store), strict=True):
+        measured = measure(entry, run) if run else None
+        if measured and abs(measured.scores["map_at_r"] - known[entry.digest()].scores["map_at_r"]) < SAME:
+            found[entry.seed] = measured.run
+    return found
+
+
+class _Measure:
+    """Baselines of a spec; those of equal data and equal weights are scored once."""
+
+    def __init__(self) -> None:
+        self._data: dict[str, Dataset] = {}
+        self._known: dict[str, dict[str, dict[str, float]]] = {}
+
+    def __call__(self, spec: RunSpec) -> dict[str, dict[str, float]]:
+        from dmlcore.storage import checkpoint  # torch comes with them
+        from dmlcore.training import baselines
+        from dmlcore.training.build import build, load_data, prepare_device
+
+        data = f"{spec.data.model_dump_json()} {spec.seed}"
+        if data not in self._data:
+            if len(self._data) > 1:
+                self._data.clear()  # runs are in the order of their seeds
+            self._data[data] = load_data(spec)
+        device = prepare_device("cpu", 1)
+        bench = build(spec, self._data[data], device)
+        weights = hashlib.sha256(checkpoint.pack(bench.embedder.state_dict(), {})).hexdigest()
+        key = f"{data} {weights}"
+        if key not in self._known:
+            self._known[key] = verdicts.baselines(baselines.first_rows(bench), started=bool(spec.model.start))
+        return self._known[key]

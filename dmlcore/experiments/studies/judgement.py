@@ -1,0 +1,195 @@
+"""What the results of a study say in words, beside their baselines and their noise."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.experiments.studies.results import Measured, best_folds
+from dmlcore.experiments.studies.spec import PRETRAINING, Study
+from dmlcore.significance import verdicts
+from dmlcore.significance.noise import Gap, over_classes
+from dmlcore.significance.power import FEASIBLE, MOST, POWER, power
+from dmlcore.significance.verdicts import Verdict
+
+BySeed = dict[str, dict[int, float]]  # variant -> seed -> score in 0..1
+
+MEASURES = {
+    "map_at_r": "test MAP@R",
+    "recall_at_1": "test R@1",
+    "train.map_at_r": "train MAP@R",
+    "train.r_precision": "train P@R",
+    "train.recall_at_1": "train R@1",
+    "train.recall_at_8": "train R@8",
+}
+
+
+def by_seed(results: Sequence[Measured], score: str) -> BySeed:
+    """A score of each variant by seed, in order of appearance, of its best fold; the pretraining is no variant."""
+    found: BySeed = {}
+    for run in best_folds(results):
+        if run.variant != PRETRAINING and score in run.scores:
+            found.setdefault(run.variant, {})[run.seed] = run.scores[score]
+    return found
+
+
+def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
+    """The same score of the baselines of each variant: baseline, as in verdicts.NAMES -> variant -> seed -> score."""
+    found: dict[str, BySeed] = {name: {} for name in verdicts.NAMES}
+    for run in best_folds(results):
+        for name, scores in run.baselines.items():
+            if run.variant != PRETRAINING and score in scores and name in found:
+                found[name].setdefault(run.variant, {})[run.seed] = scores[score]
+    return {name: of for name, of in found.items() if of}
+
+
+def judge(study: Study, results: Sequence[Measured]) -> Verdict:
+    """The verdict on the variants of a study by the score it judges by; where it asks questions, their answers."""
+    found = _judged(study, results)
+    if not (study.rotate and found.headline):
+        return found
+    shared = "The folds share training classes and the whole test part: independent trainings may well differ more."
+    return Verdict(_of_folds(found.headline), (*map(_of_folds, found.more), shared))
+
+
+def _of_folds(said: str) -> str:
+    """The same of a study whose seeds are folds."""
+    return re.sub(r"\bseed(s?)\b", r"fold\1", said)
+
+
+def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
+    values, measure = by_seed(results, study.judged), MEASURES.get(study.judged, study.judged)
+    level = values.pop(study.ceiling, None)
+    beside = against(results, study.judged)
+    found = verdicts.verdict(values, beside, things=study.things, measure=measure, further=not study.rotate)
+    if answers := _answers(study, results, measure):
+        level_of = found.headline.replace(": this budget ranks nothing", "")  # the answers say what it tells
+        asked = {name for each in study.contrasts for name in (each.of, each.against)}
+        order = found.more if values.keys() - asked else ()
+        more = (*(why for _, why in answers), level_of, *order, *_without_starts(study, results))
+        return Verdict(" ".join(answer for answer, _ in answers), more)
+    if level and found.headline:
+        reached = verdicts.spread(*verdicts.mean_and_deviation(level.values()))
+        return Verdict(found.headline, (*found.more, f"The ceiling, {study.ceiling}, reaches {reached} %."))
+    return Verdict(found.headline, (*found.more, *_without_starts(study, results)))
+
+
+def _without_starts(study: Study, every: Sequence[Measured]) -> list[str]:
+    """What the best folds score if those whose untrained weights stayed the best are left out; [] without folds."""
+    if not study.folds:
+        return []
+    still = sum(run.best_step == 0 for run in every)
+    left = by_seed(best_folds(every, started=False), study.judged)
+    shown = ", ".join(
+        f"{name} {verdicts.spread(*verdicts.mean_and_deviation(values.values()))} ({len(values)})"
+        for name, values in left.items()
+    )
+    return [
+        f"In {still} of {len(every)} runs the untrained weights validate best; above they count. Without them, in per "
+        f"cent, in brackets the draws that are left: {shown or 'nothing is left'}."
+    ]
+
+
+def _answers(study: Study, results: Sequence[Measured], measure: str) -> list[tuple[str, str]]:
+    """The answer to each question of a study, and the numbers behind it."""
+    known = []
+    for asked in study.contrasts:
+        pairs = {
+            title: (of.get(asked.of, {}), of.get(asked.against, {}))
+            for title, of in ((asked.title, by_seed(results, asked.score)), (measure, by_seed(results, study.judged)))
+        }
+        if all(all(pair) for pair in pairs.values()):
+            known.append((asked, pairs))
+    answers = verdicts.contrasts([pairs[asked.title] for asked, pairs in known], [asked.lower for asked, _ in known])
+    found = []
+    for (asked, pairs), answer in zip(known, answers, strict=True):
+        why = "; ".join(verdicts.beside((asked.of, asked.against), pair, title) for title, pair in pairs.items())
+        found.append((f"{asked.where}: {answer}.", f"{asked.where}: {why}."))
+    return found
+
+
+def top(results: Sequence[Measured], score: str) -> tuple[str, ...] | None:
+    """The best variant and all that cannot be told from it; None where no noise is known."""
+    values = by_seed(results, score)
+    return verdicts.top(values) if values and min(map(len, values.values())) > 1 else None
+
+
+def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> list[str]:
+    """What lies between two variants: over the seeds, how many of them it asks for, and over the test classes."""
+    of = by_seed(results, study.judged)
+    values = of[names[0]], of[names[1]]
+    found = verdicts.gap(*values)
+    if found.p is None or found.deviation is None:
+        return [f"{_between(names, found)} Its noise is unknown; train two seeds of each, better five."]
+    sure = "clear" if verdicts.clear([found])[0] else "not clear"
+    said = [f"{_between(names, found)} By a test of these two alone that is **{sure}** (p = {_p(found.p)})."]
+    if study.rotate:
+        said = [_of_folds(said[0])]
+    else:
+        said.append(_enough(found))
+    by_class = [_classes(results, name) for name in names]
+    if study.judged == "map_at_r" and by_class[0] is not None and by_class[1] is not None:
+        said.append(over_classes(by_class[0] - by_class[1]))
+    return said
+
+
+def _enough(found: Gap) -> str:
+    """How many seeds would show this difference, whose noise is known."""
+    seen = power(found.mean / found.deviation, found.count) if found.deviation else 1.0
+    takes = f"{found.needed}" if found.needed else f"more than {MOST:,}"
+    hopeless = not found.needed or found.needed > FEASIBLE
+    return (
+        f"{'More seeds will not settle this: to' if hopeless else 'To'} find such a difference with a probability of "
+        f"{100 * POWER:.0f} % takes {takes} seeds of each; {found.count} find it with {100 * seen:.0f} %. Few seeds "
+        "know their noise badly, so this is an order of magnitude."
+    )
+
+
+def _between(names: tuple[str, str], found: Gap) -> str:
+    return f"{names[0]} minus {names[1]}: {found.words}."
+
+
+def _p(value: float) -> str:
+    return f"{value:.2g}" if value >= 0.001 else "less than 0.001"
+
+
+def _classes(results: Sequence[Measured], variant: str) -> NDArray[np.float64] | None:
+    """Mean AP@R of each test class over the seeds of a variant; None unless every run has it."""
+    found = [run.classes for run in results if run.variant == variant]
+    return np.mean(found, axis=0) if found and found[0] and len(set(map(len, found))) == 1 else None
+
+
+def levels(results: Sequence[Measured], score: str) -> dict[str, dict[str, float]]:
+    """The mean over the seeds of each baseline beside each variant."""
+    return {
+        name: {variant: statistics.fmean(values.values()) for variant, values in of.items()}
+        for name, of in against(results, score).items()
+    }
+
+
+def baseline_rows(results: Sequence[Measured]) -> list[dict[str, Any]]:
+    """The baselines as rows of `table`, each once: of all variants together where they share it, else of each.
+
+    "seeds" counts the runs of one variant, as a baseline is that of the same split and seed.
+    """
+    scores = dict.fromkeys(key for run in results for key in run.scores)  # what the table has
+    rows: list[dict[str, Any]] = []
+    for name in verdicts.NAMES:
+        found = {score: against(results, score).get(name, {}) for score in scores}
+        variants = dict.fromkeys(variant for of in found.values() for variant in of)
+        groups: dict[str, tuple[list[str], dict[str, Any]]] = {}
+        for variant in variants:
+            row = {
+                score: verdicts.mean_and_deviation(of[variant].values()) for score, of in found.items() if variant in of
+            }
+            groups.setdefault(repr(row), ([], row))[0].append(variant)
+        for of_these, row in groups.values():
+            whose = "" if len(of_these) == len(variants) else f" ({verdicts.listed(of_these)})"
+            seeds = len(next(of[of_these[0]] for of in found.values() if of_these[0] in of))
+            rows.append({"variant": f"{verdicts.NAMES[name].removeprefix('the ')}{whose}", "seeds": seeds, **row})
+    return rows

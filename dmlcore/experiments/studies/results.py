@@ -1,0 +1,277 @@
+"""What the runs of a study reached: read from the runs, summed up as a table, written beside the study."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import statistics
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dmlcore.experiments.studies.conductor import Request
+from dmlcore.experiments.studies.run_batch import find
+from dmlcore.experiments.studies.shown_maps import Maps, maps_of
+from dmlcore.experiments.studies.spec import PRETRAINING, Entry, path_of
+from dmlcore.inspection.local import weight_maps
+from dmlcore.significance import verdicts
+from dmlcore.spec import SpecError
+from dmlcore.storage import atomic_files
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.runs import Run, RunError, RunStore, scores, series
+
+FURTHER = ("train", "overlap", "zero_shot")  # kinds of rows in metrics.jsonl whose numbers join the table
+MOST_POINTS = 200  # of a written validation curve
+
+
+class _Plain(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Curve(_Plain):
+    """Validation MAP@R over the steps."""
+
+    step: tuple[int, ...] = ()
+    map_at_r: tuple[float, ...] = ()
+
+
+class Measured(_Plain):
+    """One finished run of a study; scores by name: map_at_r, recall_at_1, foreground, overlap.…, zero_shot.…."""
+
+    variant: str
+    seed: int
+    digest: str  # of the entry it answers
+    scores: dict[str, float]
+    validation: Curve
+    steps: int
+    seconds: float
+    device: str
+    run: str = ""  # id in the store it was read from
+    fold: int = 0  # of the study's folds, from 1
+    best_step: int | None = None  # of the weights that were scored; 0: no validation was better than the first
+    validated: float | None = None  # the best validation MAP@R
+    classes: tuple[float, ...] = ()  # mean AP@R of each test class, in the order of its number; written results have it
+    baselines: dict[str, dict[str, float]] = {}  # "chance", "inputs", "untrained" or "pretrained" -> the same scores
+
+
+class Results(_Plain):
+    """A written results file: measured runs, and where, when and on what they were measured."""
+
+    study: str
+    written: str  # date
+    torch: str
+    machine: str
+    data: dict[str, tuple[str, ...]] = Field(description="Notes of each data set: what part of it was there")
+    overrides: tuple[str, ...] = ()
+    runs: tuple[Measured, ...]
+    maps: Maps | None = None  # where the study is on collages
+
+
+def measure(entry: Entry, run: Run) -> Measured | None:
+    """What a run reached, or None unless it is done and tested."""
+    state, rows = run.state(), run.metrics()[0]
+    trained = scores(rows).get("trained")
+    if state.state != "done" or trained is None or trained["map_at_r"] is None:
+        return None
+    steps, values = series(rows, "validation", "map_at_r")
+    every = max(1, math.ceil(len(steps) / MOST_POINTS))
+    kept = [i for i in range(len(steps)) if i % every == 0 or i == len(steps) - 1]
+    found = {"map_at_r": trained["map_at_r"], "recall_at_1": trained["recall_at"].get("1")}
+    return Measured(
+        variant=entry.variant,
+        seed=entry.seed,
+        digest=entry.digest(),
+        scores={k: v for k, v in (found | _foreground(run) | _further(rows)).items() if v is not None},
+        validation=Curve(step=tuple(steps[i] for i in kept), map_at_r=tuple(values[i] for i in kept)),
+        steps=state.step,
+        seconds=state.seconds,
+        device=state.device,
+        run=run.id,
+        fold=entry.fold,
+        best_step=trained["step"],
+        validated=max(values, default=None),
+        baselines=verdicts.baselines(rows, started=bool(run.spec.model.start)),
+    )
+
+
+def measured(entries: Sequence[Entry], store: RunStore) -> list[Measured]:
+    """The finished runs of these entries; those that are missing or not done are left out."""
+    pairs = zip(entries, find(entries, store), strict=True)
+    return [result for entry, run in pairs if run and (result := measure(entry, run))]
+
+
+def best_folds(results: Iterable[Measured], *, started: bool = True) -> list[Measured]:
+    """Of the folds of each variant and seed the one that validates best; runs without folds stay as they are.
+
+    started: folds whose untrained weights stayed the best count too.
+    """
+    best: dict[tuple[str, int], Measured] = {}
+    for run in results:
+        if run.fold and not started and run.best_step == 0:
+            continue
+        known = best.setdefault((run.variant, run.seed), run)
+        if (run.validated or 0.0) > (known.validated or 0.0):
+            best[run.variant, run.seed] = run
+    return list(best.values())
+
+
+def table(results: Iterable[Measured]) -> list[dict[str, Any]]:
+    """One row per variant in order of appearance: "variant", "seeds", and per score (mean, standard deviation).
+
+    The deviation is that of a sample (n - 1), None for a single seed. The pretraining is no variant.
+    """
+    by_variant: dict[str, list[Measured]] = {}
+    for result in best_folds(results):
+        if result.variant != PRETRAINING:
+            by_variant.setdefault(result.variant, []).append(result)
+    rows: list[dict[str, Any]] = []
+    for variant, runs in by_variant.items():
+        row: dict[str, Any] = {"variant": variant, "seeds": len(runs)}
+        for name in dict.fromkeys(name for run in runs for name in run.scores):
+            values = [run.scores[name] for run in runs if name in run.scores]
+            row[name] = statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
+        rows.append(row)
+    return rows
+
+
+def as_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The table for a terminal: MAP@R and R@1 in percent, other numbers as they are."""
+    names = list(dict.fromkeys(name for row in rows for name in row if name not in ("variant", "seeds")))
+    lines = [["variant", "seeds", *(TITLES.get(name, name) for name in names)]]
+    lines += [[row["variant"], str(row["seeds"]), *(_cell(name, row.get(name)) for name in names)] for row in rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+TITLES = {"map_at_r": "MAP@R", "recall_at_1": "R@1", "foreground": "weight on the foreground"}
+
+
+def results_path(name: str) -> Path:
+    """The results file of a study: NAME.jsonl beside its TOML."""
+    return path_of(name).with_suffix(".jsonl")
+
+
+def write(request: Request, store: RunStore) -> Path:
+    """Write what was measured beside the study; raises SpecError if no run of the request is done."""
+    from dmlcore import data  # torch comes with it
+    from dmlcore.storage import checkpoint
+
+    entries = request.entries()
+    runs = measured(entries, store)
+    if not any(run.variant != PRETRAINING for run in runs):
+        raise SpecError(f"{request.study}: no run of it is done in {store.root}, so there is nothing to write")
+    notes: dict[str, tuple[str, ...]] = {}
+    for entry in entries:
+        d = entry.spec.data
+        if d.name not in notes:
+            notes[d.name] = data.load(d.name, root=d.root, image_size=d.image_size, seed=entry.seed).notes
+    saved = checkpoint.load(store.open(runs[-1].run).path)
+    found = Results(
+        study=path_of(request.study).stem,
+        written=time.strftime("%Y-%m-%d", time.gmtime()),
+        torch=str(saved.facts["torch"]) if saved else "",
+        machine=f"{_processor()}, {runs[-1].device}",
+        data=notes,
+        overrides=request.overrides,
+        runs=tuple(run.model_copy(update={"run": "", "classes": by_class(run, store)}) for run in runs),
+        maps=maps_of(entries, store),
+    )
+    return save(found, results_path(request.study))
+
+
+def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:
+    """Mean AP@R of each test class that has any, in the order of its number, to four digits; () without embeddings."""
+    from dmlcore.inspection import neighbours  # torch comes with it
+
+    if run.classes or not run.run:
+        return run.classes
+    try:
+        source = store.open(run.run).embeddings()
+        found = neighbours.read(source) if source else None
+    except (RunError, Unreadable):
+        return ()
+    if found is None:
+        return ()
+    scored = ~np.isnan(found.average_precision)
+    labels, precision = found.labels[scored], found.average_precision[scored]
+    counts = np.bincount(labels)
+    means = np.bincount(labels, weights=precision)[counts > 0] / counts[counts > 0]
+    return tuple(round(float(mean), 4) for mean in means)
+
+
+def save(results: Results, path: Path) -> Path:
+    """Write results as JSON lines: what holds for all, each run, and the maps last if there are any.
+
+    The ids of runs are left out, as they mean nothing elsewhere.
+    """
+    head = results.model_dump(mode="json", exclude={"runs", "maps"})
+    runs = (run.model_dump(mode="json", exclude={"run"}) for run in results.runs)
+    maps = [{"maps": results.maps.model_dump(mode="json")}] if results.maps else []
+    lines = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in [head, *runs, *maps])
+    atomic_files.replace(path, lambda file: file.write(lines.encode()))
+    return path
+
+
+def load(name: str) -> Results | None:
+    """The results file of a study, or None if none was written; raises SpecError if it is damaged."""
+    path = results_path(name)
+    if not path.exists():
+        path = path.with_suffix(".results.json")  # of an earlier release: all in one object
+    try:
+        text = path.read_text("utf-8")
+        return Results.model_validate(json.loads(text) if path.suffix == ".json" else _from_lines(text))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, ValidationError) as error:
+        raise SpecError(f"{path.name} cannot be read; write it again with --write: {error}") from None
+
+
+def _from_lines(text: str) -> dict[str, Any]:
+    head, *others = [json.loads(line) for line in text.split("\n") if line] or [{}]
+    if not all(isinstance(line, dict) for line in (head, *others)):
+        raise ValueError("each line must be a JSON object")
+    maps = others.pop() if others and "maps" in others[-1] else {}
+    return {**head, **maps, "runs": others}
+
+
+def _foreground(run: Run) -> dict[str, float]:
+    """The mean share of the weight on the foreground tile, where it was measured."""
+    path = weight_maps.path_of(run)
+    if path is None:
+        return {}
+    share = float(weight_maps.read(path).foreground.mean())
+    return {} if math.isnan(share) else {"foreground": share}
+
+
+def _further(rows: Sequence[Row]) -> dict[str, float]:
+    """The numbers in the last row of each kind in FURTHER."""
+    last = {row["kind"]: row for row in rows if row.get("kind") in FURTHER}
+    return {
+        f"{kind}.{key}": float(value)
+        for kind, row in last.items()
+        for key, value in row.items()
+        if key not in ("kind", "step", "of") and isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+
+
+def _cell(name: str, value: tuple[float, float | None] | None) -> str:
+    if value is None:
+        return "-"
+    factor, digits, unit = (100, 2, " %") if name in TITLES else (1, 4, "")
+    mean, deviation = value
+    spread = "" if deviation is None else f" ± {factor * deviation:.{digits}f}"
+    return f"{factor * mean:.{digits}f}{spread}{unit}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()

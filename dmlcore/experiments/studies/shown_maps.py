@@ -1,0 +1,76 @@
+"""Where the poolings of a study on collages look: the weight maps of a few test samples, kept beside its results."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from dmlcore.experiments.studies.run_batch import find
+from dmlcore.experiments.studies.spec import Entry
+from dmlcore.inspection.local import weight_maps
+from dmlcore.storage.runs import RunStore
+
+MAPPED = 24  # samples
+
+
+class Maps(BaseModel):
+    """Where the poolings of one seed look, on a few test samples of its data set."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    seed: int
+    indices: tuple[int, ...]
+    names: tuple[str, ...]  # of their classes
+    content: tuple[str, ...]  # `data.identities` of them, in hexadecimal digits
+    tile: tuple[int, ...]  # that shows the class, row by row
+    side: tuple[int, int]  # h, w
+    weights: dict[str, str]  # variant -> (samples, h, w), each sums to 1: base64 of float16, little-endian
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if not len(self.indices) == len(self.names) == len(self.content) == len(self.tile):
+            raise ValueError("maps: each sample needs a name, a content and a tile")
+        for variant in self.weights:
+            self.of(variant)
+        return self
+
+    def of(self, variant: str) -> NDArray[np.float32]:
+        """The maps (samples, h, w) of a variant."""
+        found = np.frombuffer(base64.b64decode(self.weights[variant], validate=True), "<f2").astype(np.float32)
+        return found.reshape(len(self.indices), *self.side)
+
+
+def maps_of(entries: Sequence[Entry], store: RunStore) -> Maps | None:
+    """The weight maps of the first seed's runs on some test samples, drawn at random; None without any."""
+    from dmlcore.data.identities import identities
+    from dmlcore.training.build import load_data
+
+    weighed = [
+        (entry, weight_maps.read(path))
+        for entry, run in zip(entries, find(entries, store), strict=True)
+        if run and (path := weight_maps.path_of(run))
+    ]
+    of_one = {entry.variant: maps for entry, maps in weighed if entry.seed == weighed[0][0].seed and maps.weights.size}
+    if not of_one:
+        return None
+    spec, first = weighed[0][0].spec, next(iter(of_one.values()))
+    rows = np.random.default_rng(0).permutation(len(first.indices))[:MAPPED]
+    data = load_data(spec)
+    return Maps(
+        seed=spec.seed,
+        indices=tuple(first.indices[rows].tolist()),
+        names=tuple(data.class_names[label] for label in data.labels[first.indices[rows]]),
+        content=tuple(sample.tobytes().hex() for sample in identities(data, first.indices[rows])),
+        tile=tuple(first.tile[rows].tolist()),
+        side=(first.weights.shape[1], first.weights.shape[2]),
+        weights={
+            variant: base64.b64encode(maps.weights[rows].astype("<f2").tobytes()).decode()
+            for variant, maps in of_one.items()
+            if maps.weights.shape == first.weights.shape
+        },
+    )

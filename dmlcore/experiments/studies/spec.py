@@ -1,0 +1,215 @@
+"""A study as frozen, validated plain data (TOML): one base spec, its variants, seeds, and what the source reports."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from dmlcore.presets import STUDIES
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.spec.plan import NAME, Overrides, Plan, Text
+from dmlcore.spec.sections import Section
+from dmlcore.storage.listing import Kept, nameless
+
+PRETRAINING = "pretraining"  # what a variant starts from, and the name of the runs that make it
+
+Seeds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**32 - 1)], ...], Field(strict=False, min_length=1)]
+
+
+class Variant(Section):
+    """One of the things compared: the base with `overrides` applied, as `RunSpec.with_overrides` takes them."""
+
+    name: str = Field(min_length=1, max_length=40, pattern=r"^[\w+ .,()=-]+$", description="As in tables and legends")
+    overrides: Overrides = Field((), description="key=value, applied to the base in order")
+    start: Literal["pretraining"] | None = Field(
+        None, description='"pretraining": model.start is the pretraining run of the same seed'
+    )
+
+
+class Pretraining(Section):
+    """A run before the variants, once per seed: the base with `overrides` applied."""
+
+    overrides: Overrides = Field(description="key=value, applied to the base in order")
+
+
+class Contrast(Section):
+    """A question that two variants answer: does one do better than the other by a score?"""
+
+    where: Text = Field(description="What the two have in common, with a capital letter: the answer begins with it")
+    of: Text = Field(description="The variant that is asked about")
+    against: Text = Field(description="The variant it is compared with")
+    score: Text = Field("map_at_r", description="By which score, as in the results")
+    title: Text = Field("MAP@R", description="The score in words")
+    lower: bool = Field(False, description="Less of it is better")
+
+
+class Study(Plan):
+    """What is compared, why, and against which claim."""
+
+    tables: ClassVar[Mapping[str, type[BaseModel]]] = {
+        "variants": Variant,
+        "pretraining": Pretraining,
+        "contrasts": Contrast,
+    }
+
+    title: Text
+    question: Text = Field(description="One sentence")
+    source: Text = Field(description="Where the study comes from")
+    claim: Text = Field(description="What the source reports")
+    remarks: tuple[Text, ...] = Field((), strict=False, description="What differs from the source and what is left out")
+    minutes: float = Field(gt=0, description="All of it on two quiet cores, told from measured steps")
+    seeds: Seeds = (0, 1, 2)
+    rotate: bool = Field(
+        False,
+        description="Seeds count folds and repeats: s validates on fold s mod data.folds + 1, with seed s // folds",
+    )
+    folds: Literal[0, 2, 3, 4, 5, 6, 7, 8, 9, 10] = Field(
+        0, description="Each seed is trained on so many class folds, and the one that validates best stands for it"
+    )
+    shown: bool = Field(True, description="On the Studies page; false: it teaches nothing, but its trials count")
+    things: Text = Field("variants", description="What the variants are, in the plural")
+    judged: Text = Field("map_at_r", description="The score by which they are, as in the results")
+    ceiling: str = Field("", description="A variant that is no competitor, but what the others could reach")
+    contrasts: tuple[Contrast, ...] = Field((), strict=False, description="Questions with an answer in words")
+    pretraining: Pretraining | None = None
+    variants: tuple[Variant, ...] = Field(strict=False, min_length=1)
+
+    @property
+    def repeats(self) -> str:
+        """What each variant is trained over, in the plural, as tables and captions call it."""
+        return "folds" if self.rotate else "seeds"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [variant.name for variant in self.variants]
+        if self.rotate and (self.folds or not self.base.data.folds):
+            raise ValueError("rotate: needs base.data.folds, which each seed takes one of, and no folds of the study")
+        if self.folds and self.pretraining:
+            raise ValueError("folds: a pretraining would see the classes that another fold validates; leave one out")
+        for name in names:
+            if names.count(name) > 1 or name == PRETRAINING:
+                raise ValueError(f"variants: the name {name!r} is taken; give each variant its own")
+        for variant in self.variants:
+            if variant.start and self.pretraining is None:
+                raise ValueError(f"variants.{variant.name}.start: there is no [pretraining] to start from")
+        asked = [(f"contrasts.{c.where}", name) for c in self.contrasts for name in (c.of, c.against)]
+        for where, name in [*asked, *([("ceiling", self.ceiling)] if self.ceiling else [])]:
+            if name not in names:
+                raise ValueError(f"{where}: there is no variant {name!r}")
+        parts = [(f"variants.{v.name}", v.overrides) for v in self.variants]
+        parts += [(PRETRAINING, self.pretraining.overrides)] if self.pretraining else []
+        mistakes = self.wrong_overrides(parts)
+        if mistakes:
+            raise ValueError("\n".join(mistakes))
+        return self
+
+    @classmethod
+    def from_toml(cls, text: str) -> Study:
+        """Read TOML text; raises SpecError."""
+        try:
+            return cls.parse(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise SpecError(f"not TOML: {error}") from None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run of a study: `spec` is complete but for `model.start` where it `starts` from the pretraining."""
+
+    variant: str
+    seed: int
+    spec: RunSpec
+    starts: RunSpec | None = None  # the pretraining spec of the same seed
+    fold: int = 0  # from 1, of the folds of the study; 0: it has none
+
+    def after(self, pretraining: str | None) -> RunSpec:
+        """The spec with the run id of its pretraining filled in."""
+        if not self.starts:
+            return self.spec
+        return self.spec.model_copy(update={"model": self.spec.model.model_copy(update={"start": pretraining})})
+
+    def digest(self) -> str:
+        """SHA-256 of what decides the run, wherever its pretraining is stored: names do not count."""
+        specs = [nameless(self.spec), *([nameless(self.starts)] if self.starts else [])]
+        return hashlib.sha256("\n".join(spec.digest() for spec in specs).encode()).hexdigest()
+
+
+def names() -> list[str]:
+    """The studies that ship with the library."""
+    return sorted(path.stem for path in STUDIES.glob("*.toml"))
+
+
+def path_of(name: str) -> Path:
+    """The file of a study, given its name or the path of a .toml; raises SpecError."""
+    if name in names():
+        return STUDIES / f"{name}.toml"
+    path = Path(name)
+    if path.suffix == ".toml" and path.is_file() and NAME.fullmatch(path.stem):
+        return path
+    raise SpecError(
+        f"no study {name!r}; give a file STUDY.toml, named by small letters, digits and dashes, or one of "
+        f"{', '.join(names())}"
+    )
+
+
+def read(name: str) -> Study:
+    """The study of that name, or of the file at that path; raises SpecError."""
+    path = path_of(name)
+    return _studies.get(str(path), lambda: _read(path))
+
+
+_studies: Kept[Study] = Kept(64)
+
+
+def _read(path: Path) -> Study:
+    try:
+        return Study.from_toml(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}") from None
+    except SpecError as error:
+        raise SpecError(f"{path}:\n{error}") from None
+
+
+def expand(
+    study: Study,
+    seeds: Sequence[int] | None = None,
+    only: str | Sequence[str] | None = None,
+    overrides: Iterable[str] = (),
+) -> list[Entry]:
+    """Every run of the study, seed after seed, the pretraining of a seed before what starts from it.
+
+    seeds: in place of those of the study. only: one variant, or several. overrides: applied last, to every run, the
+    pretraining too. Raises SpecError.
+    """
+    wanted = [only] if isinstance(only, str) else list(only or [])
+    known = [variant.name for variant in study.variants]
+    if unknown := [name for name in wanted if name not in known]:
+        raise SpecError(f"no variant {unknown[0]!r}; the study has: {', '.join(known)}")
+    last = tuple(overrides)
+    chosen = [variant for variant in study.variants if not wanted or variant.name in wanted]
+    entries: list[Entry] = []
+    for seed in seeds or study.seeds:
+        each = study.base.data.folds
+        common = [f"seed={seed // each}", f"data.fold={seed % each + 1}"] if study.rotate else [f"seed={seed}"]
+        pretraining = None
+        folds = range(1, study.folds + 1) if study.folds else [0]
+        if study.pretraining and any(variant.start for variant in chosen):
+            pretraining = _named(study, PRETRAINING, [*study.pretraining.overrides, *common, *last])
+            entries.append(Entry(PRETRAINING, seed, pretraining))
+        for variant, fold in itertools.product(chosen, folds):
+            of = [f"data.folds={study.folds}", f"data.fold={fold}"] if fold else []
+            spec = _named(study, variant.name, [*variant.overrides, *common, *of, *last])
+            entries.append(Entry(variant.name, seed, spec, pretraining if variant.start else None, fold))
+    return entries
+
+
+def _named(study: Study, name: str, overrides: Iterable[str]) -> RunSpec:
+    spec = study.base.with_overrides(overrides)
+    return spec.model_copy(update={"name": f"{study.title[:36]} · {name}"})

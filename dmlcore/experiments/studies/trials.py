@@ -1,0 +1,171 @@
+"""Ledger of trials: every configuration that was run for a claim, beside the one that is quoted.
+
+What studies have stored is counted from their results; what was tried outside them stands in trials.toml.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tomllib
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from pydantic import Field, ValidationError
+
+from dmlcore.experiments.studies.results import Measured, best_folds, load
+from dmlcore.experiments.studies.spec import PRETRAINING, expand, names, read
+from dmlcore.presets import TRIALS as FILE
+from dmlcore.significance import verdicts
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.spec.plan import Text
+from dmlcore.spec.sections import Section, explained
+from dmlcore.storage.listing import nameless
+from dmlcore.storage.runs import RunStore
+
+
+class Outside(Section):
+    """Trials that no study holds: by hand, by another program, or before the study was written."""
+
+    what: Text = Field(description="What was tried and where, in a sentence")
+    configurations: int = Field(ge=1, description="How many different settings")
+    runs: int = Field(ge=1, description="How many trainings")
+    found: Text = Field(description="What came of it, the failures too")
+
+
+class Claim(Section):
+    """A claim, the studies that were run for it, the configuration that is quoted, and what was tried outside."""
+
+    title: Text
+    studies: tuple[str, ...] = Field(strict=False, description="Their names; * stands for anything")
+    quoted: tuple[str, str] | None = Field(None, strict=False, description="Study and variant")
+    outside: tuple[Outside, ...] = Field((), strict=False)
+
+
+class _Trials(Section):
+    claims: tuple[Claim, ...] = Field(strict=False)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A configuration: scores by seed, in 0..1, of what its study judges by; runs: trainings, those of folds too."""
+
+    study: str
+    variant: str
+    scores: tuple[float, ...]
+    measure: str
+    runs: int
+    quoted: bool
+
+    @property
+    def mean(self) -> float:
+        """Over the seeds."""
+        return statistics.fmean(self.scores)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What was tried for a claim: trials of studies, the quoted one first, then from best to worst; and outside."""
+
+    claim: Claim
+    trials: tuple[Trial, ...]
+
+    @property
+    def configurations(self) -> int:
+        """All of them."""
+        return len(self.trials) + sum(each.configurations for each in self.claim.outside)
+
+    @property
+    def runs(self) -> int:
+        """Trainings in all."""
+        return sum(each.runs for each in self.trials) + sum(each.runs for each in self.claim.outside)
+
+    @property
+    def words(self) -> str:
+        """How much was tried, in a sentence or two."""
+        outside = sum(each.configurations for each in self.claim.outside)
+        where = f": {len(self.trials)} in studies, {outside} outside them" if outside else ""
+        counted = f"{self.configurations} configurations were run for this claim, {self.runs} trainings{where}."
+        if not (self.trials and self.trials[0].quoted):
+            return counted
+        return f"{counted} Quoted is one of them: {self.trials[0].variant}."
+
+
+@lru_cache(maxsize=1)
+def claims() -> tuple[Claim, ...]:
+    """The claims of trials.toml; raises SpecError naming what is wrong in it."""
+    try:
+        return _Trials.model_validate(tomllib.loads(FILE.read_text())).claims
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SpecError(f"{FILE.name} cannot be read: {error}") from None
+    except ValidationError as error:
+        lines = (explained(item, lambda path: Claim.model_fields) for item in error.errors())
+        raise SpecError("\n".join(f"{FILE.name}: {line}" for line in lines)) from None
+
+
+def ledger(name: str) -> Ledger:
+    """What was tried for the claim that a study belongs to; of its own variants alone where no claim names it.
+
+    Raises SpecError.
+    """
+    claim = next((c for c in claims() if any(fnmatchcase(name, pattern) for pattern in c.studies)), None)
+    claim = claim or Claim(title=read(name).question, studies=(name,))
+    of_claim = [other for other in names() if any(fnmatchcase(other, pattern) for pattern in claim.studies)]
+    found: dict[str, Trial] = {}
+    for study in of_claim:
+        for key, trial in _trials(study, claim.quoted).items():
+            if key not in found or trial.quoted or (len(trial.scores) > len(found[key].scores)):
+                found[key] = trial  # of the same settings in two studies the one with more seeds
+    trials = sorted(found.values(), key=lambda trial: (not trial.quoted, -trial.mean))
+    return Ledger(claim, tuple(trials))
+
+
+def here(name: str, store: RunStore) -> int:
+    """How many trainings on the data of a study this store holds, whatever they were made for."""
+    data = {entry.spec.data.name for entry in expand(read(name))}
+    return len(store.find(lambda run_id, brief: brief.data in data))
+
+
+def _trials(name: str, quoted: tuple[str, str] | None) -> dict[str, Trial]:
+    """The measured configurations of a study by what decides them, whatever their seed and fold."""
+    results, study = load(name), read(name)
+    if results is None:
+        return {}
+    keys = {entry.variant: _key(entry.spec) for entry in expand(study, study.seeds[:1])}
+    by_variant: dict[str, list[Measured]] = {}
+    for run in results.runs:
+        if run.variant != PRETRAINING and study.judged in run.scores:
+            by_variant.setdefault(run.variant, []).append(run)
+    return {
+        f"{keys.get(variant, variant)} {results.overrides}": Trial(
+            study=name,
+            variant=variant,
+            scores=tuple(run.scores[study.judged] for run in best_folds(runs)),
+            measure=study.judged,
+            runs=len(runs),
+            quoted=quoted == (name, variant),
+        )
+        for variant, runs in by_variant.items()
+    }
+
+
+def _key(spec: RunSpec) -> str:
+    data = spec.data.model_copy(update={"fold": 1})
+    return nameless(spec.model_copy(update={"seed": 0, "data": data})).digest()
+
+
+def rows(found: Ledger) -> list[dict[str, str | int]]:
+    """The ledger as a table: the quoted configuration first, what was tried outside the studies last."""
+    table: list[dict[str, str | int]] = [
+        {
+            "configuration": f"{trial.variant}{' (quoted)' if trial.quoted else ''}",
+            "where": read(trial.study).title,
+            "runs": trial.runs,
+            "result": f"{verdicts.spread(*verdicts.mean_and_deviation(trial.scores))} %",
+        }
+        for trial in found.trials
+    ]
+    return table + [
+        {"configuration": each.what, "where": "outside the studies", "runs": each.runs, "result": each.found}
+        for each in found.claim.outside
+    ]

@@ -1,0 +1,262 @@
+"""The weights losses give to a pair, over similarities, as a figure, as arrays and as a script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dmlcore.figures import field_layers as layers
+from dmlcore.figures.field_data import Arrays, about_loss, arguments, creation, polylines
+from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, values, write_caption
+from dmlcore.geometry.boundary import Lines, level_lines
+from dmlcore.loss_analysis.pair_weights import RIVALS, Rival, similarities, triplet_weights
+from dmlcore.losses import TripletLoss
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["about", "boundary", "draw_weights", "save_figure", "snippet", "weight_arrays"]
+
+NODES = 161
+TINY = 1e-12  # three vectors with a smaller determinant are dependent
+Pair = Literal["ap", "an", "pn"]
+By = Literal["S", "d"]
+PAIRS: tuple[Pair, ...] = ("ap", "an", "pn")
+_NAMES = {"ap": "anchor and positive", "an": "anchor and negative", "pn": "positive and negative"}
+_PLACED = {
+    "perpendicular": "at a right angle to P, as seen from A",
+    "symmetric": "as near to P as to A",
+    "fixed": "at a fixed similarity to P",
+}
+Floats = NDArray[np.float64]
+
+
+def weight_arrays(
+    losses: Sequence[TripletLoss],
+    *,
+    rival: Rival = "perpendicular",
+    pn: float = 0.0,
+    at: tuple[float, float] = (0.5, 0.6),
+    n: int = NODES,
+) -> Arrays:
+    """Every weight of `losses` over S_ap (columns) and S_an (rows), the negative placed by `rival` as in
+    `losses.microscope.similarities`.
+
+    similarity (n,), centres of n cells of [-1, 1]; S_pn (n, n); exists (n, n) bool: unit vectors with these
+    similarities exist. Of loss k = 1, 2, ...: dL_dS<k> and dL_dd<k> (3, n, n), the weights of a-p, a-n, p-n; loss<k>
+    and raw<k> (n, n); outer<k> (K, 2) and inner<k> (K, 2), the polylines raw = 0 and raw = m2 as (S_ap, S_an), where
+    triplets exist, one after another, with outer<k>_sizes and inner<k>_sizes (L,) points each. At the one triplet
+    `at` = (S_ap, S_an): at (3,) = S_ap, S_an, S_pn; at_exists () bool; at_dL_dS<k>, at_dL_dd<k> (3,),
+    at_loss<k> (2,) = raw, loss. All float64.
+
+    Raises ValueError for similarities outside [-1, 1], an unknown rival or n < 2.
+    """
+    if n < 2 or not all(-1 <= s <= 1 for s in at):
+        raise ValueError(f"n must be at least 2 and similarities in [-1, 1], got n={n}, at={at}")
+    axis = (torch.arange(n, dtype=torch.float64) + 0.5) * 2 / n - 1
+    s = similarities(axis[None, :], axis[:, None], rival, pn)
+    here = torch.tensor(at, dtype=torch.float64)
+    there = similarities(here[0], here[1], rival, pn)
+    arrays: Arrays = {
+        "similarity": axis.numpy(),
+        "S_pn": s.pn.numpy(),
+        "exists": (s.determinant() >= 0).numpy(),
+        "at": torch.stack(tuple(there)).numpy(),
+        "at_exists": (there.determinant() >= TINY).numpy(),
+    }
+    for k, loss in enumerate(losses, start=1):
+        for prefix, where in (("", s), ("at_", there)):
+            found = triplet_weights(loss, where)
+            for name, shown in ((f"{prefix}dL_dS{k}", found), (f"{prefix}dL_dd{k}", found.by_distance(where))):
+                arrays[name] = torch.stack([getattr(shown, pair) for pair in PAIRS]).numpy() + 0.0
+            if prefix:
+                arrays[f"at_loss{k}"] = torch.stack([found.raw, found.loss]).numpy()
+            else:
+                arrays |= {f"raw{k}": found.raw.numpy(), f"loss{k}": found.loss.numpy()}
+        for name, level in (("outer", 0.0), ("inner", loss.m2)):
+            lines = boundary(axis.numpy(), arrays[f"raw{k}"], level, rival, pn)
+            arrays[f"{name}{k}"] = np.concatenate(lines) if lines else np.empty((0, 2))
+            arrays[f"{name}{k}_sizes"] = np.array([len(line) for line in lines], dtype=np.int64)
+    return arrays
+
+
+def boundary(axis: Floats, raw: Floats, level: float, rival: Rival, pn: float) -> Lines:
+    """Where raw (n, n) over axis x axis reaches a level, as far as triplets exist: polylines (K, 2) of (S_ap, S_an)."""
+    found: Lines = []
+    for line in level_lines(axis, axis, raw, level) if math.isfinite(level) else []:
+        s = similarities(torch.from_numpy(line[:, 0]), torch.from_numpy(line[:, 1]), rival, pn)
+        exists = (s.determinant() >= 0).numpy()
+        cuts = np.flatnonzero(np.diff(exists)) + 1
+        pieces = zip(np.split(line, cuts), np.split(exists, cuts), strict=True)
+        found += [piece for piece, inside in pieces if inside[0] and len(piece) > 1]
+    return found
+
+
+def about(losses: Sequence[TripletLoss], *, rival: Rival = "perpendicular", pn: float = 0.0) -> dict[str, Any]:
+    """What the arrays are of, as plain data: the losses, how the negative is placed."""
+    return {
+        "losses": [about_loss(loss) for loss in losses],
+        "rival": rival,
+        "pn": pn if rival == "fixed" else None,
+        "note": "columns are S_ap, rows S_an; weights of a-p, a-n, p-n; a negative dL/dS attracts; null: not finite",
+    }
+
+
+def draw_weights(
+    losses: Sequence[TripletLoss],
+    *,
+    weight: Pair = "an",
+    by: By = "S",
+    signed: bool = True,
+    rival: Rival = "perpendicular",
+    pn: float = 0.0,
+    at: tuple[float, float] = (0.5, 0.6),
+    n: int = NODES,
+    dark: bool = False,
+    size: float = 4.0,
+) -> Figure:
+    """Maps of dL/dS or dL/dd of one pair under each loss, one colour scale for all, ready for `save_figure`.
+
+    `signed` colours attraction and repulsion, else the size. Solid: loss = 0, dashed: upper clamp, hatched: no such
+    triplet; the cross is the triplet `at`, whose weights the titles give. size: inches of a map. Raises ValueError for
+    an unknown weight, by or rival, and for n < 2.
+    """
+    if weight not in PAIRS or by not in ("S", "d") or rival not in RIVALS:
+        raise ValueError(
+            f"weight, by and rival must be of {PAIRS}, S or d, {RIVALS}, got {weight!r}, {by!r}, {rival!r}"
+        )
+    # The weight of one pair at every node, and one colour scale for all losses.
+    arrays = weight_arrays(losses, rival=rival, pn=pn, at=at, n=n)
+    exists = arrays["exists"]
+    maps = [arrays[f"dL_d{by}{k}"][PAIRS.index(weight)] for k in range(1, len(losses) + 1)]
+    felt = np.stack([np.where(exists, np.abs(w), 0.0) for w in maps])
+    top = layers.colour_top(felt, felt > 0)
+    with figure_style():
+        from matplotlib.colors import LinearSegmentedColormap
+        from matplotlib.figure import Figure
+
+        ink = layers.INK[dark]
+        figure = Figure(
+            figsize=(len(losses) * size + 0.6, size * 1.3), dpi=DPI, layout="constrained", facecolor=ink["page"]
+        )
+        row = figure.subplots(1, len(losses), squeeze=False)[0]
+        ramp = LinearSegmentedColormap.from_list("weights", (layers.SIGNED if signed else layers.RAMP)[dark])
+        name = rf"$\partial L/\partial {by}_{{{weight}}}$"
+        # One map a loss: S_ap to the right, S_an upwards.
+        for k, (axes, loss, found) in enumerate(zip(row, losses, maps, strict=True), start=1):
+            shown = np.clip(found if signed else np.abs(found), -top, top)
+            image = axes.imshow(
+                shown, extent=(-1, 1, -1, 1), origin="lower", cmap=ramp,
+                vmin=-top if signed else 0, vmax=top, interpolation="nearest", zorder=1,
+            )  # fmt: skip
+            _frame(axes, ink)
+            _no_triplets(axes, rival, pn, ink)
+            _boundaries(axes, arrays, k, ink)
+            _cross(axes, at, ink)
+            value = arrays[f"at_dL_d{by}{k}"][PAIRS.index(weight)]
+            read = f"{name} = {_number(value)}" if arrays["at_exists"] else "no such triplet"
+            heading = f"{loss.formula.title}\n{values(loss)}\nat the cross {read}"
+            axes.set_title(heading, color=ink["text"], fontsize=8.5, loc="left")
+        # What colours, lines and hatching mean. A positive dL/dS repels: descent lowers the similarity.
+        layers.draw_bar(figure, list(row), image, name, dark, ends="both" if signed else "max")
+        towards = ("attracts", "repels") if by == "S" else ("repels", "attracts")
+        signs = f"below 0 it {towards[0]}, above it {towards[1]}; " if signed else "its size; "
+        placed = _PLACED[rival] + (f", {pn:.4g}" if rival == "fixed" else "")
+        words = (
+            f"Weight of the pair {_NAMES[weight]}: {signs}N lies {placed}. Solid: loss = 0; dashed: upper clamp; "
+            f"hatched: no such triplet; dotted: equally similar. {'; '.join(x.formula.source for x in losses)}."
+        )
+        write_caption(figure, words, dark, width=int(20 * len(losses) * size))
+        settle(figure)
+    return figure
+
+
+def _frame(axes: Axes, ink: dict[str, str]) -> None:
+    axes.set(xlim=(-1, 1), ylim=(-1, 1), aspect="equal", facecolor=ink["page"])
+    axes.set(xticks=(-1, -0.5, 0, 0.5, 1), yticks=(-1, -0.5, 0, 0.5, 1))
+    axes.set_xlabel("$S_{ap}$", color=ink["text"], fontsize=9)
+    axes.set_ylabel("$S_{an}$", color=ink["text"], fontsize=9)
+    axes.tick_params(colors=ink["text"], labelsize=7.5, width=0.6, length=2.5)
+    axes.spines[:].set(color=ink["text"], linewidth=0.6)
+    axes.plot([-1, 1], [-1, 1], color=ink["text"], linewidth=0.7, linestyle=(0, (1, 3)), zorder=2)
+
+
+def _no_triplets(axes: Axes, rival: Rival, pn: float, ink: dict[str, str]) -> None:
+    """Hatch where no three unit vectors have these similarities."""
+    axis = torch.linspace(-1, 1, 2 * NODES, dtype=torch.float64)
+    room = similarities(axis[None, :], axis[:, None], rival, pn).determinant().numpy()
+    if room.min() < 0:
+        x = axis.numpy()
+        hatched = axes.contourf(x, x, room, levels=[-9, 0], colors=[ink["page"]], hatches=["////"], zorder=1.5)
+        hatched.set(edgecolor=ink["hatch"], linewidth=0.0, hatch_linewidth=0.5)
+
+
+def _boundaries(axes: Axes, arrays: Arrays, k: int, ink: dict[str, str]) -> None:
+    for name, dashes in layers.BOUNDARIES.items():
+        for line in polylines(arrays, f"{name}{k}"):
+            axes.plot(*line.T, color=ink["text"], linewidth=1.2, linestyle=dashes, zorder=2)
+
+
+def _cross(axes: Axes, at: tuple[float, float], ink: dict[str, str]) -> None:
+    for colour, width in ((ink["rim"], 2.6), (ink["text"], 1.1)):
+        axes.plot(*at, "+", color=colour, markersize=12, markeredgewidth=width, zorder=5)
+        axes.plot(*at, "o", color="none", markersize=7, markeredgecolor=colour, markeredgewidth=width, zorder=5)
+
+
+def _number(x: float) -> str:
+    return f"{x:.4g}".replace("-", "−") if math.isfinite(x) else "∞"
+
+
+def snippet(
+    losses: Sequence[TripletLoss],
+    *,
+    rival: Rival = "perpendicular",
+    pn: float = 0.0,
+    at: tuple[float, float] = (0.5, 0.6),
+    n: int = NODES,
+    **drawing: Any,
+) -> str:
+    """A Python script that computes these maps with `dmlcore` alone and draws them; equal to the last bit.
+
+    Its variables axis, s, there, weights, by_distance and weights_there hold what `weight_arrays` returns; `drawing`
+    are arguments of `draw_weights`.
+    """
+    made = "\n".join(f"    {creation(loss)}," for loss in losses)
+    at = (float(at[0]), float(at[1]))
+    titles = " and ".join(loss.formula.title for loss in losses)
+    return f'''"""{titles}: the weight of each pair over similarities."""
+# Made with DML Lab. Sources: {"; ".join(loss.formula.source for loss in losses)}.
+
+import torch
+
+from dmlcore import losses
+from dmlcore.figures.pair_weights import draw_weights, save_figure
+from dmlcore.loss_analysis.pair_weights import similarities, triplet_weights
+
+chosen = [
+{made}
+]
+
+# Weights over S_ap (columns) and S_an (rows): weights[k].ap, .an, .pn, .loss, .raw, each ({n}, {n}).
+axis = (torch.arange({n}, dtype=torch.float64) + 0.5) * 2 / {n} - 1
+s = similarities(axis[None, :], axis[:, None], {rival!r}, {float(pn)!r})
+weights = [triplet_weights(loss, s) for loss in chosen]  # dL/dS
+by_distance = [found.by_distance(s) for found in weights]  # dL/dd
+exists = s.determinant() >= 0
+
+# The same of one triplet, S_ap and S_an = {at}.
+there = similarities(*torch.tensor({list(at)!r}, dtype=torch.float64), {rival!r}, {float(pn)!r})
+weights_there = [triplet_weights(loss, there) for loss in chosen]
+for loss, found in zip(chosen, weights_there):
+    print(f"{{loss.formula.title}}: loss {{found.loss.item():.6g}}, dL/dS of a-p {{found.ap.item():.6g}}, "
+          f"a-n {{found.an.item():.6g}}, p-n {{found.pn.item():.6g}}")
+
+figure = draw_weights(chosen, rival={rival!r}, pn={float(pn)!r}, at={at}, n={n}{arguments(drawing)})
+save_figure(figure, "weights.pdf")  # or weights.svg, weights.png
+'''

@@ -1,0 +1,183 @@
+"""The true step: the weights of a run moved once by its optimiser on one triplet, and the test part embedded again.
+
+What `one_step` shows is the pressure on three embeddings. A network cannot move these alone: its weights move, and with
+them every embedding. Here each loss takes one step from the same weights, those of the run's last evaluation, with the
+run's own kind of optimiser at its first learning rate, without the memory of earlier steps; batch norm and dropout are
+in evaluation mode, as three samples make no statistics.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dmlcore.storage import atomic_files
+from dmlcore.storage.runs import Run, RunError
+
+if TYPE_CHECKING:
+    from dmlcore.inspection.failure.one_step import Standing
+    from dmlcore.losses import TripletLoss
+    from dmlcore.training.build import Workbench
+
+FOLDER = "true_steps"
+MOST_KEPT = 64  # newest results of a run
+Hyper = Mapping[str, float | str | None]
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Samples of the data set, and losses by name with their hyper-parameters (None: an open clamp)."""
+
+    query: int
+    right: int
+    wrong: int
+    losses: Mapping[str, Hyper]
+
+    def to_json(self) -> str:
+        """As `from_json` reads it."""
+        plain = {name: _plain(hyper) for name, hyper in self.losses.items()}
+        return json.dumps(asdict(self) | {"losses": plain}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Question:
+        """The question of a job; raises ValueError or KeyError for another text."""
+        found = json.loads(text)
+        query, right, wrong = (int(found[name]) for name in ("query", "right", "wrong"))
+        return cls(query, right, wrong, dict(found["losses"]))
+
+
+def path_of(run: Run, query: int, right: int, wrong: int) -> Path | None:
+    """Where the result on a triplet of the newest evaluation is kept; None before an evaluation."""
+    source = run.embeddings()
+    if source is None:
+        return None
+    name = hashlib.sha256(f"{source.stem} {query} {right} {wrong}".encode()).hexdigest()[:16]
+    return run.path / FOLDER / f"{name}.json"
+
+
+def read(path: Path | None) -> dict[str, Any] | None:
+    """What a step did, as `make` writes it; None where there is nothing or nothing whole."""
+    try:
+        found = atomic_files.read_json(path) if path else None
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and {"rule", "before", "after"} <= found.keys() else None
+
+
+def make(run: Run, question: Question) -> Path:
+    """Take the step of each loss of a question, one after another, and write what came of it; return the file.
+
+    {"rule", "before", "after"}: before and after[loss] hold right, wrong (ranks), ap, map_at_r and the distances d_ap,
+    d_an (absent from results of old); after[loss] also active and hyper. The file grows loss by loss, and keeps those
+    of earlier questions. Raises RunError, DataError, CheckpointError, and ValueError for a triplet that does not fit.
+    """
+    from dmlcore import losses
+    from dmlcore.inspection.failure.one_step import Embeddings, Failure
+    from dmlcore.training import evaluation
+    from dmlcore.training.build import to_device
+
+    bench, path = _bench(run), path_of(run, question.query, question.right, question.wrong)
+    assert path is not None  # _bench found the evaluation
+    rows, searched = evaluation.rows_of(bench.data, "test")
+    labels, place = bench.data.labels[rows], {int(index): row for row, index in enumerate(rows)}
+    # Three samples of the data set, as rows of the test part.
+    samples = question.query, question.right, question.wrong
+    missing = [index for index in samples if index not in place]
+    if missing:
+        raise ValueError(f"sample {missing[0]} is not in the test part of {run.id}")
+    triplet = [place[index] for index in samples]
+    inputs = to_device(bench.data, np.asarray(samples), bench.device)
+    # Every loss steps from these weights.
+    start = {name: tensor.detach().clone() for name, tensor in bench.embedder.state_dict().items()}
+
+    def standing() -> dict[str, Any]:
+        embeddings = evaluation.embed(bench.embedder, bench.data, "test", bench.device)
+        case = Failure(Embeddings(embeddings, labels, searched), *triplet, on_sphere=bench.spec.model.normalize)
+        score = evaluation.score(embeddings, bench.data, "test", (1,))
+        d_ap, d_an = (float(np.linalg.norm(case.points[0] - case.points[i])) for i in (1, 2))
+        return _told(case.before) | {"map_at_r": score.map_at_r, "d_ap": d_ap, "d_an": d_an}
+
+    # Losses that an earlier question has already asked of this triplet stay in the file.
+    o = bench.spec.optimiser
+    found: dict[str, Any] = {
+        "rule": f"{o.name} at rate {o.learning_rate:g}",
+        "before": standing(),
+        "after": (read(path) or {"after": {}})["after"],
+    }
+    for name, hyper in question.losses.items():
+        loss = losses.create(name, **hyper)
+        active = _step(bench, loss, inputs)
+        found["after"][name] = (standing() if active else dict(found["before"])) | {
+            "active": active,
+            "hyper": _plain(hyper),
+        }
+        bench.embedder.load_state_dict(start)
+        _keep(path, found)
+        log.info("true step of %s: %s", name, found["after"][name])
+    return path
+
+
+def _bench(run: Run) -> Workbench:
+    """The workbench with the weights of the newest evaluation, in evaluation mode."""
+    from dmlcore.storage import checkpoint
+    from dmlcore.training.build import build, load_data, prepare_device
+
+    saved, source = checkpoint.load(run.path), run.embeddings()
+    if saved is None or source is None:
+        raise RunError(f"{run.id} has no checkpoint or no embeddings; evaluate it first")
+    device = prepare_device(run.spec.device, int(saved.facts["threads"]))
+    bench = build(run.spec, load_data(run.spec), device, start=False)
+    bench.restore(saved.tensors, fused=saved.facts.get("fused", False))
+    bench.use_best()
+    if hashlib.sha256(checkpoint.pack(bench.embedder.state_dict(), {})).hexdigest() != source.stem:
+        raise RunError(f"{run.id} was trained on since its last evaluation; evaluate it again")
+    bench.embedder.eval()
+    return bench
+
+
+def _step(bench: Workbench, loss: TripletLoss, inputs: Any) -> bool:
+    """One step on the triplet from the weights as they are; whether it had a force at all."""
+    from torch import nn
+
+    from dmlcore.models import networks
+    from dmlcore.training import optimisers
+
+    optimiser = optimisers.create(bench.spec, bench.model, bench.loss)
+    bench.embedder.zero_grad()
+    anchor, positive, negative = bench.embedder(inputs).float()
+    energy = loss.raw(anchor, positive, negative)
+    if not 0 < float(energy.detach()) < loss.m2:
+        return False
+    energy.backward()
+    norm = nn.utils.get_total_norm(optimisers.gradients(optimiser))
+    optimisers.clip(optimiser, bench.spec.optimiser, norm)
+    optimiser.step()
+    if isinstance(bench.model, networks.TokenNetwork):
+        bench.model.after_step()
+    return True
+
+
+def _plain(hyper: Hyper) -> dict[str, float | str | None]:
+    """For JSON, which lacks infinity."""
+    return {name: None if value == math.inf else value for name, value in hyper.items()}
+
+
+def _told(standing: Standing) -> dict[str, Any]:
+    return {"right": standing.right, "wrong": standing.wrong, "ap": standing.average_precision}
+
+
+def _keep(path: Path, found: dict[str, Any]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    atomic_files.replace(path, lambda file: file.write(json.dumps(found, allow_nan=False).encode()))
+    by_age = sorted(path.parent.glob("[0-9a-f]*.json"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
+    for old in by_age[MOST_KEPT:]:
+        old.unlink(missing_ok=True)

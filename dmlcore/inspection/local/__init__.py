@@ -1,0 +1,1 @@
+"""Where a network looks: features and pooling weights over an image."""

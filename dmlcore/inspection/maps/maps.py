@@ -1,0 +1,246 @@
+"""Maps of what a run has learned: made once for each evaluation and settings, kept beside the embeddings.
+
+embeddings/<digest of the weights>.<name of the settings>.map.npz holds points (n, 2), row by row those of
+embeddings/<digest>.npz, the perplexity that was used (NaN without), and facts as JSON: settings, quality.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dmlcore import projection
+from dmlcore.inspection.maps.quality import Quality, quality
+from dmlcore.inspection.maps.settings import METHODS, TITLES, Method, Settings
+from dmlcore.storage import arrays, atomic_files
+from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, TEXT, Of, Unreadable
+from dmlcore.storage.run_directory import LOCK
+from dmlcore.storage.runs import Run, RunError
+
+__all__ = [
+    "METHODS", "TITLES", "Map", "Method", "Quality", "Settings",
+    "draw", "find", "made", "make", "place", "progress", "read",
+]  # fmt: skip
+
+SUFFIX = ".map.npz"
+MAP = {"points": Of(FLOATS, ("n", 2)), "perplexity": Of(FLOATS, (), nan=True), "facts": Of(TEXT, ())}
+AGAIN = "Compute the map again"
+PROGRESS = "map.json"  # in the run directory
+OFTEN = 0.3  # seconds between two reports of the progress
+
+Plane = NDArray[np.float32]
+Report = Callable[[float, str], object]  # share done 0..1, in words
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """points (n, 2) float32: row i is row i of the embeddings in the file `source`; quality is None below 4 points."""
+
+    points: Plane
+    settings: Settings
+    quality: Quality | None
+    source: Path
+    perplexity: float | None  # as used: lowered where there are few points; None where the method has none
+
+    @property
+    def words(self) -> str:
+        """For example "t-SNE, perplexity 30, 400 iterations, seed 0", with the perplexity that was used."""
+        words = self.settings.words
+        if self.perplexity is None:
+            return words
+        return words.replace(f"perplexity {self.settings.perplexity:g}", f"perplexity {self.perplexity:.4g}")
+
+
+def path_of(source: Path, settings: Settings) -> Path:
+    """Where the map of an embeddings file is kept."""
+    return source.with_name(f"{source.stem}.{settings.name}{SUFFIX}")
+
+
+def find(run: Run, settings: Settings, source: Path | None = None) -> Path | None:
+    """The map of the newest embeddings (or of those in `source`) with these settings, or None if it is not made yet."""
+    source = source or run.embeddings()
+    path = path_of(source, settings) if source else None
+    return path if path and path.is_file() else None
+
+
+def made(run: Run) -> list[Settings]:
+    """Settings of all readable maps of the newest embeddings, the newest first."""
+    source = run.embeddings()
+    paths = list(source.parent.glob(f"{source.stem}.*{SUFFIX}")) if source else []
+    found = []
+    for path in atomic_files.newest_first(paths):
+        try:
+            settings = _facts(path)[1]
+        except Unreadable:
+            continue
+        if source and path == path_of(source, settings):
+            found.append(settings)
+    return found
+
+
+def read(path: Path) -> Map:
+    """The map in a file; raises Unreadable."""
+    facts, settings = _facts(path)
+    table = arrays.read(path, MAP, "points", "perplexity", remedy=AGAIN)
+    source = path.with_name(path.name.partition(".")[0] + ".npz")
+    found = facts.get("quality")
+    try:
+        measured = Quality(**found) if found else None
+        used = float(table["perplexity"])
+        return Map(table["points"].astype(np.float32), settings, measured, source, None if np.isnan(used) else used)
+    except (TypeError, ValueError) as error:
+        raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
+
+
+def make(run: Run, settings: Settings | None = None) -> Path:
+    """Make and keep the map of the newest embeddings, unless it is there and readable; return its file.
+
+    settings: default as `Settings()` with the seed of the run. Its progress is what `progress` tells. Raises RunError
+    before an evaluation and for embeddings that have no map (too few, collapsed), Unreadable, projection.Missing.
+    """
+    settings = settings or Settings(seed=run.spec.seed)
+    source = run.embeddings()
+    if source is None:
+        raise RunError(f"{run.id} has no embeddings yet; evaluate it first")
+    path = path_of(source, settings)
+    if path.is_file() and _whole(path):
+        os.utime(path)  # the newest
+        return path
+    embeddings = arrays.read(source, EMBEDDINGS, "embeddings", remedy="Evaluate the run again")["embeddings"]
+    with Telling(run) as tell:
+        try:
+            points = draw(embeddings, settings, report=lambda done, words: tell(0.95 * done, words))
+        except ValueError as error:
+            raise RunError(f"{run.id} has no {TITLES[settings.method]} map: {error}") from None
+        tell(0.95, "measuring the quality")
+        facts = {
+            "settings": settings.to_json(),
+            "quality": found.as_dict() if (found := quality(embeddings, points)) else None,
+        }
+    perplexity = used_perplexity(settings, len(points))
+    keep(path, facts, points=points, perplexity=np.array(np.nan if perplexity is None else perplexity))
+    return path
+
+
+def draw(
+    embeddings: ArrayLike,
+    settings: Settings,
+    *,
+    start: ArrayLike | None = None,
+    report: Report | None = None,
+) -> Plane:
+    """The map (n, 2) float32 of embeddings (n, D); `start` (n, 2): a map to begin with. ValueError, Missing."""
+    title = TITLES[settings.method]
+
+    def progress(done: float) -> None:
+        if report:
+            report(done, f"{title}: iteration {round(done * settings.iterations)} of {settings.iterations}")
+
+    if report:
+        report(0.0, f"{title}: finding neighbours")
+    if settings.method == "pca":
+        return projection.pca(embeddings)
+    if settings.method == "tsne":
+        return projection.tsne(
+            embeddings,
+            perplexity=settings.perplexity,
+            iterations=settings.iterations,
+            seed=settings.seed,
+            start=start,
+            progress=progress,
+        )
+    return projection.umap(
+        embeddings,
+        neighbours=settings.neighbours,
+        min_dist=settings.min_dist,
+        iterations=settings.iterations,
+        seed=settings.seed,
+        start=start,
+        progress=progress,
+    )
+
+
+def place(found: Map, embeddings: ArrayLike) -> Plane:
+    """Where new embeddings (m, D) belong on a map, (m, 2) float32, by the method of the map.
+
+    PCA: exactly. t-SNE: moved by its gradient among the points of the map, which stand still (`projection.place_tsne`).
+    UMAP: the mean of the neighbours, weighted as UMAP weighs them (`projection.place_umap`). Raises ValueError for
+    embeddings of another dimension, Unreadable where those of the map are gone.
+    """
+    known = arrays.read(found.source, EMBEDDINGS, "embeddings", remedy="Evaluate the run again")["embeddings"]
+    if len(known) != len(found.points):
+        raise Unreadable(f"the map has {len(found.points)} points, its embeddings {len(known)}. {AGAIN}.")
+    settings = found.settings
+    if settings.method == "pca":
+        return projection.place_pca(known, embeddings)
+    if settings.method == "tsne":
+        return projection.place_tsne(known, found.points, embeddings, perplexity=settings.perplexity)
+    return projection.place_umap(known, found.points, embeddings, neighbours=settings.neighbours)
+
+
+def progress(run: Run) -> tuple[float, str] | None:
+    """Share done (0..1) and what is being done, of the map that is being made; None if none is."""
+    try:
+        told = atomic_files.read_json(run.path / PROGRESS)
+        done, words, pid = float(told["done"]), str(told["words"]), int(told["pid"])
+        # What a killed process left tells of nothing: it no longer holds the lock.
+        return (done, words) if 0 <= done <= 1 and pid == atomic_files.holder(run.path / LOCK) else None
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return None
+
+
+class Telling:
+    """While a map is made: what `progress` reads. Called with the share done and words; forgets all at the end."""
+
+    def __init__(self, run: Run) -> None:
+        self.path = run.path / PROGRESS
+        self._last, self._started = -OFTEN, atomic_files.start_time(os.getpid())
+
+    def __enter__(self) -> Telling:
+        return self
+
+    def __call__(self, done: float, words: str) -> None:
+        now = time.monotonic()
+        if now - self._last >= OFTEN:
+            self._last = now
+            told = {"done": round(done, 4), "words": words, "pid": os.getpid(), "started": self._started}
+            atomic_files.replace_json(self.path, told)
+
+    def __exit__(self, *_: object) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def used_perplexity(settings: Settings, count: int) -> float | None:
+    """The perplexity that so many points allow; None for a method without."""
+    return projection.fitting_perplexity(count, settings.perplexity) if settings.method == "tsne" else None
+
+
+def keep(path: Path, facts: dict[str, Any], **content: NDArray[Any]) -> None:
+    """Write arrays and facts (plain data) atomically."""
+    text = np.array(json.dumps(facts, sort_keys=True, allow_nan=False))
+    atomic_files.replace(path, lambda file: np.savez(file, allow_pickle=False, facts=text, **content))
+
+
+def _facts(path: Path) -> tuple[dict[str, Any], Settings]:
+    text = arrays.read(path, MAP, "facts", remedy=AGAIN)["facts"]
+    try:
+        facts = json.loads(str(text))
+        return facts, Settings.from_json(facts["settings"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
+
+
+def _whole(path: Path) -> bool:
+    try:
+        read(path)
+    except Unreadable:
+        return False
+    return True

@@ -1,0 +1,216 @@
+"""The map over training: one frame for each kept checkpoint, with points tied from frame to frame.
+
+trajectories/<name of the settings>.<digest of the checkpoints>.npz holds steps (S,), points (S, n, 2), row by row
+those of kept/STEP.npz, and facts as JSON: settings, how the frames were tied, the quality of each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.inspection import snapshots
+from dmlcore.inspection.maps import maps
+from dmlcore.inspection.maps.quality import Quality, quality
+from dmlcore.inspection.maps.settings import FEWEST_ITERATIONS, TITLES, Settings
+from dmlcore.storage import arrays
+from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, INTEGERS, TEXT, Of, Unreadable
+from dmlcore.storage.runs import Run, RunError
+
+FOLDER = "trajectories"
+TRAJECTORY = {"steps": Of(INTEGERS, ("S",)), "points": Of(FLOATS, ("S", "n", 2)), "facts": Of(TEXT, ())}
+AGAIN = "Compute the map over training again"
+JOINT = (
+    "PCA: one pair of axes for all steps, those of the mean of their covariances (each divided by its trace); every "
+    "step about its own mean, in the units of the embeddings."
+)
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """points (S, n, 2) float32 at steps (S,), ascending; row i is row i of each snapshot's embeddings.
+
+    how: in plain words, what ties the frames. quality: one for each frame; None below 4 points and where it collapsed.
+    """
+
+    steps: NDArray[np.int64]
+    points: NDArray[np.float32]
+    how: str
+    settings: Settings
+    quality: tuple[Quality | None, ...]
+
+
+def find(run: Run, settings: Settings) -> Path | None:
+    """The map over all kept checkpoints of now with these settings, or None if it is not made yet."""
+    known = snapshots.snapshots(run)
+    path = path_of(run, settings, known) if known else None
+    return path if path and path.is_file() else None
+
+
+def path_of(run: Run, settings: Settings, known: list[snapshots.Snapshot]) -> Path:
+    """Where the map over these snapshots is kept: another checkpoint, or other weights at a step, has another name."""
+    digest = hashlib.sha256()
+    for snapshot in known:
+        with open(snapshot.checkpoint, "rb") as file:
+            digest.update(b"%d %s " % (snapshot.step, file.read(64)))  # a checkpoint begins with its SHA-256
+    return run.path / FOLDER / f"{settings.name}.{digest.hexdigest()[:16]}.npz"
+
+
+def read(path: Path) -> Trajectory:
+    """The map over training in a file; raises Unreadable."""
+    table = arrays.read(path, TRAJECTORY, remedy=AGAIN)
+    try:
+        facts = json.loads(str(table["facts"]))
+        measured = tuple(Quality(**found) if found else None for found in facts["quality"])
+        return Trajectory(
+            table["steps"],
+            table["points"].astype(np.float32),
+            str(facts["how"]),
+            Settings.from_json(facts["settings"]),
+            measured,
+        )
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
+
+
+def make(run: Run, settings: Settings | None = None) -> Path:
+    """Make and keep the map over all kept checkpoints, embedding those that lack it; return its file.
+
+    settings: default as `Settings()` with the seed of the run. `maps.progress` tells how far it is. Raises RunError
+    for fewer than two checkpoints and for embeddings that have no map, Unreadable, projection.Missing.
+    """
+    settings = settings or Settings(seed=run.spec.seed)
+    known = snapshots.snapshots(run)
+    if len(known) < 2:
+        raise RunError(
+            f"{run.id} has kept {len(known)} checkpoints, and a map over training needs two; train with "
+            "schedule.keep_every, for example 50"
+        )
+    path = path_of(run, settings, known)
+    # A file that cannot be read is made anew.
+    if path.is_file():
+        try:
+            read(path)
+        except Unreadable:
+            path.unlink()
+        else:
+            return path
+    with maps.Telling(run) as tell:
+        if any(snapshot.embeddings is None for snapshot in known):
+            tell(0.0, "embedding the test part with each kept checkpoint")
+            snapshots.embed_all(run)
+            known = snapshots.snapshots(run)
+        try:
+            points, measured, how = frames([_embeddings(snapshot) for snapshot in known], settings, tell)
+        except ValueError as error:
+            raise RunError(f"{run.id} has no {TITLES[settings.method]} map over training: {error}") from None
+    path.parent.mkdir(exist_ok=True)
+    facts = {
+        "settings": settings.to_json(),
+        "how": how,
+        "quality": [found.as_dict() if found else None for found in measured],
+    }
+    maps.keep(path, facts, points=points, steps=np.array([snapshot.step for snapshot in known]))
+    # Maps of another set of checkpoints have another name, and are out of date.
+    for old in path.parent.glob(f"{settings.name}.*.npz"):
+        if old != path:
+            old.unlink(missing_ok=True)
+    return path
+
+
+def frames(
+    embeddings: list[NDArray[np.float32]], settings: Settings, report: maps.Report | None = None
+) -> tuple[NDArray[np.float32], list[Quality | None], str]:
+    """Points (S, n, 2), the quality of each frame and how they are tied, of embeddings S x (n, D).
+
+    Raises ValueError for frames that do not fit each other, are not finite, or are all collapsed.
+    """
+    shapes = {found.shape for found in embeddings}
+    if len(shapes) != 1:
+        raise ValueError(f"the snapshots must have one shape, got {', '.join(map(str, sorted(shapes)))}")
+    collapsed = [bool((found == found[0]).all()) for found in embeddings]
+    if settings.method == "pca":
+        points, how = _joint(embeddings), JOINT
+    else:
+        points, how = _chained(embeddings, collapsed, settings, report)
+    measured = []
+    for found, plane, gone in zip(embeddings, points, collapsed, strict=True):
+        if report:
+            report(0.97, "measuring the quality")
+        measured.append(None if gone else quality(found, plane))
+    return points, measured, how
+
+
+def _joint(embeddings: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    dimensions = embeddings[0].shape[1]
+    mean = np.zeros((dimensions, dimensions))
+    for found in embeddings:
+        centred = _centred(found)
+        covariance = centred.T @ centred
+        mean += covariance / (np.trace(covariance) or 1.0)
+    axes = np.linalg.eigh(mean)[1][:, ::-1][:, :2]
+    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])] < 0, -1, 1)
+    points = np.zeros((len(embeddings), len(embeddings[0]), 2), np.float32)
+    for frame, found in enumerate(embeddings):
+        points[frame, :, : axes.shape[1]] = _centred(found) @ axes
+    return points
+
+
+def _chained(
+    embeddings: list[NDArray[np.float32]], collapsed: list[bool], settings: Settings, report: maps.Report | None
+) -> tuple[NDArray[np.float32], str]:
+    """Frames from the last to the first, each started from the one after it, then turned and shifted onto it."""
+    count = len(embeddings)
+    points = np.zeros((count, len(embeddings[0]), 2), np.float32)
+    following = Settings(**{**settings.used, "iterations": max(FEWEST_ITERATIONS, settings.iterations // 2)})
+    after: NDArray[np.float32] | None = None
+    spread = 0.0
+    for number, frame in enumerate(reversed(range(count))):
+        if collapsed[frame]:
+            continue
+
+        def tell(done: float, words: str, number: int = number) -> None:
+            if report:
+                report(0.97 * (number + done) / count, f"frame {number + 1} of {count}, {words}")
+
+        plane = maps.draw(embeddings[frame], settings if after is None else following, start=after, report=tell)
+        after = plane - plane.mean(axis=0) if after is None else turned(plane, after)
+        spread = spread or float(after.std())
+        # Each frame has been optimised longer than the one after it, which makes a map larger and means nothing.
+        points[frame] = after * (spread / after.std())
+    if after is None:
+        raise ValueError("the embeddings of every step are all equal (collapsed): there is nothing to spread out")
+    how = (
+        f"{TITLES[settings.method]}: the last step is mapped from PCA in {settings.iterations} iterations; going "
+        f"back, each step starts from the map of the one after it, is optimised {following.iterations} iterations more"
+        f"{' without exaggeration' if settings.method == 'tsne' else ''}, then turned, mirrored and shifted onto it "
+        "(orthogonal Procrustes). All steps are drawn at one spread, as the size of such a map means nothing."
+    )
+    gone = sum(collapsed)
+    return points, how + (f" Collapsed to one place: {gone} of {count} steps." if gone else "")
+
+
+def turned(plane: NDArray[np.float32], onto: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A plane (n, 2) rotated, mirrored and shifted, not scaled, so that its points lie nearest to those of `onto`."""
+    from scipy.linalg import orthogonal_procrustes
+
+    ours, theirs = _centred(plane), _centred(onto)
+    return np.asarray(ours @ orthogonal_procrustes(ours, theirs)[0] + onto.mean(axis=0), dtype=np.float32)
+
+
+def _centred(values: NDArray[np.float32]) -> Floats:
+    exact = values.astype(np.float64)
+    centred: Floats = exact - exact.mean(axis=0)
+    return centred
+
+
+def _embeddings(snapshot: snapshots.Snapshot) -> NDArray[np.float32]:
+    assert snapshot.embeddings is not None
+    remedy = "Remove this file and embed the checkpoint again"
+    return arrays.read(snapshot.embeddings, EMBEDDINGS, "embeddings", remedy=remedy)["embeddings"]

@@ -1,0 +1,203 @@
+"""What a run has learned, ready to look at: neighbours and scores of its test embeddings, computed once and kept.
+
+Beside embeddings/DIGEST.npz stands DIGEST.neighbours.npz, which `keep` writes after an evaluation and `read` where it
+is missing: of 60,502 embeddings the search takes half a minute, the file a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import zipfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.inspection.positives import Positives, positives
+from dmlcore.metrics import nearest, retrieval
+from dmlcore.storage import arrays, atomic_files
+from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, INTEGERS, TEXT, Of, Unreadable
+
+MOST_NEIGHBOURS = 24
+VERSION = 1  # of the kept file: one of another version is made anew
+AGAIN = "Evaluate the run again"
+log = logging.getLogger(__name__)
+
+
+N, NK = ("n",), ("n", "k")
+NEIGHBOURS = {
+    "source": Of(TEXT, ()),
+    "neighbours": Of(INTEGERS, NK),
+    "distances": Of(FLOATS, NK),
+    "average_precision": Of(FLOATS, N, nan=True),
+    "nearest": Of(INTEGERS, N, least=-1),
+    "nearest_distance": Of(FLOATS, N, nan=True),
+    "farthest": Of(INTEGERS, N, least=-1),
+    "farthest_distance": Of(FLOATS, N, nan=True),
+    "rank": Of(INTEGERS, N),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Row i is sample `indices[i]` of the data set, of class `labels[i]`; neighbours are rows too, nearest first.
+
+    Where the data set has a gallery of its own, neighbours are rows of it, and its rows are no queries.
+    """
+
+    embeddings: NDArray[np.float32]  # (n, D)
+    indices: NDArray[np.int64]  # (n,)
+    labels: NDArray[np.int64]  # (n,)
+    neighbours: NDArray[np.int64]  # (n, k)
+    distances: NDArray[np.float64]  # (n, k)
+    right: NDArray[np.bool_]  # (n, k): of the query's class
+    average_precision: NDArray[np.float64]  # (n,), NaN where the class has no other sample
+    recall_at_1: float | None
+    map_at_r: float | None
+    is_gallery: NDArray[np.bool_]  # (n,)
+    content: NDArray[np.int64] | None  # (n, 8): which samples these are; None in an evaluation of an earlier release
+    positives: Positives  # of each row: the nearest and the farthest of its class, and the rank of the nearest
+
+    @property
+    def failures(self) -> NDArray[np.bool_]:
+        """(n,): the nearest neighbour is of another class although there is one of the same."""
+        return ~self.right[:, 0] & ~np.isnan(self.average_precision)
+
+    def row(self, index: str) -> int | None:
+        """The row of a sample named in a link, or None."""
+        if not (index.isascii() and index.isdigit() and len(index) < 10):
+            return None
+        rows = np.flatnonzero(self.indices == int(index))
+        return int(rows[0]) if len(rows) else None
+
+
+def read(path: Path) -> Learned:
+    """Neighbours and scores of an embeddings file, from the file beside it where that is of the same embeddings.
+
+    Otherwise they are computed and, where the folder may be written to, kept. Raises Unreadable.
+    """
+    table = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "indices", "is_gallery", "content", remedy=AGAIN)
+    embeddings, labels, indices = table["embeddings"], table["labels"], table["indices"]
+    is_gallery = table.get("is_gallery", np.zeros(len(labels), bool))
+    found = _kept(path, len(labels))
+    if found is None:
+        try:
+            found = _computed(embeddings, labels, is_gallery)
+        except (ValueError, TypeError) as error:
+            raise Unreadable(f"{path.name} cannot be shown: {error}. {AGAIN}.") from None
+        _keep(path, found)
+    neighbours, precision = found["neighbours"].astype(np.int64), found["average_precision"]
+    queries = ~is_gallery & ~np.isnan(precision)
+    right = labels[neighbours] == labels[:, None]
+    return Learned(
+        embeddings=embeddings,
+        indices=indices,
+        labels=labels,
+        neighbours=neighbours,
+        distances=found["distances"],
+        right=right,
+        average_precision=precision,
+        recall_at_1=float(right[queries, 0].mean()) if queries.any() else None,
+        map_at_r=float(precision[queries].mean()) if queries.any() else None,
+        is_gallery=is_gallery,
+        content=table.get("content"),
+        positives=Positives(**{field.name: found[field.name] for field in fields(Positives)}),
+    )
+
+
+def keep(path: Path) -> None:
+    """Make sure that the neighbours of an embeddings file are kept beside it; raises Unreadable."""
+    read(path)
+
+
+def path_of(source: Path) -> Path:
+    """Where the neighbours of an embeddings file are kept."""
+    return source.with_name(f"{source.stem}.neighbours.npz")
+
+
+def fingerprint(path: Path) -> str:
+    """What changes with the contents of an .npz file: names, sizes and CRC-32 of its arrays; raises Unreadable.
+
+    A copied or moved file has the same; nothing but the table of contents is read.
+    """
+    try:
+        with zipfile.ZipFile(path) as file:
+            members = sorted((item.filename, item.file_size, item.CRC) for item in file.infolist())
+    except Exception as error:  # a cut or forged archive raises nearly anything
+        raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
+    return hashlib.sha256(repr((VERSION, MOST_NEIGHBOURS, members)).encode()).hexdigest()
+
+
+def _kept(path: Path, count: int) -> dict[str, NDArray[Any]] | None:
+    """The arrays beside a file of so many embeddings, or None if they are missing, damaged or of other embeddings."""
+    if not path_of(path).exists():
+        return None
+    try:
+        found = arrays.read(path_of(path), NEIGHBOURS, remedy="They are computed anew", n=count)
+    except Unreadable as error:
+        log.warning("%s", error)
+        return None
+    rows = (found[name] for name in ("neighbours", "nearest", "farthest"))
+    if str(found.pop("source")) != fingerprint(path) or not all(row.size and row.max() < count for row in rows):
+        return None
+    return found
+
+
+def _keep(path: Path, found: dict[str, NDArray[Any]]) -> None:
+    source = np.array(fingerprint(path))
+    try:
+        atomic_files.replace(path_of(path), lambda file: np.savez(file, allow_pickle=False, source=source, **found))
+    except OSError as error:  # a full disk or a folder that only others may write to: it is computed again next time
+        log.warning("%s cannot be kept: %s", path_of(path).name, error)
+
+
+def _computed(
+    embeddings: NDArray[np.float32], labels: NDArray[np.int64], is_gallery: NDArray[np.bool_]
+) -> dict[str, NDArray[Any]]:
+    distances, neighbours = _neighbours(embeddings, is_gallery)
+    found = positives(embeddings, labels, is_gallery, neighbours)
+    precision = _average_precision(embeddings, labels, is_gallery, neighbours)
+    more = {field.name: getattr(found, field.name) for field in fields(Positives)}
+    return {
+        "neighbours": neighbours.astype(np.int32), "distances": distances, "average_precision": precision, **more
+    }  # fmt: skip
+
+
+def _neighbours(
+    embeddings: NDArray[np.float32], is_gallery: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Distances and rows (n, k) of the nearest others; in the gallery where there is one, for its own rows too."""
+    if not is_gallery.any():
+        return nearest(embeddings, k=min(MOST_NEIGHBOURS, len(embeddings) - 1))
+    rows = np.flatnonzero(is_gallery)
+    gallery, k = embeddings[rows], min(MOST_NEIGHBOURS, len(rows) - 1)
+    distances, neighbours = np.empty((len(embeddings), k)), np.empty((len(embeddings), k), np.int64)
+    for of, found in ((~is_gallery, nearest(embeddings[~is_gallery], gallery, k)), (is_gallery, nearest(gallery, k=k))):
+        distances[of], neighbours[of] = found[0], rows[found[1]]
+    return distances, neighbours
+
+
+def _average_precision(
+    embeddings: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    is_gallery: NDArray[np.bool_],
+    neighbours: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """AP@R (n,) of the queries; NaN for those without a match and for the gallery."""
+    queries, searched = ~is_gallery, is_gallery if is_gallery.any() else np.ones(len(labels), bool)
+    values, codes = np.unique(labels, return_inverse=True)
+    matches = np.bincount(codes[searched], minlength=len(values))[codes] - (not is_gallery.any())
+    precision = np.full(len(labels), np.nan)
+    if matches[queries].max(initial=0) > neighbours.shape[1]:  # R reaches beyond the kept neighbours
+        gallery = (embeddings[searched], labels[searched]) if is_gallery.any() else (None, None)
+        scores = retrieval(embeddings[queries], labels[queries], gallery=gallery[0], gallery_labels=gallery[1], ks=(1,))
+        precision[queries] = scores.per_query_average_precision
+        return precision
+    scored = queries & (matches > 0)
+    r, place = matches[scored, None], np.arange(1, neighbours.shape[1] + 1)
+    relevant = (labels[neighbours[scored]] == labels[scored, None]) & (place <= r)
+    precision[scored] = (relevant * relevant.cumsum(axis=1) / place).sum(axis=1) / r[:, 0]
+    return precision

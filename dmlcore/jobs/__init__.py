@@ -1,0 +1,1 @@
+"""Trainings as detached processes, and whose turn it is on a device."""

@@ -1,0 +1,1 @@
+"""What follows from a loss by mathematics: regions, level sets, equal losses, weights of pairs."""

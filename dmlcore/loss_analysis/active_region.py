@@ -1,0 +1,262 @@
+"""The in-loss-miner region: where a negative that scans the plane receives a force, 0 < raw < m2.
+
+Each loss with a closed form has it in `CLOSED_FORMS` under its name: the set {raw > level} for a level of 0 (outer
+boundary) or m2 (inner boundary). All others are contoured. Source: Karaman 2021, Sec. 3.2 and Eq. 3.20, corrected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from dmlcore.geometry.triplet import FLOOR, power_potential
+from dmlcore.geometry.worked import number
+from dmlcore.loss_analysis.contours import contoured
+from dmlcore.loss_analysis.level_sets import (
+    EVERYTHING,
+    NOTHING,
+    Law,
+    LevelSet,
+    Pair,
+    cassini,
+    disc,
+    ellipse,
+    half_plane,
+    outside,
+    power,
+    shell,
+    two_distances,
+)
+from dmlcore.losses.engine.triplet_loss import TripletLoss
+
+LOG_ZONE = 1e-9  # exponents this close to 0 mean the logarithm, as in power_potential
+
+
+@dataclass(frozen=True)
+class ActiveRegion:
+    """The set 0 < raw < m2 of negatives: boundary polylines, (K, 2) each, area and words.
+
+    Closed polylines repeat their first point; a half plane (npairs) has a segment. `area` is inf where the region is
+    unbounded, `shape` words with LaTeX between dollar signs, `latex` the formula of the outer boundary ("" where there
+    is none), `closed_form` whether the boundary is exact (explicit points, areas exact or by quadrature) rather than
+    contoured on a grid.
+    """
+
+    outer: list[NDArray[np.float64]]  # raw = 0
+    inner: list[NDArray[np.float64]]  # raw = m2
+    area: float
+    shape: str
+    latex: str
+    closed_form: bool
+
+
+SetAbove = Callable[[TripletLoss, Pair, float], LevelSet]
+CLOSED_FORMS: dict[str, tuple[SetAbove, str | Callable[[TripletLoss], str]]] = {}
+
+
+def active_region(loss: TripletLoss, anchor: ArrayLike, positive: ArrayLike, *, points: int = 256) -> ActiveRegion:
+    """The region in which a negative has a gradient, for anchor and positive (2,) of the plane.
+
+    `points`: edges of each exact boundary curve, at least 8; contours bring their own. Raises ValueError naming the
+    argument.
+    """
+    pair = Pair(_point("anchor", anchor), _point("positive", positive))
+    if points < 8:
+        raise ValueError(f"points must be at least 8, got {points}")
+    set_above, latex = CLOSED_FORMS.get(loss.formula.name, (contoured, ""))
+    outer = set_above(loss, pair, 0.0)
+    inner = set_above(loss, pair, loss.m2) if loss.m2 < math.inf else NOTHING
+    return ActiveRegion(
+        outer.curves(points),
+        inner.curves(points),
+        _difference(outer, inner),
+        _words(outer, inner),
+        latex if isinstance(latex, str) else latex(loss),
+        outer.exact and inner.exact,
+    )
+
+
+def _point(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    point = np.asarray(value, dtype=np.float64)
+    if point.shape != (2,) or not np.isfinite(point).all():
+        raise ValueError(f"{name} must be two finite coordinates, got {value!r}")
+    return point
+
+
+def _difference(outer: LevelSet, inner: LevelSet) -> float:
+    """Area of `outer` minus `inner`, which lies in it."""
+    if outer.reach != inner.reach or outer.reach == "neither":
+        return outer.area if outer.reach == "bounded" else math.inf
+    return max(0.0, outer.area - inner.area)
+
+
+def _words(outer: LevelSet, inner: LevelSet) -> str:
+    if outer.empty or inner is EVERYTHING:
+        return "empty" if outer.empty else "empty: raw exceeds m2 everywhere"
+    return outer.words if inner.empty else f"{outer.words}; hole: {inner.words}"
+
+
+def closed_form(name: str, latex: str | Callable[[TripletLoss], str]) -> Callable[[SetAbove], SetAbove]:
+    """Enter the set {raw > level} of the loss `name`; latex: its outer boundary and area."""
+
+    def enter(set_above: SetAbove) -> SetAbove:
+        CLOSED_FORMS[name] = set_above, latex
+        return set_above
+
+    return enter
+
+
+def _own(loss: TripletLoss, name: str) -> float:
+    return float(loss.hyper[name])
+
+
+@closed_form("hoffer", r"\sigma(d_{ap}-d_{an})^2>0\ \text{everywhere}")
+def _hoffer(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    root = math.sqrt(max(level, 0.0))
+    if not 0 < root < 1:
+        return EVERYTHING if root == 0 else NOTHING
+    return disc(pair.a, "A", max(0.0, pair.d - math.log(root / (1 - root))) ** 2)
+
+
+@closed_form("npairs", r"\log\!\left(1+e^{a^\top n-a^\top p}\right)>0\ \text{everywhere}")
+def _npairs(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    if level <= 0:
+        return EVERYTHING
+    return half_plane(pair.a, float(pair.a @ pair.p) + level + math.log(-math.expm1(-level)))
+
+
+@closed_form("ranking", r"d_{an}=d_{ap}+m,\quad\text{area}=\pi\,(d_{ap}+m)^2")
+def _ranking(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    return disc(pair.a, "A", max(0.0, pair.d + loss.margin - level) ** 2)
+
+
+@closed_form("facenet", r"d_{an}^2=d_{ap}^2+m,\quad\text{area}=\pi\,(d_{ap}^2+m)")
+def _facenet(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    return disc(pair.a, "A", pair.d**2 + loss.margin - level)
+
+
+@closed_form("facenet_mined", r"d_{ap}^2<d_{an}^2<d_{ap}^2+m,\quad\text{area}=\pi\,m")
+def _facenet_mined(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    return _facenet(loss, pair, level)
+
+
+@closed_form("ratio", r"d_{an}=d_{ap}+m,\quad\text{area}=\pi\,(d_{ap}+m)^2")
+def _ratio(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    return disc(pair.a, "A", ((pair.d + _own(loss, "m")) * max(0.0, 1 - level)) ** 2)
+
+
+@closed_form(
+    "angular",
+    r"\left\lVert n-\tfrac{a+p}{2}\right\rVert^2=\frac{d_{ap}^2+m}{4\tan^2\!\rho},"
+    r"\quad\text{area}=\frac{\pi\,(d_{ap}^2+m)}{4\tan^2\!\rho}",
+)
+def _angular(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    excess, tan2 = pair.d**2 + loss.margin - level, math.tan(_own(loss, "rho")) ** 2
+    if 4 * tan2 * 1e150 < 1:
+        return EVERYTHING if excess > 0 else NOTHING
+    return disc(pair.midpoint, "M", excess / (4 * tan2))
+
+
+@closed_form(
+    "moving",
+    r"d_{an}^3-(d_{ap}^2+m)\,d_{an}+\frac{\rho k}{d_{ap}}=0,\quad k=1-a^\top p,"
+    r"\quad\text{area}=\pi\left(x_{\text{out}}^2-x_{\text{in}}^2\right)",
+)
+def _moving(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    w0 = 1 - float(pair.a @ pair.a + pair.p @ pair.p) / 2
+    q = _own(loss, "rho") * (w0 / max(pair.d, FLOOR) + pair.d / 2)  # rho k / d_ap
+    Q = pair.d**2 + loss.margin - level
+
+    def cubic(x: float) -> float:  # x = d_an lies in the set where this is negative
+        return (x * x - Q) * x + q
+
+    def root(low: float, high: float) -> float:
+        if (cubic(low) < 0) == (cubic(high) < 0):
+            return high  # rounding has lost the change of sign there
+        return float(brentq(cubic, low, high, xtol=1e-300, rtol=1e-15))
+
+    valley = max(math.sqrt(max(Q, 0.0) / 3), FLOOR)  # the least of the cubic; below FLOOR the law is frozen
+    if not cubic(valley) < 0:
+        return NOTHING
+    outer = root(valley, math.sqrt(max(Q, 0.0)) + max(-q, 0.0) ** (1 / 3))  # there the cubic is not negative
+    return shell(pair.a, "A", root(FLOOR, valley) if cubic(FLOOR) > 0 else 0.0, outer)
+
+
+LIFTED = Law(lambda d: -np.exp(-d), lambda v: -np.log(-v), lambda d: np.exp(-d))
+
+
+@closed_form("lifted", r"e^{-d_{an}}+e^{-d_{pn}}=e^{-(d_{ap}+m)}")
+def _lifted(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    bound = math.exp(min(level - loss.margin - pair.d, 1.0))  # the sum is at most 2: beyond, empty
+    return two_distances(pair, LIFTED, -bound, rf"$e^{{-d_{{an}}}}+e^{{-d_{{pn}}}}>{number(bound, 4)}$")
+
+
+@closed_form(
+    "entangle",
+    r"\left\lVert n-\tfrac{a+p}{2}\right\rVert^2=\tfrac14 d_{ap}^2+m,"
+    r"\quad\text{area}=\pi\left(\tfrac14 d_{ap}^2+m\right)",
+)
+def _entangle(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    return disc(pair.midpoint, "M", pair.d**2 / 4 + loss.margin - level)
+
+
+def _location_latex(loss: TripletLoss) -> str:
+    if loss.hyper["variant"] == "printed":
+        return r"\left\lVert n+a+p\right\rVert^2=4\,a^\top p-2m"
+    return r"\left\lVert n-a-p\right\rVert^2=2\left(|a|^2+|p|^2+m\right)"
+
+
+@closed_form("location_aware", _location_latex)
+def _location_aware(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    margin, a, p = loss.margin - level, pair.a, pair.p
+    if loss.hyper["variant"] == "printed":
+        return outside(-(a + p), "-(A+P)", float(4 * (a @ p) - 2 * margin))
+    return disc(a + p, "A+P", 2 * float(a @ a + p @ p + margin))
+
+
+_ELLIPSE = r"d_{an}+d_{pn}=2A,\quad A=\frac{%s}{2\rho},\quad B=\sqrt{A^2-\tfrac14 d_{ap}^2},\quad\text{area}=\pi A B"
+
+
+@closed_form("modified_entangle", _ELLIPSE % "d_{ap}+m")
+def _modified_entangle(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    return ellipse(pair, (pair.d + loss.margin - level) / (2 * _own(loss, "rho")))
+
+
+def _distance_sensitive_latex(loss: TripletLoss) -> str:
+    q, s = 1 - _own(loss, "r"), _own(loss, "s")
+    pull = r"\log\,d_{ap}" if abs(s + 1) < LOG_ZONE else r"\frac{d_{ap}^{s+1}}{s+1}"
+    energy = rf"E={pull}+m_1"
+    if q == 2:
+        radius = r"\frac{E}{\rho}-\tfrac14 d_{ap}^2"
+        return (
+            rf"\left\lVert n-\tfrac{{a+p}}{{2}}\right\rVert^2={radius},\quad {energy},"
+            rf"\quad\text{{area}}=\pi\left({radius}\right)"
+        )
+    if q == 1:
+        return _ELLIPSE % "E" + rf",\quad {energy}"
+    if abs(q) < LOG_ZONE:
+        return rf"d_{{an}}\,d_{{pn}}=e^{{E/\rho}},\quad {energy}"
+    law = r"d_{an}^{1-r}+d_{pn}^{1-r}=(1-r)\frac{E}{\rho}"
+    return rf"{law},\quad {energy}"
+
+
+@closed_form("distance_sensitive", _distance_sensitive_latex)
+def _distance_sensitive(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+    q, rho = 1 - _own(loss, "r"), _own(loss, "rho")
+    pull = power_potential(torch.tensor(pair.d, dtype=torch.float64), _own(loss, "s") + 1, floor=FLOOR)
+    bound = (float(pull) + loss.margin - level) / rho  # P_q(d_an) + P_q(d_pn) < bound
+    if q == 2:
+        return disc(pair.midpoint, "M", bound - pair.d**2 / 4)
+    if q == 1:
+        return ellipse(pair, bound / 2)
+    if abs(q) < LOG_ZONE:
+        return cassini(pair, bound)
+    sign, exponent = "<" if q > 0 else ">", number(q, 4)
+    law = rf"$d_{{an}}^{{{exponent}}}+d_{{pn}}^{{{exponent}}}{sign}{number(q * bound, 4)}$"
+    return two_distances(pair, power(q), bound, law)

@@ -1,0 +1,134 @@
+"""Are two losses the same? Their gradients on random triplets, compared up to a factor.
+
+Sameness is that of the energies before the clamp. With a hinge two losses switch off the same triplets only if their
+energies, too, agree up to the factor: their constant difference is `Sameness.shift`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from dmlcore.geometry.sphere import random_triplets, tangent
+from dmlcore.losses.engine.triplet_loss import TripletLoss
+
+Space = Literal["plane", "sphere"]
+Points = tuple[Tensor, Tensor, Tensor]
+
+SAME = 1e-9  # differences up to this share of the largest are rounding
+
+
+@dataclass(frozen=True)
+class Sameness:
+    """How far grad(first) = factor * grad(second), and raw(first) = factor * raw(second) + shift."""
+
+    factor: float  # least squares over all triplets
+    largest: float  # largest |grad(first) - factor grad(second)| of a triplet over the largest |grad(first)|
+    cosine: float  # of all gradients together
+    shift: float | None  # None where the difference of the energies is not constant
+    same: bool  # largest <= 1e-9 and factor > 0
+    verdict: str  # a sentence with the numbers
+
+
+def same_loss(
+    first: TripletLoss,
+    second: TripletLoss,
+    *,
+    space: Space = "plane",
+    dim: int | None = None,
+    symmetrised: bool = False,
+    triplets: int = 256,
+    seed: int = 0,
+) -> Sameness:
+    """Compare the gradients of raw, without clamp, on random triplets of points in `dim` dimensions.
+
+    space "plane": standard normal points, dim 2 unless given; "sphere": unit vectors, dim 3 unless given, gradients
+    projected on the tangent plane. `symmetrised`: each loss is summed over (a, p, n) and (p, a, n), as over all
+    triplets of a batch. Raises ValueError naming the argument. Source: Karaman 2021, Sec. 4.3.1,
+    corrected.
+    """
+    points = _points(space, dim, triplets, seed)
+    raw1, grad1 = _gradients(first, points, space, symmetrised)
+    raw2, grad2 = _gradients(second, points, space, symmetrised)
+    # Scaled first: squares of diverging pushes overflow sooner than the pushes.
+    scale1, scale2 = (float(g.norm(dim=-1).max()) for g in (grad1, grad2))
+    unit1, unit2 = grad1 / (scale1 or 1.0), grad2 / (scale2 or 1.0)
+    dot, square1, square2 = (float((x * y).sum()) for x, y in ((unit1, unit2), (unit1, unit1), (unit2, unit2)))
+    share = dot / square2 if square2 else 0.0
+    factor = share * scale1 / scale2 if scale2 else 0.0
+    largest = float((unit1 - share * unit2).norm(dim=-1).max())
+    cosine = dot / math.sqrt(square1 * square2) if square1 and square2 else 0.0
+    shift = _constant(raw1 - factor * raw2, float(raw1.abs().max()) + abs(factor) * float(raw2.abs().max()))
+    found = Sameness(factor, largest, cosine, shift, largest <= SAME and factor > 0, "")
+    return replace(found, verdict=_verdict(_label(first), _label(second), symmetrised, found))
+
+
+def _points(space: str, dim: int | None, triplets: int, seed: int) -> Points:
+    if space not in ("plane", "sphere"):
+        raise ValueError(f"space must be plane or sphere, got {space!r}")
+    dim = dim or (2 if space == "plane" else 3)
+    if dim < 2:
+        raise ValueError(f"dim must be at least 2, got {dim}")
+    if triplets < 2:
+        raise ValueError(f"triplets must be at least 2 to tell a factor from an accident, got {triplets}")
+    if space == "sphere":
+        return random_triplets(triplets, dim, seed)
+    generator = torch.Generator().manual_seed(seed)
+    a, p, n = torch.randn(3, triplets, dim, generator=generator, dtype=torch.float64)
+    return a, p, n
+
+
+def _gradients(loss: TripletLoss, points: Points, space: str, symmetrised: bool) -> tuple[Tensor, Tensor]:
+    """Energies (T,) and the gradients of all three points, (T, 3 dim)."""
+    with torch.enable_grad():
+        a, p, n = (x.clone().requires_grad_() for x in points)
+        raw = loss.raw(a, p, n)
+        if symmetrised:
+            raw = raw + loss.raw(p, a, n)
+        gradients = torch.autograd.grad(raw.sum(), (a, p, n), allow_unused=True, materialize_grads=True)
+    if space == "sphere":
+        gradients = tuple(tangent(g, x) for g, x in zip(gradients, points, strict=True))
+    return raw.detach(), torch.cat(gradients, dim=-1)
+
+
+def _constant(values: Tensor, scale: float) -> float | None:
+    mean = float(values.mean())
+    return mean if float((values - mean).abs().max()) <= SAME * max(scale, 1.0) else None
+
+
+def _label(loss: TripletLoss) -> str:
+    values = ((name, loss.hyper[name]) for name in loss.formula.own)
+    own = ", ".join(f"{name} = {x:.4g}" if isinstance(x, float) else f"{name} = {x}" for name, x in values)
+    return f"{loss.formula.title} ({own})" if own else loss.formula.title
+
+
+def _verdict(first: str, second: str, symmetrised: bool, found: Sameness) -> str:
+    factor, shift = found.factor, found.shift
+    if not found.same:
+        near = f"{found.cosine:.4f}" if found.cosine > 0.99 else f"{found.cosine:.2f}"
+        return (
+            f"Not the same: even scaled by {factor:.3g}, which fits best, the gradient of {second} is another than "
+            f"that of {first}: cosine {near}, where the same loss has 1, and off by up to {100 * found.largest:.0f} % "
+            "of the longest."
+        )
+    times = "equals" if abs(factor - 1) <= SAME else f"is {factor:.6g} times"
+    if symmetrised:
+        energies = " This holds for the sum over both orders of the pair; a hinge acts on each order by itself."
+    elif shift is None:
+        energies = ""
+    elif abs(shift) <= SAME:
+        energies = " The energies agree as well, so a hinge at 0 switches off the same triplets."
+    else:
+        more = f"{abs(shift / factor):.6g} {'larger' if shift > 0 else 'smaller'}"
+        energies = (
+            f" The energies differ by the constant {shift:.6g}: under a hinge at 0 the same triplets stay active if "
+            f"the margin of {second} is {more}."
+        )
+    return (
+        f"The same: the gradient of {first} {times} that of {second}; what remains is {found.largest:.1g} of the "
+        f"largest.{energies}"
+    )

@@ -1,0 +1,290 @@
+"""Sets {raw > level} of the plane: the shapes of which active regions are made, with boundary, area and words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import ellipe, ellipk
+
+from dmlcore.geometry.triplet import FLOOR
+from dmlcore.geometry.worked import number
+
+Array = NDArray[np.float64]
+Curves = list[Array]
+
+FAR = 1e6  # beyond this many pair lengths a region about the pair is a disc, to 1e-12
+EPS = 4 * float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Anchor and positive of the plane, (2,) each, and the frame about their midpoint M: along and across the pair."""
+
+    a: Array
+    p: Array
+    d: float = field(init=False)
+    midpoint: Array = field(init=False)
+    frame: Array = field(init=False)  # (2, 2): rows are the unit vectors along a -> p and across
+
+    def __post_init__(self) -> None:
+        edge = self.p - self.a
+        d = float(np.hypot(*edge))
+        x, y = edge / d if d > 0 else (1.0, 0.0)
+        for name, value in (("d", d), ("midpoint", (self.a + self.p) / 2), ("frame", np.array([[x, y], [-y, x]]))):
+            object.__setattr__(self, name, value)  # the dataclass is frozen
+
+    def place(self, local: Array, centre: Array | None = None) -> Array:
+        """Points of the plane from coordinates (..., 2) along and across the pair, about M or `centre`."""
+        return (self.midpoint if centre is None else centre) + local @ self.frame
+
+
+@dataclass(frozen=True)
+class LevelSet:
+    """{raw > level}: `curves(points)` is its boundary, closed polylines of `points` edges each.
+
+    reach "bounded": `area` is its area; "all but bounded": minus the area of its complement, so that differences of
+    areas are right for both; "neither" (a half plane): the area counts for nothing. `exact`: not contoured on a grid.
+    """
+
+    words: str
+    area: float
+    curves: Callable[[int], Curves]
+    reach: Literal["bounded", "all but bounded", "neither"] = "bounded"
+    exact: bool = True
+
+    @property
+    def empty(self) -> bool:
+        """Whether no point lies in it."""
+        return self.reach == "bounded" and self.area == 0
+
+
+NOTHING = LevelSet("empty", 0.0, lambda points: [])
+EVERYTHING = LevelSet("the whole plane", 0.0, lambda points: [], "all but bounded")
+
+
+def disc(centre: Array, name: str, square_radius: float) -> LevelSet:
+    """The disc about `centre`, nothing where the squared radius is not positive."""
+    if not square_radius > 0:
+        return NOTHING
+    radius = math.sqrt(square_radius)
+    words = f"disc about {name}, radius {radius:.4g}"
+    return LevelSet(words, math.pi * square_radius, lambda points: [centre + radius * _circle(points)])
+
+
+def outside(centre: Array, name: str, square_radius: float) -> LevelSet:
+    """All but the disc, everything where the squared radius is not positive."""
+    if not square_radius > 0:
+        return EVERYTHING
+    inside = disc(centre, name, square_radius)
+    return LevelSet(f"all but the {inside.words}", -inside.area, inside.curves, "all but bounded")
+
+
+def shell(centre: Array, name: str, inner: float, outer: float) -> LevelSet:
+    """Between two radii; a disc where the inner one is 0."""
+    if not inner > 0:
+        return disc(centre, name, outer**2)
+    words = f"shell about {name}, radii {inner:.4g} to {outer:.4g}"
+    return LevelSet(
+        words,
+        math.pi * (outer - inner) * (outer + inner),
+        lambda points: [centre + radius * _circle(points) for radius in (outer, inner)],
+    )
+
+
+def half_plane(normal: Array, bound: float) -> LevelSet:
+    """Points x with normal . x > bound: all or none if the line is beyond all measure. Its boundary is a segment."""
+    length = float(np.hypot(*normal))
+    if abs(bound) >= 1e150 * length:
+        return EVERYTHING if bound < 0 else NOTHING
+    unit, offset = normal / length, bound / length
+    reach = 10 * (1 + length + abs(offset))
+    across = np.array([-unit[1], unit[0]])
+    words = f"half plane beyond the line at {offset:.4g} from the origin along ({unit[0]:.4g}, {unit[1]:.4g})"
+    return LevelSet(
+        words,
+        math.inf,
+        lambda points: [offset * unit + np.linspace(-reach, reach, points + 1)[:, None] * across],
+        "neither",
+    )
+
+
+def ellipse(pair: Pair, major: float) -> LevelSet:
+    """d_an + d_pn < 2 `major`: an ellipse with foci a and p."""
+    if not major > pair.d / 2:
+        return NOTHING
+    minor = math.sqrt((major - pair.d / 2) * (major + pair.d / 2))
+    return LevelSet(
+        f"ellipse, semi-axes {major:.4g} and {minor:.4g}, foci A and P",
+        math.pi * major * minor,
+        lambda points: [pair.place(_circle(points) * np.array([major, minor]))],
+    )
+
+
+@dataclass(frozen=True)
+class Law:
+    """An increasing function of distance, its inverse and its slope; `convex` or concave (then steepest at 0)."""
+
+    value: Callable[[Array], Array]
+    inverse: Callable[[Array], Array]
+    slope: Callable[[Array], Array]
+    convex: bool = False
+
+    def at(self, d: float) -> float:
+        """Value at one distance."""
+        return float(self.value(np.asarray(d)))
+
+    def back(self, value: float) -> float:
+        """Distance of one value; nan or not positive where the law does not take it."""
+        return float(self.inverse(np.asarray(value)))
+
+
+LOGARITHM = Law(np.log, np.exp, lambda d: 1 / d)
+
+
+def power(q: float) -> Law:
+    """P_q(d) = d^q / q for any q but 0."""
+
+    def inverse(v: Array) -> Array:
+        return np.where(q * v < 0, np.nan, q * v) ** (1 / q)  # with q = 1/2 the power would be a square, of anything
+
+    return Law(lambda d: d**q / q, inverse, lambda d: d ** (q - 1), convex=q > 1)
+
+
+def cassini(pair: Pair, bound: float) -> LevelSet:
+    """log d_an + log d_pn < bound: a Cassini oval, or two lobes about a and p; its area by elliptic integrals."""
+    product, square = math.exp(min(bound, 700.0)), pair.d**2 / 4
+    found = two_distances(pair, LOGARITHM, bound, rf"$d_{{an}}\,d_{{pn}}<{number(product, 4)}$")
+    if found.empty or found.reach != "bounded" or pair.d == 0:
+        return found
+    if product > square:
+        area = 2 * product * float(ellipe((square / product) ** 2))
+    else:
+        k = (product / square) ** 2
+        # E(k) - (1-k) K(k) cancels for small k; its series is pi k/4 (1 + k/8 + 3k^2/64 + ...).
+        series = math.pi * k / 4 * (1 + k / 8 + 3 * k**2 / 64)
+        area = 2 * square * (series if k < 1e-4 else float(ellipe(k) - (1 - k) * ellipk(k)))
+    return replace(found, words=f"Cassini oval, {found.words}", area=area)
+
+
+def two_distances(pair: Pair, law: Law, bound: float, formula: str) -> LevelSet:
+    """law(d_an) + law(d_pn) < bound: exact boundary points, the area by quadrature; `formula` says it in words."""
+    with np.errstate(all="ignore"):  # laws diverge at 0, and inverses beyond their range are nan: both are looked at
+        d, c = pair.d, pair.d / 2
+        bisector = law.back(bound / 2)  # distance from a and p of the points on the bisector
+        least = 2 * law.at(c) if law.convex else law.at(0) + law.at(d)
+        if not bound > least:
+            return NOTHING
+        if not 0 < bisector < 1e150:  # the bound is above all values of the law, or the region beyond all measure
+            return EVERYTHING
+        if bisector > FAR * d:
+            return disc(pair.midpoint, "M", bisector**2 - c**2)
+        far = _far_end(law, bound, d, bisector)
+        if bound > 2 * law.at(c):
+            outline, pieces = _Outline(pair, law, bound, False, bisector, d + far), "one piece"
+        elif far < FLOOR:  # lobes where diverging laws are frozen
+            return NOTHING
+        else:
+            outline, pieces = _Outline(pair, law, bound, True, -_inner_end(law, bound, d), far), "two lobes"
+        return LevelSet(f"{pieces} about A and P, {formula}", outline.area(), outline.curves)
+
+
+@dataclass(frozen=True)
+class _Outline:
+    """The boundary law(x) + law(y) = bound left of the bisector and above the pair: a quarter, the rest is symmetric.
+
+    It is explicit in y, the larger of the two distances: x = law^-1(bound - law(y)), and y grows from the bisector, or
+    from the inner end of a lobe, to the far end on the line through a and p. It is taken as v = y, or v = y - d for
+    lobes, so that tiny ones keep their digits; v from `low` to `high`.
+    """
+
+    pair: Pair
+    law: Law
+    bound: float
+    lobes: bool
+    low: float
+    high: float
+
+    def quarter(self, phi: Array) -> tuple[Array, Array, Array]:
+        """At phi in 0..pi: points along and across the pair, from the centre (a of a lobe, else M); -d along/d phi."""
+        d, law, half = self.pair.d, self.law, (self.high - self.low) / 2
+        v = self.low + half * (1 - np.cos(phi))  # takes the square roots at both ends away
+        y = v + d if self.lobes else v
+        x = law.inverse(np.maximum(self.bound - law.value(y), law.at(0)))
+        if self.lobes:
+            along, square = (x**2 - v * (v + 2 * d)) / (2 * d), x**2
+        else:
+            along, square = (x - y) * (x + y) / (2 * d), (x**2 + y**2) / 2 - d**2 / 4
+        # The distance from the centre is exact; an error of `along` only slides the point on the curve.
+        along = np.clip(along, -np.sqrt(square), np.sqrt(square))
+        across = np.sqrt(np.maximum(square - along**2, 0))
+        speed = np.nan_to_num((y + x * law.slope(y) / law.slope(x)) / d, posinf=0.0)
+        return along, across, speed * half * np.sin(phi)
+
+    def area(self) -> float:
+        """Of the whole set: Gauss-Legendre converges fast in phi."""
+        phi, weights = _nodes()
+        _, across, speed = self.quarter(phi)
+        return 4 * float(weights @ (across * speed))
+
+    def curves(self, points: int) -> Curves:
+        """One closed polyline, or a lobe about a and one about p."""
+        with np.errstate(all="ignore"):
+            along, across, _ = self.quarter(np.linspace(0, np.pi, points // (2 if self.lobes else 4) + 1))
+        across[-1] = 0.0
+        if self.lobes:
+            across[0] = 0.0
+        else:
+            along[0] = 0.0
+        left = np.stack([np.r_[along, along[-2::-1]], np.r_[across, -across[-2::-1]]], axis=-1)
+        if self.lobes:
+            return [self.pair.place(left, self.pair.a), self.pair.place(left * (-1, 1), self.pair.p)]
+        return [self.pair.place(np.concatenate([left, left[-2::-1] * (-1, 1)]))]
+
+
+def _far_end(law: Law, bound: float, d: float, bisector: float) -> float:
+    """How far beyond a the boundary meets the line through a and p; negative on the side of p."""
+
+    def excess(x: float) -> float:
+        return law.at(abs(x)) + law.at(x + d) - bound
+
+    if law.convex:
+        return _root(excess, max(bisector - d, -d / 2), bisector)
+    return _root(excess, float(np.nan_to_num(law.back(bound - law.at(bisector + d)))), bisector)
+
+
+def _inner_end(law: Law, bound: float, d: float) -> float:
+    """Distance from a at which its lobe ends between a and p."""
+
+    def excess(x: float) -> float:
+        return law.at(x) + law.at(d - x) - bound
+
+    return _root(excess, law.back(bound - law.at(d)), d / 2)
+
+
+def _root(excess: Callable[[float], float], low: float, high: float) -> float:
+    """Where an increasing function vanishes; an end of the bracket where rounding has lost the change of sign."""
+    if excess(low) >= 0:
+        return float(low)
+    if excess(high) <= 0:
+        return float(high)
+    return float(brentq(excess, low, high, xtol=1e-300, rtol=EPS))
+
+
+@cache
+def _nodes() -> tuple[Array, Array]:
+    """Gauss-Legendre nodes and weights on 0..pi."""
+    nodes, weights = np.polynomial.legendre.leggauss(240)
+    return (nodes + 1) * np.pi / 2, weights * np.pi / 2
+
+
+@cache
+def _circle(points: int) -> Array:
+    angle = np.linspace(0.0, 2 * np.pi, points + 1)
+    return np.stack([np.cos(angle), np.sin(angle)], axis=-1)

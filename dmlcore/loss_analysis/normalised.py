@@ -1,0 +1,144 @@
+"""What normalising the embeddings does to a loss: computed over unit triplets, never typed in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import torch
+from scipy.optimize import brentq
+from torch import Tensor
+
+from dmlcore.geometry import Triplet
+from dmlcore.geometry.extremes import Extreme, extremes, residuals
+from dmlcore.geometry.sphere import random_triplets
+from dmlcore.losses.engine.formula import CATALOGUE, TripletFormula
+from dmlcore.losses.engine.triplet_loss import TripletLoss
+
+WIDE = 128  # a second dimension for what is measured on random triplets, that of the thesis' embeddings
+LARGEST_MARGIN = 1000.0
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A form the core takes on the unit sphere, and the largest deviation from it over random unit triplets."""
+
+    text: str
+    deviation: float
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """A loss on the unit sphere, of any dimension from 3 on.
+
+    `margin_off` is the smallest margin that switches the lower clamp off for every triplet: inf where none does, None
+    where the loss has no margin. `largest_margin_below_m2` is that from which the upper clamp begins to drop triplets.
+    """
+
+    least: Extreme  # of the core
+    greatest: Extreme
+    margin_name: str | None
+    margin_off: float | None
+    largest_margin_below_m2: float  # inf without an upper clamp
+    residual: float  # largest part along no edge, as a share of a triplet's gradient, in the space around the sphere
+    residual_tangential: float  # the same on the sphere
+    radial_share: (
+        float  # of a triplet's squared gradients, 0..1: its mean over random triplets in 3-D; removed by normalisation
+    )
+    identity: Identity | None
+
+    @property
+    def clamp_is_off(self) -> bool:
+        """Whether the core alone never reaches zero, so that no triplet is ever satisfied."""
+        return self.least.value > 0
+
+
+def normalisation(loss: TripletLoss) -> Normalised:
+    """What the unit sphere does to `loss`: see `Normalised`. Results are kept per loss and hyper-parameters."""
+    return _normalisation(loss.formula.name, tuple(loss.hyper.items()))
+
+
+@lru_cache(maxsize=512)
+def _extremes(name: str, own: tuple[tuple[str, float | str], ...]) -> tuple[Extreme, Extreme]:
+    return extremes(partial(CATALOGUE[name].core, **dict(own)))
+
+
+@lru_cache(maxsize=512)
+def _normalisation(name: str, hyper: tuple[tuple[str, float | str], ...]) -> Normalised:
+    formula, values = CATALOGUE[name], dict(hyper)
+    own = {k: values[k] for k in formula.own}
+    energy = partial(formula.core, **own)
+    least, greatest = _extremes(name, tuple(own.items()))
+    near, wide = residuals(energy, 3), residuals(energy, WIDE)
+    m2 = float(values[formula.clamp.to or "m2"])
+    return Normalised(
+        least=least,
+        greatest=greatest,
+        margin_name=formula.margin.name if formula.margin else "m" if "m" in formula.own else None,
+        margin_off=_margin_off(formula, own, least.value),
+        largest_margin_below_m2=math.inf if math.isinf(m2) or formula.clamp.to else m2 - greatest.value,
+        residual=max(near.whole, wide.whole),
+        residual_tangential=max(near.tangential, wide.tangential),
+        radial_share=near.radial,
+        identity=_identity(formula, own),
+    )
+
+
+def _margin_off(formula: TripletFormula, own: dict[str, float | str], least: float) -> float | None:
+    if formula.margin:
+        return -least
+    if "m" not in own:
+        return None
+
+    def least_at(m: float) -> float:  # the margin sits inside the core
+        return _extremes(formula.name, tuple((own | {"m": m}).items()))[0].value
+
+    low = 1e-3
+    if least_at(low) >= 0 or least_at(LARGEST_MARGIN) < 0:
+        return low if least_at(low) >= 0 else math.inf
+    return float(brentq(least_at, low, LARGEST_MARGIN, xtol=1e-10))
+
+
+Form = Callable[[Triplet, Tensor, Tensor], Tensor]  # of the triplet, a.p and a.n
+
+_FORMS: dict[str, tuple[str, Form]] = {
+    "facenet": (r"2\,(a^\top n-a^\top p)", lambda t, ap, an: 2 * (an - ap)),
+    "facenet_mined": (r"2\,(a^\top n-a^\top p)", lambda t, ap, an: 2 * (an - ap)),
+    "npairs": (
+        r"\log\!\left(1+e^{(d_{ap}^2-d_{an}^2)/2}\right)",
+        lambda t, ap, an: torch.nn.functional.softplus((t.d_ap**2 - t.d_an**2) / 2),
+    ),
+}
+
+
+def _identity(formula: TripletFormula, own: dict[str, float | str]) -> Identity | None:
+    """The simpler form that the core takes where all norms are 1."""
+    text, form = _FORMS.get(formula.name, ("", None))
+    if formula.name == "moving":
+        rho = float(own["rho"])
+        text = rf"d_{{ap}}^2-d_{{an}}^2-{rho:.4g}\,\frac{{d_{{ap}}}}{{2\,d_{{an}}}}"
+
+        def form(t: Triplet, ap: Tensor, an: Tensor) -> Tensor:
+            return t.d_ap**2 - t.d_an**2 - rho * t.d_ap / (2 * t.d_an)
+
+    elif formula.name == "location_aware":
+        entangle = CATALOGUE["entangle"].core
+        a, p, n = random_triplets(1, 3, seed=1)
+        t = Triplet.of_points(a, p, n)
+        shift = float(formula.core(t, **own) - entangle(t))  # of one triplet; the deviation below says: of all
+        text = rf"E_{{\mathrm{{entangled}}}}+{shift:.4g}"
+
+        def form(t: Triplet, ap: Tensor, an: Tensor) -> Tensor:
+            return entangle(t) + shift
+
+    if form is None:
+        return None
+    worst = 0.0
+    for dimension in (3, WIDE):
+        a, p, n = random_triplets(512, dimension)
+        t = Triplet.of_points(a, p, n)
+        expected = form(t, (a * p).sum(-1), (a * n).sum(-1))
+        worst = max(worst, float((formula.core(t, **own) - expected).abs().max()))
+    return Identity(text, worst)

@@ -1,0 +1,25 @@
+"""A triplet loss on the plane of three embeddings that lies off the origin."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from dmlcore.geometry import Triplet
+from dmlcore.geometry.embedded_triplet import raised
+from dmlcore.losses.engine.formula import TripletFormula
+from dmlcore.losses.engine.triplet_loss import TripletLoss
+
+
+class RaisedLoss(TripletLoss):
+    """The energy of embeddings from their coordinates in a plane at distance `height` from the origin.
+
+    Coordinates are in units of `unit`, and so are forces: minus the derivative by a coordinate. With height 0 and unit
+    1 it is the loss itself; only a loss that sees norms (`needs_origin`) feels the height.
+    """
+
+    def __init__(self, formula: TripletFormula, height: float, unit: float = 1.0, **hyper: float | str) -> None:
+        super().__init__(formula, "mean_valid", **hyper)
+        self.height, self.unit = height, unit
+
+    def _energy(self, t: Triplet) -> Tensor:
+        return super()._energy(raised(t, self.height, self.unit))

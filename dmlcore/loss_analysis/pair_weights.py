@@ -1,0 +1,166 @@
+"""The weight a loss gives to each pair of a triplet of unit vectors: dL/dS or dL/dd of (a, p), (a, n) and (p, n).
+
+On the unit sphere any rotation-invariant loss of three points is a function L(S_ap, S_an, S_pn) of their similarities
+S = x.y = 1 - d^2/2, and its gradient along the sphere is, for the anchor (p and n alike),
+
+    w_ap (p - S_ap a) + w_an (n - S_an a),    w = dL/dS.
+
+A negative weight attracts a pair, a positive one repels it. With d = sqrt(2 - 2S), dL/dd = -d dL/dS.
+Source: the pair-weighting view of Wang et al. 2019 (multi-similarity loss), here for triplets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from dmlcore.geometry.forces import Edges, edge_gradient
+from dmlcore.losses.engine.triplet_loss import TripletLoss
+
+Rival = Literal["perpendicular", "symmetric", "fixed"]
+RIVALS: tuple[Rival, ...] = ("perpendicular", "symmetric", "fixed")
+Energy = Callable[[Tensor], Tensor]
+
+
+class Similarities(NamedTuple):
+    """Inner products of unit vectors a, p, n, float64 of shapes (...) that broadcast."""
+
+    ap: Tensor
+    an: Tensor
+    pn: Tensor
+
+    def determinant(self) -> Tensor:
+        """Of the Gram matrix, (...): positive for independent vectors, negative where no such vectors exist."""
+        return 1 + 2 * self.ap * self.an * self.pn - self.ap**2 - self.an**2 - self.pn**2
+
+    def distances(self) -> Similarities:
+        """d = sqrt(2 - 2S) of each pair."""
+        return Similarities(*((2 - 2 * s).clamp(min=0.0).sqrt() for s in self))
+
+
+@dataclass(frozen=True)
+class PairWeights:
+    """dL/dS of each pair (...), the loss (...) and, for a clamped loss, its energy before the clamp (...)."""
+
+    ap: Tensor
+    an: Tensor
+    pn: Tensor
+    loss: Tensor
+    raw: Tensor
+
+    def by_distance(self, similarities: Similarities) -> PairWeights:
+        """dL/dd = dL/dS dS/dd = -d dL/dS of each pair."""
+        d = similarities.distances()
+        return PairWeights(-d.ap * self.ap, -d.an * self.an, -d.pn * self.pn, self.loss, self.raw)
+
+
+def similarities(ap: Tensor, an: Tensor, rival: Rival = "perpendicular", pn: float = 0.0) -> Similarities:
+    """Complete S_ap and S_an, (...), by S_pn: S_ap S_an (p and n at right angles as seen from a; always exists), S_an
+    (the negative is a rival of both alike), or the fixed value `pn` in [-1, 1]. Raises ValueError for another rival.
+    """
+    if rival not in RIVALS or not -1 <= pn <= 1:
+        raise ValueError(f"rival must be one of {', '.join(RIVALS)} and pn in [-1, 1], got {rival!r}, {pn!r}")
+    ap, an = torch.broadcast_tensors(ap.double(), an.double())
+    return Similarities(ap, an, {"perpendicular": ap * an, "symmetric": an}.get(rival, torch.full_like(ap, pn)))
+
+
+def unit_triplet(s: Similarities, dimension: int = 3) -> Tensor:
+    """Unit vectors a, p, n with these inner products, (..., 3, dimension); dimension >= 3, the rest is 0.
+
+    Raises ValueError where they would be linearly dependent or do not exist: |S_ap| < 1 and a positive determinant
+    are needed.
+    """
+    ap, an, pn = torch.broadcast_tensors(*s)
+    volume = s.determinant().expand(ap.shape)
+    if dimension < 3 or not bool(((volume > 0) & (ap.abs() < 1)).all()):
+        raise ValueError(
+            "similarities must be those of three linearly independent unit vectors, in 3 dimensions or more"
+        )
+    across = (1 - ap**2).sqrt()
+    zero, one = torch.zeros_like(ap), torch.ones_like(ap)
+    rows = [(one, zero, zero), (ap, across, zero), (an, (pn - ap * an) / across, volume.sqrt() / across)]
+    points = torch.stack([torch.stack(row, -1) for row in rows], -2)
+    return nn.functional.pad(points, (0, dimension - 3))
+
+
+def triplet_weights(loss: TripletLoss, s: Similarities) -> PairWeights:
+    """Weights of one triplet (a, p, n) under a triplet loss, over a whole map (...) in one pass.
+
+    Defined for S < 1, outside the clamp window 0. Each is the derivative of the clamped loss by one similarity, the
+    other two and the lengths held.
+    """
+    d, one = s.distances(), torch.ones((), dtype=s.ap.dtype)
+    raw, by = edge_gradient(loss, Edges(*torch.broadcast_tensors(*d, one, one, one)))
+    active = (raw > 0) & (raw < loss.m2)
+    ap, an, pn = ((-g / x.where(x > 0, 1.0)).where(active & (x > 0), 0.0) for g, x in zip(by[:3], d, strict=True))
+    return PairWeights(ap, an, pn, raw.clamp(0.0, loss.m2), raw)
+
+
+def gram_weights(energy: Energy, s: Similarities, dimension: int = 3) -> PairWeights:
+    """Weights of any differentiable energy of three vectors (3, dimension) -> scalar, read off its gradient.
+
+    Defined where the three unit vectors are linearly independent: then the two tangents at each vector are, and the
+    gradient along the sphere determines the three weights (six numbers for three unknowns, solved by least squares).
+    Raises ValueError for dependent vectors, and where the gradient fits no weights: the energy then depends on more
+    than the similarities.
+    """
+    points = unit_triplet(s, dimension)
+    found = [_solve(energy, x) for x in points.reshape(-1, 3, dimension)]
+    ap, an, pn, loss = (torch.stack(column).reshape(points.shape[:-2]) for column in zip(*found, strict=True))
+    return PairWeights(ap, an, pn, loss, loss)
+
+
+def batch_energy(loss: nn.Module, labels: tuple[int, int, int] = (0, 0, 1)) -> Energy:
+    """A loss(embeddings, labels) on the batch (a, p, n), for `gram_weights`.
+
+    The weight of a pair counts it in both orders, as the batch does.
+    """
+    return lambda points: loss(points, torch.tensor(labels))
+
+
+def proxy_energy(loss: nn.Module, parameter: str = "proxies", *, transposed: bool = False) -> Energy:
+    """A proxy loss on the embedding a of class 0, whose proxy is p; n is the proxy of class 1, for `gram_weights`.
+
+    The loss has two classes; `parameter` names its proxies (2, D), or (D, 2) if `transposed`.
+    """
+
+    def energy(points: Tensor) -> Tensor:
+        proxies = points[1:].T if transposed else points[1:]
+        found: Tensor = functional_call(loss, {parameter: proxies}, (points[:1], torch.tensor([0])))
+        return found
+
+    return energy
+
+
+def pair_weights(loss: nn.Module, s: Similarities) -> PairWeights:
+    """Weights under any loss(embeddings, labels): a triplet loss by the direct route, another by its gradient."""
+    return triplet_weights(loss, s) if isinstance(loss, TripletLoss) else gram_weights(batch_energy(loss), s)
+
+
+def _solve(energy: Energy, points: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Weights ap, an, pn and loss of one triplet of unit vectors (3, D)."""
+    with torch.enable_grad():
+        x = points.detach().clone().requires_grad_()
+        loss = energy(x)
+        (gradient,) = torch.autograd.grad(loss, x, allow_unused=True, materialize_grads=True)
+    gradient = _along_sphere(gradient, points)
+    a, p, n = points
+    none = torch.zeros_like(a)
+    columns = [torch.stack(rows) for rows in ((p, a, none), (n, none, a), (none, n, p))]
+    matrix = torch.stack([_along_sphere(column, points).flatten() for column in columns], dim=-1)
+    weights = torch.linalg.lstsq(matrix, gradient.flatten()).solution
+    left = (matrix @ weights - gradient.flatten()).norm()
+    if not bool(left <= 1e-6 * (1 + gradient.norm())):
+        raise ValueError("the gradient is no combination of the three vectors: the loss sees more than similarities")
+    ap, an, pn = weights
+    return ap, an, pn, loss.detach()
+
+
+def _along_sphere(vectors: Tensor, points: Tensor) -> Tensor:
+    """Tangential part at unit points, (3, D) both."""
+    return vectors - (vectors * points).sum(-1, keepdim=True) * points

@@ -1,0 +1,155 @@
+"""Facility location: clusters around chosen samples are to follow the classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dmlcore.catalogue import Slider
+from dmlcore.losses.engine.batch_loss import BatchFormula, ready
+from dmlcore.losses.engine.distances import euclidean
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TIE = 1e-12  # gains this close are equal, and the lowest index wins
+
+
+@dataclass(frozen=True)
+class Facilities:
+    """The chosen samples in the order of choice, the one each sample goes to, (N,), and 1 - NMI of that clustering."""
+
+    chosen: Ints
+    assigned: Ints
+    disagreement: float
+
+
+class FacilityLocation(nn.Module):
+    """[max_S (F(S) + gamma (1 - NMI)) - F~]+ with F(S) = -sum_i min_{j in S} d_ij, |S| the number of classes.
+
+    F~ is F where each class goes to its medoid. The maximum is sought greedily, on the host, and held fixed for the
+    gradient, so that a GPU waits once. forward(embeddings (B, D), labels (B,), indices_tuple=None) -> scalar; tuples
+    are not used. Distances are Euclidean. Source: Song et al. 2017, Eq. 3-9; Can 2018; NMI with the geometric mean.
+    """
+
+    pairs: ClassVar[bool] = False
+
+    def __init__(self, gamma: float) -> None:
+        super().__init__()
+        self.gamma = gamma
+
+    def forward(self, embeddings: Tensor, labels: Tensor, indices_tuple: tuple[Tensor, ...] | None = None) -> Tensor:
+        """The loss of a batch."""
+        embeddings, labels = ready(embeddings, labels)
+        if not len(labels):
+            return embeddings.sum()
+        distances = euclidean(embeddings.detach(), embeddings.detach()).double().cpu().numpy()
+        known = labels.cpu().numpy()
+        best = facilities(distances, known, self.gamma)
+        columns = torch.from_numpy(np.stack([medoids(distances, known), best.assigned])).to(embeddings.device)
+        oracle, cost = torch.linalg.vector_norm(embeddings - embeddings[columns], dim=2).sum(1)
+        loss: Tensor = (self.gamma * best.disagreement - cost + oracle).relu()
+        return loss
+
+
+def facilities(distances: Floats, labels: Ints, gamma: float) -> Facilities:
+    """Choose as many samples as there are classes, one after another, each for the largest F(S) + gamma (1 - NMI).
+
+    distances (N, N), symmetric; labels (N,). All candidates of a step are judged together.
+    """
+    count = len(labels)
+    classes, of_class = np.unique(labels, return_inverse=True)
+    nmi = _Nmi(of_class)
+    nearest, assigned = np.full(count, np.inf), np.zeros(count, np.int64)
+    cells, used = of_class.copy(), len(classes)  # (class, cluster) of each sample, as a number; numbers given so far
+    chosen: list[int] = []
+    away = np.ones(count)  # a single cluster tells nothing about the classes
+    for cluster in range(len(classes)):
+        closer = distances < nearest  # (candidate, sample)
+        score = -np.minimum(distances, nearest).sum(1)
+        if cluster:
+            away = 1 - nmi(closer, assigned, cells)
+        score += gamma * away
+        score[chosen] = -np.inf
+        best = int(np.flatnonzero(score >= score.max() - TIE)[0])
+        chosen.append(best)
+        drawn = np.flatnonzero(closer[best])
+        assigned[drawn] = cluster
+        kinds, kind = np.unique(of_class[drawn], return_inverse=True)
+        cells[drawn] = used + kind
+        used += len(kinds)
+        nearest = np.minimum(nearest, distances[best])
+    return Facilities(np.array(chosen), np.array(chosen)[assigned], float(away[best]))
+
+
+class _Nmi:
+    """NMI (geometric mean) of classes and clusters once a candidate has drawn its samples to a cluster of its own.
+
+    Entropies are sums of n log n over clusters and over (class, cluster) cells, and only samples that are drawn change
+    them, so that the work is that of the samples drawn by all candidates.
+    """
+
+    def __init__(self, of_class: Ints) -> None:
+        self.count = len(of_class)
+        self.classes = int(of_class.max()) + 1
+        n = np.arange(self.count + 1)
+        self.log = np.log(np.maximum(n, 1))
+        self.xlogx = n * self.log
+        self.of_classes = self.log[-1] - self.xlogx[np.bincount(of_class)].sum() / self.count
+        self.candidate, self.sample = np.divmod(np.arange(self.count**2), self.count)
+        self.to_class = self.candidate * self.classes + of_class[self.sample]
+
+    def __call__(self, closer: NDArray[np.bool_], assigned: Ints, cells: Ints) -> Floats:
+        """closer (N, N): the samples each candidate draws; clusters and cells (N,) before; returns (N,)."""
+        drawn = np.flatnonzero(closer)
+        candidate, sample = self.candidate[drawn], self.sample[drawn]
+        of_clusters = self._entropy(candidate, sample, assigned, candidate, 1)
+        joint = self._entropy(candidate, sample, cells, self.to_class[drawn], self.classes)
+        product = self.of_classes * of_clusters
+        mutual = self.of_classes + of_clusters - joint
+        found: Floats = np.where(product > TIE, mutual / np.sqrt(np.maximum(product, TIE)), 0.0)
+        return found
+
+    def _entropy(self, candidate: Ints, sample: Ints, groups: Ints, joined: Ints, kinds: int) -> Floats:
+        """Entropy of the groups (N,) once each candidate's samples have left theirs for the groups `joined`."""
+        sizes = np.bincount(groups)
+        left = groups[sample]
+        key = candidate * len(sizes) + left
+        gone = np.bincount(key, minlength=self.count * len(sizes))[key]
+        came = np.bincount(joined, minlength=self.count * kinds)[joined]
+        before = sizes[left]
+        # Each sample drawn bears its share of what its old and its new group change.
+        change = (self.xlogx[before - gone] - self.xlogx[before]) / gone + self.log[came]
+        total = self.xlogx[sizes].sum() + np.bincount(candidate, change, self.count)
+        entropy: Floats = self.log[-1] - total / self.count
+        return entropy
+
+
+def medoids(distances: Floats, labels: Ints) -> Ints:
+    """For each sample the member of its class with the smallest sum of distances to the others, (N,); ties by index."""
+    sums = np.where(labels[:, None] == labels, distances, 0.0).sum(0)
+    of_class = np.where(labels[:, None] == labels, sums, np.inf)
+    first: Ints = of_class.argmin(1)
+    return first
+
+
+ENTRIES = (
+    BatchFormula(
+        "facility_location",
+        "Facility location",
+        r"\bigl[\max_S \bigl(F(S) + \gamma\,(1-\mathrm{NMI})\bigr) - \tilde F\bigr]_+,\quad "
+        r"F(S) = -\sum_i \min_{j \in S} d_{ij}",
+        "Song, Jegelka, Rathod & Murphy 2017; Can 2018",
+        "The best clustering around as many samples as there are classes, made better still where it disagrees with "
+        "the classes, may not beat that around the medoids of the classes.",
+        {"gamma": Slider(0.1, 50, r"\gamma", "Weight of the disagreement with the classes", log=True, above=0)},
+        {"gamma": 5.0},
+        False,
+        FacilityLocation,
+    ),
+)

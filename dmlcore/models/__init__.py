@@ -1,0 +1,1 @@
+"""Networks: backbone, pooling and embedding; published weights."""

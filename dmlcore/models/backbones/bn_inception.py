@@ -1,0 +1,109 @@
+"""BN-Inception up to its last feature map, under the parameter names of the PyTorch port that DML papers use."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dmlcore.models.backbones.base import Backbone, Normalisation, convolution, initialise
+
+
+class Block(NamedTuple):
+    """Channels of one block; plain and projected 0: absent, and the block halves the map."""
+
+    plain: int  # of the 1 x 1
+    three: tuple[int, int]  # 3 x 3: reduced, then full
+    double: tuple[int, int]  # two 3 x 3: reduced, then full
+    pool: str
+    projected: int  # of what is pooled
+
+
+_BLOCKS = {
+    "3a": Block(64, (64, 64), (64, 96), "average", 32),
+    "3b": Block(64, (64, 96), (64, 96), "average", 64),
+    "3c": Block(0, (128, 160), (64, 96), "maximum", 0),
+    "4a": Block(224, (64, 96), (96, 128), "average", 128),
+    "4b": Block(192, (96, 128), (96, 128), "average", 128),
+    "4c": Block(160, (128, 160), (128, 160), "average", 128),
+    "4d": Block(96, (128, 192), (160, 192), "average", 128),
+    "4e": Block(0, (128, 192), (192, 256), "maximum", 0),
+    "5a": Block(352, (192, 320), (160, 224), "average", 128),
+    "5b": Block(352, (192, 320), (192, 224), "maximum", 128),
+}
+
+
+class BNInception(Backbone):
+    """Pictures (B, 3, H, W), BGR in 0..255 less their means -> features (B, 1024, h, w), 7 x 7 at 224; He initialised.
+
+    Names and shapes are those of the port in Cadene's pretrained-models (`bn_inception-52deb4733.pth`), which
+    Proxy-NCA, SoftTriple and Proxy-Anchor use, less `last_linear`. The port fails where a map of odd side is halved;
+    here such a map is padded. Momentum of batch norm is 0.1, as in the port's release 0.7.4; copies of older ones have
+    0.9, which is Caffe's share of the *old* statistics. Source: Ioffe & Szegedy, ICML 2015, Fig. 5.
+    """
+
+    normalisation = Normalisation((104.0, 117.0, 128.0), (1.0, 1.0, 1.0), order="BGR", scale=255)
+    classifier = "last_linear"
+    out_channels = 1024
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._add("conv1_7x7_s2", 3, 64, 7, stride=2)
+        self._add("conv2_3x3_reduce", 64, 64, 1)
+        self._add("conv2_3x3", 64, 192, 3)
+        inward = 192
+        for name, block in _BLOCKS.items():
+            at, stride = f"inception_{name}", 1 if block.plain else 2
+            if block.plain:
+                self._add(f"{at}_1x1", inward, block.plain, 1)
+            self._add(f"{at}_3x3_reduce", inward, block.three[0], 1)
+            self._add(f"{at}_3x3", *block.three, 3, stride)
+            self._add(f"{at}_double_3x3_reduce", inward, block.double[0], 1)
+            self._add(f"{at}_double_3x3_1", *block.double, 3)
+            self._add(f"{at}_double_3x3_2", block.double[1], block.double[1], 3, stride)
+            if block.projected:
+                self._add(f"{at}_pool_proj", inward, block.projected, 1)
+            inward = block.plain + block.three[1] + block.double[1] + (block.projected or inward)
+        initialise(self)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """The features of the last block."""
+        return self.blocks(pictures)["5b"]
+
+    def blocks(self, pictures: Tensor) -> dict[str, Tensor]:
+        """The features of every block by its name, "3a" to "5b"."""
+        x = F.max_pool2d(self._unit("conv1_7x7_s2", pictures), 3, 2, ceil_mode=True)
+        x = self._unit("conv2_3x3", self._unit("conv2_3x3_reduce", x))
+        x = F.max_pool2d(x, 3, 2, ceil_mode=True)
+        found = {}
+        for name, block in _BLOCKS.items():
+            x = found[name] = self._block(f"inception_{name}", block, x)
+        return found
+
+    def _block(self, at: str, block: Block, x: Tensor) -> Tensor:
+        branches = [self._unit(f"{at}_1x1", x)] if block.plain else []
+        branches.append(self._unit(f"{at}_3x3", self._unit(f"{at}_3x3_reduce", x)))
+        double = self._unit(f"{at}_double_3x3_1", self._unit(f"{at}_double_3x3_reduce", x))
+        branches.append(self._unit(f"{at}_double_3x3_2", double))
+        if not block.projected:
+            # Unpadded in the port; where the side is odd, that would be one less than the strided convolutions give.
+            odd = (x.shape[2] % 2, x.shape[3] % 2)
+            pooled = F.max_pool2d(x, 3, 2, padding=odd, ceil_mode=True)
+        elif block.pool == "maximum":
+            pooled = F.max_pool2d(x, 3, 1, padding=1)
+        else:
+            pooled = F.avg_pool2d(x, 3, 1, padding=1)  # a border counts as zeros
+        branches.append(self._unit(f"{at}_pool_proj", pooled) if block.projected else pooled)
+        return torch.cat(branches, 1)
+
+    def _add(self, name: str, inward: int, outward: int, size: int, stride: int = 1) -> None:
+        """Convolution (with bias) `name` and batch norm `name`_bn."""
+        self.add_module(name, convolution(inward, outward, size, stride, bias=True))
+        self.add_module(f"{name}_bn", nn.BatchNorm2d(outward))
+
+    def _unit(self, name: str, x: Tensor) -> Tensor:
+        """Convolution, batch norm, ReLU."""
+        normalised: Tensor = getattr(self, f"{name}_bn")(getattr(self, name)(x))
+        return F.relu(normalised, inplace=True)

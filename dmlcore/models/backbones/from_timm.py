@@ -1,0 +1,83 @@
+"""Any network of timm, where it is installed, as a backbone: maps and tokens become features (B, C, h, w)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch import Tensor, nn
+
+from dmlcore.models.backbones.base import IMAGENET, Backbone, Normalisation
+
+
+class TimmBackbone(Backbone):
+    """Normalised pictures (B, 3, H, W) -> features (B, out_channels, h, w) of timm's `name`, as timm initialises it.
+
+    Its parameters carry timm's names. Tokens (B, n, C) of a vision transformer lose those before the patches (class and
+    registers) and become a map; maps (B, h, w, C) are permuted. picture: (H, W), for networks of one input size.
+    Raises ImportError without timm and ValueError for a name that it does not know. Source: Wightman, github.com/
+    huggingface/pytorch-image-models.
+    """
+
+    key_prefix = "network."
+
+    def __init__(self, name: str, picture: tuple[int, int] | None = None) -> None:
+        super().__init__()
+        try:
+            import timm
+        except ImportError:
+            raise ImportError(
+                f"timm:{name} needs timm, which is not installed: pip install timm, or choose another network"
+            ) from None
+        if not timm.is_model(name):
+            raise ValueError(f"timm has no network {name!r}; timm.list_models() lists those it has")
+        config: Any = timm.get_pretrained_cfg(name)
+        sized = {"img_size": picture} if picture and getattr(config, "fixed_input_size", False) else {}
+        try:
+            self.network: Any = timm.create_model(name, pretrained=False, num_classes=0, global_pool="", **sized)
+        except (AssertionError, RuntimeError, TypeError) as error:
+            raise ValueError(f"timm:{name} cannot be made without its global pooling: {error}") from None
+        self.name = name
+        classifiers = getattr(config, "classifier", None) or ()
+        self._classifiers = (classifiers,) if isinstance(classifiers, str) else tuple(classifiers)
+        self.out_channels = int(getattr(self.network, "head_hidden_size", None) or self.network.num_features)
+        self.normalisation = _normalisation(config)
+
+    def keep_classifier(self) -> nn.Linear:
+        """Refused: where a network of timm has its classifier differs."""
+        raise ValueError(f"the classifier of timm:{self.name} cannot be kept; choose model.keep_classifier=false")
+
+    def without_place(self) -> tuple[str, ...]:
+        """The classifiers of timm's files."""
+        return tuple(f"{self.key_prefix}{name}." for name in self._classifiers)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """The features."""
+        found: Tensor = self.network(pictures)
+        if found.ndim == 3:
+            found = self._map(found, pictures)
+        elif found.ndim == 4 and found.shape[1] != self.out_channels == found.shape[3]:
+            found = found.permute(0, 3, 1, 2)
+        if found.ndim != 4 or found.shape[1] != self.out_channels:
+            raise ValueError(
+                f"timm:{self.name} gives features of shape {tuple(found.shape)}, which are no map of "
+                f"{self.out_channels} channels; choose another network"
+            )
+        return found
+
+    def _map(self, tokens: Tensor, pictures: Tensor) -> Tensor:
+        """Tokens (B, n, C) -> (B, C, h, w), of the aspect of the pictures."""
+        tokens = tokens[:, int(getattr(self.network, "num_prefix_tokens", 0)) :]
+        height, width = pictures.shape[2:]
+        rows = round(math.sqrt(tokens.shape[1] * height / width))
+        if rows < 1 or tokens.shape[1] % rows:
+            raise ValueError(f"timm:{self.name}: {tokens.shape[1]} tokens are no grid; choose another network")
+        found: Tensor = tokens.mT.unflatten(2, (rows, -1))
+        return found
+
+
+def _normalisation(config: Any) -> Normalisation:
+    mean, std = (tuple(map(float, getattr(config, key, None) or getattr(IMAGENET, key))) for key in ("mean", "std"))
+    if len(mean) != 3 or len(std) != 3:
+        raise ValueError("this network of timm takes no pictures of three channels; choose another")
+    return Normalisation((mean[0], mean[1], mean[2]), (std[0], std[1], std[2]))

@@ -1,0 +1,126 @@
+"""MobileNetV3, small and large, up to the last feature map, under the parameter names of torchvision's checkpoints."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dmlcore.models.backbones.base import Headless, convolution, initialise
+
+
+class Block(NamedTuple):
+    """One row of Tables 1 and 2 of the paper; the channels that go in are those that the row before gives."""
+
+    size: int  # of the depthwise convolution
+    expanded: int
+    outward: int
+    squeezes: bool
+    hard_swish: bool  # otherwise ReLU
+    stride: int
+
+
+_LARGE = (
+    *(Block(3, 16, 16, False, False, 1), Block(3, 64, 24, False, False, 2), Block(3, 72, 24, False, False, 1)),
+    *(Block(5, 72, 40, True, False, 2), Block(5, 120, 40, True, False, 1), Block(5, 120, 40, True, False, 1)),
+    *(Block(3, 240, 80, False, True, 2), Block(3, 200, 80, False, True, 1), Block(3, 184, 80, False, True, 1)),
+    *(Block(3, 184, 80, False, True, 1), Block(3, 480, 112, True, True, 1), Block(3, 672, 112, True, True, 1)),
+    *(Block(5, 672, 160, True, True, 2), Block(5, 960, 160, True, True, 1), Block(5, 960, 160, True, True, 1)),
+)
+_SMALL = (
+    *(Block(3, 16, 16, True, False, 2), Block(3, 72, 24, False, False, 2), Block(3, 88, 24, False, False, 1)),
+    *(Block(5, 96, 40, True, True, 2), Block(5, 240, 40, True, True, 1), Block(5, 240, 40, True, True, 1)),
+    *(Block(5, 120, 48, True, True, 1), Block(5, 144, 48, True, True, 1)),
+    *(Block(5, 288, 96, True, True, 2), Block(5, 576, 96, True, True, 1), Block(5, 576, 96, True, True, 1)),
+)
+
+
+class MobileNetV3(Headless):
+    """Normalised pictures (B, 3, H, W) -> features (B, out_channels, h, w), 7 x 7 at 224; He initialised, no dropout.
+
+    The classifier of the checkpoint has two layers, which no linear layer stands for, so it cannot be kept. Source:
+    Howard et al., ICCV 2019, as in torchvision.
+    """
+
+    rows: ClassVar[tuple[Block, ...]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers: list[nn.Module] = [unit(3, 16, 3, nn.Hardswish, stride=2)]
+        inward = 16
+        for row in self.rows:
+            layers.append(InvertedResidual(inward, row))
+            inward = row.outward
+        layers.append(unit(inward, self.out_channels, 1, nn.Hardswish))
+        self.features = nn.Sequential(*layers)
+        initialise(self)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """The features."""
+        found: Tensor = self.features(pictures)
+        return found
+
+
+class MobileNetV3Small(MobileNetV3):
+    """0.9 million parameters."""
+
+    out_channels, rows = 576, _SMALL
+
+
+class MobileNetV3Large(MobileNetV3):
+    """3.0 million parameters."""
+
+    out_channels, rows = 960, _LARGE
+
+
+class InvertedResidual(nn.Module):
+    """Expansion by 1 x 1, depthwise convolution, channels weighed, projection by 1 x 1; added to what went in."""
+
+    def __init__(self, inward: int, row: Block) -> None:
+        super().__init__()
+        activation = nn.Hardswish if row.hard_swish else nn.ReLU
+        layers: list[nn.Module] = []
+        if row.expanded != inward:
+            layers.append(unit(inward, row.expanded, 1, activation))
+        layers.append(unit(row.expanded, row.expanded, row.size, activation, row.stride, groups=row.expanded))
+        if row.squeezes:
+            layers.append(SqueezeExcitation(row.expanded))
+        layers.append(unit(row.expanded, row.outward, 1, None))
+        self.block = nn.Sequential(*layers)
+        self.is_residual = row.stride == 1 and inward == row.outward
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features before and after."""
+        found: Tensor = self.block(x)
+        return found + x if self.is_residual else found
+
+
+class SqueezeExcitation(nn.Module):
+    """Channels weighed by a hard sigmoid of their averages, through a quarter of as many."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        squeezed = _divisible(channels // 4)
+        self.fc1, self.fc2 = nn.Conv2d(channels, squeezed, 1), nn.Conv2d(squeezed, channels, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features before and after."""
+        return x * F.hardsigmoid(self.fc2(F.relu(self.fc1(x.mean((2, 3), keepdim=True)))))
+
+
+def unit(
+    inward: int, outward: int, size: int, activation: type[nn.Module] | None, stride: int = 1, *, groups: int = 1
+) -> nn.Sequential:
+    """Convolution without bias, batch norm, and the activation if there is one."""
+    layers = [
+        convolution(inward, outward, size, stride, groups=groups),
+        nn.BatchNorm2d(outward, eps=1e-3, momentum=0.01),
+    ]
+    return nn.Sequential(*layers, *([activation()] if activation else []))
+
+
+def _divisible(channels: int) -> int:
+    """The multiple of 8 that is nearest, and no more than a tenth below."""
+    nearest = max(8, (channels + 4) // 8 * 8)
+    return nearest + 8 if nearest < 0.9 * channels else nearest

@@ -1,0 +1,120 @@
+"""ResNet-18, 34, 50 and 101 without their classifier, under the parameter names of torchvision's checkpoints."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dmlcore.models.backbones.base import Backbone, initialise
+
+
+class ResNet(Backbone):
+    """Normalised pictures (B, 3, H, W) -> features (B, out_channels, ceil(H / 32), ceil(W / 32)), He initialised.
+
+    Names and shapes of parameters and buffers are those of torchvision, less `fc`. Source: He, Zhang, Ren & Sun, CVPR
+    2016; the stride of a bottleneck sits in its 3 x 3 convolution, as in torchvision's weights.
+    """
+
+    blocks: ClassVar[tuple[int, int, int, int]]
+    block: ClassVar[type[Basic] | type[Bottleneck]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.maxpool = nn.MaxPool2d(3, 2, padding=1)
+        inward = 64
+        for stage, (width, count) in enumerate(zip((64, 128, 256, 512), self.blocks, strict=True), start=1):
+            outward = width * self.block.expansion
+            strides = [1 if stage == 1 else 2] + [1] * (count - 1)
+            inwards = [inward] + [outward] * (count - 1)
+            made = (self.block(a, width, stride) for a, stride in zip(inwards, strides, strict=True))
+            self.add_module(f"layer{stage}", nn.Sequential(*made))
+            inward = outward
+        self.out_channels = inward
+        initialise(self)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """The features."""
+        x: Tensor = self.maxpool(F.relu(self.bn1(self.conv1(pictures)), inplace=True))
+        for stage in (1, 2, 3, 4):
+            x = self.get_submodule(f"layer{stage}")(x)
+        return x
+
+
+class Basic(nn.Module):
+    """Two 3 x 3 convolutions around a shortcut."""
+
+    expansion: ClassVar[int] = 1
+
+    def __init__(self, inward: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inward, width, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.downsample = _projection(inward, width, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features before and after."""
+        inside = F.relu(self.bn1(self.conv1(x)), inplace=True)
+        return F.relu(self.bn2(self.conv2(inside)) + (x if self.downsample is None else self.downsample(x)))
+
+
+class Bottleneck(nn.Module):
+    """1 x 1, 3 x 3, 1 x 1 convolutions around a shortcut, four times wider outside than inside."""
+
+    expansion: ClassVar[int] = 4
+
+    def __init__(self, inward: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inward, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(4 * width)
+        self.downsample = _projection(inward, 4 * width, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features before and after."""
+        inside = F.relu(self.bn1(self.conv1(x)), inplace=True)
+        inside = F.relu(self.bn2(self.conv2(inside)), inplace=True)
+        return F.relu(self.bn3(self.conv3(inside)) + (x if self.downsample is None else self.downsample(x)))
+
+
+class ResNet18(ResNet):
+    """Four stages of two basic blocks; 512 channels out."""
+
+    blocks = (2, 2, 2, 2)
+    block = Basic
+
+
+class ResNet34(ResNet):
+    """Stages of 3, 4, 6 and 3 basic blocks; 512 channels out."""
+
+    blocks = (3, 4, 6, 3)
+    block = Basic
+
+
+class ResNet50(ResNet):
+    """Stages of 3, 4, 6 and 3 bottlenecks; 2048 channels out."""
+
+    blocks = (3, 4, 6, 3)
+    block = Bottleneck
+
+
+class ResNet101(ResNet):
+    """Stages of 3, 4, 23 and 3 bottlenecks; 2048 channels out."""
+
+    blocks = (3, 4, 23, 3)
+    block = Bottleneck
+
+
+def _projection(inward: int, outward: int, stride: int) -> nn.Sequential | None:
+    """The shortcut where size or channels change, else None."""
+    if stride == 1 and inward == outward:
+        return None
+    return nn.Sequential(nn.Conv2d(inward, outward, 1, stride, bias=False), nn.BatchNorm2d(outward))

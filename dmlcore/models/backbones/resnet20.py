@@ -1,0 +1,63 @@
+"""The CIFAR ResNet20 up to its last feature map."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dmlcore.models.backbones.base import Backbone
+
+
+class ResNet20(Backbone):
+    """(B, 3, H, W) normalised pictures of 32 x 32 and up -> features (B, 64, H/4, W/4).
+
+    Parameters are named as in akamaster/pytorch_resnet_cifar10, without its classifier of ten classes. Source: He et
+    al. 2016, Sec. 4.2, option A shortcuts.
+    """
+
+    out_channels = 64
+    classifier = "linear"
+    classes = 10
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 16, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(16)
+        self.layer1 = _stage(16, 16, stride=1)
+        self.layer2 = _stage(16, 32, stride=2)
+        self.layer3 = _stage(32, 64, stride=2)
+        for layer in self.modules():
+            if isinstance(layer, nn.Conv2d):
+                nn.init.kaiming_normal_(layer.weight)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """The last feature map."""
+        features = F.relu(self.bn1(self.conv1(pictures)))
+        found: Tensor = self.layer3(self.layer2(self.layer1(features)))
+        return found
+
+
+class Block(nn.Module):
+    """Two 3 x 3 convolutions around a shortcut without parameters."""
+
+    def __init__(self, inward: int, outward: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inward, outward, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outward)
+        self.conv2 = nn.Conv2d(outward, outward, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outward)
+        self.stride, self.new_channels = stride, outward - inward
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The block's features."""
+        features = F.relu(self.bn1(self.conv1(inputs)))
+        return F.relu(self.bn2(self.conv2(features)) + self.shortcut(inputs))
+
+    def shortcut(self, inputs: Tensor) -> Tensor:
+        """Option A: every stride-th pixel, and as many zero channels on each side as are missing."""
+        half = self.new_channels // 2
+        return F.pad(inputs[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, half, half))
+
+
+def _stage(inward: int, outward: int, stride: int) -> nn.Sequential:
+    return nn.Sequential(Block(inward, outward, stride), Block(outward, outward, 1), Block(outward, outward, 1))

@@ -1,0 +1,75 @@
+"""SqueezeNet 1.0 and 1.1 up to the last feature map, under the parameter names of torchvision's checkpoints."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dmlcore.models.backbones.base import Headless
+
+_SQUEEZED = (16, 16, 32, 32, 48, 48, 64, 64)  # channels of the eight Fires between 1 x 1 and 3 x 3
+_EXPANDED = (64, 64, 128, 128, 192, 192, 256, 256)  # and of either half of what they give
+
+
+class SqueezeNet(Headless):
+    """Normalised pictures (B, 3, H, W) -> features (B, 512, h, w), 13 x 13 at 224; He initialised, no dropout.
+
+    Pictures have at least 17 pixels a side (1.0: 21). The classifier of the checkpoint is a convolution before the
+    average, so it cannot follow a pooling and cannot be kept. Source: Iandola et al. 2016, as in torchvision.
+    """
+
+    out_channels = 512
+    first: ClassVar[tuple[int, int]]  # channels and size of the first convolution, whose stride is 2
+    pooled: ClassVar[tuple[int, ...]]  # Fires before which the map is halved
+
+    def __init__(self) -> None:
+        super().__init__()
+        channels, size = self.first
+        layers: list[nn.Module] = [nn.Conv2d(3, channels, size, stride=2), nn.ReLU(inplace=True)]
+        widths = (channels, *(2 * expanded for expanded in _EXPANDED))
+        for number, ((inward, outward), squeezed) in enumerate(zip(pairwise(widths), _SQUEEZED, strict=True)):
+            if number in self.pooled:
+                layers.append(nn.MaxPool2d(3, 2, ceil_mode=True))
+            layers.append(Fire(inward, squeezed, outward // 2))
+        self.features = nn.Sequential(*layers)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_uniform_(module.weight)
+                assert module.bias is not None
+                nn.init.zeros_(module.bias)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """The features."""
+        found: Tensor = self.features(pictures)
+        return found
+
+
+class SqueezeNet10(SqueezeNet):
+    """Version 1.0: 96 filters of 7 x 7 first."""
+
+    first, pooled = (96, 7), (0, 3, 7)
+
+
+class SqueezeNet11(SqueezeNet):
+    """Version 1.1: 64 filters of 3 x 3 first and earlier pooling, 2.4 times fewer operations at equal accuracy."""
+
+    first, pooled = (64, 3), (0, 2, 4)
+
+
+class Fire(nn.Module):
+    """A 1 x 1 convolution to few channels, then 1 x 1 and 3 x 3 side by side; ReLU after each."""
+
+    def __init__(self, inward: int, squeezed: int, expanded: int) -> None:
+        super().__init__()
+        self.squeeze = nn.Conv2d(inward, squeezed, 1)
+        self.expand1x1 = nn.Conv2d(squeezed, expanded, 1)
+        self.expand3x3 = nn.Conv2d(squeezed, expanded, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, inward, h, w) -> (B, 2 expanded, h, w)."""
+        x = F.relu(self.squeeze(x), inplace=True)
+        return F.relu(torch.cat([self.expand1x1(x), self.expand3x3(x)], 1), inplace=True)

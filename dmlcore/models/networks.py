@@ -1,0 +1,307 @@
+"""Networks: an MLP for vectors, a backbone with pooling and embedding head for pictures, token vectors for bags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dmlcore import pooling
+from dmlcore.models import backbones
+from dmlcore.models.backbones import IMAGENET, Normalisation
+from dmlcore.spec import ModelSpec, PoolingSpec
+
+LEAKY_SLOPE = 0.01
+PICTURE_MEAN, PICTURE_STD = IMAGENET.mean, IMAGENET.std
+SMALLEST = {"conv4": 16, "conv4_32": 16, "resnet20": 16}  # pixels a side of a picture; the others need 32
+TOKEN_BOUND = 0.3  # entries of tokens and prototypes are clipped to +-0.3 after each step (Gurbuz 2022, code)
+
+
+class ModelError(ValueError):
+    """A network that does not fit the data; the message says which inputs it takes."""
+
+
+def build(
+    spec: ModelSpec,
+    input_shape: Sequence[int],
+    *,
+    seed: int,
+    pool: PoolingSpec | None = None,
+    mean: float = 0.0,
+    std: float = 1.0,
+    vocabulary: int = 0,
+) -> MLP | PictureNetwork | TokenNetwork:
+    """Build and initialise a network, a function of `seed` alone.
+
+    input_shape: (F,) for vectors, (3, H, W) or (1, H, W) for pictures, (L,) for bags of tokens. mean, std: of the
+    training vectors; pictures have those of their backbone. vocabulary: number of tokens, 0 for what is no bag. Raises
+    ModelError if the network cannot be made or cannot take such inputs.
+    """
+    shape, pool = tuple(input_shape), pool or PoolingSpec()
+    kind = "bags of tokens" if vocabulary else "vectors" if len(shape) == 1 else "pictures"
+    needed = {"mlp": "vectors", "tokens": "bags of tokens"}.get(spec.name, "pictures")
+    if kind != needed:
+        fitting = {"vectors": "mlp", "bags of tokens": "tokens", "pictures": "resnet20"}[kind]
+        raise ModelError(
+            f"{spec.name} takes {needed}, these inputs are {kind} of shape {shape}; choose model.name={fitting}"
+        )
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed)
+        try:
+            if kind == "vectors":
+                return MLP(shape[0], spec, mean, std)
+            if kind == "bags of tokens":
+                return TokenNetwork(vocabulary, spec, pool)
+            least = SMALLEST.get(spec.name, 32)
+            if shape[0] not in (1, 3) or min(shape[1:]) < least:
+                raise ModelError(
+                    f"{spec.name} takes pictures (3, H, W) or (1, H, W) of at least {least} x {least}, got {shape}"
+                )
+            return PictureNetwork(spec, pool, _backbone(spec, (shape[1], shape[2])))
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, ModelError):
+                raise
+            raise ModelError(f"pooling: {error.args[0]}") from None
+
+
+def head_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """What is new in a network whose backbone has a start: pooling, projection and embedding layer, each once.
+
+    Of a network for vectors its last layer, of one for bags its pooling. The others are `backbone_parameters`.
+    """
+    if isinstance(model, PictureNetwork):
+        return list(model.head.parameters())
+    if isinstance(model, MLP):
+        return list(model.linear.parameters())
+    return list(model.pool.parameters()) if isinstance(model, TokenNetwork) else []
+
+
+def backbone_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that are no `head_parameters`, in the order of the model."""
+    head = set(map(id, head_parameters(model)))
+    return [parameter for parameter in model.parameters() if id(parameter) not in head]
+
+
+def freeze_batch_norm(model: nn.Module) -> None:
+    """Keep statistics, scales and shifts of the backbone's batch norm as they are, in training too.
+
+    The layers stay in evaluation mode whatever `train()` is told, and their scales and shifts are not trained; those of
+    the head, which are new, are left alone. Nothing happens to a network without a backbone. Source: the code of
+    Proxy-Anchor (Kim et al. 2020), `bn_freeze`.
+    """
+    if isinstance(model, PictureNetwork):
+        model.batch_norm_frozen = True
+        for layer in model.batch_norms():
+            layer.requires_grad_(False)
+        model.train(model.training)
+
+
+def _backbone(spec: ModelSpec, picture: tuple[int, int]) -> backbones.Backbone:
+    try:
+        backbone = backbones.create(spec.name, picture)
+    except (KeyError, ImportError, ValueError) as error:
+        raise ModelError(f"model.name: {error.args[0]}") from None
+    if spec.keep_classifier:
+        try:
+            backbone.keep_classifier()
+        except ValueError as error:
+            raise ModelError(f"model.keep_classifier: {error}") from None
+    return backbone
+
+
+class Normalise(nn.Module):
+    """(x - mean) / std over all features: raw vectors go in."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: Tensor, std: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.register_buffer("std", std)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The normalised inputs."""
+        return (inputs - self.mean) / self.std
+
+
+class MLP(nn.Module):
+    """(B, F) vectors -> (B, D) embeddings: linear layers with leaky ReLUs between them."""
+
+    def __init__(self, features: int, spec: ModelSpec, mean: float, std: float) -> None:
+        super().__init__()
+        self.normalise = Normalise(torch.tensor(mean), torch.tensor(std))
+        widths = (features, *spec.hidden)
+        self.hidden = nn.ModuleList(_he(nn.Linear(a, b)) for a, b in pairwise(widths))
+        self.linear = _he(nn.Linear(widths[-1], spec.embedding_dim))
+        self.on_sphere = spec.normalize
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The embeddings."""
+        features = self.normalise(inputs)
+        for layer in self.hidden:
+            features = F.leaky_relu(layer(features), LEAKY_SLOPE)
+        return _embed(self.linear(features), self.on_sphere)
+
+
+class NormalisePictures(Normalise):
+    """Raw pictures (B, 3, H, W), RGB, or (B, 1, H, W), grey; 0..255, uint8 or floating -> inputs (B, 3, H, W).
+
+    They are as the backbone's checkpoint was trained on.
+    """
+
+    def __init__(self, target: Normalisation) -> None:
+        super().__init__(_channels(target.mean), _channels(target.std))
+        self.target = target
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The normalised pictures, in the backbone's order of channels."""
+        values = inputs if inputs.is_floating_point() else inputs.float()
+        values = values.expand(-1, 3, -1, -1)  # grey is a colour of equal parts
+        if self.target.scale == 1:
+            values = values / 255
+        if self.target.order == "BGR":
+            values = values.flip(1)
+        return (values - self.mean) / self.std
+
+
+class PictureNetwork(nn.Module):
+    """(B, 3 or 1, H, W) pictures -> (B, D) embeddings: backbone, then pooling and projection to D in one head.
+
+    Pictures are RGB or grey in 0..255, uint8 or floating. With `model.keep_classifier` the pooled features pass the
+    classifier of the backbone's checkpoint before the linear layer (1000 -> D). With `model.freeze` the backbone stays
+    in evaluation mode and has no gradient, and the maps that it makes of pictures go in as well as these.
+    """
+
+    def __init__(self, spec: ModelSpec, pool: PoolingSpec, backbone: backbones.Backbone) -> None:
+        super().__init__()
+        self.normalise = NormalisePictures(backbone.normalisation)
+        self.backbone = backbone
+        channels, classifier = backbone.out_channels, getattr(backbone, backbone.classifier, None)
+        self.head: pooling.Head | ClassifierHead
+        if spec.keep_classifier and isinstance(classifier, nn.Linear):
+            self.head = ClassifierHead(pool, channels, classifier, spec.embedding_dim)
+        else:
+            self.head = pooling.Head(pool.name, channels, spec.embedding_dim, **pool.parameters)
+        self.on_sphere = spec.normalize
+        self.frozen = spec.freeze == "backbone"
+        self.batch_norm_frozen = False
+        if spec.freeze_batch_norm:
+            freeze_batch_norm(self)
+        if self.frozen:
+            self.backbone.eval().requires_grad_(False)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The embeddings; `head.pooling` then holds weights and shares of this batch, where it has any."""
+        return _embed(self.head(self.features(inputs)), self.on_sphere)
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """Feature maps (B, C, h, w) of the backbone, float; those of a frozen one, of any precision, pass through."""
+        if self.frozen and inputs.shape[1] == self.backbone.out_channels:
+            return inputs.float()
+        found: Tensor = self.backbone(self.normalise(inputs))
+        return found
+
+    @property
+    def pool(self) -> nn.Module:
+        """The pooling module."""
+        return self.head.pooling
+
+    def batch_norms(self) -> list[nn.Module]:
+        """The batch norm layers of the backbone."""
+        return [m for m in self.backbone.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+
+    def train(self, mode: bool = True) -> Self:
+        """Training or evaluation mode; a frozen backbone, or its frozen batch norm, stays in the latter."""
+        if self.frozen:  # its many layers are left alone, as a live training asks for both modes at each step
+            self.training = mode
+            self.head.train(mode)
+            return self
+        super().train(mode)
+        if self.batch_norm_frozen:
+            for layer in self.batch_norms():
+                layer.eval()
+        return self
+
+
+class ClassifierHead(nn.Module):
+    """Features (B, C, H, W) -> (B, D): pooling, the backbone's classifier C -> 1000, then a new linear layer 1000 -> D.
+
+    Source: the thesis of 2021, which keeps the 1000-way output of ImageNet and embeds its logits. Raises ValueError for
+    a pooling that does not end in the C channels that the classifier knows.
+    """
+
+    def __init__(self, pool: PoolingSpec, channels: int, classifier: nn.Linear, embedding_dim: int) -> None:
+        super().__init__()
+        self.name = pool.name
+        self.pooling = pooling.create(pool.name, channels, **pool.parameters)
+        if self.pooling.projects_first or self.pooling.out_features != channels:
+            raise ValueError(
+                f"{pool.name} does not give the {channels} values that the kept classifier takes; choose pooling.name="
+                "gap or model.keep_classifier=false"
+            )
+        self._classifier = (classifier,)  # in a tuple, as it is the backbone's, which has a start for it
+        self.linear = _he(nn.Linear(classifier.out_features, embedding_dim))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (B, C, H, W) -> (B, embedding_dim)."""
+        embedded: Tensor = self._embed(pooling.pool(self.pooling, features))
+        return embedded
+
+    def local(self, features: Tensor) -> Tensor | None:
+        """Local features (B, H*W, D) whose mean is the embedding, with average pooling; else None."""
+        return self._embed(features.flatten(2).mT) if self.pooling.averages else None
+
+    def _embed(self, values: Tensor) -> Tensor:
+        found: Tensor = self.linear(self._classifier[0](values))
+        return found
+
+
+class TokenNetwork(nn.Module):
+    """(B, L) token ids -> (B, D): trainable token vectors, pooled; nothing else. Source: Gurbuz 2022, Sec. 5.3.1.
+
+    `after_step` clips tokens and prototypes to [-0.3, 0.3], as the optimiser may push them out.
+    """
+
+    def __init__(self, vocabulary: int, spec: ModelSpec, pool: PoolingSpec) -> None:
+        super().__init__()
+        self.tokens = nn.Parameter(nn.init.xavier_uniform_(torch.empty(vocabulary, spec.embedding_dim)))
+        self.pool = pooling.create(pool.name, spec.embedding_dim, **pool.parameters)
+        if getattr(self.pool, "out_features", spec.embedding_dim) != spec.embedding_dim:
+            raise ValueError(f"{pool.name} changes the dimension, and bags of tokens have no layer behind the pooling")
+        self.on_sphere = spec.normalize
+        self.after_step()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The pooled token vectors."""
+        return _embed(pooling.pool(self.pool, self.features(inputs)), self.on_sphere)
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """The token vectors of each bag as a feature map (B, D, L, 1)."""
+        return F.embedding(inputs, self.tokens).mT[..., None]
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Clip tokens and prototypes."""
+        for parameter in (self.tokens, getattr(self.pool, "prototypes", None)):
+            if parameter is not None:
+                parameter.clamp_(-TOKEN_BOUND, TOKEN_BOUND)
+
+
+def _embed(features: Tensor, on_sphere: bool) -> Tensor:
+    return F.normalize(features, dim=1) if on_sphere else features
+
+
+def _he(layer: nn.Linear) -> nn.Linear:
+    """He initialisation (fan in), zero bias."""
+    nn.init.kaiming_normal_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def _channels(values: tuple[float, ...]) -> Tensor:
+    return torch.tensor(values).view(-1, 1, 1)

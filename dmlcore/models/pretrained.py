@@ -1,0 +1,218 @@
+"""Where backbones start: a pinned table of public checkpoints, found or downloaded, and loaded strictly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from dmlcore.data.files.locate import cache_folder, search_folders
+from dmlcore.models.backbones import Backbone
+from dmlcore.storage import download
+
+MOST_NAMED = 20  # parameters in a message; the error holds all
+
+_TORCHVISION = "https://download.pytorch.org/models/"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A public file of weights: its network, what it was trained on, and the digest that it must have."""
+
+    network: str
+    file: str
+    trained_on: Literal["imagenet", "cifar10"]
+    url: str | None  # None: not to be downloaded, it comes with the data packs
+    sha256: str  # 64 digits, or those its file name begins with where no more was published
+    size: int | None = None
+
+    @property
+    def digest(self) -> download.Digest:
+        """What the file is verified against."""
+        return download.Digest(self.size, sha256_prefix=self.sha256)
+
+
+def _torchvision(network: str, file: str, sha256: str, size: int | None = None) -> Checkpoint:
+    return Checkpoint(network, file, "imagenet", _TORCHVISION + file, sha256, size)
+
+
+# Publishers give the first eight or nine digits, in the file names; the rest is from public projects that verify it.
+CHECKPOINTS: Mapping[str, Checkpoint] = {
+    checkpoint.file: checkpoint
+    for checkpoint in (
+        _torchvision(
+            "resnet18",
+            "resnet18-f37072fd.pth",
+            "f37072fd47e89c5e827621c5baffa7500819f7896bbacec160b1a16c560e07ec",
+            46_830_571,
+        ),
+        _torchvision("resnet34", "resnet34-b627a593.pth", "b627a593"),
+        _torchvision(  # the first version: what papers call ImageNet weights
+            "resnet50",
+            "resnet50-0676ba61.pth",
+            "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
+            102_530_333,
+        ),
+        _torchvision(
+            "resnet101", "resnet101-63fe2227.pth", "63fe2227b86e8f1f2063f43a75c84d195911b6a0eace650907dd3dc62dd49a0a"
+        ),
+        _torchvision(
+            "googlenet", "googlenet-1378be20.pth", "1378be20a8e875cf1568b8a71654e704449655e34711a959a38b04fb34905cef"
+        ),
+        Checkpoint(
+            "bn_inception",
+            "bn_inception-52deb4733.pth",
+            "imagenet",
+            "http://data.lip6.fr/cadene/pretrainedmodels/bn_inception-52deb4733.pth",
+            "52deb473314542a5c2f87e9e6f26f4ca42fe863d15f986414dbae8c2dfdd2353",
+        ),
+        _torchvision("squeezenet1_0", "squeezenet1_0-b66bff10.pth", "b66bff10"),
+        _torchvision("squeezenet1_1", "squeezenet1_1-b8a52dc0.pth", "b8a52dc0"),
+        _torchvision("mobilenet_v3_small", "mobilenet_v3_small-047dcff4.pth", "047dcff4"),
+        _torchvision("mobilenet_v3_large", "mobilenet_v3_large-8738ca79.pth", "8738ca79"),  # the first version
+        Checkpoint(  # pruned and quantised by Han et al. 2015, under torchvision's names and for its inputs
+            "squeezenet1_0",
+            "squeezenet1_0-deep-compression.safetensors",
+            "imagenet",
+            None,
+            "6989a9abc4b4267e15d4f14df5b4a47f105b51fae91fe84e8a4ec0149ad61aa2",
+            4_998_760,
+        ),
+        Checkpoint(
+            "resnet20",
+            "resnet20-cifar10.pt",
+            "cifar10",
+            None,
+            "4dd5ac4d565803a8fb92c82323b6f18302603f225a1214daa9b7b748fbd34e16",
+            1_114_335,
+        ),
+    )
+}
+
+
+class WeightsError(ValueError):
+    """Weights that cannot be had or do not fit; the message says what to do.
+
+    missing, unexpected: names; mismatched: "name: shape instead of shape". All of them.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        missing: tuple[str, ...] = (),
+        unexpected: tuple[str, ...] = (),
+        mismatched: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.missing, self.unexpected, self.mismatched = missing, unexpected, mismatched
+
+
+def load(backbone: Backbone, name: str, start: str, progress: download.Progress | None = None) -> Path:
+    """Put weights into the backbone `name`, all or none, and return the file they came from.
+
+    start: "imagenet" for the pinned checkpoint, which is searched for and else downloaded into the cache; the name of
+    any pinned file; or a path to a .pt, .pth or .safetensors file. Names and shapes must be those of the backbone; only
+    a classifier, auxiliary heads and the batch counters of batch norm may be too many, only the latter too few. Raises
+    WeightsError.
+    """
+    path = _path(name, start, progress)
+    assign(backbone, read(path), str(path))
+    return path
+
+
+def pinned(name: str) -> Checkpoint | None:
+    """The pinned ImageNet checkpoint of a backbone, or None if it has none."""
+    return next((c for c in CHECKPOINTS.values() if c.network == name and c.trained_on == "imagenet"), None)
+
+
+def find(checkpoint: Checkpoint) -> Path | None:
+    """The file on this machine, verified: in the data folders, the cache, or the cache of torch.hub; else None."""
+    folders = [*search_folders(), cache_folder() / "weights", Path(torch.hub.get_dir()) / "checkpoints"]
+    found = (folder / checkpoint.file for folder in folders)
+    return next((path for path in found if path.is_file() and checkpoint.digest.refusal(path) is None), None)
+
+
+def read(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file of weights by name; nothing in it is run. Raises WeightsError.
+
+    A dictionary under "state_dict", "model" or "model_state_dict" is unwrapped, and the prefix "module." of
+    data-parallel training is taken off.
+    """
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            found: Any = load_file(path)
+        else:
+            found = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a broken pickle raises nearly anything
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise WeightsError(f"{path} is no file of weights that can be read: {reason}") from None
+    for key in ("state_dict", "model", "model_state_dict"):
+        if isinstance(found, dict) and isinstance(found.get(key), dict):
+            found = found[key]
+    if not isinstance(found, dict) or not found or not all(isinstance(v, Tensor) for v in found.values()):
+        raise WeightsError(f"{path} holds no weights: a dictionary of tensors is needed, such as a state_dict")
+    if all(key.startswith("module.") for key in found):
+        found = {key.removeprefix("module."): value for key, value in found.items()}
+    return dict(found)
+
+
+def assign(backbone: Backbone, weights: Mapping[str, Tensor], origin: str) -> None:
+    """Copy `weights` into the backbone, all or none; raises WeightsError that names what does not fit."""
+    prefix, known = backbone.key_prefix, backbone.state_dict()
+    if prefix and not any(key.startswith(prefix) for key in weights):
+        weights = {prefix + key: value for key, value in weights.items()}
+    given = {k: v for k, v in weights.items() if k in known or not k.startswith(backbone.without_place())}
+    # The BN-Inception file holds the vectors of batch norm as (1, C).
+    given = {k: v[0] if k in known and v.shape == (1, *known[k].shape) else v for k, v in given.items()}
+    missing = tuple(k for k in known if k not in given and not k.endswith("num_batches_tracked"))
+    unexpected = tuple(k for k in given if k not in known and not k.endswith("num_batches_tracked"))
+    mismatched = tuple(
+        f"{k}: {tuple(v.shape)} instead of {tuple(known[k].shape)}"
+        for k, v in given.items()
+        if k in known and v.shape != known[k].shape
+    )
+    if missing or unexpected or mismatched:
+        parts = (("lacks", missing), ("has unknown", unexpected), ("has of another shape", mismatched))
+        listed = "; ".join(f"it {verb} {_listed(names)}" for verb, names in parts if names)
+        raise WeightsError(f"{origin} does not fit this backbone: {listed}", missing, unexpected, mismatched)
+    if spoilt := [k for k, v in given.items() if not torch.isfinite(v).all()]:
+        raise WeightsError(f"{origin} holds values that are not finite in {_listed(tuple(spoilt))}")
+    backbone.load_state_dict({k: given.get(k, v) for k, v in known.items()})
+
+
+def _path(name: str, start: str, progress: download.Progress | None) -> Path:
+    path = Path(start).expanduser()
+    if start != "imagenet" and start not in CHECKPOINTS:
+        if not path.is_file():
+            raise WeightsError(f"{start} is no file; give imagenet, a path to a file of weights, or a run id")
+        if (known := CHECKPOINTS.get(path.name)) and (refusal := known.digest.refusal(path)):
+            raise WeightsError(f"{path} is not the {path.name} that is known: {refusal}; remove it, or rename your own")
+        return path
+    checkpoint = pinned(name) if start == "imagenet" else CHECKPOINTS[start]
+    if checkpoint is None:
+        others = ", ".join(dict.fromkeys(c.network for c in CHECKPOINTS.values() if c.trained_on == "imagenet"))
+        raise WeightsError(f"{name} has no pinned ImageNet weights, which exist for {others}; give a file instead")
+    return find(checkpoint) or _fetched(checkpoint, progress)
+
+
+def _fetched(checkpoint: Checkpoint, progress: download.Progress | None) -> Path:
+    if checkpoint.url is None:
+        where = ", ".join(map(str, search_folders()))
+        raise WeightsError(f"{checkpoint.file} was not found in {where}; it comes with the data packs: put it there")
+    into = cache_folder() / "weights" / checkpoint.file
+    fetch: Callable[..., Path] = download.fetch
+    try:
+        return fetch(checkpoint.url, into, size=checkpoint.size, sha256_prefix=checkpoint.sha256, progress=progress)
+    except download.DownloadError as error:
+        raise WeightsError(str(error)) from None
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more

@@ -1,0 +1,294 @@
+"""What makes runs incomparable, in a sentence each: other data, selection on test classes, other networks, budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dmlcore import data
+from dmlcore.experiments import protocols
+from dmlcore.spec import RunSpec, flat
+from dmlcore.storage.runs import Run, scores
+
+Severity = Literal["incomparable", "caution", "note"]
+FAST_PROXIES = 50  # times the learning rate of the network, from which it is worth a word
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding: incomparable (no conclusion), caution (part of a difference may come from this), or note.
+
+    keys: of the spec, for a page to mark.
+    """
+
+    severity: Severity
+    keys: tuple[str, ...]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Two runs with other values of `key` differ in `what`; value: what of the spec is compared and shown."""
+
+    severity: Severity
+    key: str
+    what: str
+    why: str
+    value: Callable[[RunSpec], object]
+
+
+def _key(key: str) -> Callable[[RunSpec], object]:
+    return lambda spec: flat(spec)[key]
+
+
+def _split(spec: RunSpec) -> str:
+    given = spec.data.split
+    if given is None and spec.data.name in data.names():
+        given = data.describe(spec.data.name).split
+    return {"classes": "unseen classes", "samples": "known classes", "own": "parts of its own"}[given or "classes"]
+
+
+def _held_out(spec: RunSpec) -> str:
+    d = spec.data
+    given = d.validation
+    if given is None and d.name in data.names():
+        given = data.describe(d.name).validation
+    if given == "classes" and d.folds:
+        return f"fold of {d.folds} {d.fold_order} folds of the classes"
+    words = {"classes": "the last quarter of the classes", "samples": "samples of each class", "none": "nothing"}
+    return words.get(given or "classes", "a part of its own")
+
+
+def _size(spec: RunSpec) -> str:
+    size = spec.data.image_size
+    if size is None and spec.data.name in data.names():
+        size = data.describe(spec.data.name).image_size
+    return "none" if size is None else f"{size} pixels"
+
+
+def _start(spec: RunSpec) -> str:
+    return spec.model.start or "at random"
+
+
+def _crop(spec: RunSpec) -> str:
+    d = spec.data
+    low, high = (100 * share for share in d.crop_area)
+    words = {"shift": "shifted", "affine": "moved affinely", "resized": f"resized crops of {low:g} to {high:g} %"}
+    return ", ".join([words[d.crop]] * d.augment + ["fresh collages"] * d.fresh) or "none"
+
+
+def _seen(spec: RunSpec) -> str:
+    per_step = spec.batch.classes * spec.batch.samples
+    return f"{spec.schedule.steps:,} steps of {per_step}"
+
+
+def _selection(spec: RunSpec) -> str:
+    if spec.schedule.monitor_part == "validation" and spec.data.validation == "none":
+        return "the last step"
+    word = {"map_at_r": "MAP@R", "recall_at_1": "R@1"}[spec.schedule.monitor]
+    return f"{word} of the {spec.schedule.monitor_part} part"
+
+
+def _protocol(spec: RunSpec) -> str:
+    return spec.protocol or "none"
+
+
+def _beginning(spec: RunSpec) -> str:
+    return f"step {spec.fork.step:,} of {spec.fork.run}" if spec.fork.run else "step 0"
+
+
+def _edits(spec: RunSpec) -> str:
+    without = f"without {len(spec.fork.leave_out)} classes" if spec.fork.leave_out else "all classes"
+    return f"{without}, {len(spec.fork.relabel)} samples relabelled" if spec.fork.relabel else without
+
+
+def _frozen(spec: RunSpec) -> str:
+    if spec.model.freeze == "none":
+        return "none"
+    return f"backbone, {spec.data.views} views of each picture" if spec.data.views else "backbone"
+
+
+RULES = (
+    Rule("incomparable", "data.name", "data set", "the scores are of other tasks", _key("data.name")),
+    Rule(
+        "incomparable",
+        "data.split",
+        "kind of test",
+        "classes that were trained on are easier to retrieve than unseen ones",
+        _split,
+    ),
+    Rule(
+        "caution",
+        "data.root",
+        "folder of the data",
+        "it may hold another subset",
+        lambda spec: spec.data.root or "the usual place",
+    ),
+    Rule(
+        "incomparable",
+        "schedule.monitor_part",
+        "what chose the weights",
+        "weights chosen on the test part score too high",
+        _selection,
+    ),
+    Rule("incomparable", "model.name", "network", "a better backbone alone raises the scores", _key("model.name")),
+    Rule("incomparable", "model.start", "start of the backbone", "pretraining decides most of the score", _start),
+    Rule(
+        "incomparable",
+        "model.embedding_dim",
+        "embedding size",
+        "more dimensions alone raise the scores",
+        _key("model.embedding_dim"),
+    ),
+    Rule("incomparable", "data.image_size", "picture size", "larger pictures alone raise the scores", _size),
+    Rule("caution", "protocol", "protocol", "each trains, selects and reports otherwise", _protocol),
+    Rule("caution", "data.validation", "held-out part", "the runs train on other classes or samples", _held_out),
+    Rule("caution", "data.crop", "augmentation", "it regularises as a loss may", _crop),
+    Rule("caution", "pooling.name", "pooling", "part of the difference may be its", _key("pooling.name")),
+    Rule("caution", "model.normalize", "normalisation of embeddings", "the geometry differs", _key("model.normalize")),
+    Rule("caution", "model.freeze", "frozen part", "what stays as it starts cannot learn", _frozen),
+    Rule("caution", "model.freeze_batch_norm", "frozen batch norm", "it regularises", _key("model.freeze_batch_norm")),
+    Rule("caution", "schedule.steps", "budget", "a run that saw more samples had more time to learn", _seen),
+    Rule(
+        "caution",
+        "batch.classes",
+        "batch",
+        "tuples per step differ",
+        lambda spec: f"{spec.batch.classes} x {spec.batch.samples} ({spec.batch.sampler})",
+    ),
+    Rule("note", "fork.run", "beginning", "a fork has the training of its parent behind it", _beginning),
+    Rule("caution", "fork.leave_out", "training part", "classes were left out or samples relabelled", _edits),
+    Rule("note", "schedule.patience", "patience", "the budgets may differ in fact", _key("schedule.patience")),
+    Rule(
+        "note",
+        "optimiser.learning_rate",
+        "optimiser",
+        "tune it for each loss or for none",
+        lambda spec: f"{spec.optimiser.name} at {spec.optimiser.learning_rate:g}",
+    ),
+    Rule("note", "compute.precision", "arithmetic", "rounding differs", _key("compute.precision")),
+)
+
+
+def lint(runs: Sequence[RunSpec | Run]) -> list[Finding]:
+    """What makes these runs incomparable and what weakens each of them, gravest first; none for fewer than one.
+
+    Losses, miners and their parameters are taken as what is compared. Of runs, not only specs, it also knows on how
+    many queries they were tested.
+    """
+    specs = [run.spec if isinstance(run, Run) else run for run in runs]
+    found = [warning for rule in RULES if (warning := _differs(rule, specs))]
+    found += _other_queries([run for run in runs if isinstance(run, Run)])
+    found += _repeats(specs)
+    for spec in specs:
+        found += lint_spec(spec)
+    order: dict[Severity, int] = {"incomparable": 0, "caution": 1, "note": 2}
+    return sorted(dict.fromkeys(found), key=lambda warning: order[warning.severity])
+
+
+def lint_spec(spec: RunSpec, training: int | None = None) -> list[Finding]:
+    """What weakens one run by itself, and in what it leaves the protocol that it names.
+
+    training: samples of the training part, where the protocol counts in epochs; without it those keys are left out.
+    """
+    found = _leaves(spec, training)
+    if spec.schedule.monitor_part == "test":
+        found.append(
+            Finding(
+                "caution",
+                ("schedule.monitor_part",),
+                f"The test part chooses the weights ({_selection(spec)}), so the test scores are too good.",
+            )
+        )
+    elif spec.data.validation == "none":
+        found.append(
+            Finding("note", ("data.validation",), "Nothing validates, so the weights of the last step are tested.")
+        )
+    found += _fast_proxies(spec)
+    if spec.model.freeze_batch_norm and not spec.model.start:
+        sentence = (
+            "Batch norm is frozen, but the backbone starts at random: it keeps statistics of no data, and such a "
+            "network hardly learns. Start from weights, or let batch norm learn."
+        )
+        found.append(Finding("caution", ("model.freeze_batch_norm", "model.start"), sentence))
+    if spec.model.freeze == "backbone" and not spec.model.start:
+        sentence = (
+            "The backbone is frozen, but starts at random: only a head on random features is trained. Start from "
+            "weights or a run, or let the backbone learn."
+        )
+        found.append(Finding("caution", ("model.freeze", "model.start"), sentence))
+    if spec.model.freeze == "backbone" and spec.data.augment and not spec.data.views:
+        sentence = "Training pictures are neither flipped nor cut, as the kept feature maps are of whole pictures."
+        found.append(Finding("note", ("data.views", "data.augment"), sentence))
+    if _split(spec) == "known classes":
+        found.append(
+            Finding("note", ("data.split",), "Tested on classes it was trained on: no measure of unseen classes.")
+        )
+    return found
+
+
+def lint_alike(specs: Sequence[RunSpec]) -> list[Finding]:
+    """What weakens runs that one protocol made; that folds and seeds differ, and what leaves it, is told elsewhere."""
+    own = [warning for spec in specs for warning in lint_spec(spec)]
+    return list(dict.fromkeys(warning for warning in own if not warning.sentence.startswith("Leaves ")))
+
+
+def as_text(warnings: Iterable[Finding]) -> str:
+    """One line each, for a terminal."""
+    return "\n".join(f"{warning.severity}: {warning.sentence}" for warning in warnings)
+
+
+def _differs(rule: Rule, specs: Sequence[RunSpec]) -> Finding | None:
+    values = list(dict.fromkeys(str(rule.value(spec)) for spec in specs))
+    if len(values) < 2:
+        return None
+    shown = " and ".join([", ".join(values[:-1]), values[-1]]) if len(values) <= 4 else f"{len(values)} of them"
+    return Finding(rule.severity, (rule.key,), f"Other {rule.what} ({shown}): {rule.why}.")
+
+
+def _other_queries(runs: Sequence[Run]) -> list[Finding]:
+    tested = [scores(run.metrics()[0]).get("trained") for run in runs]
+    counts = list(dict.fromkeys(row["queries"] for row in tested if row))
+    if len(counts) < 2 or len({run.spec.data.name for run in runs}) > 1:
+        return []
+    shown = " and ".join(f"{count:,}" for count in counts)
+    sentence = f"Other test samples ({shown} queries): the data were not the same."
+    return [Finding("incomparable", ("data.root",), sentence)]
+
+
+def _repeats(specs: Sequence[RunSpec]) -> list[Finding]:
+    """Whether each setting was repeated, and as often as the others."""
+    neutral = {"seed": 0, "name": "", "device": "auto"}
+    seeds: dict[str, set[int]] = {}
+    for spec in specs:
+        seeds.setdefault(spec.model_copy(update=neutral).to_json(), set()).add(spec.seed)
+    counts = sorted({len(each) for each in seeds.values()})
+    if len(seeds) < 2:
+        return []
+    if counts == [1]:
+        return [Finding("caution", ("seed",), "One seed of each: without repeats a small difference may be chance.")]
+    if len(counts) > 1:
+        shown = f"{counts[0]} and {counts[-1]}"
+        return [Finding("caution", ("seed",), f"Other numbers of repeats ({shown}): the best of more runs is better.")]
+    if len({tuple(sorted(each)) for each in seeds.values()}) > 1:
+        return [Finding("note", ("seed",), "Other seeds: batches and first weights are not the same in pairs.")]
+    return []
+
+
+def _fast_proxies(spec: RunSpec) -> list[Finding]:
+    rate = spec.loss.learning_rate
+    factor = rate / spec.optimiser.learning_rate if rate else 1.0
+    if factor < FAST_PROXIES:
+        return []
+    allowed = spec.protocol in protocols.names() and not any(
+        line.startswith(("loss.learning_rate", "optimiser.learning_rate")) for line in protocols.deviations(spec)
+    )
+    by = f", as {spec.protocol} has it" if allowed else ", and losses without proxies have no such help"
+    sentence = f"Loss parameters learn {factor:g} times faster than the network{by}."
+    return [Finding("note" if allowed else "caution", ("loss.learning_rate",), sentence)]
+
+
+def _leaves(spec: RunSpec, training: int | None) -> list[Finding]:
+    lines = protocols.deviations(spec, training)
+    return [Finding("caution", (line.partition(":")[0],), f"Leaves {spec.protocol} in {line}.") for line in lines]

@@ -1,0 +1,1 @@
+"""Time and memory of a training before it is started."""

@@ -1,0 +1,214 @@
+"""Time and memory of a training before it is started, told from finished runs like it or from this machine's speed.
+
+Time of a step = (arithmetic of the network, bytes it keeps for the backward pass, operations, parameters that the
+optimiser moves, one) * what each of these costs here (`speed`), + the loss, which is timed itself. Finished
+runs with the same network and data correct the sum by what they really took.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from dmlcore import data, losses, mining
+from dmlcore.jobs import device_queue
+from dmlcore.monitoring.estimate.flops import Work, work_of
+from dmlcore.monitoring.estimate.speed import Speed, features, known_speed
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import Run, RunError
+from dmlcore.training.evaluation import MOST, NUMBERS
+
+MOST_TIMED = 256  # samples of a batch for which a loss is timed; larger ones grow with the square
+ALIKE = 5  # finished runs that are asked at most
+MOMENTS = {"adam": 2, "adamw": 2, "rmsprop": 1, "sgd": 1}  # numbers an optimiser keeps for each parameter
+CUDA_CONTEXT = 500 * 2**20  # bytes that CUDA and its libraries take of a GPU
+
+
+@dataclass(frozen=True)
+class Size:
+    """What of a data set matters here: shape of one input, training classes, samples of the parts."""
+
+    shape: tuple[int, ...]
+    classes: int
+    training: int
+    validation: int
+    test: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds of the training, bytes at its peak, trained numbers, flops of a step, and what all that rests on."""
+
+    seconds: float
+    memory: float
+    parameters: int
+    flops: float
+    basis: str
+    runs: int  # finished runs it rests on; 0: the speed of this machine, or of a guessed one
+    gpu: bool
+
+
+def estimate(spec: RunSpec, size: Size, finished: Iterable[Run] = (), speed: Speed | None = None) -> Estimate | None:
+    """Time and memory of a training of `spec` on data of `size`; None where the work of its network is not known.
+
+    finished: runs that may be asked, the newest first. The time is that of all steps: a patience may end it earlier.
+    """
+    gpu = device_queue.device_of(spec) == "cuda"
+    speed = speed or known_speed("cuda" if gpu else "cpu") or Speed()
+    net = work_of(spec.model, size.shape)
+    if net is None:
+        return None
+    seconds = _seconds(spec, size, net, speed)
+    ratios = _ratios(spec, size, finished, net, speed)
+    if ratios:
+        seconds *= statistics.median(ratios)
+        basis = f"from {len(ratios)} finished run{'s' if len(ratios) > 1 else ''} like it"
+    else:
+        basis = "from this machine's speed" if speed.measured else "for a common laptop; this machine is being measured"
+    batch = spec.batch.classes * spec.batch.samples
+    memory = _memory(spec, size, net, speed, gpu)
+    return Estimate(seconds, memory, round(net.parameters), 3 * batch * net.flops, basis, len(ratios), gpu)
+
+
+def _seconds(spec: RunSpec, size: Size, net: Work, speed: Speed) -> float:
+    """All steps and all evaluations."""
+    batch = spec.batch.classes * spec.batch.samples
+    costs = (speed.flop, speed.byte, speed.operation, speed.parameter, speed.step)
+    step = sum(c * f for c, f in zip(costs, features(net, batch), strict=True))
+    step += loss_seconds(spec, size.classes)
+    look = (net.flops * speed.flop + net.kept * speed.byte / 3) + speed.operation * net.operations / 3 / 256
+    search = 2 * speed.flop * spec.model.embedding_dim
+    monitored = size.test if spec.schedule.monitor_part == "test" else size.validation
+    validations = 1 + math.ceil(spec.schedule.steps / spec.schedule.validate_every)
+    looks = validations * (monitored * look + monitored**2 * search) + 2 * (size.test * look + size.test**2 * search)
+    whole = work_of(spec.model.model_copy(update={"freeze": "none"}), size.shape)
+    if spec.model.freeze == "backbone" and whole:
+        views = spec.data.views * (size.training + size.validation)
+        looks += (size.training + size.validation + size.test + views) * whole.flops * speed.flop  # once, if not kept
+    if spec.batch.sampler in ("mined", "neighbourhood"):
+        looks += spec.schedule.steps / spec.batch.refresh * (size.training * look + size.training**2 * search)
+    return spec.schedule.steps * step + looks + speed.test
+
+
+def loss_seconds(spec: RunSpec, classes: int) -> float:
+    """Seconds of loss and miner in a step, forward and backward, timed on the CPU; 0 where they cannot be made."""
+    batch = spec.batch.classes * spec.batch.samples
+    timed = min(batch, MOST_TIMED)
+    key = (spec.loss.model_dump_json(), spec.miner.model_dump_json())
+    found = _timed(
+        *key, timed, max(1, min(spec.batch.samples, timed // 2)), spec.model.embedding_dim, min(classes, 2000)
+    )
+    return found * (batch / timed) ** 2 * (1 + spec.loss.memory)
+
+
+@lru_cache(maxsize=256)
+def _timed(loss: str, miner: str, batch: int, samples: int, dimension: int, classes: int) -> float:
+    """Processor time of one thread, as other processes, and threads that spin for a core in use, do not count."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _time(loss, miner, batch, samples, dimension, classes)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _time(loss: str, miner: str, batch: int, samples: int, dimension: int, classes: int) -> float:
+    loss_spec, miner_spec = json.loads(loss), json.loads(miner)
+    try:
+        made = losses.for_training(
+            loss_spec["name"],
+            classes=max(classes, batch // samples + 1),
+            embedding_dim=dimension,
+            reduction=loss_spec["reduction"],
+            **loss_spec["parameters"],
+        )
+        choose = mining.create(miner_spec["name"], **miner_spec["parameters"]) if miner_spec["name"] != "all" else None
+        labels = torch.arange(batch) // samples
+        generator = torch.Generator().manual_seed(0)
+        times = []
+        for _ in range(3):
+            points = torch.nn.functional.normalize(torch.randn(batch, dimension, generator=generator)).requires_grad_()
+            start = time.thread_time()
+            chosen = choose(points, labels, generator) if choose else None
+            made(points, labels, chosen).backward() if chosen else made(points, labels).backward()
+            times.append(time.thread_time() - start)
+    except Exception:  # parameters that the page has refused already
+        return 0.0
+    return min(times)
+
+
+def _ratios(spec: RunSpec, size: Size, finished: Iterable[Run], net: Work, speed: Speed) -> list[float]:
+    """What finished runs took over what they would have been told; of those with the same network and data.
+
+    Those with the same loss and batch are asked before others.
+    """
+    alike: list[tuple[bool, Run]] = []
+    for run in finished:
+        with suppress(RunError):
+            if run.spec.fork.run:  # its clock began elsewhere
+                continue
+            if _what_costs(run.spec) == _what_costs(spec) and run.state().state == "done":
+                other = (run.spec.loss, run.spec.miner, run.spec.batch) != (spec.loss, spec.miner, spec.batch)
+                alike.append((other, run))
+    alike.sort(key=lambda pair: pair[0])
+    if alike and not alike[0][0]:
+        alike = [pair for pair in alike if not pair[0]]
+    found = []
+    for _, run in alike[:ALIKE]:
+        state = run.state()
+        told = _seconds(run.spec, size, net, speed) * state.step / max(1, run.spec.schedule.steps)
+        if state.seconds > 0 and told > 0:
+            found.append(state.seconds / told)
+    return found
+
+
+def _what_costs(spec: RunSpec) -> tuple[Any, ...]:
+    """What two specs have in common whose times can be told from each other."""
+    m, d = spec.model, spec.data
+    network = (
+        m.name,
+        m.hidden,
+        m.keep_classifier,
+        m.freeze,
+        spec.pooling.name,
+        spec.compute,
+        device_queue.device_of(spec),
+    )
+    return (*network, d.name, d.image_size, d.augment, d.crop)
+
+
+def _memory(spec: RunSpec, size: Size, net: Work, speed: Speed, gpu: bool) -> float:
+    """Bytes at the peak: of the GPU where there is one, else of the process."""
+    batch = spec.batch.classes * spec.batch.samples
+    parameters = net.parameters
+    if getattr(losses.describe(spec.loss.name), "proxies", False):
+        parameters += size.classes * spec.model.embedding_dim
+    weights = 4 * parameters * (2 + MOMENTS[spec.optimiser.name])
+    best = 0 if spec.data.validation == "none" and spec.schedule.monitor_part == "validation" else 4 * parameters
+    shrunk = 0.6 if spec.compute.precision == "bfloat16" else 1.0  # batch norm and the head stay in float32
+    step = shrunk * net.kept * batch + 4 * spec.loss.memory * batch * (spec.model.embedding_dim + batch)
+    each = int(np.prod(size.shape))
+    device = "cuda" if gpu else "cpu"
+    look = 2 * net.largest * max(1, min(MOST[device], NUMBERS[device] // each))
+    if gpu:
+        return CUDA_CONTEXT + weights + best + max(step, look)
+    saving = 4 * parameters * (2 + MOMENTS[spec.optimiser.name])  # a checkpoint is put together in memory
+    return speed.base + weights + best + _held(spec, size) + max(step, look, saving)
+
+
+def _held(spec: RunSpec, size: Size) -> float:
+    """Bytes of the inputs where they are read at once; those of large sets are mapped from the disk."""
+    info = data.describe(spec.data.name)
+    number = {"pictures": 1, "vectors": 4, "tokens": 8}[info.kind]
+    samples = size.training + size.validation + size.test
+    return 0.0 if info.resizes else float(samples * np.prod(size.shape) * number)

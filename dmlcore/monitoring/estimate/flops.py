@@ -1,0 +1,129 @@
+"""What a network computes and keeps for one sample, from counts of its backbone: no network is built for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dmlcore.models import backbones
+from dmlcore.spec.sections import ModelSpec
+
+FLOAT = 4  # bytes
+MAP_PIXELS = 16 * 16  # of the picture to one position of the map, of most backbones
+
+
+@dataclass(frozen=True)
+class Work:
+    """A forward pass of one sample: multiplications and additions, bytes kept for the backward pass, the largest of
+    them; operations of the pass; trained numbers."""
+
+    flops: float
+    kept: float
+    largest: float
+    operations: float
+    parameters: float
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A backbone: flops, bytes kept and the largest of them, each per pixel of its picture; operations; parameters."""
+
+    flops: float
+    kept: float
+    largest: float
+    operations: int
+    parameters: int
+    channels: int
+
+
+# As `count` finds them with pictures of 224 pixels (conv4: 28, resnet20: 32); its tests count some anew.
+BACKBONES = {
+    "resnet20": Counted(79200.0, 1489.38, 64.0, 171, 269072, 64),
+    "conv4": Counted(27342.37, 941.31, 256.0, 42, 112832, 64),
+    "conv4_32": Counted(7699.59, 476.65, 128.0, 42, 28768, 32),
+    "resnet18": Counted(72288.0, 442.77, 64.0, 179, 11176512, 512),
+    "resnet34": Counted(146016.0, 643.36, 64.0, 323, 21284672, 512),
+    "resnet50": Counted(162912.0, 1716.23, 64.0, 475, 23508032, 2048),
+    "resnet101": Counted(310880.0, 2536.4, 64.0, 934, 42500160, 2048),
+    "googlenet": Counted(59684.0, 961.04, 64.0, 539, 5599904, 1024),
+    "bn_inception": Counted(80978.0, 878.85, 64.0, 638, 10270240, 1024),
+    "squeezenet1_0": Counted(29193.1, 477.28, 90.93, 73, 735424, 512),
+    "squeezenet1_1": Counted(10468.11, 283.91, 62.86, 73, 722496, 512),
+    "mobilenet_v3_small": Counted(2188.16, 322.94, 18.0, 367, 927008, 576),
+    "mobilenet_v3_large": Counted(8533.2, 880.75, 64.0, 463, 2971952, 960),
+}
+
+
+def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Work | None:
+    """The work of a network on (F,) vectors, (3, H, W) pictures or (L,) tokens; None of one that is not known.
+
+    Pooling counts as an average, and a kept classifier as its parameters; of a frozen backbone the maps are read.
+    """
+    dimension = model.embedding_dim
+    if model.name == "tokens":
+        numbers = shape[0] * dimension
+        return Work(2 * numbers, FLOAT * numbers, FLOAT * numbers, 12, 128 * dimension)
+    if model.name == "mlp":
+        widths = (shape[0], *model.hidden, dimension)
+        weights = sum(a * b for a, b in pairwise(widths))
+        kept = FLOAT * (2 * sum(widths) - widths[0])
+        return Work(2 * weights, kept, FLOAT * max(widths), 4 * len(widths), weights + sum(widths[1:]))
+    found = BACKBONES.get(model.name)
+    if found is None:
+        return None
+    pixels = shape[1] * shape[2]
+    features = 1000 if model.keep_classifier else found.channels
+    head = features * dimension + dimension + (found.channels + 1) * 1000 * model.keep_classifier
+    if model.freeze == "backbone":
+        read = found.channels * pixels / MAP_PIXELS
+        return Work(2 * head + 2 * read, FLOAT * read, FLOAT * read, 12, head)
+    return Work(
+        found.flops * pixels + 2 * head,
+        found.kept * pixels,
+        found.largest * pixels,
+        found.operations,
+        found.parameters + head,
+    )
+
+
+def count(name: str, side: int) -> Counted:
+    """Count a backbone on torch's meta device, which computes nothing, with square pictures; takes seconds."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with torch.device("meta"):
+        network = backbones.create(name)
+        two = torch.zeros(2, 3, side, side)
+    kept, pixels = _Kept(), 2 * side * side
+    with FlopCounterMode(display=False) as flops, torch.autograd.graph.saved_tensors_hooks(kept.add, lambda t: t):
+        network(two)
+    parameters = sum(p.numel() for p in network.parameters())
+    return Counted(
+        round(flops.get_total_flops() / pixels, 2),
+        round(kept.bytes / pixels, 2),
+        round(kept.largest / pixels, 2),
+        kept.count,
+        parameters,
+        network.out_channels,
+    )
+
+
+class _Kept:
+    """Bytes of the tensors that are kept for a backward pass, each storage once, parameters left out."""
+
+    def __init__(self) -> None:
+        self.bytes = self.count = self.largest = 0
+        self._seen: dict[Any, Tensor] = {}
+
+    def add(self, tensor: Tensor) -> Tensor:
+        """Note a tensor, and hand it on."""
+        self.count += 1
+        storage = tensor.untyped_storage()._cdata
+        if not isinstance(tensor, nn.Parameter) and storage not in self._seen:
+            self._seen[storage] = tensor  # alive, so that its address is not used again
+            size = tensor.numel() * tensor.element_size()
+            self.bytes, self.largest = self.bytes + size, max(self.largest, size)
+        return tensor

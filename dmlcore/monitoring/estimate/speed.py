@@ -1,0 +1,172 @@
+"""What a step of training costs on this machine: measured once by steps of small networks, kept in the cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from dmlcore.data.files.locate import cache_folder
+from dmlcore.jobs import device_queue
+from dmlcore.models import networks
+from dmlcore.monitoring.estimate.flops import Work, work_of
+from dmlcore.spec.sections import ModelSpec
+from dmlcore.storage import atomic_files
+from dmlcore.storage.home import HOME
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds per flop, per byte kept, per operation and per parameter of a training step, and of every step.
+
+    test: seconds that the test at the end takes beside the work, mostly to load what clusters. base: bytes of a process
+    that has everything loaded. The defaults are those of a laptop, until this machine is measured.
+    """
+
+    flop: float = 6e-12
+    byte: float = 3e-10
+    operation: float = 1.2e-5
+    parameter: float = 1.5e-9
+    step: float = 1.5e-3
+    test: float = 3.0
+    base: float = 420 * 2**20
+    measured: bool = False
+
+
+def features(net: Work, batch: int) -> tuple[float, ...]:
+    """What the costs of `Speed` are multiplied with in a training step."""
+    return (3 * net.flops * batch, net.kept * batch, net.operations, net.parameters, 1.0)
+
+
+def known_speed(device: str) -> Speed | None:
+    """What was measured on this machine, or None."""
+    try:
+        return _read(str(_file()), _file().stat().st_mtime_ns).get(device)
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, _: int) -> dict[str, Speed]:
+    with suppress(OSError, ValueError, TypeError, AttributeError):
+        names = {field.name for field in fields(Speed)}
+        plain: Mapping[str, Any] = json.loads(Path(path).read_text())
+        return {d: Speed(**{k: v for k, v in one.items() if k in names}) for d, one in plain.items()}
+    return {}
+
+
+def measure_in_background() -> None:
+    """Start this module as a process unless this machine is known or being measured; returns at once."""
+    if known_speed("cpu") is not None or _Background.started:
+        return
+    _Background.started = True
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dmlcore.monitoring.estimate.speed"],
+        cwd=HOME,
+        env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},  # as trainings have it
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    threading.Thread(target=process.wait, daemon=True).start()
+
+
+class _Background:
+    started = False  # by this process: what fails once is not tried again
+
+
+def measure() -> dict[str, Speed]:
+    """Measure this machine and keep what it is like in the cache, if no other process is at it; about five seconds."""
+    file = _file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_files.ProcessLock(file.with_suffix(".lock"), wait=0.0):
+        found = {"cpu": _fit(torch.device("cpu"))}
+        if torch.cuda.is_available():
+            found["cuda"] = _fit(torch.device("cuda"))
+        atomic_files.replace_json(file, {device: asdict(speed) for device, speed in found.items()})
+    return found
+
+
+THREADS = torch.get_num_threads()
+# Network, side of its pictures (0: vectors), samples of a batch.
+PROBES = (("mlp", 0, 64), ("resnet20", 32, 8), ("resnet20", 32, 64), ("resnet18", 64, 4), ("resnet18", 64, 24))
+
+
+def _fit(device: torch.device) -> Speed:
+    """The costs, none below 0, that explain the probes best, relative to what each took."""
+    from scipy.optimize import nnls  # late: it is slow to load
+
+    rows, took, base, test = [], [], 0, 0.0
+    for name, side, batch in PROBES:
+        shape = (3, side, side) if side else (64,)
+        spec = ModelSpec(name=name, hidden=(256, 128), embedding_dim=64)
+        work = work_of(spec, shape)
+        assert work is not None
+        rows.append(features(work, batch))
+        took.append(_probe(spec, shape, batch, device))
+        if len(took) == 1:
+            start = time.process_time()
+            from sklearn.cluster import KMeans  # what a test of a run loads
+
+            KMeans(10, n_init=1, random_state=0).fit(np.random.default_rng(0).normal(size=(900, 64)))
+            test = time.process_time() - start
+            base = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    table = np.array(rows) / np.array(took)[:, None]
+    scale = table.max(0)
+    costs = nnls(table / scale, np.ones(len(took)))[0] / scale
+    floor = took[0] if device.type == "cpu" else 0.0  # nothing is faster than the smallest network
+    flop, byte, operation, parameter, step = map(float, costs)
+    return Speed(flop, byte, operation, parameter, max(step, floor / 2), test, base, True)
+
+
+def _probe(spec: ModelSpec, shape: tuple[int, ...], batch: int, device: torch.device) -> float:
+    """Seconds of a training step: the least of some."""
+    torch.set_num_threads(1 if spec.name == "mlp" else THREADS)  # as the workbench does
+    network = networks.build(spec, shape, seed=0).to(device)
+    optimiser = torch.optim.Adam(network.parameters(), fused=True)
+    inputs = torch.rand(batch, *shape, device=device)
+    if len(shape) == 3:
+        network = nn.utils.convert_conv2d_weight_memory_format(network, torch.channels_last)
+        inputs = (255 * inputs).contiguous(memory_format=torch.channels_last)
+    times: list[float] = []
+    end = time.perf_counter() + 0.5
+    while len(times) < 3 or (time.perf_counter() < end and len(times) < 20):
+        start, worked = time.perf_counter(), time.process_time()
+        network(inputs).square().sum().backward()
+        optimiser.step()
+        optimiser.zero_grad()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        # Where others use the cores too, processor time is nearer to what it takes alone.
+        took = time.perf_counter() - start
+        times.append(took if device.type == "cuda" else min(took, time.process_time() - worked))
+    return min(times)
+
+
+def _file() -> Path:
+    """Where the speed of this machine is kept: named by what it depends on."""
+    cards = device_queue.gpus()
+    what = f"{platform.node()}-{len(os.sched_getaffinity(0))}-{len(cards)}-{torch.__version__}"
+    return cache_folder() / f"speed-{what.replace('/', '-')}.json"
+
+
+if __name__ == "__main__":
+    with suppress(atomic_files.Busy):
+        for device, speed in measure().items():
+            print(device, speed)

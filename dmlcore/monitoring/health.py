@@ -1,0 +1,344 @@
+"""The collapse monitor: reads the rows of a training and says in plain words what is going wrong, and what to try.
+
+It judges only what lasts to the newest row, and errs on the side of silence: a healthy training has no findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite, sqrt
+from statistics import fmean, median, pstdev
+
+from dmlcore.spec import RunSpec
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.runs import series
+
+LASTING = 3  # measurements or validations in a row that a condition has to hold
+POINT = (
+    0.03  # spread over length below which embeddings count as one point: 0.7 at random on a sphere, 0.07 hard mining
+)
+FLAT_RANK = 2.0  # effective dimensions that a space of four or more, for four classes or more, should exceed
+MARGIN = 0.06  # how close to its value at one point a loss counts as stuck, as a share of it
+IDLE = 0.9  # share of recent steps without any active triplet
+FEWEST = 40  # steps before the loss is judged
+HUGE = 1e9  # length or gradient on the way out of float32, whose squares end at 1e19
+OVERFIT = 0.03  # fall of the validation score from its best
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that goes wrong: since which step, by which numbers, in a sentence, and what to try."""
+
+    kind: str  # point, dimensions, margin, idle, saturated, flat, overfit, worse, exploding
+    since: int
+    numbers: dict[str, float]
+    sentence: str
+    remedies: tuple[str, ...]
+
+
+def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[Finding]:
+    """Findings about a training, gravest first, from the rows of its metrics.jsonl; [] while it looks healthy.
+
+    spec: adds what a loss is worth when all embeddings coincide, and the dimension of their space.
+    """
+    rows = list(rows)
+    history = _History(rows, spec)
+    found = [judge(history) for judge in (_exploding, _point, _dimensions, _saturated, _margin, _idle, _flat, _overfit)]
+    kinds = {finding.kind for finding in found if finding}
+    implied = {"point": {"margin", "dimensions", "flat"}, "exploding": {"flat", "dimensions"}, "margin": {"flat"}}
+    hidden = set().union(*(implied.get(kind, set()) for kind in kinds))
+    return [finding for finding in found if finding and finding.kind not in hidden]
+
+
+class _History:
+    """Series by step, and what the spec says of them."""
+
+    def __init__(self, rows: Sequence[Row], spec: RunSpec | None) -> None:
+        self.rows, self.spec = rows, spec
+        self.steps, self.losses = series(rows, "step", "loss")
+        self.loss_at = dict(zip(self.steps, self.losses, strict=True))
+
+    def measured(self, name: str) -> list[tuple[int, float]]:
+        return [*zip(*series(self.rows, "measure", name), strict=True)]
+
+    def recent(self) -> list[float]:
+        """Losses of the last fifth of the steps, FEWEST / 2 at least."""
+        return self.losses[-max(FEWEST // 2, len(self.losses) // 5) :]
+
+
+def _lasting(points: Sequence[tuple[int, float]], holds: Callable[[float], bool]) -> int | None:
+    """The step since which a condition has held without a break, or None where it has not lasted."""
+    since, length = None, 0
+    for step, value in reversed(points):
+        if not holds(value):
+            break
+        since, length = step, length + 1
+    return since if length >= LASTING else None
+
+
+def _exploding(history: _History) -> Finding | None:
+    """Lengths, gradients or the loss itself on the way to overflow."""
+    for name, words in (("norm", "embeddings have length"), ("gradient_norm", "the gradient has norm")):
+        values = history.measured(name)
+        since = next((step for step, value in values if value > HUGE), None)
+        if since is not None and values[-1][1] > HUGE:
+            return _overflow(since, words, values[-1][1])
+    last = [*zip(history.steps, history.losses, strict=True)][-5:]
+    losses = [loss for _, loss in last]
+    first = fmean(history.losses[:3]) if history.losses else 0.0
+    # Twice and more at every step, and a thousand times where it began: the pace at which an optimiser diverges.
+    if len(last) == 5 and all(b > 2 * abs(a) for a, b in pairwise(losses[1:])) and losses[-1] > 1000 * abs(first):
+        return _overflow(last[1][0], "the loss is", losses[-1])
+    return None
+
+
+def _overflow(since: int, words: str, value: float) -> Finding:
+    return Finding(
+        "exploding",
+        since,
+        {"value": value},
+        f"On the way to NaN: {words} {value:.2g}, and float32 ends at 3e38, squares of embeddings at 1e19.",
+        (
+            "divide optimiser.learning_rate by 10, or by 100",
+            "set optimiser.clip_norm, for example to 1",
+            "put the embeddings on the unit sphere: model.normalize=true",
+        ),
+    )
+
+
+def _point(history: _History) -> Finding | None:
+    spread = history.measured("spread")
+    since = _lasting(spread, lambda value: value < POINT)
+    norm = history.measured("norm")
+    if since is None and norm:  # without normalisation they may also shrink towards the origin
+        since = _lasting(norm, lambda value: value < 1e-3 * norm[0][1])
+    if since is None:
+        return None
+    value = spread[-1][1] if spread else 0.0
+    positive, negative = (history.measured(f"{name}_distance") for name in ("positive", "negative"))
+    numbers = {"spread": value, "norm": norm[-1][1] if norm else 0.0}
+    distances = ""
+    if positive and negative:
+        numbers |= {"positive_distance": positive[-1][1], "negative_distance": negative[-1][1]}
+        distances = f": positives are {positive[-1][1]:.2g} apart, negatives {negative[-1][1]:.2g}"
+    return Finding(
+        "point",
+        since,
+        numbers,
+        f"All embeddings of a batch lie within {100 * value:.2g} % of their length of one point{distances}.",
+        (
+            "choose a milder miner (semi_hard, or all): the hardest negatives pull everything together first",
+            "divide optimiser.learning_rate by 10",
+            "check the labels: what cannot be told apart is best answered by a single point",
+            "choose a loss whose push does not vanish with the distance, such as distance_sensitive",
+        ),
+    )
+
+
+def _dimensions(history: _History) -> Finding | None:
+    rank = history.measured("effective_rank")
+    spec = history.spec
+    if spec is not None and min(spec.model.embedding_dim, spec.batch.classes) < 4:
+        return None
+    since = _lasting(rank, lambda value: value < FLAT_RANK)
+    if since is None:
+        return None
+    share = history.measured("largest_share")
+    space = f" of {spec.model.embedding_dim}" if spec is not None else ""
+    return Finding(
+        "dimensions",
+        since,
+        {"effective_rank": rank[-1][1], "largest_share": share[-1][1] if share else 1.0},
+        f"The embeddings fill {rank[-1][1]:.1f}{space} dimensions: classes can only be told apart along a line.",
+        (
+            "divide optimiser.learning_rate by 10",
+            "widen the narrowest layer before the embedding (model.hidden)",
+            "choose a loss that also pushes classes apart that are already in order, or raise its margin",
+        ),
+    )
+
+
+def _margin(history: _History) -> Finding | None:
+    """The loss has stayed at what it is worth when all embeddings coincide."""
+    worth = _at_one_point(history.spec)
+    recent = history.recent()
+    if worth is None or worth <= 0 or len(history.losses) < FEWEST or not _near(recent, worth):
+        return None
+    since = _since_near(history, worth)
+    return Finding(
+        "margin",
+        since,
+        {"loss": fmean(recent), "at_one_point": worth},
+        f"The loss stays at {fmean(recent):.4g}; {worth:.4g}, its margin, is what it is worth when all embeddings "
+        "coincide.",
+        (
+            "choose a milder miner (semi_hard, or all)",
+            "divide optimiser.learning_rate by 10, or warm the new layers up first (schedule.warm_up)",
+            "lower the margin until some triplets are in order, and raise it later",
+        ),
+    )
+
+
+def _saturated(history: _History) -> Finding | None:
+    """The loss sits at the upper clamp, where no triplet has a gradient."""
+    top = _triplet_hyper(history.spec, "m2")
+    recent = history.recent()
+    if top is None or not isfinite(top) or len(history.losses) < FEWEST or not _near(recent, top):
+        return None
+    return Finding(
+        "saturated",
+        _since_near(history, top),
+        {"loss": fmean(recent), "m2": top},
+        f"The loss stays at its upper clamp, m2 = {top:.4g}: triplets beyond it have no gradient.",
+        ("raise loss.m2", "start from a pretrained network, so that fewer triplets begin beyond the clamp"),
+    )
+
+
+def _idle(history: _History) -> Finding | None:
+    """Most steps have no triplet with a gradient."""
+    steps, active = series(history.rows, "step", "active")
+    window = max(FEWEST, len(active) // 5)
+    if len(active) < FEWEST or fmean(value == 0 for value in active[-window:]) < IDLE:
+        return None
+    idle = fmean(value == 0 for value in active[-window:])
+    since, share = steps[-1], 0
+    for back, (step, value) in enumerate(zip(reversed(steps), reversed(active), strict=True), start=1):
+        share += value == 0
+        if share >= IDLE * back:
+            since = step
+    top = _triplet_hyper(history.spec, "m2")
+    if top is not None and isfinite(top) and fmean(history.recent()) > 0.5 * top:
+        return None  # beyond the upper clamp, not below the lower one: `_saturated` tells it
+    return Finding(
+        "idle",
+        since,
+        {"idle_steps": idle},
+        f"Nothing left to learn: {100 * idle:.0f} % of the last {window} steps had no active triplet, so they changed "
+        "nothing.",
+        (
+            "raise the margin of the loss",
+            "choose a harder miner (batch_hard), or larger batches, so that harder negatives turn up",
+            "stop here: lower schedule.steps, or set schedule.patience",
+        ),
+    )
+
+
+def _flat(history: _History) -> Finding | None:
+    """The loss has not fallen since the start, by more than its noise, and validation has not risen either."""
+    losses = history.losses
+    if len(losses) < FEWEST:
+        return None
+    tenth = max(10, len(losses) // 10)
+    first, last = losses[:tenth], losses[-2 * tenth :]
+    # Standard error of the difference of two means of noisy losses.
+    noise = sqrt(pstdev(first) ** 2 / len(first) + pstdev(last) ** 2 / len(last))
+    fallen = fmean(first) - fmean(last)
+    scores = series(history.rows, "validation", "map_at_r")[1]
+    improved = len(scores) > 1 and max(scores) > 1.1 * scores[0] + 0.01
+    if improved or fmean(first) <= 0 or fallen > max(3 * noise, 0.05 * fmean(first)):
+        return None
+    active = series(history.rows, "step", "active")[1][-2 * tenth :]
+    everything = bool(active) and median(active) > 0.95
+    numbers = {"first": fmean(first), "last": fmean(last), "noise": noise}
+    remedies = ["multiply optimiser.learning_rate by 10; if the loss then jumps about, divide it by 10 instead"]
+    if everything:
+        numbers["active"] = median(active)
+        remedies.append("lower the margin: nearly every triplet is active, so the loss tells easy from hard no more")
+    remedies.append(
+        "check that the labels belong to the samples, and that the network is not frozen (schedule.warm_up)"
+    )
+    also = f", and {100 * median(active):.0f} % of the triplets are active all the time" if everything else ""
+    return Finding(
+        "flat",
+        history.steps[0],
+        numbers,
+        f"The loss does not fall: {fmean(first):.4g} in the first {len(first)} steps, {fmean(last):.4g} in the last "
+        f"{len(last)}{also}.",
+        tuple(remedies),
+    )
+
+
+def _overfit(history: _History) -> Finding | None:
+    """Validation has fallen from its best for several validations in a row; the loss tells overfitting from ruin."""
+    steps, scores = series(history.rows, "validation", "map_at_r")
+    if len(scores) <= LASTING:
+        return None
+    best = max(range(len(scores)), key=scores.__getitem__)
+    later = scores[best + 1 :]
+    if len(later) < LASTING or max(later[-LASTING:]) > scores[best] - OVERFIT:
+        return None
+    # Losses up to the best validation, and the latest: which way did they go meanwhile?
+    before = [loss for step, loss in history.loss_at.items() if step <= max(steps[best], FEWEST // 4)][-FEWEST // 2 :]
+    recent = history.recent()
+    if not before or not recent:
+        return None
+    then, now = fmean(before), fmean(recent)
+    numbers = {"best": scores[best], "now": scores[-1], "loss_then": then, "loss_now": now}
+    fell = f"validation MAP@R fell from {100 * scores[best]:.1f} % at step {steps[best]} to {100 * scores[-1]:.1f} %"
+    if now < then:
+        return Finding(
+            "overfit",
+            steps[best],
+            numbers,
+            f"Overfitting: {fell}, while the training loss fell from {then:.3g} to {now:.3g}.",
+            (
+                "stop early: schedule.patience; the best weights are kept in any case",
+                "augment the pictures (data.augment, data.crop=resized) or add weight decay",
+                "freeze batch norm, or train a smaller network",
+            ),
+        )
+    return Finding(
+        "worse",
+        steps[best],
+        numbers,
+        f"Training undoes what it had reached: {fell}, and the loss rose from {then:.3g} to {now:.3g}.",
+        (
+            "divide optimiser.learning_rate by 10, or let it decay (schedule.decay, schedule.plateau)",
+            "lower optimiser.weight_decay: it pulls all weights towards zero",
+        ),
+    )
+
+
+def _near(losses: Sequence[float], value: float) -> bool:
+    return all(abs(loss - value) <= MARGIN * value for loss in losses)
+
+
+def _since_near(history: _History, value: float) -> int:
+    since = history.steps[-1]
+    for step, loss in zip(reversed(history.steps), reversed(history.losses), strict=True):
+        if abs(loss - value) > MARGIN * value:
+            break
+        since = step
+    return since
+
+
+def _triplet_hyper(spec: RunSpec | None, name: str) -> float | None:
+    """A margin or clamp of the triplet loss of a spec; None for another loss."""
+    from dmlcore import losses  # late: it loads torch, which a page that lists runs may not have yet
+
+    if spec is None or spec.loss.name not in losses.names():
+        return None
+    try:
+        loss = losses.create(spec.loss.name, **spec.loss.parameters)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return loss.m2 if name == "m2" else loss.margin
+
+
+def _at_one_point(spec: RunSpec | None) -> float | None:
+    """The value of a triplet loss on coinciding unit vectors; None for losses that do not say."""
+    from dmlcore import losses
+
+    if spec is None or spec.loss.name not in losses.names() or spec.loss.reduction == "mean_raw":
+        return None
+    import torch
+
+    try:
+        loss = losses.create(spec.loss.name, **spec.loss.parameters)
+    except (KeyError, TypeError, ValueError):
+        return None
+    point = torch.full((1, 4), 0.5, dtype=torch.float64)
+    value = float(loss.clamped(point, point, point))
+    return value if isfinite(value) else None

@@ -1,0 +1,122 @@
+"""TensorBoard's event files of a run, made from its metrics.jsonl: a view that can be made again at any time.
+
+The file is a function of the run directory: the same rows give the same bytes. Rows hold no clock: of a finished run
+wall times are those of a constant pace, by state.json; until then all are the time at which it was made.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from dmlcore.storage import atomic_files
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.runs import Run
+
+FOLDER = "events"  # in the run directory, unless another one is asked for
+HISTOGRAMS = ("positive", "negative")
+AS_TAGS = {
+    "scores": lambda row: f"scores/{row.get('of', 'test')}"
+}  # rows of one kind that differ in more than the step
+
+
+def write(run: Run, into: Path | None = None) -> Path:
+    """Write or refresh the events of a run and return their folder, `into`/RUN or RUN/events.
+
+    Replaced atomically, and left alone where nothing is new; while a run goes on rows are appended, so that a
+    TensorBoard that has the file open goes on reading. Raises RunError for an unreadable run.
+    """
+    folder = (into / run.id) if into else run.path / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"events.out.tfevents.{int(run.state().created):010d}.{run.id}"
+    text = b"".join(_framed(event) for event in _events(run))
+    before = path.read_bytes() if path.is_file() else b""
+    if before and text.startswith(before):
+        with open(path, "ab") as file:
+            file.write(text[len(before) :])
+    else:
+        atomic_files.replace(path, lambda file: file.write(text))
+    return folder
+
+
+def follow(
+    runs: Sequence[Run], into: Path | None = None, *, every: float = 3.0, stop: Callable[[], bool] = lambda: False
+) -> list[Path]:
+    """`write` every few seconds until all runs have ended or stop() says so; their folders."""
+    while True:
+        going = any(run.alive() for run in runs)  # asked first: rows written after the last look would be missed
+        folders = [write(run, into) for run in runs]
+        if stop() or not going:
+            return folders
+        time.sleep(every)
+
+
+def _events(run: Run) -> Iterator[bytes]:
+    from tensorboardX import summary  # late: training does not need it
+    from tensorboardX.proto.event_pb2 import Event
+
+    state = run.state()
+    pace = state.seconds / max(state.step, 1) if state.state == "done" else 0.0
+
+    def event(step: int, **content: Any) -> bytes:
+        made: bytes = Event(wall_time=state.created + step * pace, step=step, **content).SerializeToString()
+        return made
+
+    yield event(0, file_version="brain.Event:2")
+    spec = "\n".join(f"    {line}" for line in run.spec.to_toml().splitlines())  # a block of code in Markdown
+    yield event(0, summary=summary.text("spec", spec))
+    for row in run.metrics()[0]:
+        step = row.get("step")
+        if not isinstance(step, int):
+            continue
+        kind = str(row.get("kind", "row"))
+        prefix = AS_TAGS[kind](row) if kind in AS_TAGS else kind
+        for tag, value in _numbers(row, prefix):
+            yield event(step, summary=summary.scalar(tag, value))
+        for name, top, counts in _histograms(row):
+            yield event(step, summary=summary.histogram_raw(f"{prefix}/{name}", *_buckets(top, counts)))
+
+
+def _numbers(row: Row, prefix: str) -> Iterator[tuple[str, float]]:
+    """Every number of a row with its tag; {"1": 0.5} under "recall_at" becomes recall_at/1."""
+    for key, value in row.items():
+        if key in ("kind", "of", "step", "histogram_to"):
+            continue
+        if isinstance(value, dict):
+            yield from _numbers(value, f"{prefix}/{key}")
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield f"{prefix}/{key}", float(value)
+
+
+def _histograms(row: Row) -> Iterator[tuple[str, float, list[int]]]:
+    top = row.get("histogram_to")
+    for name in HISTOGRAMS:
+        counts = row.get(f"{name}_histogram")
+        if isinstance(top, (int, float)) and isinstance(counts, list) and sum(counts) > 0:
+            yield f"{name}_histogram", float(top), counts
+
+
+def _buckets(top: float, counts: Sequence[int]) -> tuple[float, float, int, float, float, list[float], list[int]]:
+    """Minimum, maximum, number, sum, sum of squares, upper limits, counts; sums with each sample in mid-bucket."""
+    edges = [top * i / len(counts) for i in range(len(counts) + 1)]
+    middles = [(low + high) / 2 for low, high in pairwise(edges)]
+    filled = [i for i, count in enumerate(counts) if count]
+    total = sum(count * middle for count, middle in zip(counts, middles, strict=True))
+    squares = sum(count * middle**2 for count, middle in zip(counts, middles, strict=True))
+    return edges[filled[0]], edges[filled[-1] + 1], sum(counts), total, squares, edges[1:], list(counts)
+
+
+def _framed(event: bytes) -> bytes:
+    """A record of a TFRecord file: length, its checksum, content, its checksum."""
+    from tensorboardX.record_writer import masked_crc32c
+
+    out = io.BytesIO()
+    length = struct.pack("<Q", len(event))
+    for part in (length, event):
+        out.write(part + struct.pack("<I", masked_crc32c(part)))
+    return out.getvalue()

@@ -1,0 +1,1 @@
+"""One module a pooling: (B, C, H, W) -> (B, C)."""

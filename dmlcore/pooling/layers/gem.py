@@ -1,0 +1,48 @@
+"""Generalized-mean pooling (GeM)."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import torch
+from torch import Tensor, nn
+
+from dmlcore.catalogue import Slider
+from dmlcore.pooling.base import Pooling, pooling
+
+SMALLEST = 1e-6  # features below count as this
+
+
+@pooling(
+    "gem",
+    title="Generalized mean (GeM)",
+    latex=r"g_k=\Big(\frac1n\sum_j\max(f_{jk},10^{-6})^p\Big)^{1/p}",
+    source="Radenović, Tolias & Chum, TPAMI 2019",
+)
+class GeneralizedMeanPooling(Pooling):
+    """The power mean of the positive features, with one learned exponent p: 1 is the mean, infinity the maximum.
+
+    In the log domain, so that no power of 1e-6 underflows. Weights: the share of a position in the sum of the powers
+    (its share in g too, as g is homogeneous), averaged over the channels.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        p: Annotated[
+            float, Slider(1.0, 10.0, "p", "exponent at the start: 1 averages, large takes maxima", above=0.0)
+        ] = 3.0,
+    ) -> None:
+        super().__init__(channels)
+        if not (p > 0 and math.isfinite(p)):
+            raise ValueError(f"p must be positive and finite, got {p}")
+        self.p = nn.Parameter(torch.tensor(float(p)))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (B, C, H, W) -> (B, C)."""
+        self.check(features)
+        powers = self.p * features.clamp(min=SMALLEST).log().flatten(2)
+        self.weights = powers.detach().softmax(-1).mean(1)
+        pooled: Tensor = ((powers.logsumexp(-1) - math.log(powers.shape[-1])) / self.p).exp()
+        return pooled

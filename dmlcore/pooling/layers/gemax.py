@@ -1,0 +1,56 @@
+"""Generalized max pooling (GeMax)."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from dmlcore.catalogue import Slider
+from dmlcore.pooling.base import Pooling, pooling
+
+
+@pooling(
+    "gemax",
+    title="Generalized maximum (GeMax)",
+    latex=r"g=F\,(F^\top F+\lambda I)^{-1}\mathbf 1",
+    source="Murray, Jégou, Perronnin & Zisserman, TPAMI 2017",
+)
+class GeneralizedMaxPooling(Pooling):
+    """The ridge solution of f_j . g = 1 for all positions, so that rare features count as much as frequent ones.
+
+    The smaller of the two systems, n x n or C x C, (F F' + lambda I) g = F 1, is factorised by Cholesky in float64,
+    with lambda at least the rounding error of the Gram matrix. Its coefficients may be negative: no weights.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        ridge: Annotated[
+            float, Slider(0.01, 100.0, r"\lambda", "ridge: large is a multiple of the sum", log=True, above=0.0)
+        ] = 1.0,
+    ) -> None:
+        super().__init__(channels)
+        if not (ridge > 0 and math.isfinite(ridge)):
+            raise ValueError(f"ridge must be positive and finite, got {ridge}")
+        self.ridge = ridge
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (B, C, H, W) -> (B, C)."""
+        self.check(features)
+        F = features.flatten(2).double()  # (B, C, n)
+        if F.shape[2] <= F.shape[1]:
+            pooled = F @ self._solve(F.mT @ F, torch.ones_like(F[:, :1]).mT)
+        else:
+            pooled = self._solve(F @ F.mT, F.sum(-1, keepdim=True))
+        return pooled[..., 0].to(features.dtype)
+
+    def _solve(self, gram: Tensor, right: Tensor) -> Tensor:
+        trace = gram.detach().diagonal(dim1=-2, dim2=-1).sum(-1)
+        ridge = (4 * torch.finfo(gram.dtype).eps * trace).clamp(min=self.ridge)[:, None, None]
+        eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+        # Not cholesky, which raises: a diverged training shows itself as NaN.
+        factor, _ = torch.linalg.cholesky_ex(gram + ridge * eye)
+        return torch.cholesky_solve(right, factor)

@@ -1,0 +1,123 @@
+"""Generalized sum pooling: learned prototypes select which local features enter the pooled vector."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import torch
+from torch import Tensor, nn
+
+from dmlcore.catalogue import Slider
+from dmlcore.geometry import k_center
+from dmlcore.pooling.base import Pooling, pooling, whole
+from dmlcore.pooling.costs import lip, prototype_costs
+from dmlcore.pooling.transport import check_transport, pooling_weights, transport
+
+__all__ = ["GeneralizedSumPooling", "lip", "prototype_costs"]
+
+
+@pooling(
+    "gsp",
+    title="Generalized sum (GSP)",
+    latex=r"g=\sum_jp_jf_j,\quad p_j=\frac{\sigma(a+l_j)}{n\mu},\ l_j=\log\sum_ie^{-\varepsilon c_{ij}},"
+    r"\quad a:\ \frac1n\sum_j\sigma(a+l_j)=\mu",
+    source="Gürbüz 2022, ch. 5",
+)
+class GeneralizedSumPooling(Pooling):
+    """sum_j p_j f_j over local features, with weights p from the exact entropic transport of mass mu to prototypes.
+
+    The prototypes (m, C) start as a k-centre of what passes by: until `memory` pooled vectors (of plain averages,
+    projected on the unit ball) have been seen in training, the layer is average pooling; then the first m of them are
+    the existing centres and the next m, farthest first, become the prototypes. `memory` = 0 starts at once from the
+    given initialisation; the first `warmup` batches, when features are still at random, are not remembered. After a
+    forward pass `weights` (B, H*W), detached, and `shares` (B, m), the prototype marginals z that sum to 1,
+    differentiable, belong to that batch.
+
+    Shapes: (B, C, H, W) -> (B, C).
+    Raises: ValueError naming the argument.
+
+    Example:
+        >>> import torch
+        >>> from dmlcore import pooling
+        >>> layer = pooling.GeneralizedSumPooling(3, prototypes=2, mu=0.5, memory=0)
+        >>> layer(torch.rand(5, 3, 4, 4)).shape
+        torch.Size([5, 3])
+        >>> layer.weights.sum(1)
+        tensor([1.0000, 1.0000, 1.0000, 1.0000, 1.0000])
+    """
+
+    projects_first = True
+    averages = True
+
+    weights: Tensor
+    shares: Tensor
+    memory: Tensor
+    ready: Tensor
+    seen: Tensor
+    to_skip: Tensor
+
+    def __init__(
+        self,
+        channels: int,
+        prototypes: Annotated[int, Slider(1, 256, "m", "learned prototypes", step=1, above=0)] = 64,
+        mu: Annotated[float, Slider(0.02, 1.0, r"\mu", "share of the features that is pooled", above=0.0)] = 0.3,
+        epsilon: Annotated[
+            float, Slider(0.1, 200.0, r"\varepsilon", "inverse temperature: large selects hard", log=True, above=0.0)
+        ] = 5.0,
+        *,
+        memory: Annotated[
+            int, Slider(0, 4096, "M", "pooled vectors seen before the prototypes start; 0: at once", step=1)
+        ] = 1024,
+        warmup: Annotated[int, Slider(0, 1000, "w", "first batches that are not remembered", step=1)] = 0,
+    ) -> None:
+        super().__init__(channels)
+        whole("prototypes", prototypes)
+        whole("memory", memory, least=0)
+        whole("warmup", warmup, least=0)
+        if 0 < memory < 2 * prototypes:
+            raise ValueError(
+                f"memory must hold at least 2 x prototypes = {2 * prototypes} vectors, or be 0; got {memory}"
+            )
+        check_transport(torch.zeros(1, 1), mu, epsilon)
+        self.mu, self.epsilon = mu, epsilon
+        self.prototypes = nn.Parameter(nn.init.xavier_uniform_(torch.empty(prototypes, channels)))
+        self.register_buffer("memory", torch.zeros(memory, channels))
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("to_skip", torch.tensor(warmup))
+        self.register_buffer("ready", torch.tensor(memory == 0))
+        self.weights = self.shares = torch.empty(0)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features: local features of any size (B, C, H, W)."""
+        self.check(features)
+        F = features.flatten(2)  # (B, C, n)
+        if not self.ready:
+            if self.training:
+                self._remember(F.detach().mean(2))
+            if not self.ready:
+                self.weights = F.new_full((len(F), F.shape[2]), 1 / F.shape[2])
+                self.shares = F.new_full((len(F), len(self.prototypes)), 1 / len(self.prototypes))
+                return F.mean(2)
+        rho, pi = transport(prototype_costs(F.mT, self.prototypes), self.mu, self.epsilon)
+        weights = pooling_weights(rho, self.mu)
+        self.weights, self.shares = weights.detach(), pi.sum(-1) / self.mu
+        return (F @ weights[..., None])[..., 0]
+
+    def extra_repr(self) -> str:
+        """Sizes and settings, for print."""
+        m, channels = self.prototypes.shape
+        return f"channels={channels}, prototypes={m}, mu={self.mu}, epsilon={self.epsilon}, memory={len(self.memory)}"
+
+    @torch.no_grad()
+    def _remember(self, pooled: Tensor) -> None:
+        if self.to_skip > 0:
+            self.to_skip -= 1
+            return
+        free = len(self.memory) - int(self.seen)
+        self.memory[int(self.seen) : int(self.seen) + len(pooled)] = lip(pooled)[:free]
+        self.seen += min(len(pooled), free)
+        if int(self.seen) == len(self.memory):
+            m = len(self.prototypes)
+            rest = self.memory[m:]
+            self.prototypes.copy_(rest[torch.as_tensor(k_center(rest.cpu(), self.memory[:m].cpu(), m))])
+            self.ready.fill_(True)

@@ -1,0 +1,75 @@
+"""Global second-order pooling (GSoP): attention from covariances."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dmlcore.catalogue import Slider
+from dmlcore.pooling.base import Pooling, he, pooling, whole
+
+
+@pooling(
+    "gsop",
+    title="Second-order attention (GSoP)",
+    latex=r"g=\frac1n\sum_j\max\big(f_j\odot a^{\mathrm{ch}},\ [f_j]_+\,a^{\mathrm{sp}}_j\big),"
+    r"\quad a=\sigma(W\,\mathrm{rowconv}(\mathrm{cov}))",
+    source="Gao, Xie, Wang & Li, CVPR 2019; fused as in Gürbüz 2022",
+)
+class SecondOrderAttention(Pooling):
+    """The mean of the larger of two attended features: by the covariance of channels and by that of positions.
+
+    Each covariance of the reduced features is normalised over the batch and read row by row. Positions are resampled to
+    a square grid and their attention back, as in the original, which admits any size. No weights: the maximum chooses
+    for each channel.
+    """
+
+    positional = True
+    batch_statistics = True
+
+    def __init__(
+        self,
+        channels: int,
+        width: Annotated[int, Slider(8, 256, "d", "channels of the covariances", step=1, above=0)] = 128,
+        grid: Annotated[int, Slider(2, 16, "s", "positions are resampled to s x s", step=1, above=0)] = 8,
+    ) -> None:
+        super().__init__(channels)
+        self.grid = whole("grid", grid, most=64)
+        self.reduce_channels = _reduce(channels, whole("width", width, most=4096))
+        self.reduce_positions = _reduce(channels, width)
+        self.channel_rows = _Rows(width)
+        self.channel_gate = he(nn.Linear(4 * width, channels))
+        self.position_rows = _Rows(grid * grid)
+        self.position_gate = he(nn.Linear(4 * grid * grid, grid * grid))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (B, C, H, W) -> (B, C)."""
+        self.check(features)
+        positive = features.relu()
+        channel = torch.sigmoid(self.channel_gate(self.channel_rows(self.reduce_channels(positive).flatten(2))))
+        resampled = F.adaptive_avg_pool2d(self.reduce_positions(positive), self.grid)
+        rows = self.position_rows(resampled.flatten(2).mT).relu()
+        spatial = torch.sigmoid(self.position_gate(rows)).view(-1, 1, self.grid, self.grid)
+        spatial = F.interpolate(spatial, features.shape[2:], mode="bilinear", align_corners=False)
+        return torch.maximum(features * channel[..., None, None], positive * spatial).mean((2, 3))
+
+
+class _Rows(nn.Module):
+    """(B, d, N) samples of d variables -> (B, 4 d): four learned products with each row of their covariance."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.normalise = nn.BatchNorm1d(d)
+        self.rows = he(nn.Conv1d(d, 4 * d, d, groups=d))
+
+    def forward(self, samples: Tensor) -> Tensor:
+        centred = samples - samples.mean(-1, keepdim=True)
+        products: Tensor = self.rows(self.normalise(centred @ centred.mT / samples.shape[-1]))
+        return products[..., 0]
+
+
+def _reduce(channels: int, width: int) -> nn.Sequential:
+    return nn.Sequential(he(nn.Conv2d(channels, width, 1)), nn.BatchNorm2d(width), nn.ReLU())

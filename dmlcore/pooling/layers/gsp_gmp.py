@@ -1,0 +1,30 @@
+"""Generalized sum pooling plus max pooling."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from dmlcore.pooling.base import pooling, winners
+from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling
+
+
+@pooling(
+    "gsp_gmp",
+    title="Generalized sum + maximum",
+    latex=r"g_k=\sum_jp_jf_{jk}+\max_jf_{jk}",
+    source="Gürbüz 2022, Sec. 5.3",
+)
+class GeneralizedSumMaxPooling(GeneralizedSumPooling):
+    """Generalized sum pooling with the largest value of each channel added.
+
+    Weights: half those of the sum, half the share of the channels whose maximum a position holds.
+    """
+
+    averages = False
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (B, C, H, W) -> (B, C)."""
+        pooled = super().forward(features)
+        largest = features.amax((2, 3))
+        self.weights = (self.weights + winners(features, largest)) / 2
+        return pooled + largest

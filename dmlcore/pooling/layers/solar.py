@@ -1,0 +1,53 @@
+"""Second-order spatial attention (SOLAR) before generalized-mean pooling."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dmlcore.catalogue import Slider
+from dmlcore.pooling.base import Pooling, he, pooling, whole
+from dmlcore.pooling.layers.gem import GeneralizedMeanPooling
+
+
+@pooling(
+    "solar",
+    title="Self-attention (SOLAR)",
+    latex=r"g=\mathrm{GeM}\big(f+\psi(\mathrm{softmax}(qk^\top/\sqrt d)\,v)\big)",
+    source="Ng, Balntas, Tian & Mikolajczyk, ECCV 2020",
+)
+class SelfAttentionPooling(Pooling):
+    """Features that attend to each other, then the generalized mean; psi starts at 0, so that it starts as GeM.
+
+    No weights: each position holds a mixture of all.
+    """
+
+    batch_statistics = True
+
+    def __init__(
+        self,
+        channels: int,
+        reduction: Annotated[
+            int, Slider(1, 16, "r", "queries, keys and values have C / r channels", step=1, above=0)
+        ] = 1,
+        p: Annotated[float, Slider(1.0, 10.0, "p", "exponent of the mean at the start", above=0.0)] = 3.0,
+    ) -> None:
+        super().__init__(channels)
+        d = max(1, channels // whole("reduction", reduction))
+        self.query = nn.Sequential(he(nn.Conv2d(channels, d, 1)), nn.BatchNorm2d(d), nn.ReLU())
+        self.key = nn.Sequential(he(nn.Conv2d(channels, d, 1)), nn.BatchNorm2d(d), nn.ReLU())
+        self.value = he(nn.Conv2d(channels, d, 1))
+        self.psi = nn.Conv2d(d, channels, 1)
+        nn.init.zeros_(self.psi.weight)
+        nn.init.zeros_(self.psi.bias)  # type: ignore[arg-type]  # it has one
+        self.gem = GeneralizedMeanPooling(channels, p)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (B, C, H, W) -> (B, C)."""
+        self.check(features)
+        q, k, v = (layer(features).flatten(2).mT for layer in (self.query, self.key, self.value))
+        mixed = F.scaled_dot_product_attention(q, k, v).mT
+        pooled: Tensor = self.gem(features + self.psi(mixed.unflatten(2, features.shape[2:])))
+        return pooled

@@ -1,0 +1,40 @@
+"""WELDON: the largest and the smallest values of each channel."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from torch import Tensor
+
+from dmlcore.catalogue import Slider
+from dmlcore.pooling.base import Pooling, pooling, whole
+
+
+@pooling(
+    "weldon",
+    title="Largest and smallest (WELDON)",
+    latex=r"g_k=\sum_{j\in\mathrm{top}_K(f_k)}f_{jk}+\sum_{j\in\mathrm{bottom}_K(f_k)}f_{jk}",
+    source="Durand, Thome & Cord, CVPR 2016",
+)
+class Weldon(Pooling):
+    """The sum of the K largest and the K smallest values of each projected channel; all n of them where n < K.
+
+    No weights: a value may count twice or not at all, channel by channel.
+    """
+
+    projects_first = True
+
+    def __init__(
+        self,
+        channels: int,
+        count: Annotated[int, Slider(1, 10, "K", "values taken at either end", step=1, above=0)] = 3,
+    ) -> None:
+        super().__init__(channels)
+        self.count = whole("count", count)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """features (B, C, H, W) -> (B, C)."""
+        self.check(features)
+        local = features.flatten(2)
+        k = min(self.count, local.shape[2])
+        return local.topk(k, sorted=False).values.sum(-1) + local.topk(k, largest=False, sorted=False).values.sum(-1)

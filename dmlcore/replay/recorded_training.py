@@ -1,0 +1,324 @@
+"""A training in this process, recorded step by step so that a page can play it, scrub it and fork it."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dmlcore import losses
+from dmlcore.data import Dataset
+from dmlcore.losses.engine.table import pair_tables
+from dmlcore.losses.pairs import Contrastive
+from dmlcore.metrics import RetrievalScores, retrieval
+from dmlcore.models.networks import PictureNetwork, TokenNetwork
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.training import build, final_analyses
+from dmlcore.training.build import Objective, TrainingError, Workbench
+
+Moves = Literal["both", "pulls", "pushes"]
+Floats = NDArray[np.float32]
+
+MOST_STEPS = 20_000
+SNAPSHOT_EVERY = 64  # steps between two states of network and optimiser from which a fork can be replayed
+SCORE_EVERY = 10  # steps between two MAP@R
+AVERAGE = 64  # of a weight map in bytes: what average pooling gives each position
+CHANGEABLE = ("loss", "optimiser.learning_rate", "pooling.mu", "pooling.epsilon")
+_BUILDING = threading.Lock()  # initialisation draws from torch's one global generator
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is different from step `step` + 1 on: key=value overrides of the spec, and which forces move the network."""
+
+    step: int
+    overrides: tuple[str, ...] = ()
+    moves: Moves | None = None
+
+
+@dataclass(frozen=True)
+class LiveSpec:
+    """What is trained and watched: up to `per_class` samples of each class of `parts`; MAP@R is of the last part."""
+
+    run: RunSpec
+    changes: tuple[Change, ...] = ()
+    per_class: int = 40
+    parts: tuple[str, ...] = ("train",)
+
+    def __post_init__(self) -> None:
+        """Raise SpecError or ValueError, naming it, for a change that is not possible."""
+        if not 1 <= self.per_class <= 10_000:
+            raise ValueError(f"per_class must be in 1..10000, got {self.per_class}")
+        for change in self.changes:
+            if not 0 <= change.step <= MOST_STEPS:
+                raise ValueError(f"a change must be at a step in 0..{MOST_STEPS}, got {change.step}")
+            for override in change.overrides:
+                if not override.startswith(CHANGEABLE):
+                    raise SpecError(f"{override}: cannot change while training; can: {', '.join(CHANGEABLE)}")
+            if change.moves not in (None, "both", "pulls", "pushes"):
+                raise ValueError(f"moves must be both, pulls or pushes, got {change.moves!r}")
+        object.__setattr__(self, "changes", tuple(sorted(self.changes, key=lambda change: change.step)))
+        self.run_at(MOST_STEPS)
+
+    def run_at(self, step: int) -> RunSpec:
+        """The spec in force when step `step` is made; raises SpecError."""
+        made = (override for change in self.changes if change.step < step for override in change.overrides)
+        return self.run.with_overrides(made)
+
+    def moves_at(self, step: int) -> Moves:
+        """Which forces move the network at step `step`."""
+        return next((c.moves for c in reversed(self.changes) if c.step < step and c.moves), "both")
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The network after a step, as the watched samples show it."""
+
+    step: int
+    loss: float | None  # of the batch of this step; None before the first
+    active: float | None  # share of the batch's triplets with a gradient; None where the loss has no triplets
+    nonzero: float | None
+    map_at_r: float | None  # on the watched samples, every SCORE_EVERY steps
+    embeddings: Floats  # (n, D)
+    tokens: Floats | None = None  # (vocabulary, D) of a bag model
+    prototypes: Floats | None = None  # (m, D) of pooling with prototypes, once they are placed
+    histograms: Floats | None = (
+        None  # (classes, vocabulary): mean pooling weight that the bags of a class put on a token
+    )
+    plane: Floats | None = None  # (n, 2) of more than three dimensions, turned to lie as the frame before
+    weights: NDArray[np.uint8] | None = None  # (n, h * w) of pictures, in units of average pooling / AVERAGE
+    recall: float | None = None  # R@1, of the samples and at the steps of map_at_r
+
+
+@dataclass(frozen=True, eq=False)
+class _Snapshot:
+    tensors: dict[str, Tensor]
+    run: RunSpec
+
+
+class LiveTraining:
+    """Trains as `python -m dmlcore train` does, batch for batch, and keeps a Frame of every step.
+
+    Not thread-safe; one at a time may ask it for frames. Raises TrainingError, ModelError, DataError.
+    """
+
+    def __init__(self, spec: LiveSpec, dataset: Dataset | None = None) -> None:
+        self.spec = spec
+        self.dataset = dataset or build.load_data(spec.run)
+        self.watched = _watched(self.dataset, spec)
+        self.frames: list[Frame] = []
+        self._snapshots: dict[int, _Snapshot] = {}
+        labels = self.dataset.labels[self.watched]
+        self._classes, self._class_of = np.unique(labels, return_inverse=True)
+        self._scored = np.isin(self.watched, self.dataset.parts[spec.parts[-1]])
+        self._bench, self._at = self._build(spec.run), 0
+        self.dataset = self._bench.data  # with the feature maps of a frozen backbone
+        inputs = build.to_device(self.dataset, self.watched, torch.device("cpu"))
+        self._inputs = inputs.float() if inputs.is_floating_point() else inputs  # once, not for every frame
+        batch = spec.run.batch.classes * spec.run.batch.samples
+        self.steps_per_epoch = max(1, len(self.dataset.parts["train"]) // batch)
+        self._keep_state()
+        self.frames.append(self._look(None))
+
+    @property
+    def recorded(self) -> int:
+        """The last recorded step."""
+        return len(self.frames) - 1
+
+    @property
+    def inputs_bytes(self) -> int:
+        """What the watched inputs take in memory."""
+        return self._inputs.nbytes
+
+    def frame(self, step: int) -> Frame:
+        """The frame of a step in 0..MOST_STEPS, training on to it if need be."""
+        if not 0 <= step <= MOST_STEPS:
+            raise ValueError(f"step must be in 0..{MOST_STEPS}, got {step}")
+        if step > self.recorded:
+            self._catch_up()
+        while self.recorded < step:
+            loss = self._step()
+            self.frames.append(self._look(float(loss)))
+        return self.frames[step]
+
+    def curves(self, since: int = 0) -> dict[str, NDArray[np.float64]]:
+        """step, loss, active, nonzero, map_at_r, recall of the frames from `since` on, NaN where there is none."""
+        rows = self.frames[since:]
+        columns = ("step", "loss", "active", "nonzero", "map_at_r", "recall")
+        return {name: np.array([getattr(f, name) for f in rows], dtype=np.float64) for name in columns}
+
+    def shared_with(self, spec: LiveSpec) -> int:
+        """How many of the recorded frames another spec has too."""
+        if replace(spec, changes=()) != replace(self.spec, changes=()):
+            return 0
+        differing = set(spec.changes) ^ set(self.spec.changes)
+        return min([len(self.frames), *(change.step + 1 for change in differing)])
+
+    def fork(self, changes: tuple[Change, ...]) -> LiveTraining:
+        """The same training with other changes: it has the very frames up to the first difference, then replays."""
+        other = copy(self)
+        other.spec = replace(self.spec, changes=changes)
+        shared = self.shared_with(other.spec)
+        other.frames = self.frames[:shared]
+        other._snapshots = {step: kept for step, kept in self._snapshots.items() if step < shared}
+        other._bench, other._at = self._build(self.spec.run), -1  # its state is restored at the first new step
+        return other
+
+    def scored(self, vectors: Floats) -> RetrievalScores:
+        """Retrieval scores of vectors (n, D) of the watched samples; those of the last part count, as for map_at_r."""
+        labels = self.dataset.labels[self.watched]
+        return retrieval(vectors[self._scored], labels[self._scored], ks=(1,))
+
+    def weights(self) -> nn.Module:
+        """The network after the last recorded step."""
+        self._catch_up()
+        return self._bench.model
+
+    # ---- one step
+    def _build(self, run: RunSpec) -> Workbench:
+        with _BUILDING:
+            return build.build(run, self.dataset, torch.device("cpu"))
+
+    def _catch_up(self) -> None:
+        """Bring the network to the last recorded step, from the nearest snapshot."""
+        if self._at == self.recorded:
+            return
+        kept = sorted(self._snapshots)
+        step = kept[bisect_right(kept, self.recorded) - 1]
+        snapshot = self._snapshots[step]
+        self._bench = self._build(snapshot.run)
+        self._bench.restore(snapshot.tensors)
+        self._at = step
+        while self._at < self.recorded:
+            self._step()
+
+    def _step(self) -> Tensor:
+        """Make one step, with what is in force in it."""
+        step = self._at + 1
+        if any(change.step == self._at for change in self.spec.changes):
+            self._obey(self.spec.run_at(step))
+        loss = self._bench.step(step, _sided(self._bench.loss, self.spec.moves_at(step)))
+        self._at = step
+        if step % SNAPSHOT_EVERY == 0:
+            self._keep_state()
+        return loss
+
+    def _keep_state(self) -> None:
+        tensors = {name: tensor.detach().clone() for name, tensor in self._bench.tensors().items()}
+        self._snapshots[self._at] = _Snapshot(tensors, self._bench.spec)
+
+    def _obey(self, run: RunSpec) -> None:
+        """Another loss, learning rate, mu or epsilon from now on; the network and its moments stay."""
+        before = self._bench.spec
+        if run == before:
+            return
+        bench = self._build(run)
+        state = self._bench.optimiser.state
+        pairs = list(zip(self._bench.model.parameters(), bench.model.parameters(), strict=True))
+        if run.loss.name == before.loss.name:
+            pairs += zip(self._bench.loss.parameters(), bench.loss.parameters(), strict=True)
+            bench.loss.load_state_dict(self._bench.loss.state_dict())
+        bench.model.load_state_dict(self._bench.model.state_dict())
+        for old, new in pairs:
+            if old in state:
+                bench.optimiser.state[new] = state[old]
+        self._bench = bench
+
+    # ---- one frame
+    @torch.no_grad()
+    def _look(self, loss: float | None) -> Frame:
+        model = self._bench.model.eval()
+        embeddings = model(self._inputs).numpy()
+        seen: dict[str, Any] = self._see_tokens(model) if isinstance(model, TokenNetwork) else {}
+        if isinstance(model, PictureNetwork):
+            seen["weights"] = _in_bytes(getattr(model.pool, "weights", None))
+        if embeddings.shape[1] > 3:
+            seen["plane"] = _plane(embeddings, self.frames[-1].plane if self.frames else None)
+        model.train()
+        said = self._bench.measured() if loss is not None else {}
+        at = len(self.frames)
+        scores = self.scored(embeddings) if at % SCORE_EVERY == 0 else None
+        return Frame(
+            step=at,
+            loss=loss,
+            active=said.get("active"),
+            nonzero=said.get("nonzero"),
+            map_at_r=scores.map_at_r if scores else None,
+            recall=scores.recall_at[1] if scores else None,
+            embeddings=embeddings,
+            **seen,
+        )
+
+    def _see_tokens(self, model: TokenNetwork) -> dict[str, Floats]:
+        tokens = model.tokens.numpy().copy()
+        histograms = final_analyses.bag_histograms(model, self._inputs)
+        classes = np.eye(len(self._classes), dtype=np.float32)[self._class_of]  # (n, classes)
+        found = {"tokens": tokens, "histograms": (classes / classes.sum(0)).T @ histograms}
+        if bool(getattr(model.pool, "ready", False)):
+            prototypes: Any = model.pool.prototypes
+            found["prototypes"] = prototypes.numpy().copy()
+        return found
+
+
+def _plane(embeddings: Floats, before: Floats | None) -> Floats:
+    """The two principal components (n, 2), turned and mirrored to lie as near to those `before` as they can."""
+    centred = torch.from_numpy(embeddings - embeddings.mean(0))
+    axes = torch.linalg.eigh(centred.mT @ centred)[1][:, -2:].flip(1)
+    points = centred @ axes
+    if before is not None:  # orthogonal Procrustes (Schonemann 1966)
+        left, _, right = torch.linalg.svd(points.mT @ torch.from_numpy(before))
+        points = points @ left @ right
+    plane: Floats = points.numpy()
+    return plane
+
+
+def _in_bytes(weights: Tensor | None) -> NDArray[np.uint8] | None:
+    """Weights (n, h * w) that sum to 1 as bytes, AVERAGE for what average pooling gives; None without weights."""
+    if weights is None or not len(weights):
+        return None
+    found: NDArray[np.uint8] = (weights * weights.shape[1] * AVERAGE).round().clamp(0, 255).to(torch.uint8).numpy()
+    return found
+
+
+def _watched(dataset: Dataset, spec: LiveSpec) -> NDArray[np.int64]:
+    """The first `per_class` samples of each class in each part, ascending."""
+    found = []
+    for part in spec.parts:
+        if part not in dataset.parts:
+            raise TrainingError(f"parts: no part {part!r}; there are {', '.join(dataset.parts)}")
+        indices = dataset.parts[part]
+        labels = dataset.labels[indices]
+        found += [indices[labels == label][: spec.per_class] for label in np.unique(labels)]
+    return np.sort(np.concatenate(found))
+
+
+def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:
+    """The objective whose gradient holds pulls (pairs of one class) or pushes (pairs of two) alone; None for both."""
+    if moves == "both":
+        return None
+    metric = objective.metric
+    if isinstance(metric, losses.TripletLoss):
+        return partial(_sided_triplets, metric, moves == "pulls")
+    if isinstance(metric, Contrastive):
+        margins = (metric.m_pos, -np.inf) if moves == "pulls" else (np.inf, metric.m_neg)
+        half = Contrastive(*margins, metric.distance, metric.divisor)
+        return lambda embeddings, labels, shares: half(embeddings, labels)
+    raise TrainingError(f"moves: {moves} alone are known for triplet and contrastive losses; choose both")
+
+
+def _sided_triplets(
+    metric: losses.TripletLoss, pulls: bool, embeddings: Tensor, labels: Tensor, shares: Tensor | None
+) -> Tensor:
+    # What depends on norms is a force on a single point, neither pull nor push.
+    distances, norms = pair_tables(embeddings)
+    moving = (labels[:, None] == labels) == pulls
+    return metric.of_tables(torch.where(moving, distances, distances.detach()), norms.detach(), labels)

@@ -1,0 +1,309 @@
+"""Trainings to watch: their data and network, inputs as points in space, scores beside the published ones.
+
+Of vectors a small network is trained whole. Of pictures a backbone is frozen and its feature maps are kept, so that a
+step takes milliseconds: SqueezeNet with ImageNet weights of photographs of birds, a few blocks of convolutions that are
+trained on the spot of drawn glyphs.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import time
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dmlcore import data, losses
+from dmlcore.data import Dataset
+from dmlcore.data.files.cache_folder import made_once
+from dmlcore.data.files.locate import cache_folder
+from dmlcore.metrics import RetrievalScores, retrieval
+from dmlcore.models import pretrained
+from dmlcore.published import tables
+from dmlcore.replay.recorded_training import Change, LiveSpec, LiveTraining
+from dmlcore.spec import RunSpec
+from dmlcore.training import build
+
+PICTURES = ("cub", "glyphs")
+SETS = ("toy", "moons", "rings", "digits", *PICTURES)
+SIDES = {"cub": 128, "glyphs": 28}  # pixels a side
+NETWORKS = {"cub": "squeezenet1_0", "glyphs": "conv4"}
+SPOT_FILE = "backbone.safetensors"
+SPOT_STEPS = 150  # in which the blocks of convolutions learn what they see
+NEIGHBOURS = 5  # of a query
+QUERIES = 3
+LOOK_EVERY = 30.0  # seconds between two looks for photographs
+SHOWN = 64  # pixels a side of a picture in the strip of neighbours
+HIDDEN = 32  # width of the hidden layer, as in the toy network of Karaman 2021
+RECENT = 25  # batches in the mean that a noisy curve shows
+TABLE = "4.1"
+COLUMNS = ("R@1", "R@8", "P@R", "MAP@R")
+NOT_STATED = (
+    "The thesis does not state the output size, the slope of the leaky ReLU, whether outputs are normalised, the "
+    "learning rate of this table, nor when training stopped; its 12 classes are another draw than ours."
+)
+Points = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class InputSpace:
+    """Inputs as points (n, 3) to look at, the names of the axes, and how they came about in plain words."""
+
+    points: Points
+    axes: tuple[str, str, str]
+    note: str
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One row of Table 4.1: label, the loss with its hyper-parameters (or none), the scores in per cent."""
+
+    label: str
+    loss: str | None
+    hyper: dict[str, float]
+    scores: dict[str, float]
+
+
+def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
+    """The run on one of SETS that is watched; `sections` of the spec say what else.
+
+    Of vectors linear -> 32 -> leaky ReLU -> 2, RMSprop, batches of 4 x 8. Source: Karaman 2021, Sec. 4.1; output 2 so
+    that it can be seen. Of pictures a frozen backbone, pooling and a linear layer. seed: of data that are drawn, on
+    which the backbone is trained first. Raises SpecError, DataError.
+    """
+    info = data.describe(name)
+    if name in PICTURES:
+        return _picture_run(name, seed, sections)
+    usual: dict[str, Any] = {
+        "data": {"name": name, "split": info.split, "validation": info.validation},
+        "model": {"name": "mlp", "hidden": (HIDDEN,), "embedding_dim": 2, "normalize": False},
+        "loss": {"name": "ranking", "parameters": {"m": 0.1}},
+        "batch": {"classes": 4, "samples": 8},
+        "optimiser": {"name": "rmsprop", "learning_rate": 0.005},
+    }
+    return RunSpec.parse({key: usual.get(key, {}) | sections.get(key, {}) for key in (usual | sections)})
+
+
+@lru_cache(maxsize=16)
+def dataset(name: str, seed: int) -> Dataset:
+    """One of SETS as its runs split it; kept, as a data set is never changed."""
+    if name in PICTURES:
+        return data.load(name, image_size=SIDES[name], seed=seed)
+    return build.load_data(toy_run(name).model_copy(update={"seed": seed}))
+
+
+def offered() -> tuple[str, ...]:
+    """Those of SETS that can be trained here: photographs need their files and weights."""
+    return _offered(int(time.monotonic() / LOOK_EVERY))
+
+
+@lru_cache(maxsize=1)
+def _offered(_: int) -> tuple[str, ...]:
+    return tuple(name for name in SETS if name != "cub" or (data.available("cub") and _photograph_weights()))
+
+
+@lru_cache(maxsize=4)
+def prepared(name: str, seed: int) -> Dataset:
+    """One of SETS; pictures with the feature maps of their frozen backbone, seconds where they are not kept yet."""
+    made = dataset(name, seed)
+    if name not in PICTURES:
+        return made
+    if name == "glyphs":
+        _train_on_the_spot(name, seed)
+    run = toy_run(name, seed).model_copy(update={"seed": seed})
+    return LiveTraining(LiveSpec(run, per_class=1, parts=("test",)), made).dataset
+
+
+def queries(training: LiveTraining) -> list[int]:
+    """Rows of the watched samples that ask for their neighbours: the first of QUERIES classes, evenly spread."""
+    labels = training.dataset.labels[training.watched]
+    classes = np.unique(labels)
+    chosen = classes[np.linspace(0, len(classes) - 1, QUERIES + 2).round().astype(int)[1:-1]]
+    return [int(np.flatnonzero(labels == label)[0]) for label in chosen]
+
+
+def neighbours(embeddings: Points, asked: list[int]) -> NDArray[np.uint16]:
+    """The NEIGHBOURS nearest rows (q, NEIGHBOURS) of each row that asks, itself left out; ties by row."""
+    points = embeddings.astype(np.float64)
+    squares = ((points[asked, None] - points) ** 2).sum(2)
+    squares[np.arange(len(asked)), asked] = np.inf
+    return np.argsort(squares, axis=1, kind="stable")[:, :NEIGHBOURS].astype(np.uint16)
+
+
+def contact_sheet(dataset: Dataset, indices: NDArray[np.int64]) -> tuple[NDArray[np.uint8], int]:
+    """Pictures of these samples, SHOWN pixels a side, row by row in one JPEG file (bytes,), and how many a row has."""
+    from PIL import Image
+
+    assert dataset.picture is not None
+    columns = math.ceil(math.sqrt(len(indices)))
+    sheet = Image.new("RGB", (columns * SHOWN, math.ceil(len(indices) / columns) * SHOWN))
+    for place, index in enumerate(indices.tolist()):
+        picture = Image.fromarray(dataset.picture(index)).convert("RGB").resize((SHOWN, SHOWN))
+        sheet.paste(picture, (place % columns * SHOWN, place // columns * SHOWN))
+    file = io.BytesIO()
+    sheet.save(file, "JPEG", quality=88)
+    return np.frombuffer(file.getvalue(), np.uint8), columns
+
+
+def _picture_run(name: str, seed: int, sections: dict[str, dict[str, Any]]) -> RunSpec:
+    start = str(_spot_folder(_spot_spec(name, seed)) / SPOT_FILE) if name == "glyphs" else _photograph_weights()
+    usual: dict[str, Any] = {
+        "data": {"name": name, "image_size": SIDES[name], "augment": False},
+        "model": {"name": NETWORKS[name], "start": start, "freeze": "backbone", "embedding_dim": 64},
+        "loss": {"name": "multi_similarity"},
+        "batch": {"classes": 16, "samples": 4},
+        "optimiser": {"name": "adam", "learning_rate": 1e-3, "weight_decay": 1e-4},
+    }
+    return RunSpec.parse({key: usual.get(key, {}) | sections.get(key, {}) for key in (usual | sections)})
+
+
+@lru_cache(maxsize=1)
+def _photograph_weights() -> str | None:
+    """The name of ImageNet weights of SqueezeNet that are on this machine, or None."""
+    fits = (c for c in pretrained.CHECKPOINTS.values() if c.network == NETWORKS["cub"] and c.trained_on == "imagenet")
+    return next((c.file for c in fits if pretrained.find(c)), None)
+
+
+def _spot_spec(name: str, seed: int) -> RunSpec:
+    """How the backbone of a small network is trained on a set before it is frozen."""
+    return RunSpec(seed=seed, device="cpu").with_overrides(
+        [
+            *(
+                f"data.name={name}",
+                f"data.image_size={SIDES[name]}",
+                "data.crop=affine",
+                f"model.name={NETWORKS[name]}",
+            ),
+            *("loss.name=multi_similarity", "batch.classes=16", "batch.samples=4", f"schedule.steps={SPOT_STEPS}"),
+        ]
+    )
+
+
+def _spot_folder(spec: RunSpec) -> Path:
+    return cache_folder() / "live" / f"{spec.digest()[:20]}-1"
+
+
+def _train_on_the_spot(name: str, seed: int) -> None:
+    """Train and keep the backbone that runs on this set start from: some ten seconds where it is not there."""
+    spec = _spot_spec(name, seed)
+    folder = _spot_folder(spec)
+
+    def make(staging: Path) -> None:
+        from safetensors.torch import save_file
+
+        training = LiveTraining(LiveSpec(spec, per_class=1, parts=("test",)), dataset(name, seed))
+        training.frame(SPOT_STEPS)
+        backbone: Any = training.weights().backbone
+        save_file({key: tensor.contiguous() for key, tensor in backbone.state_dict().items()}, staging / SPOT_FILE)
+
+    made_once(folder.parent, folder.name.partition("-")[0], "1", SPOT_FILE, make, "the small network")
+
+
+def input_space(dataset: Dataset, indices: NDArray[np.int64]) -> InputSpace:
+    """Vectors of these samples in space: up to three features as they are, more by principal components of the
+    training part, in the units of the inputs; of pictures the averages of their kept feature maps. Raises ValueError
+    for other inputs."""
+    chosen = _vectors(dataset, indices)
+    features = chosen.shape[1]
+    if features <= 3:
+        points = np.zeros((len(indices), 3), np.float32)
+        points[:, :features] = chosen
+        return InputSpace(points, ("x₁", "x₂", "x₃"), f"the {features} features as they are")
+    vectors = _vectors(dataset, dataset.parts["train"])
+    basis, shares = _principal_axes(vectors)
+
+    percent = 100 * shares.sum()
+    what = "averages of the frozen network's maps" if dataset.features else "features"
+    note = f"three principal components of {features} {what}: {percent:.0f} % of the variance of the training part"
+    return InputSpace(((chosen - vectors.mean(0)) @ basis.T).astype(np.float32), ("PC 1", "PC 2", "PC 3"), note)
+
+
+def _vectors(dataset: Dataset, indices: NDArray[np.int64]) -> NDArray[np.float64]:
+    if dataset.features is None:
+        if len(dataset.inputs.shape) != 2:
+            raise ValueError(f"inputs must be vectors (N, F), got shape {dataset.inputs.shape}")
+        return np.asarray(dataset.inputs[indices], dtype=np.float64)
+    chunks = np.split(indices, range(64, len(indices), 64))
+    return np.concatenate([dataset.features[chunk].mean((2, 3), dtype=np.float64) for chunk in chunks])
+
+
+def train_scores(training: LiveTraining, step: int, part: str = "train") -> RetrievalScores:
+    """Retrieval scores of the network after `step`, over every sample of a part, each a query against the others."""
+    training.frame(step)
+    before = tuple(change for change in training.spec.changes if change.step < step)
+    model = training.fork((*before, Change(step))).weights().eval()  # the history up to this step, replayed
+    indices = training.dataset.parts[part]
+    with torch.inference_mode():
+        embeddings = model(build.to_device(training.dataset, indices, torch.device("cpu"))).numpy()
+    return retrieval(embeddings, training.dataset.labels[indices], ks=(1, 8))
+
+
+def input_scores(dataset: Dataset, part: str = "train") -> RetrievalScores:
+    """Retrieval scores of the inputs themselves: what a network has to beat."""
+    indices = dataset.parts[part]
+    return retrieval(compared(dataset, indices), dataset.labels[indices], ks=(1, 8))
+
+
+def compared(dataset: Dataset, indices: NDArray[np.int64]) -> Points:
+    """The inputs of these samples as vectors (n, F) whose distances score: of pictures, the averages' directions."""
+    vectors = _vectors(dataset, indices).astype(np.float32)
+    if dataset.features is not None:  # by angle, as the network's embeddings are compared
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    return vectors
+
+
+def in_columns(scores: RetrievalScores) -> dict[str, float | None]:
+    """The COLUMNS of the table in per cent."""
+    found = (scores.recall_at[1], scores.recall_at[8], scores.r_precision, scores.map_at_r)
+    return {name: None if v is None else 100 * v for name, v in zip(COLUMNS, found, strict=True)}
+
+
+def recent_mean(values: NDArray[np.float64], window: int = RECENT) -> NDArray[np.float64]:
+    """Mean of the last `window` values up to each, those that are no number left out; NaN where there is none."""
+    known = np.isfinite(values)
+    sums, counts = (np.concatenate([[0.0], np.cumsum(x)]) for x in (np.where(known, values, 0.0), known))
+    end = np.arange(1, len(values) + 1)
+    begin = np.maximum(end - window, 0)
+    with np.errstate(invalid="ignore"):
+        mean: NDArray[np.float64] = (sums[end] - sums[begin]) / (counts[end] - counts[begin])
+    return mean
+
+
+def published() -> list[PublishedRow]:
+    """Table 4.1 of Karaman 2021: train scores on its toy data."""
+    return [_published(row) for row in tables.rows() if row.table == TABLE]
+
+
+def matches(row: PublishedRow, run: RunSpec) -> bool:
+    """Whether a run trains with the loss of a row, hyper-parameters included."""
+    if row.loss != run.loss.name:
+        return False
+    ours = losses.describe(run.loss.name).resolve(run.loss.parameters)
+    theirs = losses.describe(run.loss.name).resolve(row.hyper)
+    return all(_equal(ours[k], theirs[k]) for k in theirs)
+
+
+def _equal(a: float | str, b: float | str) -> bool:
+    return a == b if isinstance(a, str) or isinstance(b, str) else math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
+
+
+def _published(row: tables.Row) -> PublishedRow:
+    spaces = {"input_space": "input space", "initial_feature_space": "untrained network"}
+    scores = {name: row.scores[name] for name in COLUMNS}
+    if row.loss in spaces:
+        return PublishedRow(spaces[row.loss], None, {}, scores)
+    given = ", ".join(f"{k} = {v:g}" for k, v in row.hyper.items())
+    return PublishedRow(f"{losses.describe(row.loss).title}, {given}", row.loss, row.hyper, scores)
+
+
+def _principal_axes(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The three leading axes (3, F), signed so that the largest entry is positive, and their shares of variance."""
+    _, singular, axes = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
+    signs = np.sign(axes[np.arange(3), np.abs(axes[:3]).argmax(1)])
+    return axes[:3] * signs[:, None], (singular**2 / (singular**2).sum())[:3]

@@ -1,0 +1,1 @@
+"""What scores say beside their baselines and their noise."""

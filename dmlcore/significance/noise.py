@@ -1,0 +1,181 @@
+"""Differences of scores and their noise: paired tests over seeds, who can be told from whom, seeds against means.
+
+A difference is clear if a two-sided t test over the seeds, paired where both sides have the same seeds, gives p < 0.05
+after Benjamini and Hochberg (1995) for the number of comparisons made together.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dmlcore.significance.power import LEVEL, pairs_needed
+
+Values = Mapping[int, float]  # seed -> score in 0..1
+
+
+@dataclass(frozen=True)
+class Gap:
+    """First minus second over the seeds; deviation of the paired differences, or of the unpaired difference's terms.
+
+    count: pairs, or seeds of the smaller side; p: two-sided, None where a side has a single seed.
+    """
+
+    mean: float
+    deviation: float | None
+    count: int
+    paired: bool
+    p: float | None
+
+    @property
+    def needed(self) -> int | None:
+        """How many seeds of each would show a difference as large as this one, by a test of it alone; power.POWER.
+
+        None where its noise is not known, or where even power.MOST were too few.
+        """
+        return None if self.deviation is None else pairs_needed(self.mean, self.deviation)
+
+    @property
+    def words(self) -> str:
+        """For example "+0.27 ± 0.12 points, paired over 3 seeds"."""
+        if self.deviation is None:
+            return f"{spread(self.mean, None, sign=True)} points, one seed"
+        how = f"paired over {self.count} seeds" if self.paired else f"unpaired, {self.count} seeds"
+        return f"{spread(self.mean, self.deviation, sign=True)} points, {how}"
+
+
+@dataclass(frozen=True)
+class Separation:
+    """How far variants lie apart beside what their seeds do: deviation of the means, pooled deviation within variants.
+
+    paired: the same without what a seed does to all variants alike; None where they do not have the same seeds. chance:
+    what the means were over it if all variants were alike, one over the root of the number of seeds.
+    """
+
+    means: float
+    pooled: float
+    paired: float | None
+    chance: float
+
+    @property
+    def ratio(self) -> float:
+        """The one over the other; infinite where no seed differs."""
+        return self.means / self.pooled if self.pooled else math.inf
+
+    @property
+    def words(self) -> str:
+        """In a sentence."""
+        digits = 1 if self.pooled >= 0.005 else 2
+        words = (
+            f"The means spread by {100 * self.means:.{digits}f} points (standard deviation), {self.ratio:.1f} times "
+            f"the pooled deviation of the seeds, {100 * self.pooled:.{digits}f}"
+        )
+        if self.paired:
+            words += (
+                f", and {self.means / self.paired:.1f} times what is left of that, {100 * self.paired:.{digits}f}, "
+                "without what a seed does to all alike"
+            )
+        return f"{words}; were all alike, {self.chance:.1f} times would be expected."
+
+
+def gap(first: Values, second: Values) -> Gap:
+    """How far the first lies above the second, with its noise; both have at least one seed."""
+    from scipy import stats  # slow to import
+
+    paired = set(first) == set(second)
+    mean = statistics.fmean(first.values()) - statistics.fmean(second.values())
+    count = min(len(first), len(second))
+    if count < 2:
+        return Gap(mean, None, count, paired, None)
+    if paired:
+        deviation = statistics.stdev(first[seed] - second[seed] for seed in first)
+        error, freedom = deviation / math.sqrt(count), float(count - 1)
+    else:  # Welch
+        own = [statistics.variance(side.values()) / len(side) for side in (first, second)]
+        error = math.sqrt(sum(own))
+        deviation = error * math.sqrt(count)
+        terms = sum(part**2 / (len(side) - 1) for part, side in zip(own, (first, second), strict=True))
+        freedom = sum(own) ** 2 / terms if terms else 1.0
+    p = float(2 * stats.t.sf(abs(mean) / error, freedom)) if error else float(mean == 0)
+    return Gap(mean, deviation, count, paired, p)
+
+
+def clear(gaps: Sequence[Gap]) -> list[bool]:
+    """Which of these differences, looked at together, are more than noise."""
+    from scipy import stats
+
+    known = [i for i, each in enumerate(gaps) if each.p is not None]
+    found = [False] * len(gaps)
+    if known:
+        adjusted = stats.false_discovery_control([float(gaps[i].p or 0.0) for i in known])
+        for i, p in zip(known, adjusted, strict=True):
+            found[i] = bool(p < LEVEL)
+    return found
+
+
+def separation(variants: Mapping[str, Values]) -> Separation | None:
+    """Whether variants differ by more than their seeds do; None with fewer than two variants of two seeds or more."""
+    known = [values for values in variants.values() if len(values) > 1]
+    if len(known) < 2:
+        return None
+    freedom = [len(values) - 1 for values in known]
+    within = [statistics.variance(values.values()) * free for values, free in zip(known, freedom, strict=True)]
+    paired = None
+    if all(set(values) == set(known[0]) for values in known):
+        of_seed = [statistics.fmean(values[seed] for values in known) for seed in known[0]]
+        left = sum(within) - len(known) * statistics.variance(of_seed) * freedom[0]
+        paired = math.sqrt(max(0.0, left) / ((len(known) - 1) * freedom[0]))
+    return Separation(
+        means=statistics.stdev(statistics.fmean(values.values()) for values in known),
+        pooled=math.sqrt(sum(within) / sum(freedom)),
+        paired=paired,
+        chance=math.sqrt(statistics.fmean(1 / len(values) for values in known)),
+    )
+
+
+def top(variants: Mapping[str, Values]) -> tuple[str, ...]:
+    """The variant with the highest mean and all that cannot be told from it, best first; one name is a lead."""
+    order = sorted(variants, key=lambda name: -statistics.fmean(variants[name].values()))
+    to_best = [gap(variants[order[0]], variants[name]) for name in order[1:]]
+    return (*order[:1], *(name for name, sure in zip(order[1:], clear(to_best), strict=True) if not sure))
+
+
+def over_classes(differences: Iterable[float]) -> str:
+    """What paired differences (C,) of a score, one for each of two or more test classes, say of other classes.
+
+    Queries of a class share their neighbours, so classes are the independent samples; by a t test over them.
+    """
+    from scipy import stats
+
+    found = list(differences)
+    mean, half = statistics.fmean(found), math.inf
+    if len(found) > 1:
+        half = float(stats.t.isf(LEVEL / 2, len(found) - 1)) * statistics.stdev(found) / math.sqrt(len(found))
+    low, high = mean - half, mean + half
+    holds = "holds for other classes too" if low * high > 0 else "may be one of these classes alone"
+    ends = f"{100 * low:+.1f} to {100 * high:+.1f}".replace("-", "−")
+    return (
+        f"Paired over the {len(found)} test classes MAP@R is higher in {sum(each > 0 for each in found)} and lower in "
+        f"{sum(each < 0 for each in found)}, 95 % interval {ends} points: the difference {holds}."
+    )
+
+
+def spread(mean: float, deviation: float | None, *, sign: bool = False) -> str:
+    """A share in 0..1 as percent with its deviation, to as many digits as that needs: "1.37 ± 0.04"."""
+    noise = 1.0 if deviation is None else 100 * deviation
+    digits = 1 if noise >= 0.5 else 2 if noise >= 0.005 else 3
+    if noise == 0:  # the same for every seed
+        digits = 1 if abs(mean) >= 0.1 else 2
+    shown = f"{100 * mean:{'+' if sign else ''}.{digits}f}".replace("-", "−")
+    if deviation is None:
+        return shown
+    written = f"{noise:.{digits}f}"
+    return f"{shown} ± {'0' if noise == 0 else written if float(written) else '< 0.001'}"
+
+
+def mean_and_deviation(values: Iterable[float]) -> tuple[float, float | None]:
+    """Mean and deviation of a sample (n - 1), None for a single value."""
+    found = list(values)
+    return statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else None

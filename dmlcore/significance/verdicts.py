@@ -1,0 +1,222 @@
+"""What scores say once their baselines and their noise are looked at: one way to judge, for every table and chart.
+
+A difference is clear if a two-sided t test over the seeds, paired where both sides have the same seeds, gives p < 0.05
+after Benjamini and Hochberg (1995) for the number of comparisons made together. A single seed has unknown noise, so
+nothing about it is clear. Where nothing is clear nothing is called a lead.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dmlcore.significance.noise import Gap, Separation, Values, clear, gap, mean_and_deviation, separation, spread, top
+from dmlcore.significance.power import FEASIBLE
+
+__all__ = [
+    "CLEARLY",
+    "NAMES",
+    "Gap",
+    "Separation",
+    "Values",
+    "Verdict",
+    "baselines",
+    "beside",
+    "clear",
+    "contrasts",
+    "gap",
+    "listed",
+    "mean_and_deviation",
+    "separation",
+    "spread",
+    "top",
+    "verdict",
+]
+CLEARLY = (
+    "Clearly: by a t test over the seeds, paired where they are the same, p < 0.05 after Benjamini–Hochberg for the "
+    "number of comparisons."
+)
+NAMES = {  # of baselines, strongest reference first
+    "inputs": "raw inputs",
+    "untrained": "the untrained network",
+    "pretrained": "the pretrained network",
+    "chance": "chance",
+}
+MOST_NAMED = 4  # variants in one sentence
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What may be said of some variants, the most important sentence first; "" and () where there is nothing to say."""
+
+    headline: str
+    more: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        return " ".join([self.headline, *self.more]).strip()
+
+
+def baselines(rows: Iterable[Mapping[str, Any]], *, started: bool) -> dict[str, dict[str, float]]:
+    """What rows of metrics.jsonl say of a run's baselines: "chance", "inputs", "untrained" -> score -> value in 0..1.
+
+    Scores are map_at_r and recall_at_1 of the test part, and others with "validation." or "train." before their names.
+    started: the network began with weights from elsewhere, so before its first step it is "pretrained".
+    """
+    found: dict[str, dict[str, float]] = {}
+    for row in rows:
+        of = "pretrained" if started and row.get("of") == "untrained" else row.get("of", "")
+        if row.get("kind") == "scores" and of != "trained":
+            both = {"map_at_r": row["map_at_r"], "recall_at_1": row["recall_at"].get("1")}
+            found.setdefault(of, {}).update({k: float(v) for k, v in both.items() if v is not None})
+        elif row.get("kind") == "baseline":
+            prefix = "" if row["part"] == "test" else f"{row['part']}."
+            numbers = {k: v for k, v in row.items() if k not in ("kind", "of", "part", "step") and v is not None}
+            found.setdefault(of, {}).update({f"{prefix}{k}": float(v) for k, v in numbers.items()})
+    return found
+
+
+def verdict(
+    variants: Mapping[str, Values],
+    against: Mapping[str, Mapping[str, Values]],
+    *,
+    things: str = "variants",
+    measure: str = "MAP@R",
+    further: bool = True,
+) -> Verdict:
+    """What the scores of variants say beside their baselines: whether anything was learned, and what can be ranked.
+
+    variants: name -> seed -> score in 0..1; against: baseline, as in NAMES -> name -> seed -> score; things: what the
+    variants are, in the plural; further: the seeds are trainings of their own, so one may lead, and more could tell.
+    """
+    variants = {name: values for name, values in variants.items() if values}
+    if not variants:
+        return Verdict("")
+    order = sorted(variants, key=lambda name: -statistics.fmean(variants[name].values()))
+    seeds = min(len(values) for values in variants.values())
+    bar = _bar(variants, against)
+    sentences, learned = [], len(order)
+    if bar:
+        sentence, learned = _beside(variants, bar, against, things, measure)
+        sentences.append(sentence)
+    if seeds < 2:
+        sentences.append(
+            "One seed each: their noise is unknown, so no order can be read off."
+            if len(order) > 1
+            else "One seed: its noise is unknown."
+        )
+    elif len(order) > 1:
+        if bar and learned < 2:
+            sentences[-1] = sentences[-1][:-1] + ": this budget ranks nothing."
+        sentences += _ranked({name: variants[name] for name in order}, things, further)
+    return Verdict(sentences[0], tuple(sentences[1:])) if sentences else Verdict("")
+
+
+def contrasts(asked: Sequence[tuple[Values, Values]], lower: Sequence[bool]) -> list[str]:
+    """For each pair asked together, whether the first does better: "yes" and "no" only where that is clear.
+
+    lower: less of the score is better, for each pair.
+    """
+    gaps = [gap(*values) for values in asked]
+    return [
+        ("yes" if (found.mean < 0) == less else "no") if sure else "cannot be told"
+        for found, sure, less in zip(gaps, clear(gaps), lower, strict=True)
+    ]
+
+
+def beside(names: tuple[str, str], values: tuple[Values, Values], of: str) -> str:
+    """A score `of` two variants and what lies between them, for example of a table, without a judgement."""
+    (first, second), (one, two) = names, values
+    return f"{of}: {_mean(one)} ({first}) against {_mean(two)} % ({second}), {gap(one, two).words}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence, the first few of many."""
+    if len(names) > MOST_NAMED:
+        return f"{', '.join(names[: MOST_NAMED - 1])} and {len(names) - MOST_NAMED + 1} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+
+
+def _mean(values: Values) -> str:
+    return spread(*mean_and_deviation(values.values()))
+
+
+def _bar(variants: Mapping[str, Values], against: Mapping[str, Mapping[str, Values]]) -> str:
+    """The baseline to beat: the highest of those that every variant has."""
+    whole = [name for name in NAMES if name in against and all(against[name].get(of) for of in variants)]
+    means = {name: statistics.fmean(statistics.fmean(against[name][of].values()) for of in variants) for name in whole}
+    return max(means, key=lambda name: means[name], default="")
+
+
+def _beside(
+    variants: Mapping[str, Values], bar: str, baselines: Mapping[str, Mapping[str, Values]], things: str, measure: str
+) -> tuple[str, int]:
+    """How many end above and below the baseline to beat, and how many clearly above."""
+    gaps = [gap(values, baselines[bar][name]) for name, values in variants.items()]
+    sure = clear(gaps)
+    above, count = sum(each.mean > 0 for each in gaps), len(gaps)
+    surely = sum(s and each.mean > 0 for s, each in zip(sure, gaps, strict=True))
+    surely_below = sum(s and each.mean < 0 for s, each in zip(sure, gaps, strict=True))
+    others = [
+        f"; {NAMES[name]} {_height(of, variants)}"
+        for name, of in baselines.items()
+        if name != bar and all(of.get(variant) for variant in variants)
+    ]
+    level = f"{measure} {_height(baselines[bar], variants)} %{''.join(others)}"
+    below = count - above
+    many, sign, certain = (below, "below", surely_below) if below >= above else (above, "above", surely)
+    who = f"All {count} {things} end" if many == count > 1 else f"{many} of {count} {things} end"
+    who = f"{next(iter(variants))} ends" if count == 1 else who
+    words = f"{who} {sign} {NAMES[bar]} ({level})"
+    if any(each.p is not None for each in gaps):
+        words += ", clearly" if certain == many == count else f", {certain or 'none'} of them clearly"
+    return f"{words}.", surely
+
+
+def _height(baseline: Mapping[str, Values], variants: Iterable[str]) -> str:
+    """A baseline in per cent, or from where to where it lies beside these variants."""
+    heights = [statistics.fmean(baseline[name].values()) for name in variants]
+    digits = 1 if max(heights) >= 0.1 else 2
+    return " to ".join(dict.fromkeys((f"{100 * min(heights):.{digits}f}", f"{100 * max(heights):.{digits}f}")))
+
+
+def _ranked(variants: Mapping[str, Values], things: str, further: bool) -> list[str]:
+    """What the order of the variants, best first, is worth."""
+    names = list(variants)
+    _, *tied = top(variants)
+    apart = separation(variants) if len(names) > 2 else None
+    noise = [apart.words] if apart else []
+    if len(tied) == len(names) - 1:
+        shown = ", ".join(f"{name} {_mean(variants[name])}" for name in names[:MOST_NAMED])
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        head = f"The {things} show no difference beyond their noise: {shown} %{more} ({_seeds(variants)})."
+        return [head, *(_asked(variants, names[0], names[-1]) if further else []), *noise]
+    if tied:
+        head = f"At the top {listed([names[0], *tied])} cannot be told apart ({_seeds(variants)})."
+        noise = [*(_asked(variants, names[0], tied[0]) if further else []), *noise]
+    else:
+        lead = gap(variants[names[0]], variants[names[1]])
+        head = f"{names[0]} {'leads' if further else 'is above'} {names[1]}, the next, by {lead.words.lstrip('+')}."
+    pairs = [gap(variants[a], variants[b]) for a, b in itertools.pairwise(names)]
+    same = len(pairs) - sum(clear(pairs))
+    near = f"{same} of {len(pairs)} neighbours in this order lie within each other's noise."
+    return [head, *noise, near] if len(pairs) > 1 and same else [head, *noise]
+
+
+def _asked(variants: Mapping[str, Values], first: str, second: str) -> list[str]:
+    """How many seeds it would take to tell one from another, where that is known."""
+    between = gap(variants[first], variants[second])
+    if between.deviation is None:
+        return []
+    if not between.needed or between.needed > FEASIBLE:
+        return [f"More seeds will not tell {first} from {second} ({between.words})."]
+    return [f"To tell {first} from {second} ({between.words}) would take about {between.needed} seeds."]
+
+
+def _seeds(variants: Mapping[str, Values]) -> str:
+    counts = sorted({len(values) for values in variants.values()})
+    return f"{counts[0]} seeds each" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"

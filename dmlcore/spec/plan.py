@@ -1,0 +1,52 @@
+"""What studies and protocols have in common as TOML: a base spec that runs override, read and checked alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import BaseModel, Field, ValidationError
+
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.spec.sections import Section, explained
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # of a file without .toml
+
+Text = Annotated[str, Field(min_length=1, max_length=2000)]
+Overrides = Annotated[tuple[str, ...], Field(strict=False, max_length=32)]
+
+
+class Plan(Section):
+    """Runs as overrides of one `base` spec; `tables` names the sections that a plan may hold beside its own keys."""
+
+    tables: ClassVar[Mapping[str, type[BaseModel]]] = {}
+
+    base: RunSpec
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> Self:
+        """Build a plan from nested plain data; raises SpecError naming every unknown or bad key."""
+        plain = dict(data)
+        try:
+            plain["base"] = RunSpec.parse(plain.get("base", {}))
+        except SpecError as error:
+            raise SpecError("\n".join(f"base.{line}" for line in str(error).splitlines())) from None
+        try:
+            return cls.model_validate(plain)
+        except ValidationError as error:
+            raise SpecError("\n".join(explained(item, cls._known_under) for item in error.errors())) from None
+
+    @classmethod
+    def _known_under(cls, path: Sequence[str]) -> Iterable[str]:
+        return (cls.tables.get(path[0], cls) if path else cls).model_fields
+
+    def wrong_overrides(self, parts: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
+        """One line for each override that the base refuses; parts: what they belong to, and the overrides."""
+        mistakes: list[str] = []
+        for where, overrides in parts:
+            try:
+                self.base.with_overrides(overrides)
+            except SpecError as error:
+                mistakes += [f"{where}: {line}" for line in str(error).splitlines()]
+        return mistakes

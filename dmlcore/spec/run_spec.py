@@ -1,0 +1,276 @@
+"""RunSpec: everything that decides a training, as frozen, validated plain data (TOML, JSON, overrides, digest)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
+
+import tomli_w
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+
+from dmlcore.first_defaults import FIRST
+from dmlcore.spec.sections import (
+    BatchSpec,
+    ComputeSpec,
+    DataSpec,
+    ForkSpec,
+    LossSpec,
+    MinerSpec,
+    ModelSpec,
+    OptimiserSpec,
+    PoolingSpec,
+    ScheduleSpec,
+    Section,
+    brief,
+    explained,
+)
+
+LONGEST = 1_000_000  # characters of a spec as text, or of one override
+DEEPEST = 8  # lists and tables inside one another; a spec has four
+TOO_DEEP = f"lists and tables can be at most {DEEPEST} deep inside one another"
+MOST_OVERRIDES = 1000
+KEY = 80  # characters of a key that a message quotes
+
+
+class SpecError(ValueError):
+    """A spec that cannot be used; the message has one line per mistake, each beginning with the key."""
+
+
+def _printable(text: str) -> str:
+    """Refuse control and direction-changing characters: a name is shown in tables and logs."""
+    if not text.isprintable():
+        raise ValueError("must be printable text on one line")
+    return text
+
+
+Ranks = Annotated[tuple[Annotated[int, Field(ge=1, le=100_000)], ...], Field(strict=False, min_length=1, max_length=16)]
+
+
+class RunSpec(Section):
+    """What is trained, on what, how, and how it is judged; `RunSpec()` is the digits default."""
+
+    name: Annotated[str, AfterValidator(_printable)] = Field(
+        "", max_length=80, description="Label of the run, free text"
+    )
+    protocol: Annotated[str, AfterValidator(_printable)] = Field(
+        "", max_length=80, description="Published protocol that the spec follows"
+    )
+    seed: int = Field(0, ge=0, le=2**32 - 1, description="Everything random is a function of (seed, step)")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: CUDA where present, otherwise CPU")
+    ks: Ranks = Field((1, 2, 4, 8), description="K of the reported R@K and P@K")
+    data: DataSpec = DataSpec()
+    model: ModelSpec = ModelSpec()
+    pooling: PoolingSpec = PoolingSpec()
+    loss: LossSpec = LossSpec()
+    miner: MinerSpec = MinerSpec()
+    batch: BatchSpec = BatchSpec()
+    optimiser: OptimiserSpec = OptimiserSpec()
+    schedule: ScheduleSpec = ScheduleSpec()
+    compute: ComputeSpec = ComputeSpec()
+    fork: ForkSpec = ForkSpec()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for key in ("patience", "plateau"):
+            without = self.data.validation == "none" and self.schedule.monitor_part == "validation"
+            if getattr(self.schedule, key) and without:
+                raise ValueError(f'schedule.{key}: needs a validation part, but data.validation is "none"')
+        frozen = self.model.freeze == "backbone"
+        if frozen and self.model.name in ("mlp", "tokens"):
+            raise ValueError(f"model.freeze: {self.model.name} has no backbone; choose none, or a network for pictures")
+        if frozen and self.data.fresh:
+            raise ValueError("data.fresh: the kept maps of a frozen backbone are of fixed collages; set it to false")
+        if self.data.views and not (frozen and self.data.augment):
+            raise ValueError("data.views: needs model.freeze = backbone and data.augment = true; set it to 0")
+        return self
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> RunSpec:
+        """Build a spec from nested plain data; raises SpecError naming every unknown or bad key."""
+        _refuse_excess(data)
+        try:
+            return cls.model_validate(dict(data))
+        except ValidationError as error:
+            raise SpecError("\n".join(explained(item, _known_under) for item in error.errors())) from None
+
+    @classmethod
+    def from_toml(cls, text: str) -> RunSpec:
+        """Read TOML text; raises SpecError."""
+        try:
+            return cls.parse(_toml(text))
+        except tomllib.TOMLDecodeError as error:
+            raise SpecError(f"not TOML: {error}") from None
+
+    def to_toml(self) -> str:
+        """TOML text that `from_toml` reads back; keys without a value are left out."""
+        return tomli_w.dumps(_without_none(self.model_dump()))
+
+    @classmethod
+    def from_json(cls, text: str) -> RunSpec:
+        """Read JSON text; raises SpecError."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise SpecError(f"not JSON: {error}") from None
+        if not isinstance(data, dict):
+            raise SpecError(f"not a spec: expected a JSON object, got {type(data).__name__}")
+        return cls.parse(data)
+
+    def to_json(self) -> str:
+        """Canonical JSON: sorted keys, no spaces, infinity written as "inf"."""
+        return json.dumps(_json_safe(self.model_dump()), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    def digest(self) -> str:
+        """SHA-256 of what differs from `FIRST`, 64 hexadecimal digits.
+
+        Neither a key added later nor a default changed later alters it, so runs are the same where it is the same.
+        """
+        text = json.dumps(_json_safe(_beyond(FIRST, self)), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def with_overrides(self, assignments: Iterable[str]) -> RunSpec:
+        """Return a copy with `key=value` applied in order, for example `schedule.steps=100` or `loss.m=0.2`.
+
+        Values are TOML; a bare word is a string. `loss.x` means `loss.parameters.x`, and a new `loss.name` drops the
+        parameters of the old loss; the same for `pooling` and `miner`. Raises SpecError.
+        """
+        data = self.model_dump()
+        for count, assignment in enumerate(assignments, 1):
+            if count > MOST_OVERRIDES:
+                raise SpecError(f"more than {MOST_OVERRIDES:,} settings are changed; write them into a file")
+            key, equals, text = assignment.partition("=")
+            if not equals or not key.strip():
+                raise SpecError(f"{assignment[:KEY]}: expected key=value, for example schedule.steps=100")
+            _assign(data, key.strip(), _toml_value(key.strip(), text.strip()))
+        return self.parse(data)
+
+    def differences(self, other: RunSpec) -> list[str]:
+        """One line `key: mine | theirs` for each key whose values differ."""
+        mine, theirs = flat(self), flat(other)
+        keys = sorted(mine.keys() | theirs.keys())
+        return [f"{k}: {mine.get(k)!r} | {theirs.get(k)!r}" for k in keys if mine.get(k) != theirs.get(k)]
+
+
+def flat(spec: RunSpec) -> dict[str, Any]:
+    """Every value of a spec by its dotted key, for example "schedule.steps" and "loss.parameters.m"."""
+    return dict(_flatten(spec.model_dump()))
+
+
+def keys() -> dict[str, FieldInfo]:
+    """Every settable key in dotted form with its type, default and description, for forms and --help."""
+    found: dict[str, FieldInfo] = {}
+    for name, field in RunSpec.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, Section):
+            found |= {f"{name}.{inner}": value for inner, value in section.model_fields.items()}
+        else:
+            found[name] = field
+    return found
+
+
+def _known_under(path: Sequence[str]) -> list[str]:
+    """The keys of a section, or of the whole spec where the path is empty."""
+    parent = ".".join(path)
+    return sorted({k.removeprefix(parent + ".").split(".")[0] for k in keys() if not parent or k.startswith(parent)})
+
+
+_WITH_PARAMETERS: dict[str, type[Section]] = {"loss": LossSpec, "pooling": PoolingSpec, "miner": MinerSpec}
+
+
+def _toml(text: str) -> dict[str, Any]:
+    """Parse TOML; raises TOMLDecodeError, and SpecError for what is too long or too deep to be parsed."""
+    if len(text) > LONGEST:
+        raise SpecError(f"at most {LONGEST:,} characters can be read, got {len(text):,}")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise SpecError(f"{TOO_DEEP}, got {brief(text)}") from None
+    except ValueError:  # Python's own: a decimal number of more than 4,300 digits
+        raise SpecError(f"a number has too many digits: {brief(text)}") from None
+
+
+def _toml_value(key: str, text: str) -> Any:
+    """Parse one TOML value; what is not TOML is taken as a bare word."""
+    try:
+        parsed = _toml(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    except SpecError as error:
+        raise SpecError(f"{key[:KEY]}: {error}") from None
+    if parsed.keys() != {"value"}:
+        raise SpecError(f"{key[:KEY]}: expected one value, got {brief(text)}")
+    return parsed["value"]
+
+
+def _refuse_excess(value: Any, key: str = "", depth: int = 0) -> None:
+    """Raise SpecError for data that is nested deeper, or a whole number that is larger, than any spec has."""
+    if depth > DEEPEST:
+        raise SpecError(f"{key}: {TOO_DEEP}")
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if not _plain(inner):  # most are: a store of 10,000 runs asks a million times
+                _refuse_excess(inner, f"{key}.{name}"[:KEY] if key else str(name)[:KEY], depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            _refuse_excess(inner, key, depth + 1)
+    elif isinstance(value, int) and abs(value) >= 2**63:
+        raise SpecError(f"{key}: a whole number of more than 64 bits, got {brief(value)}")
+
+
+def _plain(value: Any) -> bool:
+    """Whether it is a value that is neither nested nor too large."""
+    kind = type(value)
+    return kind is str or kind is float or kind is bool or value is None or (kind is int and -(2**63) < value < 2**63)
+
+
+def _assign(data: dict[str, Any], key: str, value: Any) -> None:
+    """Set the dotted `key` in nested `data`, creating what is missing; unknown keys are left to the validation."""
+    *parents, last = key.split(".")
+    section = parents[0] if len(parents) == 1 else ""
+    if section in _WITH_PARAMETERS and last not in _WITH_PARAMETERS[section].model_fields:
+        parents = [section, "parameters"]
+    target = data
+    for depth, parent in enumerate(parents):
+        target = target.setdefault(parent, {})
+        if not isinstance(target, dict):
+            raise SpecError(f"{key[:KEY]}: {'.'.join(parents[: depth + 1])[:KEY]} is a value, not a section")
+    if last == "name" and section in _WITH_PARAMETERS and target.get("name") != value:
+        target["parameters"] = {}
+    target[last] = value
+
+
+def _without_none(data: dict[str, Any]) -> dict[str, Any]:
+    return {k: _without_none(v) if isinstance(v, dict) else v for k, v in data.items() if v is not None}
+
+
+def _beyond(first: Mapping[str, Any], values: Section) -> dict[str, Any]:
+    """The values that differ from the first ones; of a section those within it, if there are any."""
+    found: dict[str, Any] = {}
+    for name, value in vars(values).items():  # quicker than iterating: a listing asks for each of its runs
+        if isinstance(value, Section):
+            if inner := _beyond(first[name], value):
+                found[name] = inner
+        elif value != first[name]:
+            found[name] = value
+    return found
+
+
+def _json_safe(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _json_safe(v) for k, v in value.items()}
+    return "inf" if value == math.inf else value
+
+
+def _flatten(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in data.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

@@ -1,0 +1,1 @@
+"""Runs on disk, torn by no crash: directories, rows, checkpoints, locks, downloads."""

@@ -1,0 +1,175 @@
+"""Checkpoints that prove themselves: one file, SHA-256 first, two generations, replaced atomically, never unpickled.
+
+`run_directory` says what a file looks like. Equal contents give equal bytes, so two runs can be compared by the digest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from dmlcore.storage import atomic_files, run_directory
+from dmlcore.storage.run_directory import LAST, PREV
+
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # file systems without hard links, or enough
+log = logging.getLogger(__name__)
+
+
+class CheckpointError(RuntimeError):
+    """No generation can be trusted; the message names the files and what is wrong with each."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What `load` found: tensors by name, plain-data facts, the digest, and the file it came from."""
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+    digest: str
+    path: Path
+
+
+def save(folder: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> str:
+    """Write last.ckpt, keeping the one before as prev.ckpt unless it is damaged; return the digest.
+
+    A crash at any point leaves at least one whole generation. Raises OSError (disk full) with both old ones intact.
+    """
+    payload = pack(tensors, facts)
+    digest = hashlib.sha256(payload).hexdigest()
+    fresh = folder / f".{LAST}.new"
+    try:
+        atomic_files.replace(fresh, lambda file: file.write(run_directory.sealed(digest, payload)))
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
+    if _is_whole(folder / LAST):  # a damaged one must not take the place of a whole one
+        os.replace(folder / LAST, folder / PREV)
+    os.replace(fresh, folder / LAST)
+    atomic_files.sync_directory(folder)
+    return digest
+
+
+def keep(folder: Path, step: int, source: Path) -> None:
+    """Let a whole checkpoint file stay as kept/STEP.ckpt: another name of the same bytes, which costs no writing.
+
+    A crash leaves it there or not. Raises OSError (disk full) with what was there intact.
+    """
+    target = run_directory.kept_path(folder, step)
+    target.parent.mkdir(exist_ok=True)
+    fresh = target.with_name(f".{target.name}.new")
+    fresh.unlink(missing_ok=True)  # of a killed worker
+    try:
+        os.link(source, fresh)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        atomic_files.replace(target, lambda file: file.write(source.read_bytes()))
+        return
+    os.replace(fresh, target)
+    fresh.unlink(missing_ok=True)  # two names of the same file: then the kernel does not rename
+    atomic_files.sync_directory(target.parent)
+
+
+def load(folder: Path, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Checkpoint | None:
+    """The newest generation whose digest holds, or None if nothing was ever saved; raises CheckpointError.
+
+    refuse: says why a whole generation cannot be used either, or "".
+    """
+    wrong: list[str] = []
+    for name in (LAST, PREV):
+        if not (folder / name).exists():
+            continue
+        try:
+            found = read(folder / name)
+            if reason := refuse(found):
+                raise CheckpointError(reason)
+        except CheckpointError as error:
+            log.warning("%s; trying the previous generation", error)
+            wrong.append(str(error))
+        else:
+            return found
+    if wrong:
+        raise CheckpointError(f"no usable checkpoint: {'; '.join(wrong)}. Restore one of them or start a new run")
+    return None
+
+
+def read(path: Path) -> Checkpoint:
+    """Read one checkpoint file; raises CheckpointError if a single bit differs from what was saved."""
+    digest, payload = _checked(path)
+    try:
+        tensors = safetensors.torch.load(payload)
+        facts = run_directory.facts(payload)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path.name} is not a checkpoint of this program: {error!r}") from None
+    return Checkpoint(tensors, facts, digest, path)
+
+
+def _checked(path: Path) -> tuple[str, bytes]:
+    """Digest and payload of a checkpoint file; raises CheckpointError unless the one fits the other."""
+    try:
+        contents = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path.name} cannot be read: {error.strerror}") from None
+    with contextlib.suppress(ValueError):
+        digest, payload = run_directory.opened(contents)
+        if hashlib.sha256(payload).hexdigest() == digest:
+            return digest, payload
+    raise CheckpointError(f"{path.name} is damaged or no checkpoint ({len(contents):,} bytes, wrong SHA-256)")
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        _checked(path)
+    except CheckpointError:
+        return False
+    return True
+
+
+def pack(tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> bytes:
+    """Safetensors bytes, the same for the same contents."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    # One metadata key only: safetensors writes several in random order.
+    return safetensors.torch.save(plain, {"facts": json.dumps(facts, sort_keys=True, allow_nan=False)})
+
+
+def part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose name starts with `prefix` and a dot, without it."""
+    return {name[len(prefix) + 1 :]: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}
+
+
+def join(**parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The inverse of `part` for several prefixes."""
+    return {f"{prefix}.{name}": tensor for prefix, tensors in parts.items() for name, tensor in tensors.items()}
+
+
+def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """State of the optimiser as tensors named "<parameter number>.<entry>"; settings come from the spec."""
+    state: dict[int, dict[str, Tensor]] = optimiser.state_dict()["state"]
+    return {f"{number}.{entry}": tensor for number, entries in state.items() for entry, tensor in entries.items()}
+
+
+def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Put back what `optimiser_tensors` took."""
+    settings = optimiser.state_dict()["param_groups"]
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        number, _, entry = name.partition(".")
+        like = parameters[int(number)]
+        # In the memory layout of the parameter: another layout takes other kernels, which round differently.
+        kept = torch.empty_like(like).copy_(tensor) if tensor.shape == like.shape else tensor
+        state.setdefault(int(number), {})[entry] = kept
+    optimiser.load_state_dict({"state": state, "param_groups": settings})

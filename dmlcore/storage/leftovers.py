@@ -1,0 +1,106 @@
+"""What a crash inside create, delete or a replacement leaves in a run store, and the sweep that removes it.
+
+A run that is being made is `.new-ID`, one that is being deleted `.deleted-ID`, and whoever does so holds the lock in
+it; a file that is being written is `.NAME.tmp` or `.NAME.new` beside the one that it replaces. Nothing is swept while
+its lock is held, nor before it has lain still: between two calls of a process there is a moment without a lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from dmlcore.storage import atomic_files
+from dmlcore.storage.run_directory import LOCK
+
+NEW, DELETED = ".new-", ".deleted-"
+FOLDER_AGE = 60.0  # seconds since anything was made or removed in it
+FILE_AGE = 600.0  # seconds since it was last written to
+_FOLDER = re.compile(r"\.(new|deleted)-[a-z0-9][a-z0-9-]*")
+_FILE = re.compile(r"\..+\.(tmp|new)")
+log = logging.getLogger(__name__)
+
+
+def sweep(store: Path) -> int:
+    """Remove all that is left in a store and its runs; return how many folders and files that were.
+
+    What cannot be removed stays, with a warning in the log.
+    """
+    count = sweep_folders(store)
+    for entry in _entries(store):
+        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and any(_old_files(Path(entry))):
+            with (
+                contextlib.suppress(OSError, atomic_files.Busy),
+                atomic_files.ProcessLock(Path(entry) / LOCK, wait=0.0),
+            ):
+                count += sweep_files(Path(entry))
+    return count
+
+
+def sweep_folders(store: Path) -> int:
+    """Remove the runs of a store that were never finished, or not wholly deleted; return how many."""
+    count = 0
+    for entry in _entries(store):
+        if not _FOLDER.fullmatch(entry.name) or not entry.is_dir(follow_symlinks=False):
+            continue
+        try:
+            if time.time() - os.lstat(entry.path).st_ctime < FOLDER_AGE:
+                continue
+            with atomic_files.ProcessLock(Path(entry) / LOCK, wait=0.0):
+                remove(Path(entry))
+            count += 1
+        except atomic_files.Busy:
+            continue
+        except OSError as error:
+            log.warning("%s is left over and cannot be removed: %s", entry.name, error)
+    return count
+
+
+def sweep_files(run: Path) -> int:
+    """Remove the half-written files of a run whose lock this process holds; return how many."""
+    found = list(_old_files(run))
+    for path in found:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return len(found)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, which somebody else may be removing too; raises OSError where something cannot be removed."""
+    while folder.exists():
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
+                raise
+
+
+def _old_files(run: Path) -> Iterator[Path]:
+    """Half-written files in a run directory and the folders in it."""
+    for entry in _entries(run):
+        with contextlib.suppress(OSError):
+            if entry.is_dir(follow_symlinks=False):
+                yield from (Path(inner) for inner in _entries(Path(entry)) if _is_old_file(inner))
+            elif _is_old_file(entry):
+                yield Path(entry)
+
+
+def _is_old_file(entry: os.DirEntry[str]) -> bool:
+    if not _FILE.fullmatch(entry.name) or not entry.is_file(follow_symlinks=False):
+        return False
+    return time.time() - entry.stat(follow_symlinks=False).st_mtime >= FILE_AGE
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []

@@ -1,0 +1,406 @@
+"""RunStore: one directory per run, readable at any byte of any crash; docs/architecture.md describes the directory."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage import atomic_files, fork_parent, leftovers, metrics_rows
+from dmlcore.storage.home import HOME
+from dmlcore.storage.listing import Brief, Kept, Known, Listing, listing, signature
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.run_directory import CANCEL, EMBEDDINGS, LOCK, LOG, METRICS, SPEC, STATE
+
+RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no hyphen first: a command would take it for an option
+LONGEST = 2**20  # bytes of spec.json and of state.json
+EXAMPLE = (
+    "example-glyphs"  # the run that ships with the lab (`dmlcore.experiments.example`): in no list, opened by its name
+)
+EXAMPLE_REMOVED = ".example-removed"  # in a store: it was deleted there, and stays so
+START_GRACE = 20.0  # seconds a queued run may take until its worker holds the lock
+log = logging.getLogger(__name__)
+State = Literal["queued", "running", "done", "failed", "cancelled"]
+
+# What a holder of the lock may write next. A return to "queued" is a resume: whoever was running is gone.
+_NEXT: dict[State, frozenset[State]] = {
+    "queued": frozenset(("queued", "running", "failed", "cancelled")),
+    "running": frozenset(("running", "queued", "done", "failed", "cancelled")),
+    "done": frozenset(("done", "queued")),
+    "failed": frozenset(("failed", "queued")),
+    "cancelled": frozenset(("cancelled", "queued")),
+}
+
+
+class RunError(RuntimeError):
+    """A run that is unknown, unreadable or in a state that forbids the request; the message says which."""
+
+
+def _shortened(text: object) -> object:
+    """A text as it may be shown; what a training says when it fails can be of any length."""
+    return text if not isinstance(text, str) or len(text) <= 4000 else f"{text[:3999]}…"
+
+
+Count = Annotated[int, Field(ge=0, le=metrics_rows.MOST_COUNT)]
+Seconds = Annotated[float, Field(ge=0, le=2**33, allow_inf_nan=False)]  # as a date: until 2242, as tables can show
+Text = Annotated[str, BeforeValidator(_shortened)]
+
+
+class RunState(BaseModel):
+    """The contents of state.json; unknown keys of later releases are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    state: State = "queued"
+    step: Count = 0  # finished optimiser steps
+    steps: Count = 0  # planned optimiser steps
+    seconds: Seconds = 0.0  # spent training, accumulated over resumes
+    message: Text = ""
+    device: Text = ""
+    pid: Annotated[int, Field(ge=0, lt=2**31)] = 0  # last worker, and
+    started: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # when that process did (clock ticks since boot)
+    created: Seconds = 0.0  # wall clock, for showing and sorting only
+    queued: Annotated[float, Field(ge=-(2**33), le=2**33)] = 0.0  # time.monotonic(), which all share until a boot,
+    boot: Text = ""  # and which boot that was
+
+    def on_its_way(self) -> bool:
+        """Whether it was queued so lately that its process may not hold the lock yet."""
+        return self.state == "queued" and atomic_files.elapsed(self.queued, self.boot) < START_GRACE
+
+
+class Run:
+    """One run directory; readers never need the writer alive, and writing needs `lock()`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.id = path.name
+
+    def __repr__(self) -> str:
+        return f"Run({self.id})"
+
+    @property
+    def is_example(self) -> bool:
+        """Whether it came with the lab."""
+        return self.id == EXAMPLE
+
+    @cached_property
+    def spec(self) -> RunSpec:
+        """The spec, which never changes; raises RunError if spec.json is damaged or of an unknown release."""
+        return _specs.get(f"{self.path}/{SPEC}", lambda: _read_spec(self.path))
+
+    def state(self) -> RunState:
+        """The last recorded state; raises RunError if state.json is damaged."""
+        return _states.get(f"{self.path}/{STATE}", lambda: _read_state(self.path))
+
+    def alive(self) -> bool:
+        """Whether some process holds the lock of this run: the only sign of life that cannot be stale."""
+        try:
+            return atomic_files.holder(self.path / LOCK) != 0
+        except OSError:  # no file that anybody could hold
+            return False
+
+    def status(self) -> str:
+        """State as shown: queued, running, done, failed, cancelled, or lost (it should be running and nobody is).
+
+        Never raises: of a run that was deleted or damaged since it was listed it is "unreadable".
+        """
+        try:
+            state = self.state()
+            if state.state not in ("queued", "running"):
+                return state.state
+            alive = self.alive()  # before the state: a worker records its end before it drops the lock
+            state = self.state()
+        except RunError:
+            return "unreadable"
+        if alive or state.state not in ("queued", "running"):
+            return state.state
+        return "queued" if state.on_its_way() else "lost"
+
+    def metrics(self, since: int = 0) -> tuple[list[Row], int]:
+        """Complete rows of metrics.jsonl from byte `since` on, and the offset to ask for next.
+
+        A torn last line waits; a damaged one costs only itself; `rows` says what each that is left holds. After a
+        resume the file may be shorter or cut elsewhere: then all rows come again, so key what you keep by (kind, step).
+        A file of more than rows.LONGEST_FILE bytes has none.
+        """
+        path = self.path / METRICS
+        try:
+            with atomic_files.regular(path, metrics_rows.LONGEST_FILE) as file:
+                if since:
+                    file.seek(since - 1)
+                    if file.read(1) != b"\n":
+                        since = 0
+                file.seek(since)
+                text = file.read()
+        except FileNotFoundError:
+            return [], 0
+        except OSError as error:  # no rows, but as long as it is: nobody shall cut it there
+            log.warning("%s: metrics.jsonl cannot be read: %s", self.id, error)
+            return [], path.stat().st_size
+        whole = text[: text.rfind(b"\n") + 1]
+        return [row for line in whole.splitlines() if (row := metrics_rows.from_line(line))], since + len(whole)
+
+    def scores(self) -> dict[str, Row]:
+        """The last test scores of each representation, as `scores` finds them, without reading the other rows."""
+        try:
+            lines = atomic_files.contents(self.path / METRICS, metrics_rows.LONGEST_FILE).split(b"\n")[:-1]
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            log.warning("%s: metrics.jsonl cannot be read: %s", self.id, error)
+            return {}
+        return scores(row for line in lines if b'"scores"' in line and (row := metrics_rows.from_line(line)))
+
+    def log_tail(self, lines: int = 20) -> list[str]:
+        """The last lines of log.txt."""
+        try:
+            with atomic_files.regular(self.path / LOG, 2**63) as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - 65536))
+                return file.read(65536).decode(errors="replace").splitlines()[-lines:]
+        except OSError:
+            return []
+
+    def embeddings(self) -> Path | None:
+        """The newest embeddings file (arrays embeddings, labels, indices), or None before an evaluation."""
+        return self._newest(lambda name: "." not in name.removesuffix(".npz"))  # DIGEST.WHAT.npz is made of it
+
+    def projection(self) -> Path | None:
+        """The newest map (array points, one row per embedding) of the newest embeddings, or None if there is none."""
+        source = self.embeddings()
+        of = f"{source.stem}." if source else "none"
+        return self._newest(lambda name: name.startswith(of) and name.endswith(".map.npz"))
+
+    def _newest(self, wanted: Callable[[str], bool]) -> Path | None:
+        names = [p for p in (self.path / EMBEDDINGS).glob("*.npz") if wanted(p.name) and not p.name.startswith(".")]
+        return next(iter(atomic_files.newest_first(names)), None)
+
+    def request_cancel(self) -> None:
+        """Ask the worker to stop after the current step."""
+        (self.path / CANCEL).touch()
+
+    def cancel_requested(self) -> bool:
+        """Whether a cancel is waiting to be honoured."""
+        return (self.path / CANCEL).exists()
+
+    def withdraw_cancel(self) -> None:
+        """Forget a cancel, at a resume."""
+        (self.path / CANCEL).unlink(missing_ok=True)
+
+    def lock(self, wait: float = 2.0) -> atomic_files.ProcessLock:
+        """The writer's lock as a context manager; raises durable.Busy if another process works on this run."""
+        return atomic_files.ProcessLock(self.path / LOCK, wait)
+
+    def update(self, **changes: Any) -> RunState:
+        """Replace state.json with `changes` applied; raises RunError without the lock or on a forbidden transition."""
+        if not atomic_files.held_here(self.path / LOCK):
+            raise RunError(f"{self.id}: only the holder of the lock may change the state")
+        before = self.state()
+        after = RunState.model_validate(before.model_dump() | changes)
+        if after.state not in _NEXT[before.state]:
+            raise RunError(f"{self.id}: a run that is {before.state} cannot become {after.state}")
+        atomic_files.replace_json(self.path / STATE, after.model_dump())
+        return after
+
+    def begin(self) -> RunState:
+        """Record that this process trains the run now, and which process it is; sweep what a killed one has left."""
+        leftovers.sweep_files(self.path)
+        return self.update(
+            state="running", pid=os.getpid(), started=atomic_files.start_time(os.getpid()), message="starting"
+        )
+
+    def delete(self) -> None:
+        """Remove the run and all its files; raises durable.Busy while a process works on it."""
+        with self.lock(wait=0.0):
+            if self.is_example:
+                (self.path.parent / EXAMPLE_REMOVED).touch()
+            gone = self.path.with_name(f"{leftovers.DELETED}{self.id}")
+            self.path.rename(gone)  # from here on nobody opens it
+            leftovers.remove(gone)
+
+
+class MetricsWriter:
+    """Appends rows to metrics.jsonl after cutting it to `offset` bytes, so that no step is doubled or missing.
+
+    Each row is one write, so kill -9 cuts between rows. Rows hold no clock: a resumed run repeats them exactly.
+    """
+
+    def __init__(self, run: Run, offset: int) -> None:
+        descriptor = os.open(run.path / METRICS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._file = open(descriptor, "r+b", buffering=0)  # noqa: SIM115 - closed by __exit__
+        size = self._file.seek(0, os.SEEK_END)
+        if size < offset:
+            self._file.close()
+            raise RunError(f"{run.id}: metrics.jsonl has {size} bytes, the checkpoint counts {offset}; it was cut")
+        self._file.truncate(offset)
+        self.offset = self._file.seek(offset)
+
+    def __enter__(self) -> MetricsWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def append(self, row: Row) -> None:
+        """Write one row; raises OSError (disk full) with the file as it was."""
+        line = metrics_rows.to_line(row)
+        if self._file.write(line) != len(line):
+            self._file.truncate(self.offset)
+            self._file.seek(self.offset)
+            raise OSError(errno.ENOSPC, "no space left for a row", METRICS)
+        self.offset += len(line)
+
+    def sync(self) -> int:
+        """Make all rows durable and return their length in bytes."""
+        os.fsync(self._file.fileno())
+        return self.offset
+
+
+class RunStore:
+    """All runs below one folder; default: $DML_RUNS, or ./runs in the repository.
+
+    Lists hold the runs of its owner: the example is opened by its name alone, so nothing ranks or counts it.
+    """
+
+    def __init__(self, root: str | Path | None = None) -> None:
+        chosen = root or os.environ.get("DML_RUNS") or HOME / "runs"
+        self.root = Path(chosen).expanduser().resolve()
+
+    def create(self, spec: RunSpec) -> Run:
+        """Make the directory of a new, queued run; it appears under its id only when it is complete.
+
+        Raises SpecError for a fork of a run or step that is not here, OSError (disk full) with nothing left behind.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        leftovers.sweep_folders(self.root)
+        return self.put(self._free_id(spec), lambda building: self._build(building, spec))
+
+    def put(self, run_id: str, build: Callable[[Path], object]) -> Run:
+        """Let `build` fill the directory of a run, which appears under its id once it is complete, or not at all."""
+        building = self.root / f"{leftovers.NEW}{run_id}"
+        building.mkdir()
+        try:
+            with atomic_files.ProcessLock(building / LOCK):
+                build(building)
+                building.rename(self.root / run_id)
+        except BaseException:
+            leftovers.remove(building)
+            raise
+        atomic_files.sync_directory(self.root)
+        return Run(self.root / run_id)
+
+    def _free_id(self, spec: RunSpec) -> str:
+        """An id that no run has, nor what is left of one: of 300 made in one minute two may share theirs by chance."""
+        while True:
+            run_id = _new_id(spec)
+            if not any((self.root / f"{of}{run_id}").exists() for of in ("", leftovers.NEW, leftovers.DELETED)):
+                return run_id
+
+    def _build(self, building: Path, spec: RunSpec) -> None:
+        (building / METRICS).touch()
+        (building / EMBEDDINGS).mkdir()
+        if spec.fork.run:
+            fork_parent.take(building, self.root, spec.fork)
+        atomic_files.replace(building / SPEC, lambda file: file.write(spec.to_json().encode()))
+        now = {"created": time.time(), "queued": time.monotonic(), "boot": atomic_files.boot()}
+        state = RunState(steps=spec.schedule.steps, **now)
+        atomic_files.replace_json(building / STATE, state.model_dump())
+
+    def open(self, run_id: str) -> Run:
+        """The run with this id; raises RunError for anything that is not the name of a run here."""
+        if isinstance(run_id, str) and RUN_ID.fullmatch(run_id):
+            path = self.root / run_id
+            if not path.is_symlink() and path.resolve().is_relative_to(self.root) and (path / SPEC).is_file():
+                return Run(path)
+        raise RunError(f"no run {str(run_id)[:64]!r} in {self.root}")
+
+    def list(self) -> Sequence[Run]:
+        """The readable runs, newest first; every one is looked at, so ask `newest` or `find` where some will do."""
+        return self.find(lambda run_id, brief: True)
+
+    def newest(self, count: int) -> Sequence[Run]:
+        """The newest readable runs, newest first; older ones are not even read."""
+        return self.find(lambda run_id, brief: True, count)
+
+    def find(
+        self, wanted: Callable[[str, Brief], object], count: int | None = None, state: tuple[State, ...] = ()
+    ) -> Sequence[Run]:
+        """Readable runs by id and brief, newest first, `count` at most; state: those that recorded one of these."""
+        return [Run(self.root / name) for name in self._listing().find(wanted, count, state)]
+
+    def count(self) -> int:
+        """How many runs there are, but for those that were found unreadable."""
+        return self._listing().count()
+
+    def unreadable(self) -> Sequence[tuple[str, str]]:
+        """(id, reason) of the directories that look like runs and cannot be read, of those looked at so far.
+
+        `list` looks at all of them, `newest` and `find` as far as they must.
+        """
+        return self._listing().unreadable()
+
+    def _listing(self) -> Listing:
+        return listing(self.root, _is_listed, _read)
+
+
+def _is_listed(name: str) -> bool:
+    return RUN_ID.fullmatch(name) is not None and name != EXAMPLE
+
+
+_specs: Kept[RunSpec] = Kept(1000)  # 12 kB each
+_states: Kept[RunState] = Kept(1000)
+
+
+def _read_spec(path: Path) -> RunSpec:
+    try:
+        return RunSpec.from_json(atomic_files.contents(path / SPEC, LONGEST).decode())
+    except (OSError, UnicodeDecodeError, SpecError) as error:
+        raise RunError(f"{path.name}: spec.json cannot be read: {error}") from None
+
+
+def _read_state(path: Path) -> RunState:
+    try:
+        return RunState.model_validate_json(atomic_files.contents(path / STATE, LONGEST))
+    except (OSError, ValidationError) as error:
+        raise RunError(f"{path.name}: state.json cannot be read: {error}") from None
+
+
+def _read(path: Path) -> Known:
+    """What a listing knows of a run; the signatures come first, so that what is replaced meanwhile is read again."""
+    files = signature(f"{path}/{SPEC}"), signature(f"{path}/{STATE}")
+    try:
+        spec, state = _read_spec(path), _read_state(path)
+    except RunError as error:
+        return Known(*files, None, reason=str(error))
+    return Known(*files, Brief.of(spec), state.created, state.state)
+
+
+def series(found: Iterable[Row], kind: str, field: str) -> tuple[list[int], list[float]]:
+    """(steps, values) of `field` in those rows that are of `kind`, sorted by step; the last row of a step counts."""
+    by_step = {row["step"]: row[field] for row in found if row.get("kind") == kind and row.get(field) is not None}
+    return sorted(by_step), [by_step[step] for step in sorted(by_step)]
+
+
+def scores(found: Iterable[Row]) -> dict[str, Row]:
+    """The last test scores of each representation: "inputs" (raw), "untrained", "trained"."""
+    return {row["of"]: row for row in found if row.get("kind") == "scores"}
+
+
+def _new_id(spec: RunSpec) -> str:
+    """For example 20261121-0412-digits-ranking-ab12: only characters of RUN_ID, whatever the spec says."""
+
+    def slug(text: str, length: int) -> str:
+        return re.sub(r"[^a-z0-9]+", "-", text.lower())[:length].strip("-") or "x"
+
+    stamp = time.strftime("%Y%m%d-%H%M", time.gmtime())
+    return f"{stamp}-{slug(spec.data.name, 16)}-{slug(spec.loss.name, 20)}-{secrets.token_hex(2)}"

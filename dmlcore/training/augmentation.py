@@ -1,0 +1,179 @@
+"""Training pictures, cut and flipped at random, a whole batch at once on the training device."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dmlcore.data import Dataset
+from dmlcore.spec.sections import DataSpec
+
+TURN, SCALE, SHIFT = math.radians(12), 0.15, 0.1  # of affine moves, each to both sides
+TRIES = 10  # cuts drawn for a picture before its centre is taken, as in torchvision's RandomResizedCrop
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """Inputs of a batch in main memory; `sizes` (n, 2) are heights and widths where pictures are padded, else None."""
+
+    inputs: NDArray[Any]
+    sizes: NDArray[np.int64] | None = None
+
+
+def batch(
+    dataset: Dataset, indices: NDArray[np.int64], data: DataSpec, seed: int, device: torch.device | str
+) -> Tensor:
+    """Training inputs of these samples on the device: pictures (n, 3, S, S) uint8, changed as `data` says.
+
+    Vectors and tokens come as they are. A function of (indices, data, seed), the same on every device up to rounding.
+    """
+    return apply(gather(dataset, indices, data, seed), dataset.inputs.shape[-1], data, seed, device)
+
+
+def gather(dataset: Dataset, indices: NDArray[np.int64], data: DataSpec, seed: int) -> Gathered:
+    """Read what `apply` needs, with NumPy alone, so that a thread may do it while the last step computes."""
+    if data.fresh:
+        assert hasattr(dataset.inputs, "fresh")  # `Batches` refuses others
+        return Gathered(dataset.inputs.fresh(indices, seed))
+    if data.augment and data.crop == "resized" and hasattr(dataset.inputs, "whole"):
+        return Gathered(*dataset.inputs.whole(indices))
+    return Gathered(dataset.inputs[indices])
+
+
+def apply(found: Gathered, side: int, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
+    """Bring what was gathered to the device and change it: (n, 3, side, side) uint8 pictures, channels last."""
+    inputs = upload(found.inputs, device)
+    if inputs.ndim != 4 or not data.augment:
+        return inputs
+    if data.crop == "shift":
+        return shifted(inputs, seed)
+    if data.crop == "affine":
+        return moved(inputs, seed)
+    sizes = found.sizes
+    if sizes is None:
+        sizes = np.broadcast_to(np.array(inputs.shape[2:]), (len(inputs), 2))
+    boxes, flip = draw_boxes(sizes, data.crop_area, data.crop_ratio, seed)
+    return resized(inputs, _send(boxes, inputs.device), _send(flip, inputs.device), side)
+
+
+def upload(inputs: NDArray[Any], device: torch.device | str) -> Tensor:
+    """Inputs on the device; pictures in the memory layout that convolutions like best."""
+    if not inputs.flags.writeable or any(stride < 0 for stride in inputs.strides):
+        inputs = inputs.copy()
+    tensor = _send(torch.from_numpy(inputs), torch.device(device))
+    return tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor.contiguous()
+
+
+def shifted(pictures: Tensor, seed: int) -> Tensor:
+    """Flip half of the pictures (B, 3, H, W) and shift each by up to an eighth of its side, black outside."""
+    batch, _, height, width = pictures.shape
+    pad = height // 8
+    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same
+    flip = torch.rand(batch, 1, generator=random) < 0.5
+    top, left = torch.randint(0, 2 * pad + 1, (2, batch, 1), generator=random)
+    rows = torch.arange(height) + top
+    columns = torch.arange(width).expand(batch, width)
+    columns = torch.where(flip, columns.flip(1), columns) + left
+    each, rows, columns = (_send(index, pictures.device) for index in (torch.arange(batch), rows, columns))
+    padded = F.pad(pictures, (pad, pad, pad, pad)).permute(0, 2, 3, 1)
+    return padded[each[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+def moved(pictures: Tensor, seed: int) -> Tensor:
+    """Turn, shear, scale and shift each picture (B, C, H, W) uint8 a little, black outside; none is mirrored.
+
+    Uniform: angle and shear within TURN radians, both scales within SCALE of 1, shifts within SHIFT of the side.
+    """
+    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same
+    turn, shear, wide, high, right, down = 2 * torch.rand(6, len(pictures), generator=random) - 1
+    turn, shear = TURN * turn, TURN * shear
+    wide, high = 1 + SCALE * wide, 1 + SCALE * high
+    rows = (
+        torch.stack([turn.cos() / wide, (shear - turn.sin()) / wide, 2 * SHIFT * right], 1),
+        torch.stack([turn.sin() / high, turn.cos() / high, 2 * SHIFT * down], 1),
+    )
+    with torch.autocast(pictures.device.type, enabled=False):
+        where = F.affine_grid(_send(torch.stack(rows, 1), pictures.device), list(pictures.shape), align_corners=False)
+        values = F.grid_sample(pictures.float(), where, align_corners=False)
+    return values.round_().clamp_(0, 255).to(torch.uint8).contiguous(memory_format=torch.channels_last)
+
+
+def draw_boxes(
+    sizes: NDArray[np.int64], area: tuple[float, float], ratio: tuple[float, float], seed: int
+) -> tuple[Tensor, Tensor]:
+    """Draw where to cut: boxes (n, 4) int64 of top, left, height, width, and flips (n,) bool, on the CPU.
+
+    sizes (n, 2): height and width of the pictures. The law is that of torchvision's RandomResizedCrop: a share of the
+    area uniform in `area`, an aspect width / height log-uniform in `ratio`, the first of ten tries that fits inside;
+    else the centre, as large as `ratio` allows. (Szegedy et al. 2015, section 6.)
+    """
+    random = torch.Generator().manual_seed(seed)
+    n = len(sizes)
+    share, aspect, at = torch.rand(3, n, TRIES, generator=random, dtype=torch.float64).unbind()
+    flip = torch.rand(n, generator=random) < 0.5
+    height, width = torch.from_numpy(np.array(sizes, dtype=np.int64)).unbind(1)
+
+    pixels = (area[0] + (area[1] - area[0]) * share) * (height * width)[:, None]
+    low, high = math.log(ratio[0]), math.log(ratio[1])
+    shape = torch.exp(low + (high - low) * aspect)
+    h, w = (pixels / shape).sqrt().round().long(), (pixels * shape).sqrt().round().long()
+    fits = (h > 0) & (w > 0) & (h <= height[:, None]) & (w <= width[:, None])
+    first = fits.to(torch.uint8).argmax(1, keepdim=True)  # of equal ones, the first
+    found = fits.any(1)
+    h, w = h.gather(1, first)[:, 0], w.gather(1, first)[:, 0]
+
+    # No try fits: the centre, cut where the picture is flatter or taller than `ratio`.
+    whole_h = torch.minimum(height, (width / ratio[0]).round().long())
+    whole_w = torch.minimum(width, (height * ratio[1]).round().long())
+    h, w = torch.where(found, h, whole_h), torch.where(found, w, whole_w)
+    top = torch.where(found, (at[:, 0] * (height - h + 1)).long(), (height - h) // 2)
+    left = torch.where(found, (at[:, 1] * (width - w + 1)).long(), (width - w) // 2)
+    return torch.stack([top, left, h, w], 1), flip
+
+
+def resized(pictures: Tensor, boxes: Tensor, flip: Tensor, side: int) -> Tensor:
+    """Cut the boxes (n, 4) out of pictures (n, 3, H, W) uint8 and resize them: (n, 3, side, side) uint8, channels last.
+
+    Bilinear with antialiasing, equal to `F.interpolate(cut, side, mode="bilinear", antialias=True)` of each cut:
+    resizing is linear and separable, so the batch is two matrix products, rows then columns.
+    """
+    top, left, height, width = boxes.unbind(1)
+    n, channels, high, wide = pictures.shape
+    rows = _triangle_weights(top, height, high, side)
+    columns = _triangle_weights(left, width, wide, side, mirror=flip)
+    with torch.autocast(pictures.device.type, enabled=False):
+        values = pictures.float().permute(0, 2, 3, 1).reshape(n, high, wide * channels)  # no copy if channels are last
+        values = torch.bmm(rows, values).view(n, side, wide, channels)
+        values = values.transpose(2, 3).reshape(n, side * channels, wide)
+        values = torch.bmm(values, columns.mT).view(n, side, channels, side)
+    whole = values.round_().clamp_(0, 255).to(torch.uint8)
+    return whole.permute(0, 2, 1, 3).contiguous(memory_format=torch.channels_last)
+
+
+def _triangle_weights(start: Tensor, length: Tensor, pixels: int, side: int, mirror: Tensor | None = None) -> Tensor:
+    """(n, side, pixels) float32: how much each source pixel gives to each pixel of the result; rows sum to 1.
+
+    Output pixel i looks at start + (i + 1/2) * length / side, the source pixel j lies at j + 1/2; the triangle is two
+    source pixels wide, or two output pixels where they are larger, and nothing outside the cut is seen.
+    """
+    place = torch.arange(pixels, device=start.device, dtype=torch.float32) + 0.5
+    seen = torch.arange(side, device=start.device, dtype=torch.float32) + 0.5
+    if mirror is not None:
+        seen = torch.where(mirror[:, None], side - seen, seen)
+    begin, scale = start.float()[:, None], (length.float() / side)[:, None]
+    inside = (place > begin) & (place < begin + length[:, None])
+    distance = (place - (begin + seen * scale)[..., None]).abs_()
+    weights = distance.div_(-scale.clamp(min=1.0)[..., None]).add_(1.0).clamp_(min=0.0).mul_(inside[:, None])
+    return weights.div_(weights.sum(2, keepdim=True))
+
+
+def _send(tensor: Tensor, device: torch.device) -> Tensor:
+    # From pinned memory a copy is queued; from ordinary memory it would wait for the device.
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

@@ -1,0 +1,115 @@
+"""What a run is measured against before its first step: chance, the inputs themselves, the network as it starts.
+
+What the inputs score is the same for every run on the same data, so it is computed once and kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.data import Dataset
+from dmlcore.data.files.locate import cache_folder
+from dmlcore.models.networks import MLP
+from dmlcore.storage import atomic_files, metrics_rows
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.training import evaluation, final_analyses
+from dmlcore.training.build import Workbench
+
+VERSION = 1  # of what a row of scores holds
+OF_TRAIN = (1, 8)  # R@K on the training part, as `findings.train_scores` has them
+log = logging.getLogger(__name__)
+
+
+def first_rows(bench: Workbench) -> list[Row]:
+    """The rows that a run begins with: test scores of the inputs and of the untrained network, and further ones.
+
+    The further ones are of kind "baseline": chance on the test part; the inputs on the validation part; inputs and
+    untrained network on the training part where trained networks are scored on it too (`findings.rows`).
+    """
+    data, ks = bench.data, bench.spec.ks
+    embeddings = evaluation.embed(bench.embedder, data, "test", bench.device)
+    found = [inputs_row(data, "test", ks)]
+    found.append(evaluation.row("untrained", 0, evaluation.score(embeddings, data, "test", ks)))
+    indices, searched = evaluation.rows_of(data, "test")
+    found.append(_baseline("chance", "test", chance(data.labels[indices], searched)))
+    if len(data.parts["validation"]):
+        found.append(_baseline("inputs", "validation", _flat(inputs_row(data, "validation", (1,)))))
+    if isinstance(bench.model, MLP) and len(data.parts["train"]) <= final_analyses.MOST_TRAINED:
+        was_training = bench.model.training
+        bench.model.eval()
+        found.append(_baseline("inputs", "train", _flat(inputs_row(data, "train", OF_TRAIN))))
+        found.append(_baseline("untrained", "train", final_analyses.train_scores(bench.model, data, bench.device)))
+        bench.model.train(was_training)
+    return found
+
+
+def chance(labels: NDArray[np.int64], searched: NDArray[np.bool_]) -> dict[str, float | None]:
+    """Expected MAP@R and R@1 of neighbours in random order, over the queries that have a match.
+
+    labels (n,); searched (n,): only searched, the others being the queries; none: every sample searches the others.
+    Of n candidates R match, so place k does with p = R / n and one before it, given that, with q = (R - 1) / (n - 1):
+    E[AP@R] = p / R * sum over k = 1..R of (1 + (k - 1) q) / k. Exact, as expectations add.
+    """
+    own = not searched.any()
+    candidates = np.unique(labels if own else labels[searched], return_counts=True)
+    counts = dict(zip(candidates[0].tolist(), candidates[1].tolist(), strict=True))
+    classes, queries = np.unique(labels if own else labels[~searched], return_counts=True)
+    n = int(candidates[1].sum()) - own
+    precision = recall = asked = 0.0
+    for label, weight in zip(classes.tolist(), queries.tolist(), strict=True):
+        r = counts.get(label, 0) - own
+        if r < 1:
+            continue
+        p, q = r / n, (r - 1) / (n - 1) if n > 1 else 0.0
+        harmonic = float((1 / np.arange(1, r + 1)).sum())
+        precision += weight * p / r * (harmonic + q * (r - harmonic))
+        recall, asked = recall + weight * p, asked + weight
+    return {"map_at_r": precision / asked, "recall_at_1": recall / asked} if asked else {}
+
+
+def inputs_row(data: Dataset, part: str, ks: tuple[int, ...]) -> Row:
+    """The scores row "inputs" of a part, from the cache where the very same inputs were scored before.
+
+    Thousands of dimensions make this search the slowest of a short run. A cache that cannot be read or written is
+    done without.
+    """
+    raw = evaluation.raw_inputs(data, part)
+    indices, searched = evaluation.rows_of(data, part)
+    digest = hashlib.sha256(repr((VERSION, raw.shape, tuple(ks))).encode())
+    for array in (raw, data.labels[indices], searched):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    path = cache_folder() / "scores" / f"{digest.hexdigest()}.json"
+    if (kept := _read(path)) is not None:
+        return kept
+    row = evaluation.row("inputs", 0, evaluation.score(raw, data, part, ks))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_files.replace_json(path, row)
+    except OSError as error:
+        log.warning("scores of the inputs are not kept: %s", error)
+    return row
+
+
+def _read(path: Path) -> Row | None:
+    try:
+        row = metrics_rows.checked(atomic_files.read_json(path, metrics_rows.LONGEST_LINE))
+    except (OSError, ValueError):
+        return None
+    return row if row and row.get("of") == "inputs" else None
+
+
+def _baseline(of: str, part: str, scores: Mapping[str, Any]) -> Row:
+    return {"kind": "baseline", "of": of, "part": part, "step": 0, **scores}
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    """MAP@R, R-precision and R@K of a row of scores, one name each."""
+    recall = {f"recall_at_{k}": value for k, value in row["recall_at"].items()}
+    return recall | {"r_precision": row["r_precision"], "map_at_r": row["map_at_r"]}

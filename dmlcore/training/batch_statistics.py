@@ -1,0 +1,163 @@
+"""What a batch of embeddings looks like while it is trained: distances, triplets, spectrum, forces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dmlcore.losses.engine.table import pair_tables
+
+BINS = 20  # of both histograms
+SPHERE = 2.0  # the largest distance of two unit vectors
+UNIT = 1e-3  # how far a length may be from 1 for embeddings to count as unit vectors
+
+Measured = dict[str, float | list[int]]
+
+
+def measure(
+    embeddings: Tensor, labels: Tensor, clamp: tuple[float, float] | None = None, *, loss: nn.Module | None = None
+) -> Measured:
+    """Numbers that tell how a batch stands, of embeddings (B, D) and integer labels (B,) on any device.
+
+    clamp: (m, m2), so that a triplet counts as active while 0 < d_ap - d_an + m < m2; loss: adds its forces, at the
+    price of one more evaluation. Everything stays on the device until one transfer at the end. What is undefined, or
+    not finite, is left out, so that a row of metrics.jsonl can hold the rest:
+
+    triplets: valid ones; violating: share with d_ap > d_an; active: share inside the clamp window
+    positive_distance, negative_distance: mean over pairs; positive_histogram, negative_histogram: 20 counts of ordered
+        pairs from 0 to histogram_to, which is 2 for unit vectors and else the next power of two
+    norm: mean length; spread: root mean square distance from the mean over the root mean square length, in 0..1
+    effective_rank: exp of the entropy of the singular values of the centred batch, each over their sum, in 1..D
+        (Roy & Vetterli 2007); largest_share: the largest of these shares
+    alignment: mean squared distance of positives; uniformity: log mean exp(-2 d^2) of all pairs; both of the
+        embeddings put on the unit sphere (Wang & Isola 2020, with alpha = 2 and t = 2)
+    covering_radius: mean over classes of the smallest ball around a sample that holds its class
+    pull, push: mean over samples of the length of the loss gradient that comes from pairs of one class, of two classes;
+        only for losses of distances (`of_tables`, as TripletLoss has)
+    """
+    if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1] or not len(labels):
+        raise ValueError(
+            f"embeddings must be (B, D) and labels (B,), got {tuple(embeddings.shape)} and {tuple(labels.shape)}"
+        )
+    forces = {} if loss is None else _forces(loss, embeddings.detach().float(), labels)
+    with torch.no_grad():
+        # Products of centred vectors in double precision give distances to some 1e-7 of the spread of the batch, at a
+        # tenth of the price of the direct form.
+        x = embeddings.detach().double()
+        centred = x - x.mean(0)
+        gram = centred @ centred.T
+        lengths = gram.diagonal()
+        distances = (lengths[:, None] + lengths - 2 * gram).clamp(min=0).sqrt().fill_diagonal_(0).float()
+        numbers, counts = _numbers(x, centred, distances, labels, clamp)
+        if len(x) > x.shape[1]:
+            gram = centred.T @ centred
+    parts = (*numbers.values(), *forces.values(), counts, gram)
+    host = torch.cat([part.reshape(-1).double() for part in parts]).cpu().numpy()
+
+    names = [*numbers, *forces]
+    found: Measured = {name: float(value) for name, value in zip(names, host, strict=False) if np.isfinite(value)}
+    rest = host[len(names) :]
+    if "histogram_to" in found:
+        found["positive_histogram"] = rest[:BINS].astype(int).tolist()
+        found["negative_histogram"] = rest[BINS : 2 * BINS].astype(int).tolist()
+    return found | _spectrum(rest[2 * BINS :].reshape(gram.shape))
+
+
+def _numbers(
+    x: Tensor, centred: Tensor, distances: Tensor, labels: Tensor, clamp: tuple[float, float] | None
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Scalars by name, 0/0 where nothing is to be averaged, and the counts of both histograms."""
+    same = labels[:, None] == labels
+    other = ~same
+    same = same & ~torch.eye(len(x), dtype=torch.bool, device=x.device)
+    positives, negatives, squares = same.sum(), other.sum(), x.square().sum(1)
+    numbers = _triplets(distances, same, other, clamp)
+    numbers["positive_distance"] = distances.where(same, 0).sum() / positives
+    numbers["negative_distance"] = distances.where(other, 0).sum() / negatives
+    norms = squares.sqrt()
+    unit = ((norms - 1).abs() <= UNIT).all()
+    largest = torch.exp2(torch.log2(distances.max()).ceil())  # a power of two: rows stay comparable as the batch grows
+    numbers["histogram_to"] = torch.where(unit, SPHERE, largest.where(largest > 0, 1.0))
+    numbers["norm"] = norms.mean()
+    numbers["spread"] = (centred.square().sum() / squares.sum()).sqrt()
+
+    sphere = F.normalize(x).float()
+    near = (2 - 2 * sphere @ sphere.T).clamp(min=0)
+    pairs = same | other
+    numbers["alignment"] = near.where(same, 0).sum() / positives
+    numbers["uniformity"] = ((-2 * near).exp().where(pairs, 0).sum() / pairs.sum()).log()
+
+    # The radius of a class, at each of its samples; then every class counts once.
+    size = same.sum(1) + 1
+    reach = distances.where(same, 0).amax(1)
+    radius = reach.expand_as(distances).where(same, torch.inf).amin(1).minimum(reach)
+    numbers["covering_radius"] = (radius / size).where(size > 1, 0).sum() / (1 / size).where(size > 1, 0).sum()
+    return numbers, _histograms(distances, numbers["histogram_to"], same, other)
+
+
+def _triplets(distances: Tensor, same: Tensor, other: Tensor, clamp: tuple[float, float] | None) -> dict[str, Tensor]:
+    """How many there are, and the shares that violate their order and that lie inside the clamp window."""
+    positives = same.sum(1, keepdim=True)
+    count = (positives * other.sum(1, keepdim=True)).sum()
+    shifts = [0.0] if clamp is None else [0.0, clamp[0]] + [clamp[0] - clamp[1]] * (clamp[1] < torch.inf)
+
+    # Positives of each anchor in order; how many are farther than a negative, shifted by the window, is looked up. The
+    # size of the largest class is known for free on the CPU only: elsewhere all columns are sorted.
+    most = max(1, int(positives.max())) if distances.is_cpu else len(distances)
+    ordered = distances.where(same, torch.inf).topk(most, largest=False).values
+    shifted = torch.cat([distances - shift for shift in shifts], dim=1)
+    farther = positives - torch.searchsorted(ordered, shifted, right=True).minimum(positives)
+    violating, *active = farther.view(len(ordered), len(shifts), -1).where(other[:, None], 0).sum((0, 2)) / count
+    found = {"triplets": count, "violating": violating}
+    return found | ({"active": active[0] - sum(active[1:])} if active else {})
+
+
+def _histograms(distances: Tensor, top: Tensor, same: Tensor, other: Tensor) -> Tensor:
+    """Counts (2 * BINS,): positives, then negatives."""
+    bins = (distances / top * BINS).nan_to_num(0.0).clamp(0, BINS - 1).long()
+    # Not bincount, which asks the device for the largest entry; not histc, which is not deterministic there.
+    place = torch.where(same, bins, torch.where(other, BINS + bins, 2 * BINS)).flatten()
+    counts = torch.zeros(2 * BINS + 1, dtype=torch.int64, device=distances.device)
+    return counts.scatter_add_(0, place, torch.ones_like(place))[: 2 * BINS]
+
+
+def _spectrum(gram: NDArray[np.float64]) -> Measured:
+    if not np.isfinite(gram).all():
+        return {}
+    # Of a scaled Gram matrix: its eigenvalues are the squared singular values; rounding leaves some just below 0.
+    total = float(np.trace(gram))
+    if total <= 0:
+        return {}
+    squares = np.linalg.eigvalsh(gram / total)
+    sizes = np.sqrt(squares.clip(min=0.0) * (squares > 1e-14))  # below that the product holds only rounding
+    shares = sizes / sizes.sum()
+    entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
+    return {"effective_rank": float(np.exp(entropy)), "largest_share": float(shares.max())}
+
+
+def _forces(loss: Any, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Mean pull and push: dL/d(embedding) split by the pairs it comes from; {} for a loss of more than distances."""
+    if not hasattr(loss, "of_tables"):
+        return {}
+    counts = loss.counts
+    with torch.enable_grad():
+        distances, squares = (table.detach().requires_grad_() for table in pair_tables(x))
+        (by,) = torch.autograd.grad(
+            loss.of_tables(distances, squares, labels), distances, allow_unused=True, materialize_grads=True
+        )
+    loss.counts = counts  # of the step, not of this look at it
+    with torch.no_grad():
+        weights = (by + by.T) / distances.where(distances > 0, torch.inf)
+        same = labels[:, None] == labels
+
+        def force(pairs: Tensor) -> Tensor:
+            w = weights.where(pairs, 0)
+            mean: Tensor = (w.sum(1, keepdim=True) * x - w @ x).norm(dim=1).mean()
+            return mean
+
+        return {"pull": force(same), "push": force(~same)}

@@ -1,0 +1,196 @@
+"""What a run has learned: embeddings and scores of a part, the embeddings file.
+
+Where a data set has a gallery of its own, the samples of "test" are the queries, and its rows follow theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dmlcore.data import Dataset
+from dmlcore.data.identities import identities
+from dmlcore.data.synthetic.tokens import counts
+from dmlcore.metrics import ClusteringScores, RetrievalScores, clustering, per_class, retrieval
+from dmlcore.metrics.clustering import affordable
+from dmlcore.storage import atomic_files
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.run_directory import embeddings_path
+from dmlcore.storage.runs import Run
+from dmlcore.training.build import to_device
+
+MOST = {"cpu": 256, "cuda": 1024}  # samples embedded at once,
+NUMBERS = {"cpu": 2**23, "cuda": 2**26}  # and numbers of their inputs: 54 pictures of 227 pixels, 434 on a GPU
+RAW_SIDE = 32  # raw pictures are compared at this side at most
+
+Floats = NDArray[np.float32]
+
+
+def rows_of(data: Dataset, part: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Samples (n,) that are embedded to score a part, and whether each is only searched (n,)."""
+    indices = data.parts[part]
+    gallery = data.parts.get("gallery", indices[:0]) if part == "test" else indices[:0]
+    return np.concatenate([indices, gallery]), np.arange(len(indices) + len(gallery)) >= len(indices)
+
+
+def embed(
+    model: Callable[[Tensor], Tensor],
+    data: Dataset,
+    part: str,
+    device: torch.device,
+    *,
+    precision: Literal["float32", "bfloat16"] = "float32",
+) -> Floats:
+    """Embeddings (n, D) float32 of the samples of `rows_of`, in their order.
+
+    model: a network, or any function of inputs on the device; a network is in evaluation mode meanwhile, and each of
+    its modules as it was afterwards. precision: bfloat16 lets the network compute in it, under autocast.
+    """
+    mixed = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+    indices, _ = rows_of(data, part)
+    with _evaluating(model), torch.inference_mode(), mixed:
+        # Embeddings stay on the device to the end: so a GPU computes while the next pictures are read.
+        found = [model(to_device(data, chunk, device)).float() for chunk in _chunks(indices, data, device.type)]
+    embeddings: Floats = torch.cat(found).cpu().numpy()
+    return embeddings
+
+
+def raw_inputs(data: Dataset, part: str) -> Floats:
+    """The inputs themselves as embeddings (n, F): what a network has to beat.
+
+    Pictures at 32 x 32 at most; bags of token ids as the counts of each id, which do not depend on the order.
+    """
+    is_bag = len(data.inputs.shape) == 2 and data.inputs.dtype.kind in "iu"
+    tokens = int(data.inputs[:].max()) + 1 if is_bag else 0
+
+    def flat(chunk: NDArray[np.int64]) -> Floats:
+        if is_bag:
+            return counts(data.inputs[chunk], tokens).astype(np.float32)
+        inputs = torch.from_numpy(np.ascontiguousarray(data.inputs[chunk])).float()
+        if inputs.ndim == 4 and max(inputs.shape[2:]) > RAW_SIDE:
+            inputs = F.adaptive_avg_pool2d(inputs, RAW_SIDE)
+        return inputs.flatten(1).numpy()
+
+    return np.concatenate([flat(chunk) for chunk in _chunks(rows_of(data, part)[0], data, "cpu")])
+
+
+def score(embeddings: Floats, data: Dataset, part: str, ks: tuple[int, ...]) -> RetrievalScores:
+    """Retrieval within a part, every sample a query against the others; in a gallery where the part has one.
+
+    embeddings: of `embed` or `raw_inputs`. Raises ValueError if they are not those of the part.
+    """
+    indices, searched = _checked(embeddings, data, part)
+    labels = data.labels[indices]
+    if not searched.any():
+        return retrieval(embeddings, labels, ks=ks)
+    queries = len(searched) - int(searched.sum())
+    return retrieval(
+        embeddings[:queries], labels[:queries], gallery=embeddings[queries:], gallery_labels=labels[queries:], ks=ks
+    )
+
+
+def cluster(embeddings: Floats, data: Dataset, part: str, seed: int) -> ClusteringScores | str:
+    """Clustering of a part, its gallery included, or the reason in words where k-means would take minutes."""
+    labels = data.labels[_checked(embeddings, data, part)[0]]
+    samples, classes, dimensions = len(labels), len(np.unique(labels)), embeddings.shape[1]
+    if not affordable(samples, classes, dimensions):
+        return f"left out: k-means of {samples:,} samples into {classes:,} clusters would take minutes"
+    return clustering(embeddings, labels, seed)
+
+
+def row(of: str, step: int, scores: RetrievalScores, clusters: ClusteringScores | str = "", **extra: Any) -> Row:
+    """The line of metrics.jsonl for test scores of "inputs", "untrained" or "trained".
+
+    clusters: what `cluster` found: scores, or why there are none.
+    """
+    found = {"nmi": clusters.nmi, "f1": clusters.f1} if isinstance(clusters, ClusteringScores) else {}
+    return {
+        "kind": "scores",
+        "of": of,
+        "step": step,
+        "map_at_r": scores.map_at_r,
+        "r_precision": scores.r_precision,
+        "recall_at": {str(k): value for k, value in scores.recall_at.items()},
+        "precision_at": {str(k): value for k, value in scores.precision_at.items()},
+        "recall_fraction_at": {str(k): value for k, value in scores.recall_fraction_at.items()},
+        "knn3": scores.knn3,
+        "knn3_majority": scores.knn3_majority,
+        **found,
+        **({"no_clustering": clusters} if isinstance(clusters, str) and clusters else {}),
+        "queries": scores.queries,
+        "skipped": scores.skipped,
+        **extra,
+    }
+
+
+def write_embeddings(
+    run: Run, digest: str, embeddings: Floats, data: Dataset, part: str, scores: RetrievalScores | None = None
+) -> Path:
+    """Write embeddings/<digest>.npz: embeddings (n, D), labels (n,), indices (n,) into the data set, content (n, 8).
+
+    content: `identities` of the samples, as data that are drawn have the same indices and labels for every seed.
+    Where the part has a gallery also is_gallery (n,). With scores also those of each class (C,): class_labels,
+    class_queries, class_map_at_r, class_recall_at_1.
+    """
+    path = embeddings_path(run.path, digest)
+    path.parent.mkdir(exist_ok=True)
+    save_embeddings(path, embeddings, data, part, scores)
+    return path
+
+
+def save_embeddings(
+    path: Path, embeddings: Floats, data: Dataset, part: str, scores: RetrievalScores | None = None
+) -> None:
+    """Write the arrays of `write_embeddings` to this file."""
+    indices, searched = _checked(embeddings, data, part)
+    labels = data.labels[indices]
+    more: dict[str, NDArray[Any]] = {"content": identities(data, indices)}
+    more |= {"is_gallery": searched} if searched.any() else {}
+    if scores is not None:
+        each = per_class(scores, labels[~searched])
+        more |= {"class_labels": each.labels, "class_queries": each.queries}
+        more |= {
+            "class_map_at_r": each.map_at_r.astype(np.float32),
+            "class_recall_at_1": each.recall_at_1.astype(np.float32),
+        }
+    atomic_files.replace(
+        path,
+        lambda file: np.savez(file, allow_pickle=False, embeddings=embeddings, labels=labels, indices=indices, **more),
+    )
+
+
+def _checked(embeddings: Floats, data: Dataset, part: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    indices, searched = rows_of(data, part)
+    if len(embeddings) != len(indices):
+        also = " and its gallery" if searched.any() else ""
+        raise ValueError(f"embeddings must be those of {part}{also}, {len(indices)} rows, got {len(embeddings)}")
+    return indices, searched
+
+
+@contextmanager
+def _evaluating(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Evaluation mode; then every module as it was, as a frozen batch norm does not train when its network does."""
+    modules = [(module, module.training) for module in model.modules()] if isinstance(model, nn.Module) else []
+    if isinstance(model, nn.Module):
+        model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modules:
+            module.training = training
+
+
+def _chunks(indices: NDArray[np.int64], data: Dataset, device: str) -> Iterator[NDArray[np.int64]]:
+    """Parts of bounded memory; the same on every run, as another size may round differently."""
+    each = max(1, int(np.prod(data.inputs.shape[1:])))
+    size = max(1, min(MOST.get(device, MOST["cuda"]), NUMBERS.get(device, NUMBERS["cuda"]) // each))
+    for start in range(0, len(indices), size):
+        yield indices[start : start + size]

@@ -1,0 +1,155 @@
+"""What a tested run says beside its scores: its training scores, how far its classes overlap, how well prototype shares
+predict new ones."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dmlcore.data import Dataset
+from dmlcore.data.synthetic.tokens import SHARED_TOKENS
+from dmlcore.metrics import retrieval
+from dmlcore.models.networks import MLP, PictureNetwork, TokenNetwork
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.training.build import to_device
+
+CHUNK = 256  # samples at once
+PICTURES = 64  # of each class, whose local features are read
+PROTOTYPES = 48  # through which they are read (Gurbuz 2022, Sec. 4.2)
+MOST_CLASSES = 32  # pairs of more classes than these are not compared
+MOST_TRAINED = 20_000  # training samples that are scored too
+DRAWS = 1000  # random splits, as in the source, beside all of them
+
+
+def rows(model: nn.Module, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
+    """Rows "overlap" and "zero_shot" of the part, and "train", as far as network and classes allow them."""
+    classes = np.unique(data.labels[data.parts[part]])
+    found: list[Row] = []
+    was_training = model.training
+    model.eval()
+    if isinstance(model, TokenNetwork):
+        found.append({"kind": "overlap", "step": step} | token_overlap(model, data, part, device))
+    if isinstance(model, MLP) and len(data.parts["train"]) <= MOST_TRAINED:
+        found.append({"kind": "train", "step": step} | train_scores(model, data, device))
+    if isinstance(model, PictureNetwork) and 2 <= len(classes) <= MOST_CLASSES:
+        if (overlap := picture_overlap(model, data, part, device)) is not None:
+            found.append({"kind": "overlap", "step": step} | overlap)
+        if (predicted := zero_shot(model, data, part, device)) is not None:
+            found.append({"kind": "zero_shot", "step": step} | predicted)
+    model.train(was_training)
+    return found
+
+
+def train_scores(model: MLP, data: Dataset, device: torch.device) -> dict[str, float | None]:
+    """Retrieval within the training part, as Table 4.1 of Karaman 2021 reports it."""
+    indices = data.parts["train"]
+    with torch.inference_mode():
+        embeddings = [model(to_device(data, chunk, device)).float().cpu().numpy() for chunk in _chunks(indices)]
+    scores = retrieval(np.concatenate(embeddings), data.labels[indices], ks=(1, 8))
+    recall = {f"recall_at_{k}": value for k, value in scores.recall_at.items()}
+    return recall | {"r_precision": scores.r_precision, "map_at_r": scores.map_at_r}
+
+
+def bag_histograms(model: TokenNetwork, bags: Tensor) -> NDArray[np.float32]:
+    """Pooling weight (n, vocabulary) of each token in bags (n, L) that the model has just embedded; rows sum to 1.
+
+    Average pooling and poolings without weights of their own count every token of a bag alike.
+    """
+    own = getattr(model.pool, "weights", None)
+    weights = own if own is not None and own.shape == bags.shape else torch.ones(bags.shape, device=bags.device)
+    weights = weights.float() / weights.sum(1, keepdim=True)
+    found = torch.zeros(len(bags), len(model.tokens), device=bags.device).scatter_add_(1, bags, weights)
+    return found.cpu().numpy()
+
+
+def token_overlap(model: TokenNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float]:
+    """Overlap of the classes as hulls of the tokens they use, and the weight that pooling leaves on shared tokens."""
+    from dmlcore.geometry.hulls import overlaps  # late: it loads scipy
+
+    indices = data.parts[part]
+    labels = np.unique(data.labels[indices], return_inverse=True)[1]
+    tokens = model.tokens.detach().cpu().numpy()
+    histograms = np.zeros((len(indices), len(tokens)), dtype=np.float32)
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode():
+        for start in range(0, len(indices), CHUNK):
+            bags = to_device(data, indices[start : start + CHUNK], device)
+            model(bags)
+            histograms[start : start + CHUNK] = bag_histograms(model, bags)
+    model.train(was_training)
+    found = overlaps(tokens, histograms, labels)
+    return _numbers(found) | {"shared_weight": float(histograms[:, SHARED_TOKENS].sum(1).mean())}
+
+
+def picture_overlap(model: PictureNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float] | None:
+    """Overlap of the classes as hulls of the prototypes their local features lie at, weighed as the pooling does.
+
+    The prototypes are a greedy k-centre of the local features of 64 pictures a class; beside it on how many pictures
+    error <= mean distance <= radius holds. None where pooling is no weighted mean of local features.
+    """
+    from dmlcore.geometry.hulls import overlaps
+    from dmlcore.pooling.analysis.prototype_shares import read
+
+    indices = data.parts[part]
+    labels = data.labels[indices]
+    few = np.concatenate([indices[labels == label][:PICTURES] for label in np.unique(labels)])
+    features, weights = [], []
+    with torch.inference_mode():
+        for chunk in _chunks(few):
+            maps = model.features(to_device(data, chunk, device))
+            local: Tensor | None = model.head.local(maps)
+            model.head(maps)
+            weight = getattr(model.pool, "weights", None)
+            if local is None or weight is None:
+                return None
+            features.append(local.float().cpu().numpy())
+            weights.append(weight.float().cpu().numpy())
+    reading = read(np.concatenate(features), PROTOTYPES, np.concatenate(weights))
+    found = overlaps(reading.prototypes, reading.histograms, data.labels[few])
+    return _numbers(found) | {"bound_holds": float(reading.holds.mean()), "pictures": len(few)}
+
+
+def zero_shot(model: PictureNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float] | None:
+    """Accuracy of the prototype shares of half the classes in predicting the means of the others, over all splits.
+
+    None for pooling without prototypes, or before they are placed. Source: Gurbuz 2022, Sec. 5.3.
+    """
+    from dmlcore.pooling.analysis.zero_shot_evaluation import MOST_SPLITS, zero_shot_evaluation
+
+    indices = data.parts[part]
+    labels = data.labels[indices]
+    count = len(np.unique(labels))
+    if not bool(getattr(model.pool, "ready", False)) or comb(count, count // 2) > MOST_SPLITS:
+        return None
+    embeddings, shares = [], []
+    with torch.inference_mode():
+        for chunk in _chunks(indices):
+            embeddings.append(model(to_device(data, chunk, device)).float().cpu().numpy())
+            pool: Any = model.pool
+            shares.append(pool.shares.float().cpu().numpy())
+    found = zero_shot_evaluation(np.concatenate(shares), np.concatenate(embeddings), labels, draws=DRAWS)
+    assert found.exhaustive is not None
+    assert found.estimate is not None
+    return {
+        "splits": found.exhaustive.splits,
+        "l2": found.exhaustive.held_out.l2,
+        "cosine": found.exhaustive.held_out.cosine,
+        "chance": found.exhaustive.held_out.chance,
+        "l2_among_all": found.exhaustive.everything.l2,
+        "l2_of_1000_draws": found.estimate.held_out.l2,
+    }
+
+
+def _numbers(found: object) -> dict[str, float]:
+    names = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separation")
+    return {name: float(value) for name in names if (value := getattr(found, name)) is not None}
+
+
+def _chunks(indices: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    return [indices[start : start + CHUNK] for start in range(0, len(indices), CHUNK)]

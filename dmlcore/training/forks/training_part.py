@@ -1,0 +1,43 @@
+"""What a fork changes in the training part: classes left out, samples given another class."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from dmlcore.data import Dataset
+from dmlcore.spec.sections import ForkSpec
+from dmlcore.training.errors import TrainingError
+
+
+def edited(dataset: Dataset, fork: ForkSpec) -> Dataset:
+    """The data set with another training part; validation and test still hold every class, with its own labels.
+
+    Raises TrainingError for a class or sample that the training part has not, or if no two classes are left.
+    """
+    if not (fork.leave_out or fork.relabel):
+        return dataset
+    train = dataset.parts["train"]
+    known = set(np.unique(dataset.labels[train]).tolist())
+    strange = [sample for sample, _ in fork.relabel if not np.isin(sample, train)]
+    if strange:
+        raise TrainingError(f"fork.relabel: only samples of the training part can be relabelled, not {_some(strange)}")
+    for key, classes in (("leave_out", fork.leave_out), ("relabel", [label for _, label in fork.relabel])):
+        if unknown := [label for label in classes if label not in known]:
+            raise TrainingError(
+                f"fork.{key}: {_some(unknown)} is no class of the training part, which has {_some(sorted(known))}"
+            )
+    labels = dataset.labels.copy()
+    for sample, label in fork.relabel:
+        labels[sample] = label
+    left = train[~np.isin(labels[train], fork.leave_out)]  # a sample relabelled into a class that is left out goes too
+    if len(np.unique(labels[left])) < 2:
+        raise TrainingError("fork.leave_out: at least two classes have to be left in the training part")
+    return replace(dataset, labels=labels, parts={**dataset.parts, "train": left})
+
+
+def _some(numbers: Collection[int], most: int = 12) -> str:
+    shown = ", ".join(map(str, list(numbers)[:most]))
+    return f"{shown} and {len(numbers) - most} more" if len(numbers) > most else shown

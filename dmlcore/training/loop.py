@@ -1,0 +1,353 @@
+"""THE loop: everything that happens in a training, in the order it happens.
+
+Everything random is a function of (seed, step), so a checkpoint needs only weights, optimiser, step and the length of
+metrics.jsonl, and a run that was killed at any point ends exactly like one that was not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import torch
+
+from dmlcore.data import DataError, Dataset
+from dmlcore.losses import TripletLoss
+from dmlcore.models.networks import ModelError, TokenNetwork
+from dmlcore.spec import RunSpec
+from dmlcore.storage import atomic_files, checkpoint, run_directory
+from dmlcore.storage.checkpoint import Checkpoint, CheckpointError
+from dmlcore.storage.runs import MetricsWriter, Run, RunError, RunState, scores
+from dmlcore.training import baselines, batch_statistics, evaluation, final_analyses, optimisers
+from dmlcore.training.build import (
+    Workbench,
+    build,
+    classes_of,
+    device_model,
+    device_name,
+    keep_freed_memory,
+    load_data,
+    prepare_device,
+)
+from dmlcore.training.errors import StepError, TrainingError, advice
+from dmlcore.training.forks import transfer
+from dmlcore.training.forks.transfer import Origin
+from dmlcore.training.metrics_log import Ledger, Reporter
+from dmlcore.training.objective import seed_of
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands: what a checkpoint records beside the tensors."""
+
+    step: int = 0
+    best_score: float | None = None  # of `schedule.monitor`
+    best_step: int = 0
+    stale: int = 0  # validations since the best
+    plateau: int = 0  # validations since the best or since the learning rate was last lowered
+    halvings: int = 0  # times it was lowered, by schedule.plateau_factor
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Progress:
+        """What a checkpoint recorded; one of an earlier release lacks what was added later."""
+        later = {field.name: facts[field.name] for field in fields(cls) if field.name in facts}
+        return cls(**later | {"step": facts["step"]})
+
+
+def train(
+    run: Run,
+    *,
+    dataset: Dataset | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    before_done: Callable[[Run], object] = lambda run: None,
+) -> RunState:
+    """Train or resume a run whose lock this process holds; return its final state.
+
+    stop() is asked after each step, as is the run's cancel file. dataset: in place of the one the spec names.
+    before_done: called after the test, while a kill still leaves a run that a resume completes. Errors do not leave
+    this function: they become the state "failed" with a message, the unexpected ones a traceback in the log.
+    """
+    report = Reporter(run)
+    try:
+        run.begin()
+        return _train(run, dataset, report, lambda: stop() or run.cancel_requested(), before_done)
+    except StepError as error:
+        atomic_files.replace_json(run.path / "failure.json", {"step": error.step, "indices": error.indices})
+        message = str(error)
+    except (TrainingError, CheckpointError, DataError, ModelError, RunError) as error:
+        message = str(error)
+    except Exception as error:
+        message = advice(error, run.spec)
+        if not message:
+            log.exception("unexpected error")
+            message = f"unexpected {type(error).__name__}: {error}"
+    log.error("failed: %s", message)
+    return report(report.step, message, state="failed")
+
+
+def _train(
+    run: Run,
+    dataset: Dataset | None,
+    report: Reporter,
+    stop: Callable[[], bool],
+    before_done: Callable[[Run], object],
+) -> RunState:
+    spec = run.spec
+
+    # Where it left off, on what it runs, what is trained.
+    saved = _load(run, _cut(run))
+    forked = None if saved else transfer.origin(run)
+    before = saved or (forked.saved if forked else None)
+    device = prepare_device(spec.device, _threads(before, run.spec))
+    if device.type == "cpu":
+        keep_freed_memory()
+    report(saved.facts["step"] if saved else 0, "reading the data", device=device_name(device))
+    moved = _moved(before, device) if before else ""
+    if moved:
+        log.warning(moved)
+    data = dataset or load_data(spec)
+    bench = build(spec, data, device, start=before is None)
+    progress = _restore(bench, saved) if saved else Progress()
+    if bench.data.features is not None and not forked:  # a fork has its weights later, and its parent's maps
+        if not spec.model.start:
+            log.warning("the backbone is frozen as it starts, at random; set model.start to begin with weights")
+        report(progress.step, "computing the feature maps of the frozen backbone, where they are not kept yet")
+        bench.data.features.open()
+    log.info("%s from step %d to %d", device_name(device), progress.step, spec.schedule.steps)
+
+    with MetricsWriter(run, saved.facts["metrics_offset"] if saved else 0) as file:
+        metrics = Ledger(file, bench.watch.settle, wait=not bench.watch.deferred)
+        # Before the first step: what the inputs themselves and the untrained network score.
+        if forked:
+            report(0, f"going on from step {forked.saved.facts['step']} of {spec.fork.run}")
+            progress = _begin_fork(bench, forked, classes_of(data), metrics)
+            _save(run, bench, progress, metrics)
+        elif not saved:
+            report(0, "scoring raw inputs and the untrained network")
+            progress = _test_untrained(bench, metrics)
+            _save(run, bench, progress, metrics)
+        elif _stays(spec, progress.step) and progress.step not in run_directory.kept(run.path):
+            checkpoint.keep(run.path, progress.step, saved.path)  # killed between the two
+        if spec.fork.run:  # its own checkpoint is there
+            for name in (run_directory.ORIGIN, run_directory.ORIGIN_ROWS):
+                (run.path / name).unlink(missing_ok=True)
+        saved_step = progress.step
+
+        bench.model.train()
+        dropout = seed_of(spec.seed, "dropout") >> 1
+        while progress.step < spec.schedule.steps and not _exhausted(spec, progress):
+            step = progress.step + 1
+
+            # A batch, forward, backward, the optimiser's step: Workbench.step. Dropout draws from torch's generator.
+            torch.manual_seed(dropout + step)
+            loss = bench.step(step)
+
+            # What happened, and whether it is time to measure, validate, save or stop.
+            progress = replace(progress, step=step)
+            metrics.append({"kind": "step", "step": step, "loss": loss} | bench.loss.measured())
+            if step % spec.schedule.measure_every == 0:
+                metrics.append({"kind": "measure", "step": step} | _measure(bench))
+            if step % spec.schedule.validate_every == 0 or step == spec.schedule.steps:
+                progress = _validate(bench, progress, metrics)
+            stopping = stop()
+            if step % spec.schedule.checkpoint_every == 0 or _stays(spec, step) or stopping:
+                _save(run, bench, progress, metrics)
+                saved_step = step
+            report(step, "training")
+            if stopping:
+                log.info("stopped after step %d as asked", step)
+                return report(step, f"stopped after step {step}; resume goes on from there", state="cancelled")
+
+        # The end: the best weights by validation, or the last ones, meet the test part.
+        if saved_step != progress.step:
+            _save(run, bench, progress, metrics)
+        if spec.schedule.keep_every and progress.step not in run_directory.kept(run.path):
+            checkpoint.keep(run.path, progress.step, run.path / run_directory.LAST)
+        report(progress.step, "testing")
+        after = _test(run, bench, progress, metrics)
+        metrics.sync()
+        untrained = scores(run.metrics()[0]).get("untrained", {}).get("map_at_r")
+        message = f"test MAP@R {_percent(untrained)} → {_percent(after)}"
+        message += f"; it {moved}" if moved else ""
+        before_done(run)
+        log.info("done: %s", message)
+        return report(progress.step, message, state="done")
+
+
+def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
+    """Test the best weights of the newest checkpoint of a run whose lock this process holds; return MAP@R.
+
+    Writes the embeddings, and a scores row unless the very same is there. Raises CheckpointError, TrainingError, ...
+    """
+    saved = _load(run)
+    if saved is None:
+        raise TrainingError(f"{run.id} has no checkpoint yet, so there is nothing to evaluate")
+    device = prepare_device(run.spec.device, _threads(saved, run.spec))
+    bench = build(run.spec, dataset or load_data(run.spec), device, start=False)
+    progress = _restore(bench, saved)
+    with MetricsWriter(run, run.metrics()[1]) as file:
+        return _test(run, bench, progress, Ledger(file, bench.watch.settle, wait=True))
+
+
+def _measure(bench: Workbench) -> dict[str, Any]:
+    """What the last batch looked like, the norm of its gradient, the learning rates it was made with."""
+    assert bench.seen is not None
+    metric = bench.loss.metric
+    triplets = metric if isinstance(metric, TripletLoss) else None
+    # Only the energy of ranking is d_ap - d_an, which the window of the share of active triplets is about.
+    clamp = (triplets.margin, triplets.m2) if triplets and triplets.formula.name == "ranking" else None
+    found = batch_statistics.measure(*bench.seen, clamp, loss=triplets)
+    return found | {"gradient_norm": bench.gradient_norm} | optimisers.rates(bench.optimiser)
+
+
+def _test_untrained(bench: Workbench, metrics: Ledger) -> Progress:
+    """Score raw inputs and untrained network, and validate."""
+    for row in baselines.first_rows(bench):
+        metrics.append(row)
+    return _validate(bench, Progress(), metrics)
+
+
+def _begin_fork(bench: Workbench, parent: Origin, classes: int, metrics: Ledger) -> Progress:
+    """Carry over what fits, note it, and choose the best weights anew if another question is asked from here on."""
+    found = transfer.carry_over(bench, parent, classes)
+    progress = Progress.of(found.facts)
+    bench.lowered = progress.halvings
+    for row in parent.rows:
+        if found.whole or row["kind"] == "scores":
+            metrics.append(row)
+    words = {"changed": found.changed, "carried": found.carried, "anew": found.anew}
+    metrics.append({"kind": "fork", "step": progress.step, "run": bench.spec.fork.run, **words})
+    return progress if found.whole else _validate(bench, progress, metrics)
+
+
+def _validate(bench: Workbench, progress: Progress, metrics: Ledger) -> Progress:
+    """Score the monitored part, if there is one, and keep the weights if they are the best so far."""
+    metrics.flush()
+    schedule = bench.spec.schedule
+    part = schedule.monitor_part
+    if not len(bench.data.parts[part]):
+        return progress
+    embeddings = evaluation.embed(bench.embedder, bench.data, part, bench.device)
+    found = evaluation.score(embeddings, bench.data, part, (1,))
+    if isinstance(bench.model, TokenNetwork):
+        overlap = final_analyses.token_overlap(bench.model, bench.data, part, bench.device)
+        metrics.append({"kind": "validation_overlap", "step": progress.step} | overlap)
+    both = {"map_at_r": found.map_at_r, "recall_at_1": found.recall_at[1]}
+    of = {"part": part} if part != "validation" else {}
+    metrics.append({"kind": "validation", "step": progress.step, **of, **both})
+    score = both[schedule.monitor]
+    if score is None:  # no class has two samples: nothing to go by
+        return progress
+    if not bench.pooling_ready:  # still average pooling: the best of these would be another network's
+        return progress
+    if progress.best_score is not None and score <= progress.best_score:
+        return _slower(bench, replace(progress, stale=progress.stale + 1, plateau=progress.plateau + 1))
+    bench.keep_best()
+    return replace(progress, best_score=score, best_step=progress.step, stale=0, plateau=0)
+
+
+def _slower(bench: Workbench, progress: Progress) -> Progress:
+    """Lower the learning rate once a plateau has lasted as long as the spec allows."""
+    if not 0 < bench.spec.schedule.plateau <= progress.plateau:
+        return progress
+    bench.lowered = progress.halvings + 1
+    return replace(progress, plateau=0, halvings=bench.lowered)
+
+
+def _test(run: Run, bench: Workbench, progress: Progress, metrics: Ledger) -> float | None:
+    """Score the test part with the best weights, write its embeddings; return MAP@R."""
+    bench.use_best()
+    step = progress.best_step if bench.best else progress.step
+    digest = hashlib.sha256(checkpoint.pack(bench.embedder.state_dict(), {})).hexdigest()
+    embeddings = evaluation.embed(bench.embedder, bench.data, "test", bench.device)
+    found = evaluation.score(embeddings, bench.data, "test", bench.spec.ks)
+    evaluation.write_embeddings(run, digest, embeddings, bench.data, "test", found)
+    clusters = evaluation.cluster(embeddings, bench.data, "test", bench.spec.seed)
+    known = run.metrics()[0]
+    tested = evaluation.row("trained", step, found, clusters, weights=digest)
+    for row in (tested, *final_analyses.rows(bench.model, bench.data, "test", bench.device, step)):
+        if row not in known:
+            metrics.append(row)
+    return found.map_at_r
+
+
+def _save(run: Run, bench: Workbench, progress: Progress, metrics: Ledger) -> None:
+    facts = asdict(progress) | {"metrics_offset": metrics.sync(), "threads": torch.get_num_threads()}
+    facts |= {"torch": str(torch.__version__), "device": device_model(bench.device)}
+    facts |= {"spec": run.spec.to_json(), "fused": bench.fused}
+    checkpoint.save(run.path, bench.tensors(), facts)
+    if _stays(run.spec, progress.step):
+        checkpoint.keep(run.path, progress.step, run.path / run_directory.LAST)
+
+
+def _stays(spec: RunSpec, step: int) -> bool:
+    """Whether the checkpoint of this step is kept: of the first and each keep_every-th; the last one stays too."""
+    return spec.schedule.keep_every > 0 and step % spec.schedule.keep_every == 0
+
+
+def _cut(run: Run) -> Callable[[Checkpoint], str]:
+    """Whether metrics.jsonl lacks rows that a checkpoint counts on, in words: going on from it would lose them."""
+    path = run.path / run_directory.METRICS
+    size = path.stat().st_size if path.exists() else 0
+
+    def words(saved: Checkpoint) -> str:
+        step, counted = saved.facts["step"], saved.facts.get("metrics_offset", 0)
+        if size >= counted:
+            return ""
+        return (
+            f"metrics.jsonl has {size:,} bytes and was cut: {saved.path.name} of step {step:,} counts {counted:,}. Put "
+            f"the file back as it was, or go on in a fork: python -m dmlcore fork {run.id} --step {step}"
+        )
+
+    return words
+
+
+def _load(run: Run, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Checkpoint | None:
+    """The newest good checkpoint; refused if the spec was edited since, or if there was one and it is gone."""
+    saved = checkpoint.load(run.path, refuse)
+    if saved is None:
+        if step := run.state().step:
+            raise CheckpointError(f"{run.id} had reached step {step}, but both checkpoints are gone; start a new run")
+        return None
+    if changes := "; ".join(RunSpec.from_json(saved.facts["spec"]).differences(run.spec)):
+        raise TrainingError(f"spec.json was edited under its checkpoint (trained | now): {changes}. Undo it")
+    return saved
+
+
+def _moved(saved: Checkpoint, device: torch.device) -> str:
+    """What differs from where the checkpoint was made and rounds differently, as a sentence; "" if nothing does."""
+    now = {"torch": str(torch.__version__), "device": device_model(device)}
+    changes = [
+        f"{name} {saved.facts[name]} before, {value} now"
+        for name, value in now.items()
+        if saved.facts.get(name, value) != value  # checkpoints of earlier releases do not name the device
+    ]
+    return f"went on, but not bit for bit as it would have: {', '.join(changes)}" if changes else ""
+
+
+def _restore(bench: Workbench, saved: Checkpoint) -> Progress:
+    # A run that began before there were fused kernels says nothing about them.
+    bench.restore(saved.tensors, fused=saved.facts.get("fused", False))
+    progress = Progress.of(saved.facts)
+    bench.lowered = progress.halvings
+    return progress
+
+
+def _threads(saved: Checkpoint | None, spec: RunSpec) -> int:
+    """The number the run began with, as another one rounds differently; an mlp gains nothing from a second thread."""
+    if saved:
+        return int(saved.facts["threads"])
+    return 1 if spec.model.name in ("mlp", "tokens") else torch.get_num_threads()
+
+
+def _exhausted(spec: RunSpec, progress: Progress) -> bool:
+    return 0 < spec.schedule.patience <= progress.stale
+
+
+def _percent(value: float | None) -> str:
+    return "none" if value is None else f"{100 * value:.1f} %"

@@ -1,0 +1,65 @@
+"""The rows of metrics.jsonl in order, without a step having to wait for the device; what state.json tells meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dmlcore.storage.runs import MetricsWriter, Run, RunState
+
+EVERY = 0.25  # seconds between two updates of state.json, and of metrics.jsonl on a GPU
+
+
+class Ledger:
+    """Writes rows whose numbers may still be tensors on the device: `wait` False keeps them until the next flush.
+
+    Numbers that are undefined (0 / 0) are left out.
+    settle: asked before anything is written; raises if a step was not made after all.
+    """
+
+    def __init__(self, metrics: MetricsWriter, settle: Callable[[], None], wait: bool) -> None:
+        self._metrics, self._settle, self._wait = metrics, settle, wait
+        self._rows: list[dict[str, Any]] = []
+        self._last = time.monotonic()
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Write a row, now or later, behind all earlier ones."""
+        self._rows.append(row)
+        if self._wait or time.monotonic() - self._last >= EVERY:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write all rows, with one transfer for all their numbers; raises what settle raises."""
+        self._settle()
+        rows, self._rows, self._last = self._rows, [], time.monotonic()
+        waiting = [value for row in rows for value in row.values() if isinstance(value, Tensor)]
+        numbers = iter(torch.stack([value.detach().double() for value in waiting]).tolist() if waiting else ())
+        for row in rows:
+            plain = {key: next(numbers) if isinstance(value, Tensor) else value for key, value in row.items()}
+            self._metrics.append({key: value for key, value in plain.items() if value == value})
+
+    def sync(self) -> int:
+        """Make all rows durable and return their length in bytes."""
+        self.flush()
+        return self._metrics.sync()
+
+
+class Reporter:
+    """Keeps state.json up to date, at most every EVERY seconds while the message stays the same."""
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.state = run, run.state()
+        self.step, self.last = self.state.step, 0.0
+        self.began = time.monotonic() - self.state.seconds  # as if there had been no interruption
+
+    def __call__(self, step: int, message: str, **changes: Any) -> RunState:
+        """Note where the training stands; changes: of other fields, written at once."""
+        self.step, now = step, time.monotonic()
+        if changes or message != self.state.message or now - self.last >= EVERY:
+            self.state = self.run.update(step=step, message=message, seconds=now - self.began, **changes)
+            self.last = now
+        return self.state

@@ -1,0 +1,155 @@
+"""What a training minimises: the metric loss on what its miner leaves, mixed with a zero-shot prediction loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dmlcore import losses, mining, pooling
+from dmlcore.losses.engine.table import Counts
+from dmlcore.losses.memory import CrossBatchMemory
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.training.errors import TrainingError
+
+Tuples = tuple[Tensor, ...]
+
+
+class Objective(nn.Module):
+    """The metric loss, mixed with the zero-shot prediction loss of the pooling's prototype shares where asked for.
+
+    `tuples` and `generator` are of the next batch: tuples that the sampler has mined already, and what a random miner
+    draws from.
+    """
+
+    def __init__(
+        self,
+        metric: nn.Module,
+        zero_shot: pooling.ZeroShotPrediction | None = None,
+        share: float = 0.0,
+        miner: mining.BatchMiner | None = None,
+    ) -> None:
+        super().__init__()
+        self.metric, self.zero_shot, self.share, self.miner = metric, zero_shot, share, miner
+        self.zero_shot_value: Tensor | None = None  # of the last batch
+        self.tuples: Tuples | None = None
+        self.generator: torch.Generator | None = None
+
+    def forward(self, embeddings: Tensor, labels: Tensor, shares: Tensor | None = None) -> Tensor:
+        """Scalar loss; shares (B, m), without a graph while the prototypes are not yet placed, then no part of it."""
+        chosen = self.tuples
+        if chosen is None and self.miner is not None:
+            chosen = self.miner(embeddings, labels, self.generator)
+        loss: Tensor = self.metric(embeddings, labels) if chosen is None else self.metric(embeddings, labels, chosen)
+        self.zero_shot_value = None
+        if self.zero_shot is None or shares is None or not shares.requires_grad:
+            return loss
+        predicted: Tensor = self.zero_shot(shares, labels)
+        self.zero_shot_value = predicted.detach()
+        return pooling.mixed(loss, predicted, self.share)
+
+    def measured(self) -> dict[str, float | Tensor]:
+        """What the losses of the last batch say beside their value: shares of triplets, the zero-shot part.
+
+        On a GPU these are tensors, so that nobody waits for the device.
+        """
+        counts = getattr(self.metric, "counts", None)
+        found: dict[str, float | Tensor] = {}
+        if isinstance(counts, Counts) and counts.tally.device.type != "cpu":  # 0 / 0 where there are no terms
+            nonzero, active = counts.tally[1:].double() / counts.tally[0]
+            found = {"nonzero": nonzero, "active": active}
+        elif isinstance(counts, Counts) and counts.valid:
+            found = {"nonzero": counts.nonzero / counts.valid, "active": counts.active / counts.valid}
+        if self.zero_shot_value is not None:
+            found["zero_shot"] = self.zero_shot_value
+        return found
+
+
+def create(spec: RunSpec, classes: int, model: nn.Module) -> Objective:
+    """Losses and miner of a spec, a function of its seed; raises TrainingError naming the section."""
+    bare, zero_shot, share = metric_loss(spec, classes), None, spec.pooling.zero_shot
+    if share:
+        if not hasattr(getattr(model, "pool", None), "shares"):
+            raise TrainingError(f"pooling.zero_shot: {spec.pooling.name} has no prototypes to predict from; choose gsp")
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(seed_of(spec.seed, "zero-shot"))
+            zero_shot = pooling.ZeroShotPrediction(
+                classes, spec.model.embedding_dim, epsilon=spec.pooling.ridge, scale=spec.pooling.logit_scale
+            )
+    return Objective(_with_memory(spec, bare), zero_shot, share, _miner(spec, bare))
+
+
+def metric_loss(spec: RunSpec, classes: int) -> nn.Module:
+    """The metric loss of a spec for `classes` training classes; raises TrainingError."""
+    hyper: dict[str, Any] = dict(spec.loss.parameters)
+    sizes = {"classes": classes, "embedding_dim": spec.model.embedding_dim}
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed_of(spec.seed, "loss"))
+        try:
+            return losses.for_training(spec.loss.name, reduction=spec.loss.reduction, **sizes, **hyper)
+        except (KeyError, TypeError, ValueError) as error:
+            raise TrainingError(f"loss: {error.args[0]}") from None
+
+
+def refuse_unknown(spec: RunSpec) -> None:
+    """Raise SpecError for a loss, miner or pooling that no catalogue has, and for parameters that it does not take.
+
+    One line for each of the three. A spec itself takes any name and any word, so that runs of other versions can be
+    read; whatever is about to be shown in a form, searched or trained is asked here. Builds nothing.
+    """
+    mistakes = []
+    for section, describe in (("loss", losses.describe), ("miner", mining.describe), ("pooling", pooling.describe)):
+        chosen = getattr(spec, section)
+        try:
+            describe(chosen.name).resolve(chosen.parameters)
+        except (KeyError, TypeError, ValueError) as error:
+            mistakes.append(f"{section}: {error.args[0]}")
+    if mistakes:
+        raise SpecError("\n".join(mistakes))
+
+
+def refuse_unusable(spec: RunSpec) -> None:
+    """Raise TrainingError for a loss, miner or pooling that cannot be made; on the meta device weights take no room."""
+    with torch.device("meta"):
+        try:
+            pooling.create(spec.pooling.name, 16, **spec.pooling.parameters)
+        except (KeyError, TypeError, ValueError) as error:
+            raise TrainingError(f"pooling: {error.args[0]}") from None
+        small = metric_loss(spec, classes=2)
+        _miner(spec, small)
+        if spec.loss.memory:
+            _with_memory(spec.model_copy(update={"loss": spec.loss.model_copy(update={"memory": 1})}), small)
+
+
+def seed_of(seed: int, purpose: str, step: int = 0) -> int:
+    """An independent 64-bit seed for each (seed, purpose, step)."""
+    words = [seed, step, *purpose.encode()]
+    return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0])
+
+
+def _with_memory(spec: RunSpec, metric: nn.Module) -> nn.Module:
+    if not spec.loss.memory:
+        return metric
+    b = spec.batch
+    size = b.classes * b.samples if b.sampler != "mined" else b.classes * b.samples // 3 * 3
+    try:
+        return CrossBatchMemory(metric, spec.loss.memory, size, spec.model.embedding_dim, spec.loss.memory_start)
+    except ValueError as error:
+        raise TrainingError(f"loss.memory: {str(error).removeprefix('loss.memory: ')}") from None
+
+
+def _miner(spec: RunSpec, metric: nn.Module) -> mining.BatchMiner | None:
+    """None where the loss sees everything."""
+    try:
+        made = mining.create(spec.miner.name, **spec.miner.parameters)
+    except (KeyError, TypeError, ValueError) as error:
+        raise TrainingError(f"miner: {error.args[0]}") from None
+    if spec.miner.name == mining.ALL:
+        return None
+    if not mining.fits(spec.miner.name, metric):
+        raise TrainingError(
+            f"miner: {spec.miner.name} chooses tuples of samples, and {spec.loss.name} has none; use miner.name=all"
+        )
+    return made

@@ -1,0 +1,165 @@
+"""The optimiser of a training: groups of parameters, learning rates as a function of the step, clipping, warm-up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dmlcore.models import networks
+from dmlcore.spec import RunSpec
+from dmlcore.spec.sections import OptimiserSpec, ScheduleSpec
+from dmlcore.training.errors import TrainingError
+
+LARGE = 1_000_000  # parameters from which the fused CPU kernel is used: Adam of a ResNet-18 takes 31 instead of 72 ms
+_FUSED_ON_CPU = ("adam", "adamw")  # that of sgd is slower than the plain one: 27 instead of 15 ms
+
+
+def create(spec: RunSpec, model: nn.Module, loss: nn.Module) -> torch.optim.Optimizer:
+    """The optimiser of all parameters of network and loss, at the rates of step 1.
+
+    Each group has `part` ("backbone", "head" or "loss") and `base_lr`; parameters with the same settings share one.
+    Kernels are fused where the device has such and they pay.
+    """
+    o = spec.optimiser
+    groups = _groups(spec, model, loss)
+    fused = _fused(o.name, [*model.parameters(), *loss.parameters()])
+    if o.name == "rmsprop":
+        return torch.optim.RMSprop(groups, eps=o.epsilon)
+    if o.name == "sgd":
+        optimiser = torch.optim.SGD(groups, momentum=o.momentum, fused=fused)
+        start_momentum(optimiser)
+        return optimiser
+    kind = torch.optim.Adam if o.name == "adam" else torch.optim.AdamW
+    return kind(groups, eps=o.epsilon, fused=fused)
+
+
+def is_fused(optimiser: torch.optim.Optimizer) -> bool:
+    """Whether its kernels are fused: then it can skip an update on the device (`Watch.found_inf`)."""
+    return bool(optimiser.param_groups[0].get("fused"))
+
+
+def without_fused(optimiser: torch.optim.Optimizer) -> None:
+    """Use the plain kernels, which round differently: a run goes on with those it began with."""
+    for group in optimiser.param_groups:
+        group["fused"] = None
+
+
+def start_momentum(optimiser: torch.optim.Optimizer) -> None:
+    """Give each parameter of a fused SGD that has no momentum yet one of zeros, as its kernel refuses a mixture.
+
+    Some gradients come late: after a warm-up, or once a pooling has its prototypes. 0 times momentum plus the gradient
+    is what a first step takes, to the bit.
+    """
+    if isinstance(optimiser, torch.optim.SGD) and is_fused(optimiser) and optimiser.defaults["momentum"]:
+        for parameter in parameters(optimiser):
+            state = optimiser.state[parameter]
+            if state.get("momentum_buffer") is None:
+                state["momentum_buffer"] = torch.zeros_like(parameter)
+
+
+def decay(schedule: ScheduleSpec, step: int) -> float:
+    """Factor on every learning rate at step `step` >= 1, apart from plateaus.
+
+    none: 1; step: decay_factor ** floor((step - 1) / decay_every); cosine: (1 + cos(pi (step - 1) / steps)) / 2.
+    """
+    done = step - 1
+    if schedule.decay == "step":
+        return float(schedule.decay_factor ** (done // schedule.decay_every))
+    if schedule.decay == "cosine":
+        return (1 + math.cos(math.pi * min(done / schedule.steps, 1))) / 2
+    return 1.0
+
+
+def set_rates(optimiser: torch.optim.Optimizer, schedule: ScheduleSpec, step: int, lowered: int) -> None:
+    """Set the learning rates of `step`, which plateaus have `lowered` so many times: a function of these alone."""
+    factor = decay(schedule, step) * schedule.plateau_factor**lowered
+    for group in optimiser.param_groups:
+        group["lr"] = group["base_lr"] * factor
+
+
+def rates(optimiser: torch.optim.Optimizer) -> dict[str, float]:
+    """The learning rates now: "learning_rate" of the backbone, those of head and loss where they differ."""
+    found = {group["part"]: float(group["lr"]) for group in optimiser.param_groups}
+    network = found.get("backbone", next(iter(found.values())))
+    own = {f"{part}_learning_rate": rate for part, rate in found.items() if rate != network}
+    return {"learning_rate": network} | own
+
+
+def parameters(optimiser: torch.optim.Optimizer) -> Iterator[nn.Parameter]:
+    """Every parameter it trains."""
+    return (parameter for group in optimiser.param_groups for parameter in group["params"])
+
+
+def gradients(optimiser: torch.optim.Optimizer) -> list[Tensor]:
+    """The gradients there are: those of frozen parameters are missing."""
+    return [p.grad for p in parameters(optimiser) if p.grad is not None]
+
+
+def clip(optimiser: torch.optim.Optimizer, spec: OptimiserSpec, norm: Tensor) -> None:
+    """Scale the gradient down to norm `clip_norm`, then cut each entry to +-clip_value; norm: of the whole gradient."""
+    if spec.clip_norm:
+        nn.utils.clip_grads_with_norm_(parameters(optimiser), spec.clip_norm, norm)
+    if spec.clip_value:
+        nn.utils.clip_grad_value_(parameters(optimiser), spec.clip_value)
+
+
+class WarmUp:
+    """Freezes all but what is new (pooling, embedding layer, loss) during the first `steps` steps.
+
+    Frozen parameters have no gradient at all, so that backward is cheaper and the optimiser has no moments of them.
+    Their batch norm still follows the batches. Raises TrainingError where a network has nothing new.
+    """
+
+    def __init__(self, steps: int, model: nn.Module) -> None:
+        self.steps = steps
+        new = {id(parameter) for parameter in networks.head_parameters(model)} if steps else set()
+        if steps and not new:
+            raise TrainingError("schedule.warm_up: this network has no new layers to begin with; leave it at 0")
+        # Batch norm that is frozen for good stays so.
+        self._old = [p for p in model.parameters() if id(p) not in new and p.requires_grad] if steps else []
+
+    def __call__(self, step: int) -> None:
+        """Freeze or thaw as `step` asks for."""
+        for parameter in self._old:
+            parameter.requires_grad_(step > self.steps)
+
+
+def _groups(spec: RunSpec, model: nn.Module, loss: nn.Module) -> list[dict[str, Any]]:
+    """Parameters by learning rate and weight decay, in the order of model and loss; one group if all are alike."""
+    o = spec.optimiser
+    head = {id(p) for p in networks.head_parameters(model)} if o.head_factor != 1 else set()
+    undecayed = set() if o.decay_batch_norm else {id(p) for p in _norms_and_biases((model, loss))}
+    found: dict[tuple[float, float], dict[str, Any]] = {}
+
+    def add(parameter: nn.Parameter, part: str, rate: float) -> None:
+        weight_decay = 0.0 if id(parameter) in undecayed else o.weight_decay
+        group = {"params": [], "lr": rate, "base_lr": rate, "weight_decay": weight_decay, "part": part}
+        found.setdefault((rate, weight_decay), group)["params"].append(parameter)
+
+    for parameter in model.parameters():
+        is_head = id(parameter) in head
+        part, rate = ("head", o.learning_rate * o.head_factor) if is_head else ("backbone", o.learning_rate)
+        add(parameter, part, rate)
+    for parameter in loss.parameters():
+        add(parameter, "loss", spec.loss.learning_rate or o.learning_rate)
+    return list(found.values())
+
+
+def _norms_and_biases(roots: Iterable[nn.Module]) -> Iterator[nn.Parameter]:
+    for module in (module for root in roots for module in root.modules()):
+        norm = isinstance(module, (nn.modules.batchnorm._BatchNorm, nn.LayerNorm, nn.GroupNorm))
+        for name, parameter in module.named_parameters(recurse=False):
+            if norm or name.endswith("bias"):
+                yield parameter
+
+
+def _fused(name: str, parameters: list[nn.Parameter]) -> bool:
+    if name == "rmsprop":  # has no such kernels
+        return False
+    if all(p.device.type == "cuda" for p in parameters):
+        return True
+    return name in _FUSED_ON_CPU and sum(p.numel() for p in parameters) >= LARGE

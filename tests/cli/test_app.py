@@ -1,0 +1,93 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dmlcore.cli.app import main
+from dmlcore.spec import RunSpec, keys
+from dmlcore.storage.runs import RunStore
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def dml(*arguments: str, cwd: Path = REPOSITORY) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dmlcore", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_train_list_evaluate_resume(tmp_path: Path) -> None:
+    (tmp_path / "short.toml").write_text(RunSpec(name="short").with_overrides(["model.hidden=[16]"]).to_toml())
+    trained = dml("train", "short.toml", "schedule.steps=12", "loss.m=0.3", "--runs", "store", cwd=tmp_path)
+    assert trained.returncode == 0, trained.stderr
+    run_id = trained.stdout.strip()
+    run = RunStore(tmp_path / "store").open(run_id)
+    assert run.spec.loss.parameters == {"m": 0.3}
+    assert "done: test MAP@R" in trained.stderr
+    assert "done: test MAP@R" in "\n".join(run.log_tail())
+    listed = dml("list", "--runs", str(tmp_path / "store"))
+    assert run_id in listed.stdout
+    assert "done" in listed.stdout
+    evaluated = dml("evaluate", run_id, "--runs", str(tmp_path / "store"))
+    assert evaluated.returncode == 0, evaluated.stderr
+    assert evaluated.stdout.startswith(f"{run_id}: test MAP@R ")
+    again = dml("resume", run_id, "--runs", str(tmp_path / "store"))
+    assert again.returncode == 1
+    assert again.stderr == f"error: {run_id} is done; there is nothing left to resume\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("train", "digits", "schedule.step=1"), "schedule.step: unknown key; did you mean steps?"),
+        (("train", "nothing"), "give a SPEC.toml or one of birds, cifar100, cub, digits, digits-classes, "),
+        (("resume", "../x"), "no run '../x'"),
+        (("evaluate", "nothing"), "no run 'nothing'"),
+        (("bench", "nothing"), "no benchmark 'nothing'"),
+        (("unpack", "/nothing.tar.gz", "x"), "nothing.tar.gz"),
+    ],
+)
+def test_errors_are_one_line(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    end = ["--runs", str(tmp_path)] if arguments[0] in ("train", "resume", "evaluate") else []
+    found = dml(*arguments, *end)
+    assert found.returncode == 1
+    assert message in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failed_training_exits_1_with_its_reason(tmp_path: Path) -> None:
+    found = dml("train", "digits", "batch.classes=11", "--runs", str(tmp_path))
+    assert found.returncode == 1
+    assert "a batch needs 11 classes" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("override", "reason"),
+    [("loss.name=no_such_loss", "no_such_loss"), ("loss.q=1", "q"), ("data.root=/no/such/folder", "/no/such/folder")],
+)
+def test_an_unusable_spec_leaves_no_run_behind(
+    tmp_path: Path, override: str, reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DML_RUNS", "")  # which the command sets
+    monkeypatch.setattr(sys, "argv", ["dmlcore", "train", "cifar100", override, "--runs", str(tmp_path / "runs")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert reason in said.err
+    assert "Traceback" not in said.err
+    assert not list((tmp_path / "runs").glob("*"))
+
+
+def test_help_lists_every_key() -> None:
+    text = dml("train", "--help").stdout
+    assert all(f"{key}: " in text for key in keys())
+
+
+def test_bench_lists_the_scripts() -> None:
+    assert "specs" in dml("bench").stdout

@@ -1,0 +1,232 @@
+"""Downloads of data sets against a server on this machine: detached, resumed, verified, usable, cancelled."""
+
+import hashlib
+import io
+import os
+import random
+import signal
+import tarfile
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from dmlcore import data
+from dmlcore.data import DataError
+from dmlcore.data.files import archives, sources
+from dmlcore.storage import atomic_files, download
+from tests.data import served
+
+CHILD = Path(served.__file__)
+
+
+def cub_archive() -> bytes:
+    """Four classes, two of them for testing, three pictures each."""
+    classes = {1: "001.A", 2: "002.B", 101: "101.C", 102: "102.D"}
+    images = [(number, f"{name}/{i}.png") for number, name in classes.items() for i in range(3)]
+    ids = range(1, len(images) + 1)
+    files = {
+        "images.txt": "".join(f"{i} {path}\n" for i, (_, path) in zip(ids, images, strict=True)),
+        "image_class_labels.txt": "".join(f"{i} {number}\n" for i, (number, _) in zip(ids, images, strict=True)),
+        "classes.txt": "".join(f"{number} {name}\n" for number, name in classes.items()),
+        "train_test_split.txt": "".join(f"{i} {i % 2}\n" for i in ids),
+    }
+    content = {f"CUB_200_2011/{name}": text.encode() for name, text in files.items()}
+    content["CUB_200_2011/README"] = random.Random(0).randbytes(3 * download.CHUNK)  # so that it comes in pieces
+    for i, (_, path) in zip(ids, images, strict=True):
+        picture = io.BytesIO()
+        Image.effect_noise((40, 30), 10 * i).convert("RGB").save(picture, "PNG")
+        content[f"CUB_200_2011/images/{path}"] = picture.getvalue()
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, body in content.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(body)
+            tar.addfile(member, io.BytesIO(body))
+    return packed.getvalue()
+
+
+class Server(ThreadingHTTPServer):
+    content: bytes
+    hold_after: int | None  # bytes of the next answer after which nothing comes until `go`
+    go: threading.Event
+    asked: list[str | None]
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/CUB_200_2011.tgz"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        wanted = self.headers.get("Range")
+        self.server.asked.append(wanted)
+        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+        body = self.server.content[start:]
+        self.send_response(206 if start else 200)
+        if start:
+            last = len(self.server.content) - 1
+            self.send_header("Content-Range", f"bytes {start}-{last}/{last + 1}")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        hold, self.server.hold_after = self.server.hold_after, None
+        self.wfile.write(body[:hold])
+        if hold is not None:
+            self.wfile.flush()
+            self.server.go.wait(60)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+    monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DML_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(archives, "KNOWN", archives.KNOWN)
+    monkeypatch.setattr(sources, "SOURCES", sources.SOURCES)
+    made = Server(("127.0.0.1", 0), Handler)
+    made.content, made.hold_after, made.go, made.asked = cub_archive(), None, threading.Event(), []
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    pin(made)
+    yield made
+    made.go.set()
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+def pin(server: Server, content: bytes | None = None) -> tuple[str, str]:
+    """Pin the archive that is meant; its digest and size."""
+    meant = server.content if content is None else content
+    digest = hashlib.sha256(meant).hexdigest()
+    served.pin(server.url, digest, len(meant))
+    return digest, str(len(meant))
+
+
+def becomes(read, wanted, seconds=40.0):
+    deadline = time.monotonic() + seconds
+    while (value := read()) != wanted:
+        assert time.monotonic() < deadline, value
+        time.sleep(0.02)
+
+
+def test_it_is_verified_unpacked_and_then_found_and_read(server: Server, tmp_path: Path) -> None:
+    assert data.available("cub", tmp_path / "data") is None
+    said = sources.download("cub", loopback=True, pause=0.0)
+    assert f"{len(server.content):,} bytes in {tmp_path / 'data'}" in said
+    state = sources.task_of("cub").state()
+    assert (state.state, state.done, state.total) == ("done", len(server.content), len(server.content))
+    assert data.locate("cub", tmp_path / "data").is_relative_to(tmp_path / "cache")
+    parts = data.load("cub", validation="none").parts
+    assert {part: len(rows) for part, rows in parts.items()} == {"train": 6, "validation": 0, "test": 6}
+    sources.download("cub", loopback=True)
+    assert server.asked == [None], "what is there is not fetched again"
+
+
+def test_another_file_than_the_pinned_one_is_refused_and_the_state_says_so(server: Server, tmp_path: Path) -> None:
+    pin(server, server.content[:-1] + b"x")
+    with pytest.raises(Exception, match="not the file that is known"):
+        sources.download("cub", loopback=True, pause=0.0)
+    state = sources.task_of("cub").state()
+    assert state.state == "failed"
+    assert "SHA256" in state.message
+    assert f"put the file at {tmp_path / 'data' / 'CUB_200_2011.tgz'}" in state.message
+    assert data.available("cub", tmp_path / "data") is None
+
+
+def test_a_detached_download_is_cancelled_while_the_server_is_silent_and_goes_on_later(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.hold_after = download.CHUNK + 1000
+    task = sources.task_of("cub")
+    command = (str(CHILD), server.url, str(tmp_path / "data"), *pin(server))
+    monkeypatch.setenv("PYTHONPATH", str(Path(sources.__file__).parents[2]))
+    task.start(command)
+    assert task.busy()
+    part = tmp_path / "data" / "CUB_200_2011.tgz.part"
+    becomes(lambda: part.is_file() and part.stat().st_size, download.CHUNK)
+    with pytest.raises(atomic_files.Busy):
+        task.start(command)
+    with pytest.raises(atomic_files.Busy):
+        sources.download("cub", loopback=True)
+    task.cancel()
+    becomes(task.status, "cancelled")
+    assert part.stat().st_size == download.CHUNK
+    server.go.set()
+    task.start(command)
+    becomes(task.status, "done")
+    assert server.asked == [None, f"bytes={download.CHUNK}-"]
+    assert len(data.load("cub", validation="none").labels) == 12
+
+
+def test_one_that_is_killed_is_lost_and_can_be_started_again(server: Server, tmp_path: Path, monkeypatch) -> None:
+    server.hold_after = download.CHUNK + 1000
+    task = sources.task_of("cub")
+    monkeypatch.setenv("PYTHONPATH", str(Path(sources.__file__).parents[2]))
+    task.start((str(CHILD), server.url, str(tmp_path / "data"), *pin(server)))
+    part = tmp_path / "data" / "CUB_200_2011.tgz.part"
+    becomes(lambda: part.is_file() and part.stat().st_size, download.CHUNK)
+    os.kill(atomic_files.holder(task.folder / "lock"), signal.SIGKILL)
+    becomes(task.status, "lost")
+    server.go.set()
+    sources.download("cub", loopback=True, pause=0.0)
+    assert task.status() == "done"
+
+
+def test_a_cancel_before_the_process_has_begun_holds(server: Server, tmp_path: Path, monkeypatch) -> None:
+    task = sources.task_of("cub")
+    gate = "import sys, time, pathlib\nwhile not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.01)\n"
+    body = f"from tests.data import served; served.pin({server.url!r}, *{pin(server)!r}[:1], {len(server.content)})\n"
+    run = "from dmlcore.data.files import sources as downloads; downloads.download('cub', loopback=True)"
+    monkeypatch.setenv("PYTHONPATH", str(Path(sources.__file__).parents[2]))
+    task.start(("-c", gate + body + run, str(tmp_path / "gate")))
+    task.cancel()
+    assert task.status() == "cancelled"
+    (tmp_path / "gate").touch()
+    becomes(lambda: "KeyboardInterrupt" in "\n".join(task.log_tail()), True)
+    assert task.status() == "cancelled"
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("cars", "are gone"), ("sop", "ftp://cs.stanford.edu"), ("inshop", "Drive")]
+)
+def test_what_is_not_fetched_says_where_the_files_go(name: str, what: str, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DML_DATA", str(tmp_path / "mine"))
+    with pytest.raises(DataError, match=f"Put it into {tmp_path / 'mine'}") as told:
+        sources.start(name)
+    assert what in str(told.value)
+    for layout in sources.SOURCES[name].layouts:
+        assert layout in str(told.value)
+
+
+def test_every_address_is_https_and_pinned_by_a_digest() -> None:
+    for name, source in sources.SOURCES.items():
+        assert bool(source.urls) != bool(source.by_hand), name
+        assert source.terms
+        assert source.layouts
+        for url, file in zip(source.urls, source.files, strict=True):
+            assert url.startswith("https://")
+            assert file.digest
+            assert file.name in data.describe(name).archives or any(
+                file.name in beside for beside in data.describe(name).companions.values()
+            )
+    needing = {name for name in data.names() if data.describe(name).needs_files}
+    assert all(sources.source_of(name) for name in needing)
+    assert sources.source_of("digits") is None
+    assert sources.task_of("collage").folder == sources.task_of("cifar100").folder
+
+
+def test_a_disk_without_room_is_told_before_the_first_byte(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(sources.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 1000})())
+    with pytest.raises(DataError, match=r"1,150,585,339 bytes are to come, but .* has room for 1,000"):
+        sources.start("cub", tmp_path)

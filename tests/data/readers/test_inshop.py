@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+
+import dmlcore.data
+from dmlcore.data import DataError, published_counts
+from dmlcore.data.readers.inshop import read_table
+from tests.data import layouts
+
+LIST = "list_eval_partition.txt"
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("where", "base", "tree"),
+    [("Eval", "Img", "img"), ("", "", "img"), ("Anno", "Img", "img_highres"), ("Eval", "", "img")],
+)
+@pytest.mark.parametrize("folder", ["In-shop Clothes Retrieval Benchmark", "inshop/inshop"])
+def test_every_place_of_list_and_pictures(tmp_path, folder, where, base, tree, newline):
+    layouts.inshop(tmp_path / folder, newline, where=where, base=base, tree=tree)
+    dataset = dmlcore.data.load("inshop", root=tmp_path, validation="none")
+    assert list(dataset.parts) == ["train", "validation", "test", "gallery"]
+    assert [len(rows) for rows in dataset.parts.values()] == [32, 0, 9, 15]
+    assert dataset.class_names == tuple(f"id_{item:08d}" for item in (1, 3, 5, 7, 2, 4, 6))
+    items = {part: set(dataset.labels[rows]) for part, rows in dataset.parts.items()}
+    assert items["train"] == {0, 1, 2, 3}
+    assert items["test"] == items["gallery"] == {4, 5, 6}
+    assert dataset.inputs[[0, 55]].shape == (2, 3, 64, 64)
+    assert not any("no match" in note for note in dataset.notes)
+
+
+def test_validation_is_cut_out_of_the_training_items_alone(tmp_path):
+    dataset = dmlcore.data.load("inshop", root=layouts.inshop(tmp_path), validation="classes")
+    assert [len(rows) for rows in dataset.parts.values()] == [16, 16, 9, 15]
+    assert np.array_equal(np.sort(np.concatenate(list(dataset.parts.values()))), np.arange(56))
+
+
+def test_split_by_samples_there_is_no_gallery(tmp_path):
+    dataset = dmlcore.data.load("inshop", root=layouts.inshop(tmp_path), split="samples", validation="none")
+    assert {part: len(rows) for part, rows in dataset.parts.items()} == {"train": 28, "validation": 0, "test": 28}
+
+
+def test_queries_without_a_match_are_counted(tmp_path):
+    layouts.inshop(tmp_path)
+    path = tmp_path / "Eval" / LIST
+    rows = path.read_text().splitlines()
+    path.write_text("\n".join(row.replace("gallery", "query") if "id_00000002" in row else row for row in rows))
+    notes = dmlcore.data.load("inshop", root=tmp_path, validation="none").notes
+    assert "test: 8 queries have no match, as the gallery lacks their class" in notes
+
+
+@pytest.mark.parametrize(
+    ("line", "row", "message"),
+    [
+        (1, "000001.jpg 0", r"txt:1: expected the number of pictures, got '000001.jpg 0'; CelebA has a list"),
+        (1, "57", r"txt:1: says 57 pictures, but 56 rows follow"),
+        (2, "image_name item_id", r"txt:2: expected the header"),
+        (3, "img/A/B/id_1/1.jpg id_1 training", r"txt:3: expected '<image> <item> <train\|query\|gallery>'"),
+        (3, "img/A/B/id_1/1.jpg id_1", r"txt:3: expected '<image>"),
+        (3, "img/A/B/id_1/1.jpg id_2 train", r"txt:3: the picture lies in the folder of item 'id_1', but .* 'id_2'"),
+        (3, "img/../B/id_1/1.jpg id_1 train", r"txt:3: expected 'img/<sex>"),
+        (3, "/mg/A/B/id_1/1.jpg id_1 train", r"txt:3: expected 'img/<sex>"),
+        (
+            4,
+            "img/WOMEN/Dresses/id_00000001/00_1_front.jpg id_00000001 train",
+            r"txt:4: WOMEN/.*front.jpg was given in line 3 already",
+        ),
+        (
+            4,
+            "img/WOMEN/Dresses/id_00000001/01_1_front.jpg id_00000001 query",
+            r"in both train and test: class id_00000001 \(.*txt:3 and .*txt:4\); correct",
+        ),
+    ],
+)
+def test_19_22_a_damaged_list_is_named_with_its_line(tmp_path, line, row, message):
+    layouts.inshop(tmp_path, tree="")
+    path = tmp_path / "Eval" / LIST
+    rows = path.read_text().splitlines()
+    rows[line - 1] = row
+    path.write_text("\n".join(rows))
+    with pytest.raises(DataError, match=message):
+        read_table(tmp_path)
+
+
+def test_a_list_of_nothing_but_a_count_is_refused(tmp_path):
+    layouts.text(tmp_path / LIST, ["5"])
+    with pytest.raises(DataError, match=r"txt:2: expected the header"):
+        read_table(tmp_path)
+
+
+def test_the_complete_list_of_the_surrogate(pack):
+    table = read_table(dmlcore.data.locate("inshop", pack("inshop-partition-surrogate.tar.gz")))
+    assert published_counts.sizes(table.labels, table.train_classes, table.gallery) == {
+        "train": (25_882, 3_997),
+        "test": (14_218, 3_985),
+        "gallery": (12_612, 3_985),
+    }
+    assert published_counts.deviations("inshop", table.labels, table.train_classes, table.gallery) == ()
+    assert np.array_equal(np.unique(table.labels), np.arange(3_997 + 3_985))
+    assert (np.bincount(table.labels)[:3_997] == 1).sum() == 12
+    assert "which test pictures are queries is made up" in table.notes[0]

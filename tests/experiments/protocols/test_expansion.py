@@ -1,0 +1,308 @@
+"""What the protocols expand to: numbers from the tables of the sources, deviations, and how bad input is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlcore import losses, mining
+from dmlcore.data import DataError
+from dmlcore.experiments import protocols
+from dmlcore.experiments.protocols import Request
+from dmlcore.experiments.protocols.expansion import PUBLISHED, images, specify
+from dmlcore.experiments.protocols.spec import Protocol
+from dmlcore.spec import RunSpec, SpecError, flat
+
+
+@pytest.fixture(autouse=True)
+def _published_counts(monkeypatch):
+    """As on a machine that has none of the large sets, so that nothing depends on what lies beside the repository."""
+    monkeypatch.setattr("dmlcore.data.files.locate.find", lambda *_: None)
+
+
+def specs(protocol, data="", loss="", *overrides, **more):
+    return [
+        entry.spec for entry in Request(protocol=protocol, data=data, loss=loss, overrides=overrides, **more).entries()
+    ]
+
+
+def has(spec, **wanted):
+    values = flat(spec)
+    return {k.replace("__", "."): values.get(k.replace("__", ".")) for k in wanted} == {
+        k.replace("__", "."): v for k, v in wanted.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("protocol", "data", "runs", "folds", "seeds"),
+    [
+        ("karaman-2021", "cub", 4, {1, 2, 3, 4}, {0}),
+        ("karaman-2021-toy", "toy", 4, {1, 2, 3, 4}, {0}),
+        ("psomas-2020", "cub", 1, {1}, {0}),
+        ("psomas-2020-folds", "cub", 10, set(range(1, 11)), {0}),
+        ("psomas-2020-fixed", "cub", 1, {1}, {0}),
+        ("gurbuz-2022-fair", "cub", 12, {1, 2, 3, 4}, {0, 1, 2}),
+        ("gurbuz-2022-fair-ccp", "cub", 4, {1, 2, 3, 4}, {0}),
+        ("gurbuz-2022-conventional", "cub", 3, {1}, {0, 1, 2}),
+        ("gurbuz-2022-ablation", "cub", 3, {1}, {0, 1, 2}),
+        ("zabihzadeh-2021", "flowers", 1, {1}, {0}),
+        ("can-2018", "sop", 2, {1}, {0}),
+    ],
+)
+def test_folds_times_repeats(protocol, data, runs, folds, seeds):
+    found = specs(protocol, data)
+    assert len(found) == runs
+    assert {spec.data.fold for spec in found} == folds
+    assert {spec.seed for spec in found} == seeds
+    assert {spec.protocol for spec in found} == {protocol}
+
+
+def test_karaman_is_as_section_9_says():
+    spec = specs("karaman-2021", "CUB", "distance_sensitive", "loss.m1=-2.325", "loss.m2=5")[0]
+    assert has(
+        spec,
+        model__name="resnet18",
+        model__start="imagenet",
+        model__keep_classifier=True,
+        model__embedding_dim=128,
+        model__normalize=True,
+        optimiser__name="rmsprop",
+        optimiser__learning_rate=1e-6,
+        batch__classes=4,
+        batch__samples=8,
+        miner__name="all",
+        data__folds=4,
+        data__fold_order="contiguous",
+        schedule__patience=100,
+        schedule__validate_every=1000,
+        schedule__steps=500_000,
+        schedule__monitor="map_at_r",
+        schedule__monitor_part="validation",
+        loss__parameters__m1=-2.325,
+    )
+
+
+@pytest.mark.parametrize(
+    ("network", "data", "batch", "rate", "every", "factor", "frozen", "warm_up"),
+    [  # Psomas 2020, Table 3 and Sec. 4.1; 5864, 8054 and 59551 training images
+        ("resnet50", "cub", 100, 1e-4, 5, 0.1, True, 5),
+        ("bn_inception", "cub", 180, 1e-4, 10, 0.1, True, 1),
+        ("googlenet", "cub", 180, 1e-4, 10, 0.1, True, 1),
+        ("resnet50", "cars", 100, 1e-4, 10, 0.1, True, 5),
+        ("bn_inception", "cars", 180, 1e-4, 20, 0.1, True, 1),
+        ("resnet50", "sop", 100, 6e-4, 10, 0.25, False, 5),
+        ("googlenet", "sop", 180, 6e-4, 20, 0.25, False, 1),
+    ],
+)
+def test_psomas_is_as_table_3(network, data, batch, rate, every, factor, frozen, warm_up):
+    (spec,) = specs("psomas-2020", data, "", f"model.name={network}")
+    epoch = PUBLISHED[data][0] // batch
+    assert spec.batch.classes * spec.batch.samples == batch
+    assert has(
+        spec,
+        optimiser__name="adamw",
+        optimiser__learning_rate=rate,
+        optimiser__weight_decay=1e-4,
+        optimiser__clip_value=10,
+        schedule__decay="step",
+        schedule__decay_every=every * epoch,
+        schedule__decay_factor=factor,
+        schedule__steps=100 * epoch,
+        schedule__validate_every=epoch,
+        schedule__warm_up=warm_up * epoch,
+        schedule__monitor="recall_at_1",
+        schedule__monitor_part="test",
+        model__freeze_batch_norm=frozen,
+        pooling__name="gap_gmp",
+    )
+    assert protocols.deviations(spec, PUBLISHED[data][0]) == []
+
+
+def test_folds_of_psomas_train_on_nine_tenths():
+    found = specs("psomas-2020-folds", "cub", "multi_similarity")
+    assert all(has(s, data__fold_order="random", data__fold_seed=0, batch__sampler="balanced") for s in found)
+    assert {s.schedule.steps for s in found} == {100 * ((5864 - 586) // 100)}
+    assert {s.schedule.monitor_part for s in found} == {"validation"}
+
+
+@pytest.mark.parametrize(
+    ("data", "loss", "parameters"),
+    [  # Gurbuz 2022: losses-and-settings table of the chapter on pooling
+        ("cub", "C1", {"m_neg": 0.5, "m_pos": 1e-5, "distance": "cosine", "divisor": "anchors"}),
+        ("CUB", "C2", {"m_pos": 0.0, "m_neg": 0.3841}),
+        ("Cars196", "C2", {"m_pos": 0.2652, "m_neg": 0.5409}),
+        ("In-shop", "contrastive", {"m_pos": 0.2858, "m_neg": 0.5130}),
+        ("SOP", "c2", {"m_pos": 0.2858, "m_neg": 0.5130}),
+        ("cub", "triplet", {"m": 0.0961, "distance": "euclidean"}),
+        ("cars", "triplet", {"m": 0.1190}),
+        ("inshop", "triplet", {"m": 0.0451}),
+        ("sop", "triplet", {"m": 0.0451}),
+        ("cub", "MS", {"alpha": 2.0, "beta": 40.0, "m": 0.5}),
+        ("cars", "MS", {"alpha": 14.35, "beta": 75.83, "m": 0.66}),
+        ("inshop", "multi_similarity", {"alpha": 8.49, "beta": 57.38, "m": 0.41}),
+        ("sop", "MS", {"alpha": 2.0, "beta": 40.0, "m": 0.5}),
+        ("sop", "proxy_anchor", {"delta": 0.1, "alpha": 32.0}),
+        ("cub", "proxy_nca", {"temperature": 0.11}),
+        ("cub", "soft_triple", {"centres": 10.0, "la": 20.0, "gamma": 0.1, "tau": 0.2, "delta": 0.01}),
+        ("cars", "soft_triple", {"centres": 10.0, "la": 17.69, "gamma": 19.18, "tau": 0.0669, "delta": 0.3588}),
+        ("inshop", "soft_triple", {"centres": 1.0, "la": 20.0, "gamma": 0.1, "tau": 0.2, "delta": 0.01}),
+        ("sop", "soft_triple", {"centres": 1.0, "la": 100.0, "gamma": 47.9, "tau": 0.2, "delta": 0.3145}),
+    ],
+)
+def test_losses_of_gurbuz(data, loss, parameters):
+    spec = specs("gurbuz-2022-fair", data, loss)[0]
+    assert {k: spec.loss.parameters[k] for k in parameters} == parameters
+    large = spec.data.name in ("sop", "inshop")
+    proxies = loss in ("proxy_anchor", "proxy_nca", "soft_triple")
+    slow = (spec.data.name, loss) == ("sop", "proxy_anchor")
+    assert (spec.schedule.validate_every, spec.schedule.patience) == ((1000, 10) if large else (100, 15))
+    assert (spec.batch.classes, spec.batch.samples) == ((32, 1) if proxies else (8, 4))
+    assert spec.optimiser.learning_rate == (5e-6 if slow else 1e-5)
+    assert spec.loss.learning_rate == ((5e-4 if slow else 1e-3) if proxies else None)
+    kept = PUBLISHED[spec.data.name][0] * 3 // 4
+    assert abs(spec.schedule.warm_up - (kept / 32 if proxies else 0)) <= 1
+    assert (spec.optimiser.weight_decay, spec.optimiser.decay_batch_norm) == (1e-4, False)
+    assert (spec.model.embedding_dim, spec.data.image_size, spec.data.folds) == (128, 227, 4)
+    assert protocols.deviations(spec, PUBLISHED[spec.data.name][0]) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "network", "batch", "rate", "decay", "every", "patience"),
+    [
+        ("cub", "bn_inception", (32, 4), 1e-5, 1e-4, 25, 15),
+        ("cars", "resnet50", (28, 4), 1e-4, 4e-4, 25, 15),
+        ("sop", "bn_inception", (32, 4), 1e-4, 1e-4, 250, 10),
+    ],
+)
+def test_gurbuz_conventional_is_selected_on_the_test_part(data, network, batch, rate, decay, every, patience):
+    spec = specs("gurbuz-2022-conventional", data, "C1", f"model.name={network}")[0]
+    assert (spec.batch.classes, spec.batch.samples) == batch
+    assert has(
+        spec,
+        optimiser__learning_rate=rate,
+        optimiser__weight_decay=decay,
+        schedule__validate_every=every,
+        schedule__patience=patience,
+        schedule__plateau=4,
+        schedule__plateau_factor=0.5,
+        schedule__monitor="recall_at_1",
+        schedule__monitor_part="test",
+        data__validation="none",
+        data__folds=0,
+        model__embedding_dim=512,
+        pooling__name="gap_gmp",
+    )
+    assert "TEST" in protocols.read("gurbuz-2022-conventional").selection
+
+
+def test_the_other_chapters_of_gurbuz():
+    fair = specs("gurbuz-2022-fair-ccp", "cub", "C2")[0]
+    assert (fair.schedule.validate_every, fair.schedule.patience) == (25, 60)
+    large = specs("gurbuz-2022-fair-ccp", "sop", "proxy_anchor")[0]
+    assert (large.schedule.validate_every, large.schedule.patience) == (250, 60)
+    assert large.optimiser.learning_rate == 1e-5
+    ablation, ccp = specs("gurbuz-2022-ablation", "sop")[0], specs("gurbuz-2022-ablation-ccp", "cub")[0]
+    assert (ablation.data.folds, ablation.schedule.validate_every, ablation.schedule.patience) == (5, 1000, 7)
+    assert (ccp.data.folds, ccp.schedule.validate_every, ccp.schedule.patience) == (3, 25, 40)
+
+
+def test_can_trains_in_two_stages():
+    first, second = Request(protocol="can-2018", data="cub").entries()
+    assert first.spec == second.starts
+    assert has(first.spec, batch__sampler="balanced", batch__classes=64, batch__samples=2, schedule__steps=10_000)
+    assert has(second.spec, batch__sampler="neighbourhood", batch__neighbours=16, schedule__steps=10_000)
+    assert has(second.spec, optimiser__learning_rate=1e-5, optimiser__head_factor=10, optimiser__weight_decay=0.01)
+    assert second.after("a-run").model.start == "a-run"
+
+
+def test_zabihzadeh():
+    (spec,) = specs("zabihzadeh-2021", "flowers", "binomial")
+    assert has(
+        spec, model__embedding_dim=64, optimiser__epsilon=0.01, optimiser__head_factor=10, schedule__decay="cosine"
+    )
+    assert spec.schedule.steps == 25 * (3493 // 64)
+    assert spec.loss.parameters == {"alpha": 2.0, "m": 0.5, "cost": 25.0}
+
+
+@pytest.mark.parametrize("name", protocols.names())
+def test_every_loss_and_miner_of_a_protocol_exists_and_takes_its_parameters(name):
+    protocol = protocols.read(name)
+    for loss in {*protocol.losses, protocol.base.loss.name}:
+        spec = specify(protocol, name, protocol.data, loss, [], training=0)
+        losses.for_training(spec.loss.name, classes=3, embedding_dim=4, **spec.loss.parameters)
+        assert spec.miner.name in mining.names()
+    assert protocol.open
+    assert protocol.decided
+
+
+def test_small_data_are_allowed_and_the_deviation_is_told():
+    found = specs("gurbuz-2022-fair", "digits", "ms", "schedule.steps=30", "data.folds=2", "batch.samples=2")
+    assert len(found) == 6
+    spec = found[0]
+    assert (spec.model.name, spec.model.start, spec.data.image_size) == ("mlp", None, None)
+    told = dict(line.split(": ", 1) for line in protocols.deviations(spec))
+    assert told["schedule.steps"] == "30, the protocol has 200000"
+    assert told["data.folds"] == "2, the protocol has 4"
+    assert told["model.name"] == "mlp, the protocol has bn_inception"
+    assert told["batch.samples"] == "2, the protocol has 4"
+    assert "seed" not in told
+    assert "data.fold" not in told
+
+
+def test_what_the_protocol_leaves_free_is_no_deviation():
+    spec = specs("gurbuz-2022-fair", "cub", "C1", "pooling.name=gsp", "loss.memory=25", "device=cpu")[0]
+    assert protocols.deviations(spec) == []
+    assert protocols.deviations(spec.with_overrides(["loss.m_neg=0.4"])) == [
+        "loss.parameters.m_neg: 0.4, the protocol has 0.5"
+    ]
+    assert protocols.deviations(RunSpec()) == []
+    assert protocols.deviations(RunSpec(protocol="of another release")) == []
+
+
+def test_a_key_without_value_takes_it_back_to_its_default():
+    spec = specs("gurbuz-2022-fair", "cub", "C1", "model.start=", "data.image_size=64")[0]
+    assert (spec.model.start, spec.data.image_size) == (None, 64)
+    with pytest.raises(SpecError, match=r"model\.strat=: a value is missing"):
+        specs("gurbuz-2022-fair", "cub", "C1", "model.strat=")
+
+
+def test_chosen_folds_and_seeds():
+    found = specs("gurbuz-2022-fair", "cub", "C1", folds=(2, 4), seeds=(7,))
+    assert [(s.data.fold, s.seed) for s in found] == [(2, 7), (4, 7)]
+    with pytest.raises(SpecError, match="no fold 5; gurbuz-2022-fair has 4"):
+        specs("gurbuz-2022-fair", "cub", "C1", folds=(5,))
+    with pytest.raises(SpecError, match="no fold 1; psomas-2020 has none"):
+        specs("psomas-2020", "cub", folds=(1,))
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"protocol": "gurbuz-2022-fiar"}, "did you mean gurbuz-2022-fair"),
+        ({"protocol": "karaman-2021", "data": "CUBE"}, "no data set 'CUBE'"),
+        ({"protocol": "karaman-2021", "overrides": ("schedule.step=3",)}, "did you mean steps"),
+        ({"protocol": "karaman-2021", "overrides": ("data.name=toy",)}, "name the data set with --data"),
+    ],
+)
+def test_bad_requests_name_the_remedy(request_, message):
+    with pytest.raises(SpecError, match=message):
+        Request(**request_).entries()
+
+
+def test_data_that_nobody_has_counted():
+    with pytest.raises(DataError):
+        images(RunSpec().with_overrides(["data.name=cub", "data.root=/nowhere"]))
+
+
+def test_bad_protocols_are_refused_by_name():
+    good = {"title": "t", "sentence": "s", "source": "s", "data": "digits", "report": ["mean"], "base": {}}
+    assert Protocol.parse(good).repeats == 1
+    for change, message in (
+        ({"repeat": 3}, "repeat: unknown key; did you mean repeats"),
+        ({"base": {"schedule": {"step": 1}}}, "base.schedule.step: unknown key"),
+        ({"report": ["collections"]}, "needs folds"),
+        ({"folds": [2]}, "there is no fold 2"),
+        ({"settings": [{"overrides": ["schedule.step=1"]}]}, "settings.1: schedule.step"),
+        ({"settings": [{"lost": ["a"]}]}, "did you mean loss"),
+    ):
+        with pytest.raises(SpecError, match=message):
+            Protocol.parse(good | change)

@@ -1,0 +1,245 @@
+"""Hyper-parameter search: how it is asked, its trials, resumed and beside others, killed workers, real runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dmlcore.experiments import search
+from dmlcore.experiments.search import Dimension, parse, prepare
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage.runs import MetricsWriter, RunStore
+
+ROOT = Path(__file__).parents[3]
+
+
+def made(best=0.3, fail=()):
+    """In place of a training: validation MAP@R falls with the distance of loss.m from `best`."""
+
+    def work(run, stopped):
+        with run.lock():
+            run.begin()
+            value = run.spec.loss.parameters["m"]
+            with MetricsWriter(run, 0) as rows:
+                for step, share in ((1, 0.5), (2, 1.0), (3, 0.7)):
+                    score = share * (1 - abs(value - best))
+                    rows.append({"kind": "validation", "step": step, "map_at_r": score, "recall_at_1": 0.0})
+                rows.append({"kind": "validation", "part": "test", "step": 3, "map_at_r": 1.0, "recall_at_1": 1.0})
+                rows.append({"kind": "scores", "of": "trained", "step": 3, "map_at_r": 1 - score})  # never looked at
+            bad = any(abs(value - x) < 1e-9 for x in fail)
+            run.update(state="failed" if bad else "done", message="it broke" if bad else "")
+
+    return work
+
+
+def test_ranges_choices_and_fixed_values_are_told_apart():
+    fixed, space = parse(
+        ["loss.m=0.01..1:log:7", "batch.samples=2,4,8", "schedule.steps=3", "model.hidden=[8, 4]", "batch.classes=2..9"]
+    )
+    assert fixed == ["schedule.steps=3", "model.hidden=[8, 4]"]
+    assert space == (
+        Dimension("loss.m", 0.01, 1.0, log=True, points=7),
+        Dimension("batch.samples", choices=("2", "4", "8")),
+        Dimension("batch.classes", 2.0, 9.0, whole=True),
+    )
+    assert space[0].grid() == pytest.approx([0.01, 0.0215443, 0.0464159, 0.1, 0.2154435, 0.4641589, 1.0], rel=1e-5)
+    assert space[2].grid() == [2, 4, 6, 7, 9]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["loss.m"], "expected key=low..high"),
+        (["loss.m=1..0.1"], "needs low < high"),
+        (["loss.m=0..1:log"], "begins above 0"),
+        (["loss.m=a..b"], r"expected low\.\.high"),
+        (["loss.m=0..1:1"], "two points at least"),
+        (["batch.classes=2.5..4"], "whole numbers"),
+        (["batch.samples=2,2"], "must be different"),
+        (["loss.m=0..1", "loss.m=1,2"], "searched twice"),
+        (["schedule.steps=3"], "nothing is searched"),
+        (["optimiser.learning_rat=1..2"], "did you mean learning_rate"),
+        (["batch.classes=1..4"], "batch.classes"),
+        (["loss.m=0..1", "loss.nonsense=1"], "ranking has no hyper-parameter nonsense"),
+        (["loss.m=1,abc"], "m must be a number, got 'abc'"),
+        (["loss.m=0..1", "data.validation=none"], "goes by the validation part"),
+        (["loss.m=0..1", "schedule.monitor_part=test"], "goes by the validation part"),
+        (["data.validation=none,classes"], "cannot be searched"),
+    ],
+)
+def test_bad_searches_are_refused_before_anything_is_made(arguments, message):
+    with pytest.raises(SpecError, match=message):
+        prepare(RunSpec(), arguments, "x")
+
+
+@pytest.mark.parametrize("method", ["random", "tpe", "gp"])
+def test_a_search_finds_a_good_point_and_goes_on_where_it_ended(method, tmp_path):
+    most = 4 if method == "random" else 11  # the others draw ten at random before they reckon
+    store = RunStore(tmp_path)
+    first = prepare(RunSpec(), ["loss.m=0..1"], "margin", method=method, trials=2)
+    assert search.conduct(first, store, train=made())
+    more = prepare(RunSpec(), ["loss.m=0..1"], "margin", method=method, trials=most)
+    assert search.conduct(more, store, train=made())
+    rows = search.trials(more, store)
+    assert [row.number for row in rows] == list(range(1, most + 1))
+    assert len({row.values["loss.m"] for row in rows}) == most
+    assert len(store.list()) == most
+    for row in rows:
+        assert store.open(row.run).spec.loss.parameters["m"] == row.values["loss.m"]
+        assert row.value == pytest.approx(1 - abs(row.values["loss.m"] - 0.3))  # the best validation, no test score
+    best = search.best(more, rows)
+    assert abs(best.loss.parameters["m"] - 0.3) == min(abs(row.values["loss.m"] - 0.3) for row in rows)
+    path = search.write_best(best, more, store)
+    assert RunSpec.from_toml(path.read_text()) == best
+    assert search.as_text(rows).splitlines()[1].split()[0] == str(max(rows, key=lambda row: row.value).number)
+    assert search.conduct(more, store, train=None)  # nothing left to make
+
+
+def test_a_grid_visits_every_point_once(tmp_path):
+    wanted = prepare(RunSpec(), ["loss.m=0.1..0.5:3", "batch.samples=2,4"], "grid", method="grid")
+    assert wanted.trials == 6
+    assert search.conduct(wanted, RunStore(tmp_path), train=made())
+    found = {(row.values["loss.m"], row.values["batch.samples"]) for row in search.trials(wanted, RunStore(tmp_path))}
+    assert found == {(m, n) for m in (0.1, 0.3, 0.5) for n in ("2", "4")}
+
+
+def test_another_search_of_the_same_name_is_refused(tmp_path):
+    store = RunStore(tmp_path)
+    search.conduct(prepare(RunSpec(), ["loss.m=0..1"], "x", trials=1), store, train=made())
+    for other, what in ((["loss.m=0..2"], "space"), (["loss.m=0..1", "seed=3"], "base")):
+        with pytest.raises(SpecError, match=f"begun with another {what}"):
+            search.conduct(prepare(RunSpec(), other, "x", trials=1), store, train=made())
+
+
+def test_a_run_that_fails_costs_its_trial_and_its_reason_is_told(tmp_path):
+    wanted = prepare(RunSpec(), ["loss.m=0.1..0.5:3"], "x", method="grid")
+    assert search.conduct(wanted, RunStore(tmp_path), train=made(fail=[0.3]))
+    rows = search.trials(wanted, RunStore(tmp_path))
+    assert sorted((row.values["loss.m"], row.state, row.message) for row in rows) == [
+        (0.1, "complete", ""),
+        (0.3, "fail", "it broke"),
+        (0.5, "complete", ""),
+    ]
+
+
+def test_stopped_between_two_steps_the_same_point_goes_on_in_the_same_run(tmp_path):
+    store, wanted = RunStore(tmp_path), prepare(RunSpec(), ["loss.m=0..1"], "x", trials=2)
+    asked: list[bool] = []
+
+    def stops(run, stopped):
+        with run.lock():
+            run.begin()
+            run.update(state="cancelled", message="stopped after step 1")
+        asked.append(True)
+
+    assert not search.conduct(wanted, store, train=stops, stop=lambda: bool(asked))
+    assert search.conduct(wanted, store, train=lambda run, stopped: finish(run))
+    rows = search.trials(wanted, store)
+    assert [(row.state, row.message) for row in rows] == [
+        ("fail", "stopped, queued again"),
+        ("complete", ""),
+        ("complete", ""),
+    ]
+    assert rows[0].run == rows[1].run
+    assert len(store.list()) == 2
+
+
+def finish(run):
+    with run.lock():
+        if run.state().state == "cancelled":
+            run.update(state="queued")
+    made()(run, None)
+
+
+WORKER = """
+import sys, time
+from dmlcore.experiments import search
+from dmlcore.storage.runs import RunStore
+from dmlcore.spec import RunSpec
+
+def hangs(run, stopped):
+    with run.lock():
+        run.begin()
+    print("begun", flush=True)
+    time.sleep(120)
+
+search.conduct(search.prepare(RunSpec(), ["loss.m=0..1"], "x", trials=3), RunStore(sys.argv[1]), train=hangs)
+"""
+
+
+OTHER = """
+import sys
+from dmlcore.experiments import search
+from dmlcore.storage.runs import RunStore
+from dmlcore.spec import RunSpec
+from tests.experiments.search.test_search import made
+
+search.conduct(search.prepare(RunSpec(), ["loss.m=0..1"], "x", trials=4), RunStore(sys.argv[1]), train=made())
+"""
+
+
+def killed_worker(folder):
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", WORKER, str(folder)]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "begun\n"
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_killed_worker_costs_nothing_but_is_tried_only_once_more(tmp_path):
+    store, wanted = RunStore(tmp_path), prepare(RunSpec(), ["loss.m=0..1"], "x", trials=3)
+    killed_worker(tmp_path)
+    (lost,) = store.list()
+    killed_worker(tmp_path)  # the same point, by another worker
+    assert [run.id for run in store.list()] == [lost.id]
+    assert search.conduct(wanted, store, train=made())
+    rows = search.trials(wanted, store)
+    assert [(row.state, row.message) for row in rows] == [
+        ("fail", "its worker was killed, queued again"),
+        ("fail", "its worker was killed again"),
+        ("complete", ""),
+        ("complete", ""),
+    ]
+    assert rows[0].run == rows[1].run == lost.id
+
+
+def test_two_workers_share_the_trials(tmp_path):
+    store, wanted = RunStore(tmp_path), prepare(RunSpec(), ["loss.m=0..1"], "x", trials=4)
+    other = subprocess.Popen([sys.executable, "-c", OTHER, str(tmp_path)], env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert search.conduct(wanted, store, train=made())
+    assert other.wait(120) == 0
+    rows = search.trials(wanted, store)
+    assert [row.state for row in rows] == ["complete"] * 4
+    assert len({row.values["loss.m"] for row in rows}) == len({row.run for row in rows}) == 4
+
+
+def test_trials_are_ordinary_trainings(tmp_path):
+    from dmlcore.training.loop import train  # late: workers import this module, and need no torch
+
+    arguments = [
+        "loss.m=0.1,0.5",
+        "schedule.steps=2",
+        "schedule.validate_every=1",
+        "model.hidden=[4]",
+        "batch.classes=4",
+    ]
+    wanted = prepare(RunSpec(), arguments, "real", method="grid")
+
+    def here(run, stopped):
+        with run.lock():
+            train(run)
+
+    store = RunStore(tmp_path)
+    assert search.conduct(wanted, store, train=here)
+    rows = search.trials(wanted, store)
+    assert [row.state for row in rows] == ["complete", "complete"]
+    for row in rows:
+        run = store.open(row.run)
+        validated = [x["map_at_r"] for x in run.metrics()[0] if x["kind"] == "validation"]
+        assert (run.state().state, row.value) == ("done", max(validated))

@@ -1,0 +1,149 @@
+"""What a study file says, what it expands to, and how it is refused."""
+
+import sys
+from subprocess import run
+
+import pytest
+
+from dmlcore import losses, pooling
+from dmlcore.experiments import studies
+from dmlcore.experiments.studies.spec import Study
+from dmlcore.spec import SpecError
+from dmlcore.storage.listing import nameless
+
+TOML = """
+title = "Tiny"
+question = "Does it run?"
+source = "none"
+claim = "none"
+minutes = 1
+seeds = [3, 5]
+
+[base.schedule]
+steps = 3
+
+[pretraining]
+overrides = ["loss.name=facenet"]
+
+[[variants]]
+name = "plain"
+
+[[variants]]
+name = "started"
+start = "pretraining"
+overrides = ["loss.m=0.3", "schedule.steps=4"]
+"""
+
+
+def test_expand_gives_each_seed_its_pretraining_first():
+    study = Study.from_toml(TOML)
+    entries = studies.expand(study)
+    assert [(e.variant, e.seed) for e in entries] == [
+        (name, seed) for seed in (3, 5) for name in ("pretraining", "plain", "started")
+    ]
+    pretraining, plain, started = entries[:3]
+    assert all(e.spec.seed == e.seed for e in entries)
+    assert (pretraining.spec.loss.name, plain.spec.loss.name) == ("facenet", "ranking")
+    assert started.spec.loss.parameters == {"m": 0.3}
+    assert started.starts == pretraining.spec
+    assert started.after("run-1").model.start == "run-1"
+    assert plain.after("run-1") == plain.spec
+    assert plain.spec.name == "Tiny · plain"
+
+
+def test_seeds_variants_and_overrides_narrow_a_study():
+    study = Study.from_toml(TOML)
+    (entry,) = studies.expand(study, seeds=[9], only="plain", overrides=["schedule.steps=7"])
+    assert (entry.variant, entry.seed, entry.spec.schedule.steps) == ("plain", 9, 7)
+    assert {e.spec.schedule.steps for e in studies.expand(study, overrides=["schedule.steps=7"])} == {7}
+    with pytest.raises(SpecError, match="no variant 'other'; the study has: plain, started"):
+        studies.expand(study, only=["other"])
+
+
+def test_a_digest_knows_the_pretraining_but_no_names_and_no_run_ids():
+    study = Study.from_toml(TOML)
+    started = studies.expand(study)[2]
+    renamed = studies.expand(Study.from_toml(TOML.replace('title = "Tiny"', 'title = "Other"')))[2]
+    changed = studies.expand(
+        Study.from_toml(
+            TOML.replace("facenet", "psomas")
+            if "psomas" in losses.names()
+            else TOML.replace("=facenet", "=contrastive")
+        )
+    )[2]
+    assert started.digest() == renamed.digest() != changed.digest()
+    assert nameless(started.spec) == nameless(renamed.spec)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("steps = 3", "step = 3", "base.schedule.step: unknown key; did you mean steps?"),
+        ("loss.m=0.3", "loss", "variants.started: loss: expected key=value"),
+        ("schedule.steps=4", "schedule.steps=0", "variants.started: schedule.steps: must be at least 1, got 0"),
+        ("=facenet", "=", "pretraining: loss.name"),
+        ('name = "started"', 'name = "plain"', "variants: the name 'plain' is taken"),
+        ('name = "started"', 'name = "<b>"', "variants.1.name: "),
+        ('overrides = ["loss.m', 'override = ["loss.m', "variants.1.override: unknown key; did you mean overrides?"),
+        ('question = "Does it run?"', "", "question: is missing"),
+        ("minutes = 1", "minutes = 0", "minutes: "),
+        ("seeds = [3, 5]", "seeds = [-1]", "seeds.0: "),
+        ('[pretraining]\noverrides = ["loss.name=facenet"]', "", "variants.started.start: there is no [pretraining]"),
+        ("title", "[", "not TOML"),
+    ],
+)
+def test_a_mistake_is_named(old, new, message):
+    assert old in TOML
+    with pytest.raises(SpecError) as refused:
+        Study.from_toml(TOML.replace(old, new))
+    assert str(refused.value).startswith(message)
+
+
+def test_an_unknown_study_names_the_known_ones(tmp_path):
+    for name in ("../tokens", "/etc/passwd", "nothing", str(tmp_path / "no.toml"), ""):
+        with pytest.raises(SpecError, match="or one of collage"):
+            studies.read(name)
+    (tmp_path / "bad.toml").write_text("title = 1")
+    with pytest.raises(SpecError, match=r"bad\.toml:\n"):
+        studies.read(str(tmp_path / "bad.toml"))
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_every_study_of_the_lab_compares_like_with_like(name):
+    """Equal budgets, losses that can be made (one, unless they are compared), poolings that exist so."""
+    study = studies.read(name)
+    entries = [e for e in studies.expand(study) if e.variant != studies.PRETRAINING]
+    compares_losses = name.endswith("-sweep") or name.startswith(("losses-", "toy-table"))
+    for field in ("schedule", "batch", "optimiser", *(() if compares_losses else ("loss",))):
+        assert len({getattr(e.spec, field).model_dump_json() for e in entries}) == 1, field
+    for entry in entries:
+        spec = entry.spec
+        pooling.create(spec.pooling.name, 16, **spec.pooling.parameters)
+        losses.for_training(
+            spec.loss.name, classes=3, embedding_dim=8, reduction=spec.loss.reduction, **spec.loss.parameters
+        )
+        if spec.pooling.zero_shot:
+            assert hasattr(pooling.create(spec.pooling.name, 16, **spec.pooling.parameters), "shares")
+
+
+def test_every_pooling_is_in_the_study_of_all():
+    entries = studies.expand(studies.read("omniglot-collage-poolings"), seeds=[0])
+    assert {e.spec.pooling.name for e in entries if e.variant != studies.PRETRAINING} == set(pooling.names())
+
+
+def test_reading_studies_loads_no_torch():
+    code = (
+        "import sys; from dmlcore.experiments import studies; studies.read('collage'); sys.exit('torch' in sys.modules)"
+    )
+    assert run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_seeds_that_rotate_validate_on_one_fold_each_and_are_the_protocols_runs():
+    study = studies.read("cub-squeezenet")
+    entries = studies.expand(study, seeds=range(6), only="GAP")
+    assert [(e.seed, e.spec.seed, e.spec.data.fold) for e in entries] == [
+        *((0, 0, 1), (1, 0, 2), (2, 0, 3), (3, 0, 4), (4, 1, 1), (5, 1, 2))
+    ]
+    assert {e.spec.pooling.name for e in studies.expand(study, seeds=[0])} == set(pooling.names())
+    with pytest.raises(SpecError, match=r"rotate: needs base\.data\.folds"):
+        Study.parse(study.model_dump(exclude={"base"}) | {"base": {"data": {"name": "cub"}}})

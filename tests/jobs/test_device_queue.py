@@ -1,0 +1,174 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dmlcore.jobs import device_queue
+from dmlcore.spec import RunSpec
+from dmlcore.storage import atomic_files
+from dmlcore.storage.runs import Run, RunStore
+
+SPEC = RunSpec(device="cpu")
+# Holds the lock of a run, waits for its turn, says so, and works until its input ends.
+WORKER = """
+import sys
+from dmlcore.jobs import device_queue as turns
+from dmlcore.storage.runs import RunStore
+run = RunStore(sys.argv[1]).open(sys.argv[2])
+with run.lock(), turns.turn(run, wait=True, given_up=run.cancel_requested) as begins:
+    print(begins, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunStore:
+    monkeypatch.setenv("DML_CPU_RUNS", "1")
+    return RunStore(tmp_path)
+
+
+@pytest.fixture
+def worker(store: RunStore):
+    started: list[subprocess.Popen[str]] = []
+
+    def start(run: Run) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", WORKER, str(store.root), run.id]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+def order(store: RunStore) -> list[str]:
+    return list(device_queue.waiting(store))
+
+
+def test_first_come_first_served_whatever_is_killed(store: RunStore, worker) -> None:
+    runs = [store.create(SPEC) for _ in range(4)]
+    first = worker(runs[0])
+    assert first.stdout.readline() == "True\n"
+    others = []
+    for run in reversed(runs[1:]):  # the processes come in another order than the runs were asked for
+        others.insert(0, worker(run))
+        until(lambda run=run: run.id in order(store))
+    assert order(store) == [run.id for run in runs[1:]]
+    assert [w.ahead for w in device_queue.waiting(store).values()] == [0, 1, 2]
+    assert device_queue.waiting(store)[runs[1].id].at_work == (runs[0].id,)
+    assert all(run.status() == "queued" for run in runs)
+
+    # A killed one that waits costs nobody his place; a cancelled one leaves at once.
+    others[0].send_signal(signal.SIGKILL)
+    runs[2].request_cancel()
+    assert others[1].stdout.readline() == "False\n"
+    until(lambda: order(store) == [runs[3].id])
+    assert atomic_files.holder(store.root / ".queue" / "cpu" / "slot-0") == first.pid
+
+    # The slot goes on to the next when its holder is killed.
+    first.send_signal(signal.SIGKILL)
+    assert others[2].stdout.readline() == "True\n"
+    assert device_queue.waiting(store) == {}
+    assert device_queue.at_work_on(store, "cpu") == [runs[3].id]
+
+
+def test_what_a_killed_one_left_does_not_keep_its_successor_waiting(store: RunStore, worker) -> None:
+    first, second = store.create(SPEC), store.create(SPEC)
+    at_work = worker(first)
+    assert at_work.stdout.readline() == "True\n"
+    waiting = worker(second)
+    until(lambda: order(store) == [second.id])
+    for process in (waiting, at_work):
+        process.kill()
+        process.wait()
+    with second.lock():  # before anybody looks at the queue
+        second.update(state="queued", queued=time.monotonic())
+    again = worker(second)
+    assert again.stdout.readline() == "True\n"
+    assert list((store.root / ".queue" / "cpu").glob("*-*-*")) == []
+
+
+def test_jobs_wait_for_jobs_and_not_for_trainings(store: RunStore) -> None:
+    training, first, second = (store.create(SPEC) for _ in range(3))
+    device_queue.hurry(second)  # of its training, once
+    with training.lock(), device_queue.turn(training, wait=True) as begins:
+        assert begins
+        with first.lock(), device_queue.turn(first, wait=True, job=True) as begins:
+            assert begins
+            looks = iter([False, False, True])
+            with second.lock(), device_queue.turn(second, wait=True, job=True, given_up=lambda: next(looks)) as begins:
+                assert not begins
+            assert device_queue.at_work_on(store, "cpu", job=True) == [first.id]
+        assert device_queue.at_work_on(store, "cpu") == [training.id]
+        with second.lock(), device_queue.turn(second, wait=True, job=True) as begins:
+            assert begins
+
+
+def test_who_is_in_a_hurry_begins_beside_the_others(store: RunStore, worker) -> None:
+    first, second = store.create(SPEC), store.create(SPEC)
+    assert worker(first).stdout.readline() == "True\n"
+    hurried = worker(second)
+    until(lambda: order(store) == [second.id])
+    device_queue.hurry(second)
+    assert hurried.stdout.readline() == "True\n"
+    assert order(store) == []
+    device_queue.withdraw_hurry(second)
+    assert not (second.path / "hurry").exists()
+
+
+def test_what_was_started_by_hand_waits_for_nobody_but_keeps_others_waiting(store: RunStore, worker) -> None:
+    mine, queued = store.create(SPEC), store.create(SPEC)
+    with mine.lock(), device_queue.turn(mine, wait=False) as begins:
+        assert begins
+        other = worker(queued)
+        until(lambda: order(store) == [queued.id])
+        again = store.create(SPEC)
+        with again.lock(), device_queue.turn(again, wait=False) as begins:
+            assert begins
+    assert other.stdout.readline() == "True\n"
+
+
+def test_as_many_at_once_as_there_are_slots(store: RunStore, monkeypatch: pytest.MonkeyPatch, worker) -> None:
+    monkeypatch.setenv("DML_CPU_RUNS", "2")
+    runs = [store.create(SPEC) for _ in range(3)]
+    assert [worker(run).stdout.readline() for run in runs[:2]] == ["True\n", "True\n"]
+    worker(runs[2])
+    until(lambda: order(store) == [runs[2].id])
+    assert set(device_queue.at_work_on(store, "cpu")) == {run.id for run in runs[:2]}
+
+
+def test_the_device_of_a_spec_and_its_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DML_CPU_RUNS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)))
+    assert device_queue.slots("cpu") == 3
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    assert device_queue.slots("cpu") == 1
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, 3")
+    assert (device_queue.gpus(), device_queue.slots("cuda")) == (("2", "3"), 2)
+    assert device_queue.device_of(RunSpec()) == device_queue.device_of(RunSpec(device="cuda")) == "cuda"
+    assert device_queue.device_of(SPEC) == "cpu"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert device_queue.device_of(RunSpec(device="cuda")) == "cpu"
+
+
+def test_the_slot_chooses_the_gpu(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    first, second = store.create(RunSpec()), store.create(RunSpec())
+    with first.lock(), device_queue.turn(first, wait=True):
+        assert os.environ["CUDA_VISIBLE_DEVICES"] == "4"
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")  # as another process has it
+        with second.lock(), device_queue.turn(second, wait=True):
+            assert os.environ["CUDA_VISIBLE_DEVICES"] == "7"

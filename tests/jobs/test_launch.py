@@ -1,0 +1,182 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dmlcore.data import DataError
+from dmlcore.inspection.neighbours import path_of
+from dmlcore.jobs import launch
+from dmlcore.jobs.launch import JobError
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import Run, RunStore, scores
+
+LAUNCHER = """
+import os, signal, sys
+from dmlcore.jobs import launch as jobs
+from dmlcore.storage.runs import RunStore
+from dmlcore.spec import RunSpec
+print(jobs.launch(RunSpec.from_json(sys.argv[1]), RunStore(sys.argv[2])), flush=True)
+os.killpg(0, signal.SIGKILL)  # with all that its session holds, as a closed terminal or a service manager would
+"""
+SHORT = RunSpec().with_overrides(["schedule.steps=40", "schedule.validate_every=20", "schedule.checkpoint_every=10"])
+ENDLESS = SHORT.with_overrides(["schedule.steps=1000000"])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    return RunStore(tmp_path / "runs")
+
+
+def until(condition: Callable[[], object], run: Run, seconds: float = 180.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{run.status()}: {run.log_tail()}"
+        time.sleep(0.02)
+
+
+def test_row_29_a_job_outlives_its_killed_launcher_and_goes_all_the_way(store: RunStore, tmp_path: Path) -> None:
+    launcher = subprocess.run(
+        [sys.executable, "-c", LAUNCHER, SHORT.to_json(), str(store.root)],
+        cwd=tmp_path,  # not the repository
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+    assert launcher.returncode == -signal.SIGKILL, launcher.stderr
+    run = store.open(launcher.stdout.strip())
+    seen: list[str] = []
+    until(lambda: seen.append(run.status()) or seen[-1] not in ("queued", "running"), run)
+    assert seen[-1] == "done", run.log_tail()
+    assert path_of(run.embeddings()).exists()  # made before it says so
+    assert "lost" not in seen
+    assert scores(run.metrics()[0]).keys() == {"inputs", "untrained", "trained"}
+    state = run.state()
+    assert (state.step, state.pid > 0, state.device.startswith(("CPU", "NVIDIA"))) == (40, True, True)
+
+    # Projection of what it learned, then evaluation again, which finds the very same scores.
+    until(lambda: not run.alive(), run)
+    launch.project(run)
+    until(run.projection, run)
+    with np.load(run.projection(), allow_pickle=False) as plane, np.load(run.embeddings()) as learned:
+        assert plane["points"].shape == (len(learned["embeddings"]), 2)
+        assert len(learned["labels"]) == len(learned["indices"]) == len(learned["embeddings"]) == 896
+    until(lambda: not run.alive(), run)
+    before = run.metrics()
+    launch.evaluate(run)
+    until(lambda: "evaluated" in "".join(run.log_tail(3)), run)
+    assert run.metrics() == before
+    assert run.status() == "done"
+    until(lambda: not run.alive(), run)
+    with pytest.raises(JobError, match="is done"):
+        launch.resume(run)
+
+
+def test_cancel_keeps_everything_and_resume_goes_on(store: RunStore) -> None:
+    run = store.open(launch.launch(ENDLESS, store))
+    with pytest.raises(JobError, match=r"about to start|working on it"):
+        launch.resume(run)
+    until(lambda: len(run.metrics()[0]) > 5, run)
+    with pytest.raises(JobError, match="working on it"):
+        launch.evaluate(run)
+    launch.cancel(run)
+    until(lambda: run.status() == "cancelled", run)
+    until(lambda: not run.alive(), run)
+    rows = run.metrics()[0]
+    assert rows[-1]["step"] == run.state().step
+
+    launch.resume(run)
+    until(lambda: len(run.metrics()[0]) > len(rows) + 5, run)
+    assert run.metrics()[0][: len(rows)] == rows
+    launch.cancel(run)
+    until(lambda: not run.alive(), run)
+    assert run.status() == "cancelled"
+
+
+def test_cancel_before_the_worker_came_is_final(store: RunStore) -> None:
+    run = store.open(launch.launch(SHORT, store))
+    launch.cancel(run)
+    assert run.status() == "cancelled"
+    until(lambda: not run.alive(), run)
+    assert run.metrics()[0] == []
+
+
+def test_row_35_a_run_that_ended_takes_no_request_to_cancel(store: RunStore) -> None:
+    run = store.create(SHORT)
+    with run.lock():
+        run.update(state="failed")
+    launch.cancel(run)
+    assert not run.cancel_requested()  # it would end whatever is done with the run next
+    assert run.status() == "failed"
+
+
+def test_what_only_the_worker_finds_becomes_failed(store: RunStore) -> None:
+    run = store.open(launch.launch(SHORT.with_overrides(["loss.name=nonsense"]), store))
+    until(lambda: run.status() == "failed", run)
+    assert "unknown loss 'nonsense'" in run.state().message
+
+
+def test_missing_data_and_refused_specs_start_nothing(store: RunStore, tmp_path: Path) -> None:
+    def refuse(spec: RunSpec) -> None:
+        raise ValueError(f"no {spec.loss.name}")
+
+    with pytest.raises(DataError, match="CIFAR"):
+        launch.launch(SHORT.with_overrides(["data.name=cifar100", f"data.root={json.dumps(str(tmp_path))}"]), store)
+    with pytest.raises(DataError, match="nonsense"):
+        launch.launch(SHORT.with_overrides(["data.name=nonsense"]), store)
+    with pytest.raises(ValueError, match="no ranking"):
+        launch.launch(SHORT, store, check=refuse)
+    assert list(store.list()) == []
+
+
+def test_the_queue_has_a_ceiling(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "MOST_QUEUED", 3)
+    for _ in range(3):
+        store.create(SHORT)
+    with pytest.raises(JobError, match="cancel one or wait"):
+        launch.launch(SHORT, store)
+
+
+def test_projecting_needs_embeddings(store: RunStore) -> None:
+    with pytest.raises(JobError, match="evaluate it first"):
+        launch.project(store.create(SHORT))
+
+
+def test_jobs_have_a_ceiling_too_which_those_that_ended_do_not_fill(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(launch, "MOST_QUEUED", 2)
+    monkeypatch.setattr(launch, "start", lambda run, *_: started.append(run.id))
+    first, second, third = (store.create(SHORT) for _ in range(3))
+    launch.evaluate(first)
+    launch.evaluate(second)
+    with pytest.raises(JobError, match="2 jobs are waiting or working already"):
+        launch.evaluate(third)
+    launch.over(first)
+    launch.evaluate(third)
+    assert started == [first.id, second.id, third.id]
+
+
+def test_a_map_that_waits_for_its_turn_is_stopped_for_good(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = store.create(SHORT)
+    (run.path / "embeddings" / "e.npz").touch()
+    holder = "import sys; from dmlcore.storage.runs import Run; from pathlib import Path; r = Run(Path(sys.argv[1]))\n"
+    holder += "with r.lock():\n    print(flush=True); sys.stdin.read()"
+    monkeypatch.setattr(launch, "start", lambda *_: None)
+    launch.project(run)
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, str(run.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as waiting:
+        waiting.stdout.readline()
+        launch.stop_projecting(run)
+        assert waiting.wait(60) == -signal.SIGTERM
+    assert launch.asked(run) is None

@@ -1,0 +1,188 @@
+"""Pair weights: the direct route, the gradient of any loss, and weights derived by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from pytorch_metric_learning import losses as pml
+from torch import nn
+
+from dmlcore import losses
+from dmlcore.loss_analysis import pair_weights as microscope
+from dmlcore.loss_analysis.pair_weights import (
+    batch_energy,
+    gram_weights,
+    pair_weights,
+    proxy_energy,
+    similarities,
+    triplet_weights,
+    unit_triplet,
+)
+
+ONE = (torch.tensor([0]), torch.tensor([1]), torch.tensor([2]))
+
+
+def grid(rival="perpendicular", pn=0.0, n=5):
+    # No two alike: on a clamp boundary rounding decides what is active.
+    ap, an = (torch.linspace(*ends, n, dtype=torch.float64) for ends in ((-0.853, 0.901), (-0.817, 0.874)))
+    s = similarities(ap[None, :], an[:, None], rival, pn)
+    keep = s.determinant() > 1e-3
+    return microscope.Similarities(*(x[keep] for x in s))
+
+
+def close(a, b):
+    torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(("rival", "pn"), [("perpendicular", 0.0), ("symmetric", 0.0), ("fixed", 0.3)])
+def test_unit_vectors_have_the_similarities(rival, pn):
+    s = grid(rival, pn)
+    points = unit_triplet(s, dimension=5)
+    gram = points @ points.mT
+    close(gram.diagonal(dim1=-2, dim2=-1), torch.ones(len(s.ap), 3, dtype=torch.float64))
+    for (i, j), expected in zip(((0, 1), (0, 2), (1, 2)), s, strict=True):
+        close(gram[:, i, j], expected)
+    close(gram.det(), s.determinant())
+
+
+def test_the_perpendicular_rival_exists_everywhere_and_others_do_not():
+    axis = torch.linspace(-0.99, 0.99, 21, dtype=torch.float64)
+    assert (similarities(axis[None], axis[:, None]).determinant() > 0).all()
+    s = similarities(torch.tensor(-0.9), torch.tensor(0.9), "symmetric")
+    assert s.determinant() < 0, "two opposite points have no common close rival"
+    with pytest.raises(ValueError, match="independent"):
+        unit_triplet(s)
+    with pytest.raises(ValueError, match="independent"):
+        unit_triplet(similarities(torch.tensor(1.0), torch.tensor(0.5)))
+    for bad in ({"rival": "none"}, {"pn": 1.5}):
+        with pytest.raises(ValueError, match="rival"):
+            similarities(axis, axis, **bad)
+
+
+@pytest.mark.parametrize("name", losses.names())
+@pytest.mark.parametrize(("rival", "pn"), [("perpendicular", 0.0), ("symmetric", 0.0), ("fixed", -0.2)])
+def test_the_direct_route_equals_the_gradient_of_the_module(name, rival, pn):
+    loss, s = losses.create(name), grid(rival, pn)
+    direct = triplet_weights(loss, s)
+    through = gram_weights(lambda x: loss(x, torch.tensor([0, 0, 1]), ONE), s)
+    for key in ("ap", "an", "pn", "loss"):
+        close(getattr(direct, key), getattr(through, key))
+    assert (direct.ap != 0).any() or name == "facenet_mined"
+    points = unit_triplet(s)
+    close(direct.raw, loss.raw(*points.unbind(-2)))
+
+
+@pytest.mark.parametrize("name", losses.names())
+def test_weights_are_the_slopes_of_the_loss(name):
+    """Against central differences in each similarity alone."""
+    loss, s, h = losses.create(name), grid(n=4), 1e-6
+    weights = triplet_weights(loss, s)
+    away = ((weights.raw.abs() > 1e-4) & ((weights.raw - loss.m2).abs() > 1e-4)).nonzero()[:, 0]
+    for i, key in enumerate(("ap", "an", "pn")):
+        up, down = (triplet_weights(loss, s._replace(**{key: s[i] + e})).loss for e in (h, -h))
+        torch.testing.assert_close(((up - down) / (2 * h))[away], getattr(weights, key)[away], rtol=1e-5, atol=1e-6)
+
+
+def test_known_weights_of_triplet_losses():
+    s = grid("symmetric")
+    d = s.distances()
+    active = {name: triplet_weights(losses.create(name, m=40), s) for name in ("ranking", "facenet")}
+    close(active["facenet"].ap, torch.full_like(s.ap, -2))  # d^2 = 2 - 2S
+    close(active["facenet"].an, torch.full_like(s.ap, 2))
+    close(active["ranking"].ap, -1 / d.ap)
+    close(active["ranking"].an, 1 / d.an)
+    metu = triplet_weights(losses.create("distance_sensitive", s=1, r=2, rho=1, m1=40, m2=1000), s)
+    close(metu.ap, -torch.ones_like(s.ap))
+    close(metu.an, d.an**-3)
+    close(metu.pn, d.pn**-3)
+    soft = torch.sigmoid(s.an - s.ap)
+    npairs = triplet_weights(losses.create("npairs"), s)
+    close(npairs.ap, -soft)
+    close(npairs.an, soft)
+    close(npairs.pn, torch.zeros_like(soft))
+    by = active["ranking"].by_distance(s)
+    close(by.ap, torch.ones_like(s.ap))
+    close(by.an, -torch.ones_like(s.ap))
+
+
+def test_no_weight_outside_the_clamp_window():
+    loss, s = losses.create("facenet_mined"), grid(n=9)
+    weights = triplet_weights(loss, s)
+    inactive = (weights.raw <= 0) | (weights.raw >= loss.m2)
+    assert inactive.any()
+    assert (weights.ap[inactive] == 0).all()
+    assert (weights.an[~inactive] > 0).all()
+
+
+def test_coincident_points_have_finite_weights():
+    s = similarities(torch.tensor([1.0, -1.0]), torch.tensor([1.0, 1.0]))
+    for name in losses.names():
+        weights = triplet_weights(losses.create(name), s)
+        for key in ("ap", "an", "pn"):
+            assert getattr(weights, key).isfinite().all(), name
+
+
+# ---- losses of others, weights by hand: the catalogue's pair and proxy losses will meet the same lens
+
+
+def test_contrastive():
+    """Mean over the positive pairs of [d - m_p]+ and over the violating negative pairs of [m_n - d]+, both orders."""
+    s = grid("fixed", 0.1)
+    found = pair_weights(pml.ContrastiveLoss(pos_margin=0.3, neg_margin=1.2), s)
+    d = s.distances()
+    close(found.ap, -(d.ap > 0.3).double() / d.ap)
+    near_an, near_pn = d.an < 1.2, d.pn < 1.2
+    violating = (near_an.double() + near_pn.double()).clamp(min=1)
+    close(found.an, near_an / violating / d.an)
+    close(found.pn, near_pn / violating / d.pn)
+    assert near_an.any()
+    assert (~near_an).any()
+
+
+def test_multi_similarity():
+    """1/3 sum over anchors of log(1 + sum_P e^(-alpha (S - b)))/alpha + log(1 + sum_N e^(beta (S - b)))/beta."""
+    alpha, beta, base = 2.0, 10.0, 0.5
+    s = grid("symmetric")
+    found = pair_weights(pml.MultiSimilarityLoss(alpha=alpha, beta=beta, base=base), s)
+    an, pn = (torch.exp(beta * (x - base)) for x in s[1:])
+    close(found.ap, -2 / 3 * torch.sigmoid(alpha * (base - s.ap)))  # a and p are anchors of the pair
+    close(found.an, (an / (1 + an) + an / (1 + an + pn)) / 3)  # a sees n alone, n sees both
+    close(found.pn, (pn / (1 + pn) + pn / (1 + an + pn)) / 3)
+
+
+def test_proxy_nca():
+    """log(1 + exp(d(a, p)^2 - d(a, n)^2) of scale t), with d^2 = 2 - 2S."""
+    t = 3.0
+    s = grid("fixed", -0.4)
+    proxies = pml.ProxyNCALoss(num_classes=2, embedding_size=4, softmax_scale=t)
+    found = gram_weights(proxy_energy(proxies), s, dimension=4)
+    rival = torch.sigmoid(2 * t * (s.an - s.ap))
+    close(found.ap, -2 * t * rival)
+    close(found.an, 2 * t * rival)
+    close(found.pn, torch.zeros_like(rival))
+
+
+def test_normalised_softmax():
+    """Weights W (D, C) as proxies: log(1 + exp((S_an - S_ap) / temperature))."""
+    s = grid()
+    softmax = pml.NormalizedSoftmaxLoss(num_classes=2, embedding_size=3, temperature=0.2)
+    found = gram_weights(proxy_energy(softmax, "W", transposed=True), s)
+    close(found.ap, -5 * torch.sigmoid(5 * (s.an - s.ap)))
+    close(found.an, -found.ap)
+
+
+def test_a_loss_that_sees_more_than_similarities_is_refused():
+    class Axes(nn.Module):
+        def forward(self, embeddings, labels):
+            return (embeddings[:, 0] ** 2 * torch.tensor([1.0, 2.0, 3.0])).sum() + embeddings[0, 1]
+
+    with pytest.raises(ValueError, match="more than similarities"):
+        gram_weights(batch_energy(Axes()), similarities(torch.tensor([0.3]), torch.tensor([0.2]), "fixed", 0.5))
+
+
+def test_a_constant_has_no_weights():
+    found = gram_weights(lambda x: (x * 0).sum() + math.pi, grid(n=3))
+    assert (found.ap.abs() + found.an.abs() + found.pn.abs()).max() == 0
+    assert found.loss[0] == pytest.approx(math.pi)

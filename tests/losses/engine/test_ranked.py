@@ -1,0 +1,63 @@
+"""Sums over sorted negatives: those of all triplets one by one, counts included."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from dmlcore import losses
+from dmlcore.losses.engine import table
+from dmlcore.losses.engine.ranked import is_separable
+
+SEPARABLE = ("ranking", "facenet", "facenet_mined", "ratio")
+Found = tuple[Tensor, Tensor, table.Counts]
+
+
+def both(loss: losses.TripletLoss, points: Tensor, labels: Tensor, monkeypatch: pytest.MonkeyPatch) -> list[Found]:
+    """Value, gradient and counts from all triplets, then from sorted negatives."""
+    found = []
+    for fewest in ((10**9, 0), (2, 0)):
+        monkeypatch.setattr(table, "RANKED", fewest)
+        leaf = points.clone().requires_grad_()
+        value = loss(leaf, labels)
+        found.append((value.detach(), torch.autograd.grad(value, leaf)[0], loss.counts))
+    return found
+
+
+def test_separable_are_the_losses_that_fall_with_one_distance_to_the_negative() -> None:
+    assert tuple(name for name in losses.names() if losses.create(name).separable) == SEPARABLE
+    assert is_separable(lambda t: t.d_ap**1.5 - t.d_an**1.5)
+    assert not is_separable(lambda t: t.d_an - t.d_ap)  # rises
+    assert not is_separable(lambda t: t.d_ap - t.d_an.log())  # has no value where points coincide
+
+
+@pytest.mark.parametrize("reduction", losses.REDUCTIONS)
+@pytest.mark.parametrize("kind", ["random", "many ties", "one place", "tiny", "large"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+def test_sorted_negatives_give_what_all_triplets_give(
+    dtype: torch.dtype, kind: str, reduction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = torch.Generator().manual_seed(len(kind))
+    settings = [(name, {}) for name in SEPARABLE] + [("ranking", {"m": 0.0}), ("ranking", {"m": 1.0, "m2": 0.7})]
+    for size, classes in ((2, 1), (7, 2), (23, 4), (40, 3)):
+        labels = torch.randint(classes, (size,), generator=random)
+        points = torch.randn(size, 4, generator=random, dtype=torch.float64)
+        if kind == "many ties":
+            points = torch.randint(3, (size, 2), generator=random).double()
+        points = points * {"one place": 0.0, "tiny": 1e-20, "large": 1e4}.get(kind, 1.0)
+        for name, hyper in settings:
+            loss = losses.create(name, reduction=reduction, **hyper)
+            listed, ranked = both(loss, points.to(dtype), labels, monkeypatch)
+            assert ranked[2] == listed[2]
+            close = 1e-5 if dtype == torch.float32 else 1e-11
+            torch.testing.assert_close(ranked[0], listed[0], rtol=close, atol=close)
+            scale = max(1e-3, float(listed[1].abs().max()))
+            torch.testing.assert_close(ranked[1] / scale, listed[1] / scale, rtol=close, atol=close)
+
+
+def test_a_batch_of_few_classes_is_sorted_and_one_of_many_is_listed() -> None:
+    for per_class, ranked in ((128, True), (16, True), (4, False)):
+        blocks = list(table.valid_blocks(torch.arange(256) // per_class, separable=True))
+        assert {block.ranked for block in blocks} == {ranked}
+    assert not any(block.ranked for block in table.valid_blocks(torch.arange(256) // 64))

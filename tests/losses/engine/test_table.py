@@ -1,0 +1,39 @@
+"""The blocks of an accelerator, run here on the CPU: other shapes, the same sums."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dmlcore import losses
+from dmlcore.losses.engine import table
+
+
+@pytest.mark.parametrize("name", losses.names())
+@pytest.mark.parametrize("reduction", losses.REDUCTIONS)
+def test_dense_blocks_give_what_blocks_by_class_give(
+    name: str, reduction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = torch.tensor([3, 1, 1, 3, 0, 3, 1, 2, 0, 3])
+    points = torch.randn(10, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = []
+    for dense in (False, True):
+        if dense:
+            monkeypatch.setattr(table, "DENSE_BLOCK", 300)  # three anchors at once
+            monkeypatch.setattr(
+                table, "valid_blocks", lambda labels, symmetric, *_: table.dense_blocks(labels, symmetric)
+            )
+        loss, x = losses.create(name, reduction=reduction), points.clone().requires_grad_()
+        value = loss(x, labels)
+        found.append((value.detach(), torch.autograd.grad(value, x)[0], loss.counts))
+    torch.testing.assert_close(found[1][:2], found[0][:2], rtol=1e-11, atol=1e-12)
+    assert found[1][2] == found[0][2]
+    assert found[0][2].valid == 4 * 3 * 6 + 3 * 2 * 7 + 2 * 1 * 8
+
+
+def test_counts_are_read_once_and_compared_by_value() -> None:
+    counts = table.Counts.of(torch.tensor(5), torch.tensor(3), torch.tensor(2))
+    assert (counts.valid, counts.nonzero, counts.active) == (5, 3, 2)
+    assert counts == table.Counts(torch.tensor([5, 3, 2]))
+    assert counts != table.Counts.none()
+    assert repr(counts) == "Counts(valid=5, nonzero=3, active=2)"

@@ -1,0 +1,120 @@
+"""What the linter says of pairs of specs, of single ones, and of runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlcore.experiments import protocols
+from dmlcore.monitoring import comparability
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import MetricsWriter, RunStore
+
+PICTURES = RunSpec().with_overrides(
+    ["data.name=cub", "model.name=resnet18", "data.split=classes", "data.validation=classes", "seed=1"]
+)
+
+
+def found(*specs):
+    return {(w.severity, w.keys[0]): w.sentence for w in comparability.lint(specs)}
+
+
+@pytest.mark.parametrize(
+    ("override", "severity", "key", "words"),
+    [
+        ("data.name=cars", "incomparable", "data.name", "(cub and cars)"),
+        ("data.split=samples", "incomparable", "data.split", "(unseen classes and known classes)"),
+        ("data.root=/mini", "caution", "data.root", "(the usual place and /mini)"),
+        ("schedule.monitor_part=test", "incomparable", "schedule.monitor_part", "MAP@R of the test part"),
+        ("model.name=resnet50", "incomparable", "model.name", "(resnet18 and resnet50)"),
+        ("model.start=imagenet", "incomparable", "model.start", "(at random and imagenet)"),
+        ("model.embedding_dim=512", "incomparable", "model.embedding_dim", "(64 and 512)"),
+        ("data.image_size=128", "incomparable", "data.image_size", "128 pixels"),
+        ("protocol=karaman-2021", "caution", "protocol", "(none and karaman-2021)"),
+        ("data.folds=4", "caution", "data.validation", "fold of 4 contiguous folds"),
+        ("data.crop=resized", "caution", "data.crop", "(shifted and resized crops of 16 to 100 %)"),
+        ("pooling.name=gsp", "caution", "pooling.name", "(gap and gsp)"),
+        ("model.normalize=false", "caution", "model.normalize", "(True and False)"),
+        ("schedule.steps=4000", "caution", "schedule.steps", "(400 steps of 64 and 4,000 steps of 64)"),
+        ("batch.samples=4", "caution", "batch.classes", "(8 x 8 (balanced) and 8 x 4 (balanced))"),
+        ("optimiser.learning_rate=1e-5", "note", "optimiser.learning_rate", "adam at 1e-05"),
+        ("compute.precision=bfloat16", "note", "compute.precision", "bfloat16"),
+    ],
+)
+def test_each_difference_is_named_with_both_values(override, severity, key, words):
+    assert words in found(PICTURES, PICTURES.with_overrides([override]))[severity, key]
+
+
+def test_what_is_compared_is_no_difference():
+    other = PICTURES.with_overrides(["loss.name=facenet", "miner.name=hard"])
+    assert set(found(PICTURES, other)) == {("caution", "seed")}
+    assert comparability.lint([PICTURES, PICTURES]) == []
+    assert comparability.lint([]) == []
+
+
+def test_defaults_are_compared_by_what_they_mean():
+    explicit = RunSpec().with_overrides(["data.name=toy", "data.split=classes", "data.validation=classes"])
+    assert {w.keys[0] for w in comparability.lint([explicit, RunSpec().with_overrides(["data.name=toy"])])} == {"seed"}
+
+
+def test_repeats():
+    def runs(*seeds, loss="ranking"):
+        return [PICTURES.with_overrides([f"seed={seed}", f"loss.name={loss}"]) for seed in seeds]
+
+    assert "One seed of each" in found(*runs(1), *runs(1, loss="facenet"))["caution", "seed"]
+    assert "(1 and 3)" in found(*runs(1), *runs(1, 2, 3, loss="facenet"))["caution", "seed"]
+    assert "Other seeds" in found(*runs(1, 2), *runs(3, 4, loss="facenet"))["note", "seed"]
+    assert found(*runs(1, 2), *runs(1, 2, loss="facenet")) == {}
+
+
+def test_single_specs():
+    chosen = PICTURES.with_overrides(["schedule.monitor_part=test"])
+    assert "too good" in found(chosen)["caution", "schedule.monitor_part"]
+    assert "last step" in found(PICTURES.with_overrides(["data.validation=none"]))["note", "data.validation"]
+    assert "no measure of unseen" in found(PICTURES.with_overrides(["data.split=samples"]))["note", "data.split"]
+    fast = PICTURES.with_overrides(["optimiser.learning_rate=1e-4", "loss.learning_rate=1e-2"])
+    assert "100 times faster than the network, and losses without" in found(fast)["caution", "loss.learning_rate"]
+    assert found(PICTURES) == {}
+
+
+def test_a_protocol_allows_what_it_says_and_the_rest_is_told(monkeypatch):
+    monkeypatch.setattr("dmlcore.data.files.locate.find", lambda *_: None)
+    spec = protocols.Request(protocol="gurbuz-2022-fair", data="cub", loss="proxy_anchor").entries()[0].spec
+    assert found(spec) == {
+        ("note", "loss.learning_rate"): "Loss parameters learn 100 times faster than the network, as gurbuz-2022-fair "
+        "has it."
+    }
+    left = found(spec.with_overrides(["schedule.patience=3", "loss.learning_rate=0.1"]))
+    assert (
+        left["caution", "schedule.patience"] == "Leaves gurbuz-2022-fair in schedule.patience: 3, the protocol has 15."
+    )
+    assert "caution" in {severity for severity, key in left if key == "loss.learning_rate"}
+    assert [w.keys for w in comparability.lint_alike([spec, spec.with_overrides(["schedule.patience=3"])])] == [
+        ("loss.learning_rate",)
+    ]
+
+
+def test_runs_tell_on_how_many_queries_they_were_tested(tmp_path):
+    store = RunStore(tmp_path)
+    runs = [store.create(PICTURES), store.create(PICTURES)]
+    for run, queries in zip(runs, (5924, 450), strict=True):
+        with MetricsWriter(run, 0) as rows:
+            tested = {"kind": "scores", "step": 1, "of": "trained", "map_at_r": 0.5, "recall_at": {}}
+            rows.append(tested | {"queries": queries})
+    (only,) = comparability.lint(runs)
+    assert only.sentence == "Other test samples (5,924 and 450 queries): the data were not the same."
+    assert comparability.as_text([only]) == f"incomparable: {only.sentence}"
+
+
+def test_the_gravest_come_first_and_none_twice():
+    chosen = PICTURES.with_overrides(["schedule.monitor_part=test", "schedule.steps=7"])
+    severities = [w.severity for w in comparability.lint([PICTURES, chosen, chosen])]
+    assert severities == sorted(severities, key=["incomparable", "caution", "note"].index)
+    assert len(severities) == len(set(comparability.lint([PICTURES, chosen, chosen])))
+
+
+def test_batch_norm_frozen_at_a_random_start_is_named():
+    frozen = ["data.name=cub", "model.name=resnet18", "model.freeze_batch_norm=true"]
+    (found,) = (f for f in comparability.lint_spec(RunSpec().with_overrides(frozen)) if "model.start" in f.keys)
+    assert "starts at random" in found.sentence
+    started = RunSpec().with_overrides([*frozen, "model.start=imagenet"])
+    assert not [f for f in comparability.lint_spec(started) if "model.start" in f.keys]

@@ -1,0 +1,181 @@
+"""The collapse monitor on trainings that really go wrong, and on healthy ones."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from dmlcore import data
+from dmlcore.monitoring.health import watch
+from dmlcore.presets import SPECS
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import RunStore
+from dmlcore.training import loop
+
+BATCH_HARD = ["miner.name=batch_hard", "loss.m=0.2"]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Few enough to be embedded at once; a third of the training part is enough to learn from."""
+    whole = data.load("digits", split="samples", validation="samples")
+    return replace(whole, parts={name: part[:: {"train": 3}.get(name, 2)] for name, part in whole.parts.items()})
+
+
+@pytest.fixture(scope="module")
+def shuffled(digits):
+    """Labels that belong to other samples: nothing can be learned."""
+    return replace(digits, labels=np.random.default_rng(0).permutation(digits.labels))
+
+
+@pytest.fixture(scope="module")
+def memorised(digits):
+    """Sixty training samples with wrong labels, which a network learns by heart."""
+    few = digits.parts["train"][:60]
+    labels = digits.labels.copy()
+    labels[few] = np.random.default_rng(0).permutation(labels[few])
+    return replace(digits, labels=labels, parts=dict(digits.parts) | {"train": few})
+
+
+def trained(folder, *overrides, dataset):
+    """Rows and spec of a training on one thread."""
+    spec = RunSpec.from_toml((SPECS / "digits.toml").read_text())
+    spec = spec.with_overrides(overrides)
+    run = RunStore(folder).create(spec)
+    with run.lock():
+        loop.train(run, dataset=dataset)
+    return run.metrics()[0], run.spec
+
+
+def only(findings, *kinds):
+    assert [finding.kind for finding in findings] == list(kinds), findings
+    for finding in findings:
+        assert finding.sentence.endswith(".")
+        assert finding.remedies
+        assert finding.since >= 0
+        assert all(np.isfinite(value) for value in finding.numbers.values())
+    return findings[0] if findings else None
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["schedule.steps=200"],
+        ["loss.m=0.2", "schedule.steps=80"],
+        [*BATCH_HARD, "schedule.steps=150"],
+        ["loss.name=contrastive", "schedule.steps=80"],
+        ["optimiser.learning_rate=0.3", "schedule.steps=80"],
+    ],
+    ids=["preset", "small margin", "batch hard recovers", "pairs", "too fast, but it learns"],
+)
+def test_a_healthy_training_has_no_finding_at_any_time(overrides, digits, tmp_path):
+    rows, spec = trained(tmp_path, *overrides, dataset=digits)
+    for end in range(0, len(rows) + 1, 20):
+        only(watch(rows[:end], spec))
+    only(watch(rows))
+
+
+def test_batch_hard_on_wrong_labels_collapses_to_a_point_at_its_margin(shuffled, tmp_path):
+    rows, spec = trained(tmp_path, *BATCH_HARD, "optimiser.learning_rate=0.01", "schedule.steps=80", dataset=shuffled)
+    found = only(watch(rows, spec), "point")
+    assert found.since <= 30
+    assert found.numbers["spread"] < 0.01
+    assert "semi_hard" in " ".join(found.remedies)
+    # Without measurements the loss alone gives it away, if the spec says what its margin is.
+    bare = [row for row in rows if row["kind"] != "measure"]
+    found = only(watch(bare, spec), "margin")
+    assert found.numbers["at_one_point"] == pytest.approx(0.2)
+    assert "0.2" in found.sentence
+    assert "margin" not in [finding.kind for finding in watch(bare)]
+
+
+def test_a_bottleneck_of_one_unit_leaves_a_line(digits, tmp_path):
+    rows, spec = trained(tmp_path, "model.hidden=[1]", "schedule.steps=60", "model.normalize=false", dataset=digits)
+    found = next(finding for finding in watch(rows, spec) if finding.kind == "dimensions")
+    assert found.numbers["effective_rank"] < 2
+    assert "of 64 dimensions" in found.sentence
+    narrow = spec.with_overrides(["model.embedding_dim=2"])
+    assert "dimensions" not in [finding.kind for finding in watch(rows, narrow)]
+
+
+def test_a_tiny_training_part_is_learned_by_heart(memorised, tmp_path):
+    rows, spec = trained(
+        tmp_path, "schedule.steps=150", "schedule.validate_every=30", "optimiser.learning_rate=0.003", dataset=memorised
+    )
+    idle, overfit = watch(rows, spec)
+    assert (idle.kind, overfit.kind) == ("idle", "overfit")
+    assert idle.numbers["idle_steps"] >= 0.9
+    assert overfit.numbers["now"] < overfit.numbers["best"] - 0.2
+    assert overfit.numbers["loss_now"] < overfit.numbers["loss_then"]
+
+
+@pytest.mark.parametrize("rate", ["2.0", "10.0"])
+def test_too_large_a_step_explodes_and_is_told_from_the_rows_before_the_failure(rate, digits, tmp_path):
+    rows, spec = trained(
+        tmp_path,
+        "optimiser.name=sgd",
+        f"optimiser.learning_rate={rate}",
+        "model.normalize=false",
+        "schedule.steps=100",
+        dataset=digits,
+    )
+    assert len([row for row in rows if row["kind"] == "step"]) < 100
+    found = only(watch(rows, spec), "exploding")
+    assert "learning_rate" in found.remedies[0]
+
+
+def test_a_learning_rate_of_nothing_is_flat(digits, tmp_path):
+    rows, spec = trained(tmp_path, "optimiser.learning_rate=1e-7", "schedule.steps=60", dataset=digits)
+    found = only(watch(rows, spec), "flat")
+    assert found.numbers["last"] == pytest.approx(found.numbers["first"], rel=0.1)
+    assert "active all the time" in found.sentence
+
+
+DECAY = ["model.normalize=false", "schedule.steps=150", "schedule.validate_every=25"]
+
+
+def test_weight_decay_that_undoes_the_training(digits, tmp_path):
+    overrides = ["optimiser.weight_decay=0.5", "optimiser.learning_rate=0.002", *DECAY]
+    rows, spec = trained(tmp_path, *overrides, dataset=digits)
+    found = only(watch(rows, spec), "worse")
+    assert 25 <= found.since <= 100
+    assert found.numbers["loss_now"] > found.numbers["loss_then"]
+
+
+def test_weight_decay_that_shrinks_everything_to_the_origin(digits, tmp_path):
+    overrides = ["optimiser.name=sgd", "optimiser.weight_decay=1.0", "optimiser.learning_rate=0.003", *DECAY]
+    rows, spec = trained(tmp_path, *overrides, dataset=digits)
+    found = next(finding for finding in watch(rows, spec) if finding.kind == "point")
+    assert found.numbers["norm"] < 1e-2
+
+
+def test_a_clamp_far_below_the_energies_saturates(digits, tmp_path):
+    """The untrained network lies beyond the window for every triplet, so that nothing ever moves."""
+    rows, spec = trained(
+        tmp_path, "loss.m=2.4", "loss.m2=0.1", "model.normalize=true", "schedule.steps=60", dataset=digits
+    )
+    found = next(finding for finding in watch(rows, spec) if finding.kind == "saturated")
+    assert found.numbers["m2"] == 0.1
+    assert "idle" not in [finding.kind for finding in watch(rows, spec)]
+
+
+def test_rows_of_a_resumed_run_count_once_and_strange_rows_do_no_harm():
+    rows = [{"kind": "step", "step": step, "loss": 1.0} for step in range(1, 30)]
+    assert watch([]) == []
+    assert watch([{"kind": "new"}, {}, *rows, *rows], RunSpec()) == []
+    assert watch([{"kind": "measure", "step": 1, "spread": 0.0}], RunSpec()) == []
+
+
+def test_a_spec_whose_loss_cannot_be_made_is_no_reason_to_fail():
+    rows = [{"kind": "step", "step": step, "loss": 1.0} for step in range(1, 100)]
+    for override in ("loss.name=unheard_of", "loss.name=proxy_anchor"):
+        assert [finding.kind for finding in watch(rows, RunSpec().with_overrides([override]))] == ["flat"]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

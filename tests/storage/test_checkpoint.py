@@ -1,0 +1,110 @@
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from dmlcore.storage import checkpoint
+from dmlcore.storage.checkpoint import CheckpointError
+
+TENSORS = {"model.w": torch.arange(6.0).view(2, 3), "optimiser.0.step": torch.tensor(3.0), "model.n": torch.tensor(7)}
+FACTS = {"step": 3, "best_score": 0.1 + 0.2, "spec": "{}", "threads": 1, "none": None}
+
+
+def test_tensors_and_facts_come_back_exactly(tmp_path: Path) -> None:
+    digest = checkpoint.save(tmp_path, TENSORS, FACTS)
+    found = checkpoint.load(tmp_path)
+    assert found is not None
+    assert (found.digest, found.facts, found.path) == (digest, FACTS, tmp_path / "last.ckpt")
+    assert found.tensors.keys() == TENSORS.keys()
+    assert all(torch.equal(found.tensors[name], TENSORS[name]) for name in TENSORS)
+    assert {name: t.dtype for name, t in found.tensors.items()} == {name: t.dtype for name, t in TENSORS.items()}
+
+
+def test_equal_contents_give_equal_bytes() -> None:
+    backwards = dict(reversed(TENSORS.items())), dict(reversed(FACTS.items()))
+    assert {checkpoint.pack(TENSORS, FACTS) for _ in range(20)} == {checkpoint.pack(*backwards)}
+
+
+def test_two_generations_are_kept(tmp_path: Path) -> None:
+    for step in range(4):
+        checkpoint.save(tmp_path, TENSORS, {"step": step})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["last.ckpt", "prev.ckpt"]
+    assert [checkpoint.read(tmp_path / name).facts["step"] for name in ("last.ckpt", "prev.ckpt")] == [3, 2]
+
+
+def test_nothing_saved_is_none(tmp_path: Path) -> None:
+    assert checkpoint.load(tmp_path) is None
+
+
+def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, TENSORS, FACTS)
+    path = tmp_path / "last.ckpt"
+    good = path.read_bytes()
+    for place in range(0, len(good), 7):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 4]) + good[place + 1 :])
+        with pytest.raises(CheckpointError, match=r"last\.ckpt is damaged"):
+            checkpoint.read(path)
+
+
+def test_a_missing_last_generation_falls_back(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, TENSORS, {"step": 1})
+    checkpoint.save(tmp_path, TENSORS, {"step": 2})
+    (tmp_path / "last.ckpt").unlink()  # killed between the two renames
+    found = checkpoint.load(tmp_path)
+    assert found is not None
+    assert found.facts["step"] == 1
+
+
+def test_a_damaged_generation_never_pushes_out_a_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint.save(tmp_path, TENSORS, {"step": 1})
+    checkpoint.save(tmp_path, TENSORS, {"step": 2})
+    (tmp_path / "last.ckpt").write_bytes(b"damaged")
+    rename = os.replace
+
+    def killed(source: Path, target: Path) -> None:
+        if target.name == "last.ckpt":
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            checkpoint.save(tmp_path, TENSORS, {"step": 2})
+    found = checkpoint.load(tmp_path)
+    assert found is not None
+    assert found.facts["step"] == 1
+
+    checkpoint.save(tmp_path, TENSORS, {"step": 2})
+    assert [checkpoint.read(tmp_path / name).facts["step"] for name in ("last.ckpt", "prev.ckpt")] == [2, 1]
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.RMSprop])
+def test_optimiser_state_goes_through_tensors(kind: type[torch.optim.Adam | torch.optim.RMSprop]) -> None:
+    def trained(
+        steps: int, state: dict[str, torch.Tensor] | None = None, w: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        nonlocal kept
+        weight = torch.nn.Parameter(torch.ones(2, 3, 2, 2) if w is None else w.clone())
+        weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+        optimiser = kind([weight], lr=0.1)
+        if state:
+            checkpoint.restore_optimiser(optimiser, state)
+        for _ in range(steps):
+            optimiser.zero_grad()
+            (weight**3).sum().backward()
+            optimiser.step()
+        kept = checkpoint.optimiser_tensors(optimiser)
+        return weight.detach()
+
+    kept: dict[str, torch.Tensor] = {}
+    whole = trained(7)
+    half = trained(3)
+    assert torch.equal(trained(4, kept, half), whole)
+
+
+def test_part_is_the_inverse_of_join() -> None:
+    model, best = {"a.b": torch.zeros(1)}, {"a.b": torch.ones(1)}
+    joined = checkpoint.join(model=model, best=best)
+    assert checkpoint.part(joined, "model") == model
+    assert checkpoint.part(joined, "best") == best

@@ -1,0 +1,96 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import RunStore
+from dmlcore.training import build as workbench
+from dmlcore.training import loop, optimisers
+from dmlcore.training.errors import StepError, Watch
+
+CPU = torch.device("cpu")
+SPEC = RunSpec().with_overrides(
+    ["model.hidden=[8]", "batch.classes=4", "batch.samples=2", "schedule.steps=12", "schedule.validate_every=6"]
+)
+
+
+def deferred(spec: RunSpec) -> workbench.Workbench:
+    """A workbench as on a GPU: fused kernels, and a watch that waits for nothing."""
+    made = workbench.build(spec, workbench.load_data(spec), CPU)
+    made.watch = Watch(CPU, deferred=True)
+    assert made.fused
+    return made
+
+
+def weights(made: workbench.Workbench) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in made.model.state_dict().items()}
+
+
+@pytest.fixture(autouse=True)
+def _fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimisers, "LARGE", 1)
+
+
+@pytest.mark.parametrize("what", ["loss", "gradient"])
+@pytest.mark.parametrize("name", ["adam", "adamw"])
+def test_a_deferred_watch_stops_the_weights_at_the_first_bad_step(what: str, name: str) -> None:
+    made = deferred(SPEC.with_overrides([f"optimiser.name={name}"]))
+    if what == "gradient":
+        spoil = iter([1.0, 1.0, float("inf"), 1.0, 1.0])
+        next(made.model.parameters()).register_hook(lambda gradient: gradient * next(spoil))
+    for step in (1, 2):
+        made.step(step)
+    made.watch.settle()  # nothing was wrong so far
+    before = weights(made)
+    for step in (3, 4, 5):
+        factor = float("nan") if what == "loss" and step == 3 else 1.0
+        made.step(step, lambda *batch, factor=factor: made.loss(*batch) * factor)
+    assert all(torch.equal(tensor, before[key]) for key, tensor in weights(made).items())
+    with pytest.raises(StepError, match=f"step 3 was not made: the {what} is NaN or infinite") as caught:
+        made.watch.settle()
+    part = made.data.parts["train"]
+    assert caught.value.indices == part[made.batches.sampler.batch(3)].tolist()
+
+
+def test_a_watch_that_waits_raises_at_once() -> None:
+    watch = Watch(CPU, deferred=False)
+    watch.loss(torch.tensor(1.0), 1, np.arange(2))
+    with pytest.raises(StepError, match="step 2 was not made: the gradient"):
+        watch.gradient(torch.tensor(float("inf")), 2, np.arange(2))
+
+
+def test_a_training_that_waits_for_nothing_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def trained(build: object) -> bytes:
+        monkeypatch.setattr(loop, "build", build)
+        run = RunStore(tmp_path).create(SPEC)
+        with run.lock():
+            assert loop.train(run).state == "done"
+        return (run.path / "metrics.jsonl").read_bytes()
+
+    def build_deferred(*args: object, **options: object) -> workbench.Workbench:
+        made = workbench.build(*args, **options)
+        made.watch = Watch(CPU, deferred=True)
+        return made
+
+    assert trained(build_deferred) == trained(workbench.build)
+
+
+def test_a_deferred_failure_ends_the_run_at_its_last_good_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(*args: object, **options: object) -> workbench.Workbench:
+        made = workbench.build(*args, **options)
+        made.watch = Watch(CPU, deferred=True)
+        spoil = iter([1.0] * 8 + [float("nan")] * 9)
+        next(made.model.parameters()).register_hook(lambda gradient: gradient * next(spoil))
+        return made
+
+    monkeypatch.setattr(loop, "build", build)
+    run = RunStore(tmp_path).create(SPEC)
+    with run.lock():
+        state = loop.train(run)
+    assert state.state == "failed"
+    assert "step 9 was not made" in state.message
+    steps = [row["step"] for row in run.metrics()[0] if row["kind"] == "step"]
+    assert steps == list(range(1, steps[-1] + 1))
+    assert steps[-1] <= 8

@@ -1,0 +1,50 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import MetricsWriter, RunStore
+from dmlcore.training.metrics_log import Ledger
+
+ROWS = [
+    {"kind": "step", "step": 1, "loss": torch.tensor(0.1), "active": torch.tensor(0.25, dtype=torch.float64)},
+    {"kind": "step", "step": 2, "loss": torch.tensor(0.7), "active": torch.tensor(float("nan"))},
+    {"kind": "validation", "step": 2, "map_at_r": None, "histogram": [1, 2]},
+]
+
+
+def written(folder: Path, wait: bool) -> bytes:
+    run = RunStore(folder).create(RunSpec())
+    with MetricsWriter(run, 0) as file:
+        ledger = Ledger(file, lambda: None, wait)
+        for row in ROWS:
+            ledger.append(dict(row))
+        if not wait:
+            assert (run.path / "metrics.jsonl").read_bytes() == b""
+        assert ledger.sync() == (run.path / "metrics.jsonl").stat().st_size
+    return (run.path / "metrics.jsonl").read_bytes()
+
+
+def test_rows_that_wait_are_the_same_rows(tmp_path: Path) -> None:
+    later = written(tmp_path, wait=False)
+    assert later == written(tmp_path, wait=True)
+    rows = [json.loads(line) for line in later.splitlines()]
+    assert [len(row.pop("crc")) for row in rows] == [8, 8, 8]
+    assert rows[0] == {"kind": "step", "step": 1, "loss": torch.tensor(0.1).item(), "active": 0.25}
+    assert rows[1] == {"kind": "step", "step": 2, "loss": torch.tensor(0.7).item()}  # 0 / 0 is left out
+    assert rows[2] == ROWS[2]
+
+
+def test_nothing_is_written_of_a_step_that_was_not_made(tmp_path: Path) -> None:
+    def settle() -> None:
+        raise RuntimeError("not made")
+
+    run = RunStore(tmp_path).create(RunSpec())
+    with MetricsWriter(run, 0) as file:
+        ledger = Ledger(file, settle, wait=False)
+        ledger.append(dict(ROWS[0]))
+        with pytest.raises(RuntimeError, match="not made"):
+            ledger.sync()
+    assert (run.path / "metrics.jsonl").read_bytes() == b""

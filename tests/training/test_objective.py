@@ -1,0 +1,136 @@
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dmlcore import losses, mining, pooling
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.training import build, objective
+from dmlcore.training.build import TrainingError
+from dmlcore.training.objective import Objective
+
+EMBEDDINGS = torch.nn.functional.normalize(torch.randn(16, 4, generator=torch.Generator().manual_seed(0)))
+LABELS = torch.arange(16) // 4
+CPU = torch.device("cpu")
+
+
+def created(*overrides: str) -> Objective:
+    return objective.create(RunSpec().with_overrides(overrides), 4, nn.Module())
+
+
+def test_the_loss_sees_what_the_miner_leaves() -> None:
+    mined, everything = created("miner.name=semi_hard"), created()
+    chosen = mining.create("semi_hard")(EMBEDDINGS, LABELS)
+    assert 0 < len(chosen[0]) < 16 * 3 * 12
+    assert mined(EMBEDDINGS, LABELS) == everything.metric(EMBEDDINGS, LABELS, chosen)
+    assert mined(EMBEDDINGS, LABELS) != everything(EMBEDDINGS, LABELS)
+
+
+def test_tuples_of_the_sampler_come_before_those_of_the_miner() -> None:
+    made = created("miner.name=semi_hard")
+    made.tuples = tuple(torch.tensor([i]) for i in (0, 1, 5))
+    assert made(EMBEDDINGS, LABELS) == made.metric(EMBEDDINGS, LABELS, made.tuples)
+    assert made.metric.counts.valid == 1
+
+
+def test_a_memory_joins_the_loss_of_pairs() -> None:
+    made = created("loss.name=contrastive", "loss.memory=2", "loss.memory_start=0", "batch.classes=4",
+                   "batch.samples=4", "model.embedding_dim=4")  # fmt: skip
+    bare = created("loss.name=contrastive")(EMBEDDINGS, LABELS)
+    values = [made(EMBEDDINGS, LABELS).item() for _ in range(4)]
+    assert values[:2] == [bare.item()] * 2
+    assert all(value > bare.item() for value in values[2:])
+    assert {"metric.embeddings", "metric.labels", "metric.steps"} <= made.state_dict().keys()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["miner.name=nonsense"], "miner: unknown miner 'nonsense'"),
+        (["miner.name=semi_hard", "miner.x=1"], "miner: semi_hard has no parameter x"),
+        (["miner.name=semi_hard", "loss.name=proxy_nca"], "miner: semi_hard chooses tuples of samples"),
+        (["loss.name=proxy_nca", "loss.memory=2"], "loss.memory: a memory needs a loss of pairs"),
+        (["loss.name=nonsense"], "loss: unknown loss 'nonsense'"),
+        (["model.name=resnet19"], r"model.name: unknown network 'resnet19'"),
+        (["pooling.name=nonsense"], "pooling: unknown pooling 'nonsense'"),
+        (["pooling.name=gsop", "pooling.width=1000000"], "pooling: width must be 4,096 at most, got 1,000,000"),
+        (["pooling.name=netvlad", "pooling.clusters=9999"], "pooling: clusters must be 4,096 at most, got 9,999"),
+        (["loss.name=soft_triple", "loss.centres=1e6"], "loss: centres must be 65,536 at most, got 1e\\+06"),
+    ],
+)
+def test_what_cannot_be_made_is_refused_before_a_run_exists(overrides: list[str], message: str) -> None:
+    with pytest.raises((TrainingError, SpecError), match=message):
+        build.refuse_unusable(RunSpec().with_overrides(overrides))
+
+
+def test_whether_it_can_be_made_is_asked_without_making_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[nn.Module] = []
+    for module, name in ((pooling, "create"), (losses, "for_training")):
+        create = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, create=create, **k: made.append(create(*a, **k)) or made[-1])
+    spec = RunSpec().with_overrides(
+        ["model.embedding_dim=4096", "loss.name=soft_triple", "loss.centres=65536", "pooling.name=gsp"]
+    )
+    build.refuse_unusable(spec.with_overrides(["pooling.prototypes=65536", "pooling.memory=0"]))  # 2 GB of weights
+    weights = [weight for module in made for weight in module.parameters()]
+    assert len(made) == 2
+    assert all(weight.is_meta for weight in weights)
+    assert sum(weight.numel() for weight in weights) > 2**28
+
+
+class _Halves(nn.Module):
+    """A loss with a parameter that takes part in embedding, as ensembles have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        return (self.scale * embeddings).square().sum()
+
+    def embed(self, embeddings: Tensor) -> Tensor:
+        return self.scale * embeddings[:, :2]
+
+
+def test_a_loss_that_embeds_is_part_of_what_is_scored_and_of_the_best_weights() -> None:
+    spec = RunSpec().with_overrides(["model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4"])
+    bench = build.build(spec, build.load_data(spec), CPU)
+    assert bench.embedder is bench.model
+    bench.loss = Objective(_Halves())
+    inputs = build.to_device(bench.data, bench.data.parts["test"][:8], CPU)
+    before = bench.embedder(inputs)
+    assert torch.equal(before, bench.model(inputs)[:, :2])
+    bench.keep_best()
+    tensors = {key: tensor.clone() for key, tensor in bench.tensors().items()}
+    with torch.no_grad():
+        bench.loss.metric.scale.fill_(3.0)
+    assert not torch.equal(bench.embedder(inputs), before)
+    bench.use_best()
+    assert torch.equal(bench.embedder(inputs), before)
+    assert tensors["best_loss.metric.scale"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["loss.name=nonsense"], "loss: unknown loss 'nonsense'"),
+        (["loss.nonsense=1"], "loss: ranking has no hyper-parameter nonsense; it has: m, m2"),
+        (["loss.m=abc"], "loss: ranking: m must be a number, got 'abc'"),
+        (["loss.m2=0"], "loss: ranking: m2 must be greater than 0, got 0"),
+        (["miner.name=nonsense"], "miner: unknown miner 'nonsense'"),
+        (["miner.name=semi_hard", "miner.nonsense=1"], "miner: semi_hard has no parameter nonsense"),
+        (["pooling.name=gem", "pooling.p=abc"], "pooling: gem: p must be a number, got 'abc'"),
+        (["loss.m=abc", "pooling.name=nonsense"], "loss: ranking: m must be a number, got 'abc'\npooling: unknown"),
+    ],
+)
+def test_what_no_catalogue_has_is_refused_before_anything_is_built(changes, message):
+    with pytest.raises(SpecError) as refusal:
+        objective.refuse_unknown(RunSpec().with_overrides(changes))
+    assert str(refusal.value).startswith(message)
+
+
+def test_every_shipped_loss_miner_and_pooling_is_known():
+    for section, catalogue in (("loss", [*losses.names(), *losses.batch_names()]), ("miner", mining.names())):
+        for name in catalogue:
+            objective.refuse_unknown(RunSpec().with_overrides([f"{section}.name={name}"]))
+    for name in pooling.names():
+        objective.refuse_unknown(RunSpec().with_overrides([f"pooling.name={name}"]))

@@ -1,0 +1,224 @@
+"""Feature maps of a frozen backbone: the same training as without them, computed once, kept whole or not at all."""
+
+import dataclasses
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from dmlcore.data import DataError
+from dmlcore.inspection.index import Index
+from dmlcore.inspection.local import weight_maps
+from dmlcore.models import networks
+from dmlcore.monitoring.comparability import lint_spec
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage.runs import RunStore, scores
+from dmlcore.training import augmentation, build, stored_features
+from dmlcore.training.errors import TrainingError
+from dmlcore.training.forks import fork_spec
+from dmlcore.training.forks.transfer import refused
+from dmlcore.training.loop import evaluate, train
+
+CPU = torch.device("cpu")
+FROZEN = RunSpec(device="cpu").with_overrides(
+    [
+        *("data.name=digits_pictures", "model.name=conv4", "model.freeze=backbone", "model.embedding_dim=8"),
+        *("batch.classes=2", "batch.samples=4", "schedule.steps=6", "schedule.validate_every=3"),
+        *("schedule.checkpoint_every=3", "schedule.keep_every=3", "data.augment=false"),
+    ]
+)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(stored_features, "CHUNK", 16)
+    return tmp_path / "cache" / "features"
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Seventy-five pictures of digits, 16 pixels a side, of all parts."""
+    whole = build.load_data(FROZEN)
+    parts = {name: part[::24] for name, part in whole.parts.items()}
+    return dataclasses.replace(whole, inputs=np.ascontiguousarray(whole.inputs[:, :, ::2, ::2]), parts=parts)
+
+
+def made(spec, dataset):
+    return build.build(spec, dataset, CPU)
+
+
+def stores(cache):
+    return sorted(entry.name for entry in cache.iterdir() if entry.is_dir())
+
+
+def fail(*_):
+    raise AssertionError("the backbone was asked again")
+
+
+def test_maps_are_those_of_the_backbone_and_are_computed_once(digits, cache, monkeypatch):
+    bench = made(FROZEN, digits)
+    part = digits.parts["test"]
+    assert not cache.exists()
+    found = build.to_device(bench.data, part, CPU)
+    with torch.inference_mode():
+        direct = bench.model.features(build.to_device(digits, part, CPU))
+    assert found.dtype == torch.float16
+    torch.testing.assert_close(found.float(), direct, rtol=1e-3, atol=1e-3)
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    monkeypatch.setattr(networks.PictureNetwork, "features", fail)
+    again = made(FROZEN, digits)
+    assert torch.equal(build.to_device(again.data, part, CPU), found)
+    assert len(stores(cache)) == 1
+
+
+def test_a_training_is_that_of_the_head_alone(digits):
+    bench, plain = made(FROZEN, digits), made(FROZEN.with_overrides(["model.freeze=none"]), digits)
+    plain.model.backbone.eval().requires_grad_(False)
+    plain.model.train = lambda mode=True: plain.model  # batch norm as it starts, as frozen
+    for step in (1, 2, 3):
+        assert float(bench.step(step)) == pytest.approx(float(plain.step(step)), rel=2e-3)
+    before = made(FROZEN, digits).model.state_dict()
+    changed = {name for name, tensor in bench.model.state_dict().items() if not torch.equal(tensor, before[name])}
+    assert changed
+    assert all(name.startswith("head.") for name in changed)
+    assert not any(layer.training for layer in bench.model.train().batch_norms())
+
+
+def test_views_are_those_of_the_augmentation_and_tests_see_none(digits, cache):
+    spec = FROZEN.with_overrides(["data.augment=true", "data.views=2"])
+    bench = made(spec, digits)
+    trained = np.sort(np.concatenate([digits.parts["train"], digits.parts["validation"]]))
+    chunk = trained[: stored_features.CHUNK]
+    found = np.stack([bench.data.features.batch(chunk, seed) for seed in range(8)])
+    assert len({maps.tobytes() for maps in found[:, 0]}) == 2
+    with torch.inference_mode():
+        views = [
+            bench.model.features(
+                augmentation.batch(digits, chunk, spec.data, stored_features.seed_of(int(chunk[0]), "view", view), CPU)
+            ).half()
+            for view in (0, 1)
+        ]
+    each = np.stack([view.numpy() for view in views])
+    assert all((found[k, i] == each[:, i]).all((1, 2, 3)).any() for k in range(8) for i in range(len(chunk)))
+    assert np.array_equal(bench.data.features.batch(chunk, 3), found[3])
+    plain = made(FROZEN, digits).data.features
+    assert np.array_equal(bench.data.features[chunk], plain[chunk])
+    assert len(stores(cache)) == 2
+
+
+def test_other_weights_pictures_or_cuts_have_maps_of_their_own(digits, cache):
+    first = made(FROZEN, digits)
+    maps = first.data.features[digits.parts["test"]]
+    other = made(FROZEN.with_overrides(["seed=1"]), digits).data.features[digits.parts["test"]]
+    assert not np.array_equal(maps, other)
+    assert len(stores(cache)) == 2
+    with torch.no_grad():
+        next(first.model.backbone.parameters()).mul_(2)  # as a checkpoint is restored: after it was built
+    assert not np.array_equal(first.data.features[digits.parts["test"]], maps)
+    assert len(stores(cache)) == 3
+    inverted = dataclasses.replace(digits, inputs=255 - np.asarray(digits.inputs[:]))
+    assert not np.array_equal(made(FROZEN, inverted).data.features[digits.parts["test"]], maps)
+    assert len(stores(cache)) == 3  # those of the same weights and of other pictures went
+
+
+def test_a_killed_computation_goes_on_where_it_stopped(digits, cache, monkeypatch):
+    features = made(FROZEN, digits).data.features
+    whole = features[digits.parts["test"]]
+    (name,) = stores(cache)
+    staging = cache / f"{name}.staging"
+    (cache / name).rename(staging)
+    (staging / "shape.json").unlink()
+    size = os.path.getsize(staging / "maps")
+    rows = len(np.concatenate(list(digits.parts.values())))
+    os.truncate(staging / "maps", size // rows * stored_features.CHUNK + 100)
+    asked = []
+    of = stored_features.KeptFeatures._of
+    monkeypatch.setattr(
+        stored_features.KeptFeatures, "_of", lambda self, rows, view: asked.append(len(rows)) or of(self, rows, view)
+    )
+    again = made(FROZEN, digits).data.features[digits.parts["test"]]
+    assert sum(asked) == rows - stored_features.CHUNK + 1  # one to learn the shape
+    assert np.array_equal(again, whole)
+    assert stores(cache) == [name]
+
+
+@pytest.mark.parametrize("shape", ["[1, 2]", "nonsense", '{"a": 1}', "[7, 2, 2, 64]"])
+def test_damaged_maps_are_refused_and_named(digits, cache, shape):
+    made(FROZEN, digits).data.features.open()
+    (name,) = stores(cache)
+    (cache / name / "shape.json").write_text(shape)
+    with pytest.raises(DataError, match=f"kept feature maps in .*{name} are damaged; remove that folder"):
+        made(FROZEN, digits).data.features.open()
+
+
+def test_what_is_kept_is_bounded_and_the_longest_unused_goes_first(digits, cache, monkeypatch):
+    for seed in (0, 1):
+        made(FROZEN.with_overrides([f"seed={seed}"]), digits).data.features.open()
+        (newest,) = {cache / name for name in stores(cache) if (cache / name).stat().st_mtime > 1}
+        os.utime(newest, (seed, seed))
+    oldest = min(stores(cache), key=lambda name: (cache / name).stat().st_mtime)
+    size = sum(file.stat().st_size for file in (cache / oldest).iterdir())
+    monkeypatch.setenv("DML_FEATURES_GB", str(2.5 * size / 1e9))
+    made(FROZEN.with_overrides(["seed=2"]), digits).data.features.open()
+    assert oldest not in stores(cache)
+    assert len(stores(cache)) == 2
+    monkeypatch.setenv("DML_FEATURES_GB", "0.00001")
+    with pytest.raises(DataError, match=r"more than the 0\.0 GB that are kept; choose smaller pictures"):
+        made(FROZEN.with_overrides(["seed=3"]), digits).data.features.open()
+    monkeypatch.setenv("DML_FEATURES_GB", "much")
+    with pytest.raises(DataError, match="DML_FEATURES_GB must be a number"):
+        made(FROZEN.with_overrides(["seed=3"]), digits).data.features.open()
+
+
+def test_maps_beyond_float16_are_refused(digits):
+    bench = made(FROZEN, digits)
+    with torch.no_grad():
+        for layer in bench.model.batch_norms():
+            layer.weight.mul_(100)
+    with pytest.raises(TrainingError, match=r"model.freeze: feature maps of this backbone reach .* 65,504 at most"):
+        bench.data.features.open()
+
+
+def test_a_frozen_run_resumes_forks_and_is_inspected_like_any_other(digits, tmp_path, monkeypatch):
+    store = RunStore(tmp_path / "runs")
+    whole, cut = store.create(FROZEN), store.create(FROZEN)
+    with whole.lock():
+        assert train(whole, dataset=digits).state == "done"
+    with cut.lock():
+        steps = iter([False, False, False, True])
+        assert train(cut, dataset=digits, stop=lambda: next(steps)).state == "cancelled"
+    monkeypatch.setattr(stored_features.KeptFeatures, "_make", fail)  # all further ones find the maps
+    with cut.lock():
+        cut.update(state="queued")
+        assert train(cut, dataset=digits).state == "done"
+    assert cut.metrics()[0] == whole.metrics()[0]
+    trained = scores(whole.metrics()[0])["trained"]["map_at_r"]
+    with whole.lock():
+        assert evaluate(whole, dataset=digits) == pytest.approx(trained)
+    monkeypatch.setattr(build, "load_data", lambda spec: digits)
+    weights = weight_maps.read(weight_maps.write(whole))
+    assert weights.weights.shape[1:] == (2, 2)
+    index = Index.of_run(whole)
+    queries = np.asarray(digits.inputs[index.indices[:5]])
+    assert np.abs(index.embed(queries) - index.embeddings[:5]).max() < 5e-3  # pictures of one's own pass the backbone
+    fork = fork_spec.make(whole, 3, ["loss.name=contrastive"])
+    assert "model.freeze" in refused(FROZEN, fork.with_overrides(["model.freeze=none"]))
+    child = store.create(fork)
+    with child.lock():
+        assert train(child, dataset=digits).state == "done"
+
+
+def test_what_freezes_nothing_is_refused_and_a_random_start_is_said(digits, tmp_path):
+    with pytest.raises(SpecError, match=r"model\.freeze: mlp has no backbone"):
+        RunSpec().with_overrides(["model.freeze=backbone"])
+    for more in (["model.freeze=none"], ["model.freeze=backbone"]):
+        with pytest.raises(SpecError, match=r"data\.views: needs model\.freeze = backbone"):
+            FROZEN.with_overrides([*more, "data.views=2"])
+    with pytest.raises(SpecError, match=r"data\.fresh: the kept maps"):
+        FROZEN.with_overrides(["data.name=cifar100", "data.fresh=true"])
+    said = [finding.sentence for finding in lint_spec(FROZEN)]
+    assert any("only a head on random features" in sentence for sentence in said)
+    assert json.loads(FROZEN.to_json())["model"]["freeze"] == "backbone"
