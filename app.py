@@ -11,9 +11,9 @@ ROOT = Path(__file__).resolve().parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from pages._ui.guard import Guard  # noqa: E402  (the path must stand first)
-from pages._ui.head import Head  # noqa: E402
-from pages._ui.server import ROUTES, lifespan  # noqa: E402
+from pages._server import ROUTES, lifespan  # noqa: E402
+from pages.shared.server.guard import Guard  # noqa: E402  (the path must stand first)
+from pages.shared.server.head import Head  # noqa: E402
 
 # As `streamlit run` does: another server, started in another folder, would not find .streamlit/config.toml otherwise.
 config._main_script_path = config._main_script_path or __file__

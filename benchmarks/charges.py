@@ -25,7 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.e2e.harness import CHROMIUM_FLAGS, Server, chromium_path
+from tests.browser.harness import CHROMIUM_FLAGS, Server, chromium_path
 
 # Times at the end of the frames in which a new step was painted.
 WATCH = """([canvas, seconds]) => new Promise((resolve) => {

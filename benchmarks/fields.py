@@ -28,7 +28,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.e2e.harness import CHROMIUM_FLAGS, ROOT, Server, chromium_path
+from tests.browser.harness import CHROMIUM_FLAGS, ROOT, Server, chromium_path
 
 ALL_LAYERS = "&lines=raw&flow=arrows&region=1&forces=1&edges=1&discs=1&mining=1&cut=1"
 

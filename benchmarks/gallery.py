@@ -31,7 +31,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.e2e.harness import CHROMIUM_FLAGS, Server, chromium_path
+from tests.browser.harness import CHROMIUM_FLAGS, Server, chromium_path
 
 POINTS, CLASSES, PHOTOGRAPHS = 60_502, 11_316, 200
 NETWORKS = (("resnet18", 64), ("resnet50", 224))

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.charges import processor_seconds
 from benchmarks.toys import GOAL, WATCH, browser_seconds, report
-from tests.e2e.harness import CHROMIUM_FLAGS, Server, chromium_path
+from tests.browser.harness import CHROMIUM_FLAGS, Server, chromium_path
 
 PLACED = 20  # by this step GSP has its prototypes
 
@@ -49,7 +49,7 @@ def bare(steps: int) -> list[float]:
     import torch
 
     from dmlcore.training import build
-    from pages._ui.gap_or_gsp_spec import POOLINGS, Study
+    from pages.pooling.gap_or_gsp.state import POOLINGS, Study
 
     torch.set_num_threads(1)
     study = Study(seed=911)

@@ -3,7 +3,7 @@
 First so many come and go (Streamlit keeps the last 128 of them), then sessions are opened one after another and kept:
 each is a real one, whose page has run and whose field socket answers. At the end every session must answer once more.
 Prints the descriptors of the server after each part. A third figure of `--limit`, such as 1024:1024:stock, starts a
-server without `pages/_ui/descriptors.py`, the rival in the same run.
+server without `pages/shared/server/descriptors.py`, the rival in the same run.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.sessions import COARSE, Visitor
-from tests.e2e.harness import ROOT, Server
+from tests.browser.harness import ROOT, Server
 
-STOCK = """from pages._ui import descriptors
+STOCK = """from pages.shared.server import descriptors
 descriptors.raise_limit = lambda: None
 descriptors.SessionLoopPolicy = __import__("asyncio").DefaultEventLoopPolicy
 """

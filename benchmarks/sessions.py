@@ -28,11 +28,11 @@ from websockets.asyncio.client import ClientConnection, connect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pages._ui.scene import Scene
-from pages._ui.wire import unpack
-from tests.e2e.harness import ROOT, Server
+from pages.shared.plane.state import Scene
+from pages.shared.server.websocket import unpack
+from tests.browser.harness import ROOT, Server
 
-FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # as in assets/field_canvas/field_canvas.js
+FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # as in assets/shared/plane/plane.js
 
 PAGES = ("fields", "compare", "charges", "truth", "data", "train", "runs", "studies", "gallery", "published")
 

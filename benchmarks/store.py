@@ -72,7 +72,7 @@ def measure(page: str) -> None:
     import torch
     from streamlit.testing.v1 import AppTest
 
-    from pages._ui import menu
+    from pages.shared.widgets import menu
 
     torch.set_num_threads(1)
     app = AppTest.from_file(str(ROOT / "pages" / "_main.py"), default_timeout=600).run()  # the first page

@@ -29,7 +29,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.charges import processor_seconds
-from tests.e2e.harness import CHROMIUM_FLAGS, Server, chromium_path
+from tests.browser.harness import CHROMIUM_FLAGS, Server, chromium_path
 
 GOAL = 20.0  # frames a second
 
@@ -106,7 +106,7 @@ def played(page: Any, url: str, speed: str, seconds: float, pid: int) -> tuple[l
 def photographs() -> list[tuple[str, str, str]]:
     """Pages of photographs, where there are any, at both speeds."""
     from dmlcore.replay import toy_runs
-    from pages._ui.toys_spec import PICTURES
+    from pages.losses.toys.state import PICTURES
 
     if "cub" not in toy_runs.offered():
         print("no photographs here: point DML_DATA to CUB-200-2011 and weights of SqueezeNet 1.0")
@@ -124,7 +124,7 @@ def bare(steps: int, embed: bool) -> list[float]:
 
     from dmlcore.replay.recorded_training import LiveTraining
     from dmlcore.training import build
-    from pages._ui.toys_spec import Toy
+    from pages.losses.toys.state import Toy
 
     torch.set_num_threads(1)
     toy = Toy(seed=900)
@@ -147,7 +147,7 @@ def plotly(page: Any, seconds: float) -> list[float]:
     import plotly
 
     from dmlcore.replay.recorded_training import LiveTraining
-    from pages._ui.toys_spec import Toy
+    from pages.losses.toys.state import Toy
 
     toy = Toy()
     trainings = [LiveTraining(toy.live(i), toy.dataset) for i in range(2)]

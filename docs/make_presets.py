@@ -12,7 +12,7 @@ from PIL import Image
 from dmlcore import losses
 from dmlcore.figures.fields import draw_field, save_figure
 from dmlcore.loss_analysis.thesis_figures import PRESETS, Preset
-from pages._ui.scene import Scene
+from pages.shared.plane.state import Scene
 
 HERE = Path(__file__).resolve().parent
 APP = "http://127.0.0.1:8501"

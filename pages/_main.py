@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages._ui import menu
+from pages.shared.widgets import menu
 
 ICON = Path(__file__).resolve().parents[1] / "assets" / "icon.svg"
 

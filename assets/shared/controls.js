@@ -3,7 +3,7 @@
  * @import { Hyper, Parameter, Point, Schema, Setting, Slider, Choice, Theme, ValueOf } from "./types.js"
  */
 import { el, symbol, tidy } from "./dom.js";
-import { POINTS } from "./ink.js";
+import { POINTS } from "./colours.js";
 
 /** @typedef {{ probe: HTMLInputElement, boxes: HTMLInputElement[], mark: HTMLElement }} Row */
 

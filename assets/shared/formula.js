@@ -1,4 +1,5 @@
-// Formulas, typeset by what Streamlit's own pages use (pages/_ui/assets.py says where it lies):
+// Formulas, typeset by what Streamlit's own pages use (pages/shared/server/static_files.py says
+// where it lies):
 // KaTeX behind a plugin that turns a tree into a tree. One face in the whole app, and no second
 // typesetter.
 import { el } from "./dom.js";

@@ -1,4 +1,4 @@
-// The module that pages/_ui/assets.py serves under this name.
+// The module that pages/shared/server/static_files.py serves under this name.
 import type { Typesetter } from "./formula.js";
 
 export default function plugin(): Typesetter;

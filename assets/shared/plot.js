@@ -1,6 +1,6 @@
 // Marks of classes, and curves over the steps of a history.
 /** @import { Context, Theme } from "./types.js" */
-import { INK, niceStep } from "./ink.js";
+import { INK, niceStep } from "./colours.js";
 
 /**
  * @typedef {object} Chart

@@ -1,12 +1,12 @@
 // What several components share: colours, scenes, and what travels between Python and JavaScript.
-import type { Scene } from "../field_canvas/types.js";
+import type { Scene } from "./plane/types.js";
 
 export type Theme = "light" | "dark";
 export type Rgb = number[]; // red, green, blue in 0..255
 export type Place = number[]; // coordinates; in the plane [x, y]
 export type Point = "anchor" | "positive" | "negative";
 export type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
-export type Ink = (typeof import("./ink.js"))["INK"][Theme];
+export type Ink = (typeof import("./colours.js"))["INK"][Theme];
 export type Child = Node | string;
 
 type Text = string | number | boolean | null | undefined;
@@ -53,7 +53,7 @@ export type Attributes = {
   [K in keyof HTMLElementEventMap as `on${K}`]?: (event: HTMLElementEventMap[K]) => unknown;
 } & { [K in Named]?: Text } & { [name: `aria-${string}` | `data-${string}`]: Text };
 
-// ---- the schema of pages/_ui/schema.py
+// ---- the schema of pages/shared/server/schema.py
 export interface Slider {
   name: string;
   symbol: string;
@@ -116,7 +116,7 @@ export interface Lesson {
   look?: string; // the name of the control that the step speaks of
 }
 
-// ---- the wire of pages/_ui/wire.py
+// ---- the wire of pages/shared/server/websocket.py
 export type Numbers =
   | Uint8Array<ArrayBuffer>
   | Int8Array<ArrayBuffer>
@@ -127,7 +127,8 @@ export type Numbers =
   | Float32Array<ArrayBuffer>;
 export type Shapes = Record<string, number[]>;
 
-// What every mounted component hears; pages/_ui/assets.py adds base, files and entry.
+// What every mounted component hears; pages/shared/server/static_files.py adds base, files and
+// entry.
 export interface Data {
   base: string; // the path the app is served under
   files: string; // where the assets lie

@@ -7,6 +7,6 @@ import streamlit as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from pages._ui.server import lifespan
+from pages._server import lifespan
 
 app = st.App(Path(__file__).with_name("page.py"), lifespan=lifespan)

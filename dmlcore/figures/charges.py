@@ -20,7 +20,7 @@ __all__ = ["draw_charges", "save_figure"]
 Floats = NDArray[np.float64]
 
 TAIL = 40  # steps of a trail
-# Okabe-Ito by class, with a shape of its own each, as on the page (assets/charges/draw.js).
+# Okabe-Ito by class, with a shape of its own each, as on the page (assets/losses/charges/draw.js).
 COLOURS = {
     False: ("#0072B2", "#D55E00", "#009E73", "#A8518A", "#1b2430", "#2E8FC7", "#B87A00", "#7A7400"),
     True: ("#3D9BD6", "#F07A2B", "#22C495", "#E08DBD", "#e6eaf0", "#8CCBF2", "#E69F00", "#F0E442"),

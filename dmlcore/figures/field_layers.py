@@ -1,6 +1,6 @@
 """The layers of a field figure: each draws one thing of the arrays of `field_data` into matplotlib axes.
 
-Colours are those of the pages (assets/shared/ink.js): Okabe-Ito roles, one ramp of lightness for energies.
+Colours are those of the pages (assets/shared/colours.js): Okabe-Ito roles, one ramp of lightness for energies.
 """
 
 from __future__ import annotations

@@ -48,7 +48,13 @@ from dmlcore.storage import atomic_files, checkpoint, fork_parent, metrics_rows,
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.checkpoint import CheckpointError
 from dmlcore.storage.runs import Run, RunError, RunStore
-from pages._ui import gallery_weights, map_data, monitors, numbers, results, run_reader, thumbnails, titles
+from pages.inspection.gallery import service as gallery_service
+from pages.inspection.map import service as map_service
+from pages.shared.server import thumbnails
+from pages.shared.state import run_reader
+from pages.shared.widgets import results
+from pages.shared.words import numbers, titles
+from pages.training.runs.monitors import page as monitors_view
 from tests.pages.conftest import MAIN, go_to
 
 PAGES = (
@@ -122,8 +128,8 @@ def _curves(run: Run, other: Run) -> None:
     panels = [results._panel(name, [("a", history)]) for name in results.PANELS]
     linked([panel for panel in panels if panel.curves], steps=run.state().steps)
     for histogram in history.histograms:
-        monitors._bars(histogram, monitors._window(run))
-        monitors._words(histogram)
+        monitors_view._bars(histogram, monitors_view._window(run))
+        monitors_view._words(histogram)
 
 
 def _rows(run: Run, other: Run) -> None:
@@ -139,7 +145,7 @@ def _embeddings(run: Run, other: Run) -> None:
         found = neighbours.read(path)
         confusions.of_neighbours(found.labels, found.neighbours, ~found.is_gallery, 1)
         hubness.hubness(found.labels, found.neighbours, found.is_gallery, 1)
-        map_data.neighbourhood(found)
+        map_service.neighbourhood(found)
         data = thumbnails.dataset(run.spec)
         if int(found.indices.max()) < len(data.labels):
             thumbnails.thumbnail(run.spec, int(found.indices[0]))
@@ -147,10 +153,10 @@ def _embeddings(run: Run, other: Run) -> None:
 
 def _maps(run: Run, other: Run) -> None:
     for settings in maps.made(run):
-        if data := map_data.of_map(run, settings):
-            map_data.names(run, data.sheet)
+        if data := map_service.of_map(run, settings):
+            map_service.names(run, data.sheet)
             assert data.sheet.central.max() < len(data.sheet.indices)
-    map_data.over_training(run, PCA)
+    map_service.over_training(run, PCA)
     maps.progress(run)
     for path in (run.path / "selections").glob("*.json"):
         selections.load(run, path.stem)
@@ -158,8 +164,8 @@ def _maps(run: Run, other: Run) -> None:
 
 def _weights(run: Run, other: Run) -> None:
     if path := weight_maps.path_of(run):
-        found = gallery_weights._maps(path, path.stat().st_mtime_ns)
-        gallery_weights.picture(run, next(iter(found.row)), gallery_weights._tag(path))
+        found = gallery_service._maps(path, path.stat().st_mtime_ns)
+        gallery_service.picture(run, next(iter(found.row)), gallery_service._tag(path))
 
 
 def _checkpoints(run: Run, other: Run) -> None:

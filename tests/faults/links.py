@@ -41,7 +41,7 @@ from dmlcore.inspection.maps import maps
 from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec, keys
 from dmlcore.storage.runs import Run, RunStore
-from pages._ui.spec_links import presets
+from pages.shared.state.spec_link import presets
 from tests.pages.conftest import make_run, page_opened
 
 SLOWEST = 1.0  # seconds of processor time

@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 
-from tests.e2e.harness import ROOT
+from tests.browser.harness import ROOT
 
 SHIPPED = {
     "server": {

@@ -17,8 +17,8 @@ from dmlcore.inspection.maps import maps
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training.loop import train
-from pages._ui import menu
-from tests.e2e.harness import ROOT
+from pages.shared.widgets import menu
+from tests.browser.harness import ROOT
 from tests.pages.leaks import leaks, spoken
 
 # Each AppTest has Streamlit look for components in all installed packages again: 0.14 s of processor.

@@ -17,7 +17,7 @@ PATTERNS = {
     "a key of a spec": re.compile(rf"(?<![\w./\\-])(?:{'|'.join(map(re.escape, KEYS))})(?!\w)"),
     "the beginning of a key": re.compile(rf"(?:^|\n)(?:{SECTIONS})(?:\.[a-z_0-9]+)*: "),
     "a parameter": re.compile(r"(?<![\w./\\-])(?:loss|miner|pooling)\.[a-z]\w*(?![\w(])"),
-    "a module": re.compile(r"\b(?:dmlcore|pages\._ui|streamlit)\.[a-z_]+"),
+    "a module": re.compile(r"\b(?:dmlcore|pages|streamlit)\.[a-z_]+"),
     "a command": re.compile(r"\bpython -m\b"),
     "the id of a run": re.compile(r"(?<![\w/.=-])\d{8}-\d{4}-[a-z0-9-]+-[0-9a-f]{4}(?![\w-])"),
 }

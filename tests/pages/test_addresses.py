@@ -11,7 +11,8 @@ from streamlit.testing.v1 import AppTest
 from dmlcore.inspection import selections
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore
-from pages._ui import gallery_queries, run_picker
+from pages.inspection.gallery.queries import page as queries_view
+from pages.shared.widgets import run_picker
 from tests.pages.conftest import go_to, make_run, page_opened
 
 INSPECTION = ("gallery", "failure", "maps", "differences", "confusions", "fork")
@@ -104,9 +105,9 @@ def test_keys_turn_pages_without_a_word_in_the_log(run: Run, caplog: pytest.LogC
     app = page_opened("gallery", run=run.id)
     shown = [caption.value for caption in app.caption if "page 1 of" in caption.value]
     assert shown
-    last = app.session_state[gallery_queries.PAGE]["last"]
+    last = app.session_state[queries_view.PAGE]["last"]
     for step, page in ((1, 2), (1, 3), (-1, 2)):
-        app.session_state[gallery_queries.PAGE] = _turned(app.session_state[gallery_queries.PAGE], step)
+        app.session_state[queries_view.PAGE] = _turned(app.session_state[queries_view.PAGE], step)
         app.run()
         assert any(f"page {page} of {last}" in caption.value for caption in app.caption)
     assert not [r for r in caplog.records if "Session State" in r.getMessage()]

@@ -19,7 +19,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore.inspection import selections
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
-from pages._ui import titles
+from pages.shared.words import titles
 from tests.faults import damage
 from tests.pages.conftest import page_opened
 
@@ -124,7 +124,7 @@ def test_a_part_that_fails_leaves_the_rest_of_the_page(run: Run, beside: Run, mo
     def broken(*_: object) -> None:
         raise KeyError("histogram")
 
-    monkeypatch.setattr("pages._ui.results.show", broken)
+    monkeypatch.setattr("pages.shared.widgets.results.show", broken)
     app = page_opened("runs", run=run.id)
     assert not app.exception
     assert "The curves cannot be shown: something in its files is damaged." in said(app)

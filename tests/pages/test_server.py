@@ -12,10 +12,10 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from pages._ui import server
-from pages._ui.server import LATER, OPENED, ROUTES, routes
-from pages._ui.wire import unpack
-from tests.e2e.harness import ROOT
+from pages import _server
+from pages._server import LATER, OPENED, ROUTES, routes
+from pages.shared.server.websocket import unpack
+from tests.browser.harness import ROOT
 
 
 @pytest.fixture
@@ -42,10 +42,10 @@ def test_a_server_resumes_what_was_interrupted_where_it_is_asked_to(monkeypatch,
     monkeypatch.setenv("DML_RUNS", str(tmp_path))
     monkeypatch.delenv("DML_RECOVER", raising=False)
     monkeypatch.setattr("dmlcore.experiments.recovery.recover", lambda store, report: stores.append(store.root) or [])
-    server._recover()
+    _server._recover()
     assert stores == []
     monkeypatch.setenv("DML_RECOVER", "1")
-    server._recover()
+    _server._recover()
     assert stores == [tmp_path]
 
 
@@ -66,7 +66,7 @@ def test_the_server_listens_before_it_loads():
 def warmed():
     """What a server holds once the first field can be answered: modules, objects frozen, objects still walked."""
     heavy = ("scipy", "sklearn", "faiss", "matplotlib", "torch._dynamo", "pydantic")
-    code = "import app, gc, json, sys; from pages._ui.server import _warm_up; _warm_up(); print(json.dumps("
+    code = "import app, gc, json, sys; from pages._server import _warm_up; _warm_up(); print(json.dumps("
     code += f"[[m for m in {heavy} if m in sys.modules], gc.get_freeze_count(), len(gc.get_objects())]))"
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     return json.loads(found.stdout.strip().splitlines()[-1])

@@ -14,7 +14,7 @@ from dmlcore.monitoring.health import watch
 from dmlcore.spec import RunSpec
 from dmlcore.storage import metrics_rows
 from dmlcore.storage.runs import RunStore
-from pages._ui.run_reader import History
+from pages.shared.state.run_reader import History
 
 STEP = {"kind": "step", "step": 3, "loss": 0.1 + 0.2, "nonzero": 1.0, "active": 0.25}
 MEASURE = {

@@ -1,9 +1,0 @@
-// What a page with pictures tells the listener on its tiles (pages/_ui/grid.py).
-import type { Data } from "../shared/types.js";
-
-export interface GalleryData extends Data {
-  keys: string[]; // which of forces, map, pages and back the page answers
-  first: number; // the sample of the first tile
-  pictures: string; // address that a sample's index completes
-  ahead: number[]; // samples of the next page
-}

@@ -1,0 +1,452 @@
+// The plane of a real triplet: the fields page's, with the pictures beside the points, the circle
+// of the sphere, where one step would lead, and what it would do to the ranks of the query. Every
+// number comes from Python.
+/** @import { Point } from "../../shared/types.js" */
+/** @import { FailureData, FailureNumbers, Way } from "./types.js" */
+import { mounted } from "../../shared/component.js";
+import { control } from "../../shared/controls.js";
+import { el, save, say, show, styled } from "../../shared/dom.js";
+import { INK, LETTER, POINTS } from "../../shared/colours.js";
+import { Fields } from "../../shared/plane/plane.js";
+import { beside } from "./thumbnails.js";
+
+/** @typedef {FailureNumbers & { fresh: Set<string> }} Shown fresh: the losses of the last answer */
+
+const SVG = "http://www.w3.org/2000/svg";
+/**
+ * @param {Element} node
+ * @param {Record<string, string | number>} attributes
+ */
+const put = (node, attributes) => {
+  for (const [k, v] of Object.entries(attributes)) node.setAttribute(k, String(v));
+};
+/**
+ * @param {string} tag
+ * @param {Record<string, string | number>} attributes
+ */
+const svg = (tag, attributes = {}) => {
+  const node = /** @type {SVGElement} */ (document.createElementNS(SVG, tag));
+  put(node, attributes);
+  return node;
+};
+/** @param {number} x */
+const count = (x) => x.toLocaleString("en");
+/** @param {number} x */
+const percent = (x) => (100 * x).toFixed(1);
+/** @type {Record<Way, [text: string, help: string]>} */
+const WAYS = {
+  rate: ["same rate η", "every loss moves each point by η times its force"],
+  length: [
+    "same length δ",
+    "every loss moves its farthest point by δ, whatever the size of its forces: directions compared",
+  ],
+};
+
+/** @extends {Fields<FailureData>} */
+class Failure extends Fields {
+  get route() {
+    return "api/failure";
+  }
+  get kept() {
+    return ["hide", "socket", "selection"];
+  }
+  get sphere() {
+    return this.data.circle;
+  }
+  extra() {
+    return { of: this.data.of, rate: this.rate, by: this.by };
+  }
+  /** @param {string} loss */
+  defaults(loss) {
+    return loss === this.data.home.loss ? { ...this.data.home.hyper } : super.defaults(loss);
+  }
+
+  /** @param {FailureData} data */
+  async build(data) {
+    /** @type {number} */
+    this.rate = data.rate;
+    /** @type {Way} */
+    this.by = data.by;
+    await styled(this.root, new URL("failures.css", import.meta.url).href);
+    await super.build(data);
+  }
+
+  dom() {
+    const whole = super.dom(),
+      stage = /** @type {HTMLElement} */ (whole.querySelector(".stage"));
+    /** @type {SVGElement} */
+    this.overlay = svg("svg", { class: "overlay", "aria-hidden": "true" });
+    /** @type {SVGElement} */
+    this.circle = svg("circle", { fill: "none", "stroke-width": 1.5, "stroke-dasharray": "2 5" });
+    /** @type {SVGElement[][]} */
+    this.ghosts = POINTS.map((name) => [
+      svg("line", { "stroke-width": 1.5, "stroke-dasharray": "3 3" }),
+      name === "negative"
+        ? svg("rect", { width: 12, height: 12, fill: "none", "stroke-width": 2 })
+        : svg("circle", { r: 6.5, fill: "none", "stroke-width": 2 }),
+    ]);
+    this.overlay.append(this.circle, ...this.ghosts.flat());
+    /** @type {Record<Point, HTMLImageElement>} */
+    this.thumbs = /** @type {Record<Point, HTMLImageElement>} */ (
+      Object.fromEntries(
+        POINTS.map((name) => [
+          name,
+          el("img", { class: `thumb ${name}`, alt: "", draggable: "false" }),
+        ]),
+      )
+    );
+    this.canvas.after(...Object.values(this.thumbs), this.overlay);
+    /** @type {HTMLButtonElement} */
+    this.back = el(
+      "button",
+      { class: "back", onclick: () => this.put(this.atHome()) },
+      "Back to the data",
+    );
+    /** @type {HTMLDivElement} */
+    this.whatIf = el("div", { class: "what-if" }, el("span", { role: "status" }), this.back);
+    this.frame.before(this.whatIf);
+    const box = el("input", { type: "checkbox", checked: true });
+    box.addEventListener("change", () => {
+      for (const t of Object.values(this.thumbs)) t.hidden = !box.checked;
+    });
+    /** @type {HTMLSpanElement} */
+    this.circleKey = el("span", { class: "key" }, el("i", { class: "dotted" }), "unit sphere");
+    this.keys.outer.parentElement?.append(
+      el("span", { class: "key" }, el("i", { class: "ghost" }), "after one step"),
+      this.circleKey,
+      el("label", { class: "key" }, box, "pictures"),
+      el("button", { class: "png", onclick: () => this.png() }, "PNG"),
+    );
+    /** @type {HTMLUListElement} */
+    this.exact = el("ul", { class: "exact" });
+    /** @type {HTMLDivElement} */
+    this.stepBox = el("div");
+    /** @type {HTMLParagraphElement} */
+    this.now = el("p", { class: "now", role: "status" });
+    /** @type {ReturnType<Failure["stepTable"]>} */
+    this.steps = this.stepTable();
+    /** @type {HTMLTableElement} */
+    this.parts = el("table", { class: "numbers parts" });
+    /** @type {HTMLSpanElement} */
+    this.searched = el("span");
+    /** @type {HTMLDivElement} */
+    this.ranks = el(
+      "div",
+      { class: "ranks" },
+      el(
+        "section",
+        {},
+        el("h3", {}, "One step of each loss"),
+        this.now,
+        this.stepBox,
+        this.steps.table,
+        el(
+          "p",
+          { class: "caption" },
+          "Ranks among ",
+          this.searched,
+          " samples, recomputed in full after the three embeddings alone have moved: x ← x − η · gradient, ",
+          "on the sphere along it. A training step moves weights, and so every embedding; this is the pressure it is under. A loss in bold is the one drawn; click another to draw it.",
+        ),
+      ),
+      el("section", {}, el("h4", {}, "Each force in its parts"), this.parts),
+      el("section", {}, el("h4", {}, "Why this picture is exact"), this.exact),
+    );
+    this.explain.side.classList.add("below-all");
+    this.explain.side.before(this.ranks);
+    this.explain.side.prepend(el("div", {}, this.explain.head, this.explain.values));
+    stage.classList.add("with-ranks");
+    this.stepSlider();
+    this.dressed();
+    return whole;
+  }
+
+  atHome() {
+    const { anchor, positive, negative, view } = this.data.home;
+    return structuredClone({ anchor, positive, negative, view });
+  }
+  isHome() {
+    return POINTS.every((k) => this.scene[k].every((v, i) => v === this.data.home[k][i]));
+  }
+
+  // ---- the step: how large, and what large means
+  stepSlider() {
+    const [low, high] = this.data.rates,
+      pill = (/** @type {Way} */ way) =>
+        el(
+          "button",
+          {
+            title: WAYS[way][1],
+            "aria-pressed": String(way === this.by),
+            onclick: () => {
+              this.by = way;
+              this.stepSlider();
+              this.rest(false);
+            },
+          },
+          WAYS[way][0],
+        );
+    const slider = control(
+      {
+        name: "step size",
+        symbol: this.by === "rate" ? "η" : "δ",
+        help: WAYS[this.by][1],
+        low,
+        high,
+        log: true,
+        default: this.rate,
+      },
+      this.rate,
+      {
+        onInput: (/** @type {number} */ x) => {
+          this.rate = Math.min(Math.max(x, low), high);
+          this.touch();
+          this.move();
+        },
+        onRest: () => this.rest(false),
+      },
+    );
+    this.stepBox.replaceChildren(
+      slider,
+      el(
+        "div",
+        { class: "pills", role: "group", "aria-label": "what is the same for all losses" },
+        ...Object.keys(WAYS).map((way) => pill(/** @type {Way} */ (way))),
+      ),
+    );
+  }
+
+  stepTable() {
+    const rows = Object.fromEntries(
+      Object.entries(this.schema.losses).map(([name, l]) => {
+        const cells = Object.fromEntries(
+          ["force", "right", "wrong", "ap"].map((key) => [key, el("td", { "data-cell": key })]),
+        );
+        const choose = el(
+          "button",
+          {
+            title: `draw ${l.title}`,
+            onclick: () => this.put({ loss: name, margin: "raw", mu: null }),
+          },
+          l.title,
+        );
+        return [
+          name,
+          {
+            row: el(
+              "tr",
+              { "data-loss": name },
+              el("th", { scope: "row" }, choose),
+              ...Object.values(cells),
+            ),
+            cells,
+          },
+        ];
+      }),
+    );
+    const head = el(
+      "tr",
+      {},
+      el("th", { scope: "col" }, "loss"),
+      ...[
+        ["force", "length of the largest force"],
+        ["right P", "rank of the right neighbour: lower is better"],
+        ["wrong N", "rank of the wrong neighbour: higher is better"],
+        ["AP@R, %", "average precision of this query"],
+      ].map(([t, title]) => el("th", { scope: "col", title }, t)),
+    );
+    return {
+      rows,
+      table: el(
+        "table",
+        { class: "numbers steps" },
+        el("thead", {}, head),
+        el("tbody", {}, ...Object.values(rows).map((r) => r.row)),
+      ),
+    };
+  }
+
+  // ---- from Python
+  /** @param {ArrayBuffer} buffer */
+  receive(buffer) {
+    const length = new DataView(buffer).getUint32(0, true),
+      head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+    if (head.error) {
+      this.notice.textContent = head.error;
+      return;
+    }
+    // of the triplet shown before
+    if (JSON.stringify(head.of) !== JSON.stringify(this.data.of)) return;
+    if (head.failure)
+      /** @type {Shown | undefined} */
+      this.failure = {
+        ...head.failure,
+        steps: { ...this.failure?.steps, ...head.failure.steps },
+        fresh: new Set(Object.keys(head.failure.steps)),
+      };
+    super.receive(buffer);
+  }
+
+  /** @param {FailureData} data */
+  async hear(data) {
+    await this.ready;
+    if (JSON.stringify(data.of) !== JSON.stringify(this.data.of)) {
+      Object.assign(this, {
+        data: {
+          ...this.data,
+          of: data.of,
+          home: data.home,
+          circle: data.circle,
+          pictures: data.pictures,
+        },
+      });
+      this.failure = undefined;
+      [this.done, this.undone] = [[JSON.stringify(data.scene)], []];
+      [this.rate, this.by] = [data.rate, data.by];
+      this.stepSlider();
+      this.dressed();
+    }
+    await super.hear(data);
+  }
+
+  dressed() {
+    POINTS.forEach((name, i) => {
+      if (this.thumbs[name].getAttribute("src") !== this.data.pictures[i])
+        this.thumbs[name].src = this.data.pictures[i];
+    });
+    this.circleKey.hidden = !this.data.circle;
+  }
+
+  /** @param {boolean} now */
+  beside(now) {
+    super.beside(now);
+    if (this.failure) this.tell(this.failure);
+  }
+
+  /** @param {Shown} f */
+  tell(f) {
+    const { now, data } = f,
+      also = (/** @type {"right" | "wrong" | "ap"} */ key, text = count) =>
+        f.moved ? ` (in the data ${text(data[key])})` : "";
+    say(
+      this.now,
+      `Now: right P at rank ${count(now.right)}${also("right")}, wrong N at rank ${count(now.wrong)}${also("wrong")}, AP@R ${percent(now.ap)} %${also("ap", (x) => `${percent(x)} %`)}.`,
+    );
+    say(this.searched, count(f.searched));
+    for (const [name, { row, cells }] of Object.entries(this.steps.rows)) {
+      const step = f.steps[name];
+      if (!step) continue;
+      row.classList.toggle("drawn", name === this.scene.loss);
+      row.classList.toggle("stale", !f.fresh.has(name));
+      row.classList.toggle("idle", !step.active);
+      say(cells.force, step.active ? show(step.force) : step.satisfied ? "satisfied" : "clamped");
+      const cell = (
+        /** @type {"right" | "wrong" | "ap"} */ key,
+        /** @type {number} */ better,
+        /** @type {(value: number) => string} */ text,
+      ) => {
+        const same = step[key] === now[key],
+          good = better * (step[key] - now[key]) > 0,
+          [from, to] = [text(now[key]), text(step[key])];
+        cells[key].className = same ? "" : good ? "good" : "bad";
+        say(
+          cells[key],
+          same ? from : `${from === to ? from : `${from} → ${to}`} ${good ? "✓" : "✗"}`,
+        );
+      };
+      cell("right", -1, count);
+      cell("wrong", 1, count);
+      cell("ap", 1, percent);
+    }
+    const number = (/** @type {number | null} */ x) =>
+      x === null ? "∞" : Math.abs(x) < 5e-5 ? "0" : x.toFixed(3);
+    this.parts.replaceChildren(
+      el(
+        "tr",
+        {},
+        ...[
+          ["", ""],
+          ["size", "length of the force"],
+          ["in plane", "length of what is drawn"],
+          ["off plane", "part across the plane: only of losses that see norms"],
+          [
+            "radial",
+            "part along the point's own embedding, outward positive: what the unit sphere takes up",
+          ],
+          ["tangential", "length of the rest, which moves a point along the sphere"],
+        ].map(([t, title]) => el("th", { scope: "col", title }, t)),
+      ),
+      ...POINTS.map((name, i) =>
+        el(
+          "tr",
+          {},
+          el("th", { scope: "row" }, LETTER[name]),
+          .../** @type {const} */ (["size", "in", "off", "radial", "tangential"]).map((k) =>
+            el("td", { "data-part": k }, number(f.parts[k][i])),
+          ),
+        ),
+      ),
+    );
+    this.exact.replaceChildren(...f.words.map((/** @type {string} */ text) => el("li", {}, text)));
+    const away = !this.isHome();
+    this.whatIf.classList.toggle("away", away);
+    say(
+      this.whatIf.firstChild,
+      away
+        ? "What if: points were dragged away from the embeddings."
+        : "The three embeddings as they are. Drag one to ask what if.",
+    );
+    this.back.hidden = !away;
+  }
+
+  numbers() {
+    super.numbers();
+    this.overlaid();
+  }
+
+  // ---- drawing over the plane
+  sync() {
+    super.sync();
+    this.overlaid();
+  }
+
+  overlaid() {
+    if (!this.size || !this.overlay) return;
+    const ink = INK[this.theme],
+      place = POINTS.map((name) => this.toPixels(this.scene[name])),
+      [ox, oy] = this.toPixels([0, 0]),
+      { circle } = this.data;
+    this.circle.style.display = circle ? "" : "none";
+    if (circle)
+      put(this.circle, {
+        cx: ox,
+        cy: oy,
+        r: (circle * this.size) / (2 * this.scene.view[2]),
+        stroke: ink.text,
+      });
+    const thumbs = beside(place, this.size);
+    POINTS.forEach((name, i) => {
+      const [x, y] = place[i];
+      this.thumbs[name].style.transform = `translate(${thumbs[i][0]}px, ${thumbs[i][1]}px)`;
+      const end = this.failure?.ends?.[i],
+        [line, mark] = this.ghosts[i],
+        moves = end && !this.hand.busy?.classList?.contains("handle");
+      for (const node of [line, mark]) node.style.display = moves ? "" : "none";
+      if (!moves) return;
+      const [ex, ey] = this.toPixels(end);
+      put(line, { x1: x, y1: y, x2: ex, y2: ey, stroke: ink[name] });
+      put(
+        mark,
+        name === "negative"
+          ? { x: ex - 6, y: ey - 6, stroke: ink[name] }
+          : { cx: ex, cy: ey, stroke: ink[name] },
+      );
+    });
+  }
+
+  png() {
+    this.canvas.toBlob((blob) => save("failure.png", blob));
+  }
+}
+
+export const { render, unmount } = mounted(Failure);

@@ -1,0 +1,51 @@
+// A real triplet on the plane: what pages/inspection/failures/canvas.py and failure_service.py
+// tell.
+import type { Field, FieldData } from "../../shared/plane/types.js";
+import type { Hyper, Place, Point } from "../../shared/types.js";
+
+export type Way = "rate" | "length"; // what is the same for all losses
+
+export interface FailureData extends FieldData {
+  home: Record<Point, Place> & { view: Place; loss: string; hyper: Hyper };
+  circle: number | null; // radius of the unit sphere in the plane
+  of: Triple;
+  pictures: string[];
+  rate: number;
+  by: Way;
+  rates: [low: number, high: number];
+}
+export interface Triple {
+  run: string;
+  query: number;
+  right: number;
+  wrong: number;
+}
+
+// Ranks of the right and the wrong neighbour, and the average precision of the query.
+export interface Standing {
+  right: number;
+  wrong: number;
+  ap: number;
+}
+export interface Step extends Standing {
+  active: boolean;
+  satisfied: boolean;
+  force: number | null;
+  moved: number | null;
+}
+export type Part = "size" | "in" | "off" | "radial" | "tangential";
+export interface FailureNumbers {
+  now: Standing;
+  data: Standing; // where the points are the embeddings
+  moved: boolean;
+  steps: Record<string, Step>; // by loss
+  ends: Place[] | null; // where the points go
+  parts: Record<Part, (number | null)[]>;
+  words: string[];
+  searched: number;
+}
+export interface FailureAnswer extends Field {
+  failure?: FailureNumbers;
+  of: Triple;
+  error?: string;
+}

@@ -1,0 +1,59 @@
+// The same points where the browser has no WebGL2: one small picture for each colour and shape,
+// stamped.
+/** @import { Cloud } from "./cloud.js" */
+/** @import { Picture } from "./types.js" */
+import { drawing } from "../../shared/dom.js";
+import { shape } from "../../shared/plot.js";
+
+const SHAPES = ["circle", "square", "triangle", "diamond"];
+
+export class Painter {
+  /** @param {HTMLCanvasElement} canvas */
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.ctx = drawing(canvas);
+  }
+  build() {}
+  lost() {}
+
+  /**
+   * @param {Cloud} cloud
+   * @param {Picture} picture
+   */
+  paint(cloud, { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink }) {
+    const { ctx, canvas } = this,
+      { width, height } = canvas,
+      /** @type {Map<number, OffscreenCanvas>} */
+      stamps = new Map(),
+      css = (/** @type {number[]} */ rgb) => `rgb(${rgb.map((v) => 255 * v)})`;
+    const kind = (/** @type {number} */ key) =>
+      shaped === 0 ? "circle" : shaped === 1 ? SHAPES[key & 3] : key === 0 ? "cross" : "circle";
+    const stamp = (/** @type {number} */ key, /** @type {number} */ chosen) => {
+      const side = Math.ceil(2.6 * radius + 4),
+        picture = new OffscreenCanvas(side, side),
+        c = drawing(picture),
+        at = 4 * (key & 255);
+      c.fillStyle = `rgba(${colours[at]}, ${colours[at + 1]}, ${colours[at + 2]}, ${colours[at + 3] / 255})`;
+      c.strokeStyle = css(chosen ? ink : paper);
+      c.lineWidth = 0.8;
+      shape(c, kind(key), side / 2, side / 2, radius);
+      c.fill();
+      if (chosen || radius > 3) c.stroke();
+      return picture;
+    };
+    ctx.clearRect(0, 0, width, height);
+    for (const front of [0, 1]) {
+      ctx.globalAlpha = front ? 1 : faint;
+      for (let i = 0; i < cloud.count; i++) {
+        if ((states[i] & 1) !== front) continue;
+        const x = (width / 2) * (1 + (cloud.x(i) - middle[0]) * scale[0]),
+          y = (height / 2) * (1 - (cloud.y(i) - middle[1]) * scale[1]);
+        if (x < -9 || y < -9 || x > width + 9 || y > height + 9) continue;
+        const name = 2 * (keys[i] & 255) + (states[i] >> 1);
+        const picture = stamps.get(name) ?? stamp(keys[i], states[i] >> 1);
+        stamps.set(name, picture);
+        ctx.drawImage(picture, x - picture.width / 2, y - picture.height / 2);
+      }
+    }
+  }
+}

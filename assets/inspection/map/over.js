@@ -1,0 +1,243 @@
+// What lies over the points: pictures, lines to neighbours, names, rings, the lasso.
+/** @import { Neighbour } from "./types.js" */
+/** @import { MapView } from "./map.js" */
+/** @import { Context } from "../../shared/types.js" */
+export const RIGHT = "#009E73",
+  WRONG = "#D55E00",
+  SELECTED = "#E69F00";
+const MOST_PICTURES = 150,
+  MOST_NAMES = 80,
+  MOST_TRIED = 600,
+  KEPT = 600;
+
+/** @param {string} name */
+export const shortened = (name, most = 24) =>
+  name.length > most ? [...name].slice(0, most - 1).join("") + "…" : name;
+
+// Pictures by address, fetched once; `arrived` is called when another one can be drawn.
+export class Pictures {
+  /** @type {Map<any, any>} */
+  kept;
+
+  /** @param {() => void} arrived */
+  constructor(arrived) {
+    this.arrived = arrived;
+    /** @type {WeakSet<HTMLImageElement>} */
+    this.ready = new WeakSet();
+    /** @type {Map<string, HTMLImageElement>} */
+    this.kept = new Map();
+  }
+
+  /** @param {string} address */
+  get(address) {
+    const picture = this.kept.get(address) ?? this.fetched(address);
+    this.kept.delete(address); // to the young end
+    this.kept.set(address, picture);
+    for (const oldest of this.kept.keys()) {
+      if (this.kept.size <= KEPT) break;
+      this.kept.delete(oldest);
+    }
+    return this.ready.has(picture) ? picture : null;
+  }
+
+  /** @param {string} address */
+  fetched(address) {
+    const picture = new Image();
+    picture.onload = () => {
+      this.ready.add(picture);
+      this.arrived();
+    };
+    picture.src = address;
+    return picture;
+  }
+}
+
+/**
+ * @param {Context} ctx
+ * @param {MapView} map
+ */
+export function paintOver(ctx, map) {
+  const { camera, cloud, ink, paper } = map;
+  ctx.clearRect(0, 0, camera.width, camera.height);
+  map.pictured = 0;
+  if (map.look.pictures) thumbnails(ctx, map);
+  if (map.near) lines(ctx, map, map.near);
+  if (map.named) names(ctx, map);
+  for (const row of map.marked) ring(ctx, camera.at(cloud, row), map.radius() + 7, SELECTED, paper);
+  if (map.data.own) own(ctx, map, map.data.own);
+  if (map.hovered >= 0) ring(ctx, camera.at(cloud, map.hovered), map.radius() + 4, ink, paper);
+  if (map.line) lasso(ctx, map, map.line);
+}
+
+// Where a picture of the visitor's own belongs.
+/**
+ * @param {Context} ctx
+ * @param {MapView} map
+ * @param {number[]} place
+ */
+function own(ctx, map, [u, v]) {
+  const [x, y] = map.camera.pixels(u, v);
+  ring(ctx, [x, y], 9, SELECTED, map.paper);
+  ring(ctx, [x, y], 2, SELECTED, map.paper);
+  ctx.font = "600 13px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  ctx.textBaseline = "alphabetic";
+  ctx.lineWidth = 4;
+  ctx.strokeStyle = map.paper;
+  ctx.strokeText("your picture", x, y - 15);
+  ctx.fillStyle = map.ink;
+  ctx.fillText("your picture", x, y - 15);
+}
+
+/**
+ * @param {Context} ctx
+ * @param {number[]} xy
+ * @param {number} r
+ * @param {string} colour
+ * @param {string} paper
+ */
+function ring(ctx, [x, y], r, colour, paper) {
+  for (const [style, width] of /** @type {const} */ ([
+    [paper, 5],
+    [colour, 2.5],
+  ])) {
+    ctx.beginPath();
+    ctx.arc(x, y, r, 0, 2 * Math.PI);
+    ctx.strokeStyle = style;
+    ctx.lineWidth = width;
+    ctx.stroke();
+  }
+}
+
+// Points become pictures where so few are in sight that all of them can; the hovered one in front.
+/**
+ * @param {Context} ctx
+ * @param {MapView} map
+ */
+function thumbnails(ctx, map) {
+  const { camera, cloud, data, hovered } = map,
+    rows = cloud.within(camera.window(), MOST_PICTURES);
+  if (!rows.length || rows.length > MOST_PICTURES) return;
+  const room = Math.sqrt((camera.width * camera.height) / rows.length),
+    side = Math.min(72, Math.max(26, 0.55 * room));
+  const front = (/** @type {number} */ row) => 2 * Number(row === hovered) + (map.states[row] & 1);
+  rows.sort((a, b) => front(a) - front(b));
+  for (const row of rows) {
+    const picture = map.thumbs.get(data.pictures + cloud.indices[row]);
+    if (!picture) continue;
+    const s = row === hovered ? 1.5 * side : side,
+      [x, y] = camera.at(cloud, row),
+      k = s / Math.max(picture.naturalWidth, picture.naturalHeight);
+    const w = k * picture.naturalWidth,
+      h = k * picture.naturalHeight,
+      { colour, dashed } = map.edge(row);
+    ctx.globalAlpha = map.states[row] & 1 ? 1 : 0.3;
+    ctx.fillStyle = map.paper;
+    ctx.fillRect(x - w / 2 - 2, y - h / 2 - 2, w + 4, h + 4);
+    ctx.drawImage(picture, x - w / 2, y - h / 2, w, h);
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = map.states[row] & 2 ? 4 : 2;
+    ctx.setLineDash(dashed ? [5, 3] : []);
+    ctx.strokeRect(x - w / 2 - 1, y - h / 2 - 1, w + 2, h + 2);
+    map.pictured += 1;
+  }
+  ctx.setLineDash([]);
+  ctx.globalAlpha = 1;
+}
+
+// From the opened point to its nearest neighbours: right ones solid, wrong ones dashed.
+/**
+ * @param {Context} ctx
+ * @param {MapView} mapView
+ * @param {{ row: number, neighbours: Neighbour[] }} near
+ */
+function lines(ctx, { camera, cloud, paper }, near) {
+  const [x, y] = camera.at(cloud, near.row);
+  near.neighbours.forEach(({ row, right }) => {
+    const [u, v] = camera.at(cloud, row);
+    for (const [style, width] of /** @type {const} */ ([
+      [paper, 4],
+      [right ? RIGHT : WRONG, 2],
+    ])) {
+      ctx.beginPath();
+      ctx.moveTo(x, y);
+      ctx.lineTo(u, v);
+      ctx.strokeStyle = style;
+      ctx.lineWidth = width;
+      ctx.setLineDash(right || style === paper ? [] : [6, 4]);
+      ctx.stroke();
+    }
+    ctx.setLineDash([]);
+    ring(ctx, [u, v], 7, right ? RIGHT : WRONG, paper);
+  });
+}
+
+// The largest classes first, each at its most central point; a name that would cover another waits
+// for more zoom.
+/**
+ * @param {Context} ctx
+ * @param {MapView} map
+ */
+function names(ctx, map) {
+  const { camera, cloud } = map,
+    view = camera.window(),
+    /** @type {number[][]} */
+    taken = [];
+  ctx.font = `600 12.5px ${map.font}`;
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  ctx.lineJoin = "round";
+  let tried = 0;
+  for (const c of map.bySize) {
+    if (taken.length >= MOST_NAMES || tried >= MOST_TRIED) break;
+    const x0 = cloud.x(c.row),
+      y0 = cloud.y(c.row);
+    if (
+      !map.stands(c.label) ||
+      x0 < view.left ||
+      x0 > view.right ||
+      y0 < view.bottom ||
+      y0 > view.top
+    )
+      continue;
+    tried += 1;
+    const [x, y] = camera.at(cloud, c.row),
+      text = shortened(c.name),
+      w = ctx.measureText(text).width / 2 + 4,
+      box = [x - w, y - 9, x + w, y + 9];
+    if (taken.some((o) => box[0] < o[2] && o[0] < box[2] && box[1] < o[3] && o[1] < box[3]))
+      continue;
+    taken.push(box);
+    ctx.strokeStyle = map.paper;
+    ctx.lineWidth = 4;
+    ctx.strokeText(text, x, y);
+    ctx.fillStyle = map.ink;
+    ctx.fillText(text, x, y);
+  }
+}
+
+/**
+ * @param {Context} ctx
+ * @param {MapView} mapView
+ * @param {number[][]} line
+ */
+function lasso(ctx, { camera, ink, paper }, line) {
+  ctx.beginPath();
+  line.forEach(([u, v], k) => {
+    const [x, y] = camera.pixels(u, v);
+    ctx[k ? "lineTo" : "moveTo"](x, y);
+  });
+  ctx.closePath();
+  ctx.fillStyle = "rgba(230, 159, 0, .14)";
+  ctx.fill();
+  for (const [style, width] of /** @type {const} */ ([
+    [paper, 4],
+    [ink, 1.5],
+  ])) {
+    ctx.strokeStyle = style;
+    ctx.lineWidth = width;
+    ctx.setLineDash(style === ink ? [6, 4] : []);
+    ctx.stroke();
+  }
+  ctx.setLineDash([]);
+}

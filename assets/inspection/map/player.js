@@ -1,0 +1,152 @@
+// The map over training: frames of the same points, one clock for all of them.
+/** @import { SetState, Theme } from "../../shared/types.js" */
+/** @import { MapView } from "./map.js" */
+import { el, say } from "../../shared/dom.js";
+
+const PER_FRAME = 900; // milliseconds from one kept checkpoint to the next
+
+export class Player {
+  /** @type {Promise<Uint16Array<ArrayBuffer>>[]} */
+  frames;
+  /** @type {Uint16Array<ArrayBuffer>[]} */
+  loaded;
+  /** @type {number[]} */
+  steps;
+  /** @type {(k: number) => Promise<Uint16Array<ArrayBuffer>>} */
+  fetchFrame;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  /** @param {MapView} map */
+  constructor(map) {
+    this.map = map;
+    /** @type {Promise<Uint16Array<ArrayBuffer>>[]} */
+    this.frames = [];
+    /** @type {Uint16Array<ArrayBuffer>[]} */
+    this.loaded = [];
+    this.at = 0;
+    this.playing = false;
+    /** @type {number[]} */
+    this.steps = [];
+    this.button = el(
+      "button",
+      { "aria-label": "play", onclick: () => (this.playing ? this.pause() : this.play()) },
+      "▶",
+    );
+    this.bar = el("input", {
+      type: "range",
+      min: 0,
+      max: 1,
+      step: 0.01,
+      "aria-label": "step of the training",
+    });
+    this.bar.addEventListener("input", () => {
+      this.pause();
+      this.go(Number(this.bar.value));
+    });
+    this.bar.addEventListener("change", () => this.settle());
+    this.text = el("output", {});
+    this.root = el("div", { class: "player", hidden: true }, this.button, this.bar, this.text);
+  }
+
+  // Frames come when they are needed, all of them in the background; the last one is there from the
+  // start.
+  /**
+   * @param {number[]} steps
+   * @param {Uint16Array<ArrayBuffer>} last
+   * @param {(k: number) => Promise<Uint16Array<ArrayBuffer>>} fetchFrame
+   */
+  hear(steps, last, fetchFrame) {
+    this.pause();
+    this.steps = steps;
+    this.fetchFrame = fetchFrame;
+    this.frames = [];
+    this.root.hidden = steps.length < 2;
+    if (steps.length < 2) return;
+    this.frames[steps.length - 1] = Promise.resolve(last);
+    this.loaded = [];
+    this.loaded[steps.length - 1] = last;
+    this.bar.max = String(steps.length - 1);
+    this.at = steps.length - 1;
+    this.show();
+  }
+
+  /** @param {number} k */
+  frame(k) {
+    this.frames[k] ??= this.fetchFrame(k).then((xy) => (this.loaded[k] = xy));
+    return this.frames[k];
+  }
+
+  // To a place between two frames; draws once both are there.
+  /** @param {number} at */
+  async go(at) {
+    this.at = at;
+    this.show();
+    const k = Math.min(Math.floor(at), this.steps.length - 2),
+      pair = [this.loaded[k], this.loaded[k + 1]];
+    if (!pair[0] || !pair[1]) {
+      await Promise.all([this.frame(k), this.frame(k + 1)]);
+      if (this.at === at) this.go(at);
+      return;
+    }
+    const share = at - k;
+    if (share === 0 || share === 1) this.map.between(pair[share], pair[share], 0);
+    else this.map.between(pair[0], pair[1], share);
+    if (k + 2 < this.steps.length) this.frame(k + 2);
+  }
+
+  settle() {
+    // a lasso asks Python about a frame, never about what lies between two
+    const k = Math.round(this.at);
+    if (this.steps.length > 1) this.go(k);
+    return k;
+  }
+
+  async play() {
+    if (this.at >= this.steps.length - 1) await this.go(0);
+    this.playing = true;
+    say(this.button, "❚❚");
+    this.button.setAttribute("aria-label", "pause");
+    /** @type {number | null} */
+    let last = null;
+    const tick = async (/** @type {number} */ now) => {
+      if (!this.playing) return;
+      const next = Math.min(
+        this.at + (last === null ? 0 : (now - last) / PER_FRAME),
+        this.steps.length - 1,
+      );
+      last = now;
+      const k = Math.floor(next);
+      if (!this.loaded[k] || (k + 1 < this.steps.length && !this.loaded[k + 1])) {
+        // waits for the network, not over it
+        await Promise.all([this.frame(k), this.frame(Math.min(k + 1, this.steps.length - 1))]);
+        last = null;
+      } else this.go(next);
+      if (next >= this.steps.length - 1) return this.pause();
+      requestAnimationFrame(tick);
+    };
+    requestAnimationFrame(tick);
+  }
+
+  pause() {
+    this.playing = false;
+    say(this.button, "▶");
+    this.button.setAttribute("aria-label", "play");
+  }
+
+  show() {
+    const step = Math.round(
+      this.steps[Math.floor(this.at)] +
+        (this.at % 1) * ((this.steps[Math.ceil(this.at)] ?? 0) - this.steps[Math.floor(this.at)]),
+    );
+    this.bar.value = String(this.at);
+    this.bar.setAttribute("aria-valuetext", `step ${step}`);
+    say(
+      this.text,
+      `step ${step.toLocaleString("en")} of ${this.steps[this.steps.length - 1].toLocaleString("en")}`,
+    );
+    this.root.dataset.at = String(this.at);
+  }
+}

@@ -1,0 +1,480 @@
+// A counter-example under the hand: printed gradients beside true ones. Python computes both; this
+// module draws and asks.
+/** @import { Gradient, Side, TruthAnswer, TruthData, TruthRequest } from "./types.js" */
+/** @import { Point, Schema, SetState, Theme } from "../../shared/types.js" */
+import { carried, dressed, mounted, newTheme, paintScale } from "../../shared/component.js";
+import { drawing, el, save, say, tidy } from "../../shared/dom.js";
+import { INK, LETTER, POINTS, rampColour } from "../../shared/colours.js";
+import { control, pointRows } from "../../shared/controls.js";
+import { Link, decode, socketAddress } from "../../shared/socket.js";
+import { colourOf, fromPixels, picture, raster, svg, toPixels } from "./draw.js";
+
+const MOVING = 61,
+  RESTING = 161; // nodes along a side of the map while the hand moves, and once it rests
+/** @param {number} v */
+const round = (v) => Number(v.toFixed(4));
+/** @param {number | null} x */
+const number = (x) =>
+  x === null ? "not finite" : Math.abs(x) >= 1e4 ? x.toExponential(2) : x.toFixed(4);
+/** @param {Gradient} g */
+const vector = (g) =>
+  g.some((x) => x === null) ? "not finite" : `(${g.map((x) => tidy(x)).join(", ")})`;
+
+class Truth {
+  /** @type {Schema} */
+  schema;
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  watch;
+  /** @type {SVGElement} */
+  plane;
+  /** @type {Record<Point, HTMLButtonElement>} */
+  handles;
+  /** @type {HTMLDivElement} */
+  frame;
+  /** @type {HTMLCanvasElement} */
+  scaleBar;
+  /** @type {HTMLSpanElement} */
+  scaleText;
+  /** @type {HTMLSpanElement} */
+  keys;
+  /** @type {HTMLTableCaptionElement} */
+  caption;
+  /** @type {HTMLTableCellElement[][]} */
+  cells;
+  /** @type {HTMLTableRowElement[]} */
+  lines;
+  /** @type {HTMLParagraphElement} */
+  energies;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {{ grid: HTMLDivElement; show: (scene: Record<Point, number[]> & { probe?: unknown; }, theme: Theme) => void; }} */
+  rows;
+  /** @type {HTMLElement} */
+  sliders;
+  /** @type {HTMLAnchorElement} */
+  fields;
+  /** @type {number} */
+  pause;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  seq = 0;
+  answered = 0;
+  resting = Infinity; // the request that asked for the link
+  /** @type {TruthAnswer | undefined} */
+  answer;
+  /** @type {number | null} */
+  scale = null;
+  background = ""; // the map, as an address
+  /** @type {number | null} */
+  frameRequest = null;
+  size = 0;
+
+  /**
+   * @param {ParentNode} root
+   * @param {TruthData} data
+   */
+  constructor(root, data) {
+    this.root = root;
+    this.data = data;
+    this.scene = structuredClone(data.scene);
+    /** @type {Link<TruthRequest>} */
+    this.link = new Link(
+      socketAddress(data, "api/truth"),
+      (buffer) => this.receive(buffer),
+      (request) => this.setState("ask", request),
+    );
+    this.ready = this.build();
+  }
+
+  async build() {
+    this.schema = await dressed(this.root, import.meta.url);
+    this.root.append((this.whole = this.dom()));
+    this.themed();
+    this.watch = new ResizeObserver(() => this.draw());
+    this.watch.observe(this.frame);
+    this.controls();
+    this.ask(RESTING);
+  }
+
+  dom() {
+    this.plane = svg("svg", { role: "img" });
+    this.handles = /** @type {Record<Point, HTMLButtonElement>} */ (
+      Object.fromEntries(
+        POINTS.map((name) => [
+          name,
+          el("button", {
+            class: "handle",
+            "data-point": name,
+            title: `drag the ${name}, or move it with the arrow keys`,
+          }),
+        ]),
+      )
+    );
+    for (const name of POINTS) {
+      const handle = this.handles[name];
+      handle.addEventListener("pointerdown", (e) => this.drag(e, name));
+      handle.addEventListener("keydown", (e) => this.nudge(e, name));
+    }
+    this.frame = el("div", { class: "frame" }, this.plane, ...Object.values(this.handles));
+    this.scaleBar = el("canvas", { width: 90, height: 1 });
+    this.scaleText = el("span");
+    this.keys = el("span", { class: "below" });
+    this.caption = el("caption");
+    this.cells = POINTS.map(() => [0, 1, 2].map(() => el("td")));
+    this.lines = POINTS.map((name, i) =>
+      el("tr", {}, el("th", { scope: "row" }, `${LETTER[name]} ${name}`), ...this.cells[i]),
+    );
+    this.energies = el("p", { class: "caption" });
+    this.live = el("div", { class: "hidden", "aria-live": "polite" });
+    this.rows = pointRows(INK, {
+      onProbe: (name) => {
+        this.scene.probe = name;
+        this.scale = null;
+        this.rest();
+      },
+      onMove: (name, axis, x) => {
+        this.scene[name][axis] = x;
+        this.rest();
+      },
+    });
+    this.sliders = el("section");
+    this.fields = el("a", {}, "Open in Fields");
+    const [printed, truth] = this.data.sides;
+    const table = el(
+      "table",
+      {},
+      this.caption,
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          el("th", { scope: "col" }, "on"),
+          ...[printed, truth, "apart"].map((t) => el("th", { scope: "col" }, t)),
+        ),
+      ),
+      el("tbody", {}, ...this.lines),
+    );
+    return el(
+      "div",
+      { class: "lab" },
+      el(
+        "div",
+        { class: "stage" },
+        el(
+          "div",
+          { class: "left" },
+          this.frame,
+          this.keys,
+          el(
+            "div",
+            { class: "below" },
+            el(
+              "span",
+              {
+                class: "bar",
+                title:
+                  "length of printed minus true, all three points together, as the scanning point moves over the plane",
+              },
+              "map: difference 0",
+              this.scaleBar,
+              this.scaleText,
+            ),
+          ),
+        ),
+        el(
+          "div",
+          { class: "panel" },
+          table,
+          this.energies,
+          this.sliders,
+          el("section", {}, el("h4", {}, "Points"), this.rows.grid),
+          el(
+            "div",
+            { class: "acts" },
+            el("button", { onclick: () => this.reset() }, "Reset"),
+            this.fields,
+            el("button", { onclick: () => this.png(), title: "picture as PNG" }, "PNG"),
+            el("button", { onclick: () => this.vector(), title: "picture as SVG" }, "SVG"),
+            el(
+              "button",
+              { onclick: () => this.json(), title: "triplet and both gradients as JSON" },
+              "JSON",
+            ),
+          ),
+        ),
+      ),
+      this.live,
+    );
+  }
+
+  controls() {
+    const known = this.schema.losses[this.data.loss].controls.filter((c) =>
+      this.data.sliders.includes(c.name),
+    );
+    this.sliders.replaceChildren(
+      ...(known.length ? [el("h4", {}, "Hyper-parameter")] : []),
+      ...known.map((c) =>
+        control(c, this.scene.hyper[c.name], {
+          onInput: (x) => {
+            this.scene.hyper[c.name] = x;
+            this.move();
+          },
+          onRest: () => this.rest(),
+        }),
+      ),
+    );
+    this.sliders.hidden = !known.length;
+  }
+
+  // ---- from Streamlit and from Python
+  /** @param {TruthData} data */
+  async hear(data) {
+    await this.ready;
+    this.themed();
+    carried(this, data);
+  }
+
+  themed() {
+    if (!newTheme(this)) return;
+    const { theme } = this;
+    paintScale(this.scaleBar, (t) => rampColour(t, theme));
+    const sample = (/** @type {Side} */ side, /** @type {number} */ width, dash = "") =>
+      svg(
+        "svg",
+        { viewBox: "0 0 30 10", "aria-hidden": "true" },
+        svg("line", {
+          x1: 0,
+          x2: 30,
+          y1: 5,
+          y2: 5,
+          stroke: colourOf(side, theme),
+          "stroke-width": width,
+          ...(dash ? { "stroke-dasharray": dash } : {}),
+        }),
+      );
+    const [printed, truth] = this.data.sides;
+    this.keys.replaceChildren(
+      el("span", { class: "key" }, sample("printed", 3, "7 5"), `${printed}: gradient`),
+      el("span", { class: "key" }, sample("true", 6), `${truth}: gradient by autograd`),
+      el("span", { class: "key" }, "forces point the other way"),
+    );
+    if (this.answer) this.background = raster(this.answer, theme);
+    this.draw();
+  }
+
+  /** @param {ArrayBuffer} buffer */
+  receive(buffer) {
+    const answer = /** @type {TruthAnswer} */ (decode(buffer));
+    if (answer.id < this.answered) return;
+    this.answered = answer.id;
+    this.answer = answer;
+    this.scale = answer.scale;
+    this.background = raster(answer, this.theme);
+    this.numbers(answer);
+    this.fields.href = `${this.data.base}${answer.fields ? `?${answer.fields}` : ""}`;
+    if (answer.id >= this.resting) {
+      // the link follows the hand once it rests; an older answer may still be on its way
+      this.resting = Infinity;
+      const kept = new URLSearchParams(location.search).get("socket"),
+        text = answer.query + (kept ? `&socket=${kept}` : "");
+      history.replaceState(history.state, "", `${location.pathname}?${text}${location.hash}`);
+      this.live.textContent = this.summary(answer);
+    }
+    this.draw();
+  }
+
+  /** @param {number} n */
+  ask(n) {
+    this.link.send({
+      id: ++this.seq,
+      scene: this.scene,
+      n,
+      ...(this.scale && n === MOVING ? { scale: this.scale } : {}),
+    });
+  }
+
+  /** @param {TruthAnswer} answer */
+  numbers(answer) {
+    const { printed, true: truth, apart, difference, scale, printed_energy, true_energy } = answer;
+    this.caption.textContent =
+      difference === null
+        ? "Gradients; what is printed is not finite here"
+        : `Gradients; together ${number(difference)} apart`;
+    POINTS.forEach((_, i) => {
+      this.lines[i].className = (apart[i] ?? 1) > 1e-9 ? "differs" : "";
+      [vector(printed[i]), vector(truth[i]), number(apart[i])].forEach((text, k) =>
+        say(this.cells[i][k], text),
+      );
+    });
+    this.plane.setAttribute("aria-label", this.summary(answer));
+    this.energies.textContent = `${answer.energy}: ${printed_energy === null ? "" : `printed ${number(printed_energy)}, `}true ${number(true_energy)}`;
+    this.scaleText.textContent = `≥ ${Number(scale.toPrecision(3))}`;
+  }
+
+  /** @param {TruthAnswer} answer */
+  summary({ printed, true: truth }) {
+    const [left, right] = this.data.sides;
+    return POINTS.map(
+      (name, i) =>
+        `gradient on the ${name}: ${left} ${vector(printed[i])}, ${right} ${vector(truth[i])}`,
+    ).join("; ");
+  }
+
+  // ---- drawing
+  draw() {
+    this.frameRequest ??= requestAnimationFrame(() => {
+      this.frameRequest = null;
+      const size = this.frame.clientWidth;
+      if (!size || !this.rows) return;
+      this.size = size;
+      this.plane.setAttribute("viewBox", `0 0 ${size} ${size}`);
+      this.plane.replaceChildren(
+        ...picture(this.scene, this.answer, this.background, size, this.theme),
+      );
+      const at = toPixels(this.scene.view, size);
+      for (const name of POINTS) {
+        const [x, y] = at(this.scene[name]),
+          handle = this.handles[name];
+        handle.style.left = `${x}px`;
+        handle.style.top = `${y}px`;
+        handle.setAttribute("aria-label", `${name} at ${this.scene[name].map(tidy).join(", ")}`);
+      }
+      this.rows.show(this.scene, this.theme);
+      if (this.answer) this.plane.dataset.seq = String(this.answered);
+    });
+  }
+
+  // ---- the hand
+  move() {
+    this.draw();
+    this.ask(MOVING);
+  }
+
+  rest() {
+    this.draw();
+    this.ask(RESTING);
+    this.resting = this.seq;
+  }
+
+  /**
+   * @param {PointerEvent} event
+   * @param {Point} name
+   */
+  drag(event, name) {
+    event.preventDefault();
+    const handle = /** @type {HTMLElement} */ (event.currentTarget),
+      box = this.plane.getBoundingClientRect(),
+      clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), this.size);
+    const [hx, hy] = toPixels(this.scene.view, this.size)(this.scene[name]),
+      dx = event.clientX - box.left - hx,
+      dy = event.clientY - box.top - hy;
+    handle.focus();
+    handle.setPointerCapture(event.pointerId);
+    let moved = false;
+    const move = (/** @type {PointerEvent} */ e) => {
+      moved = true;
+      this.scene[name] = fromPixels(
+        this.scene.view,
+        this.size,
+      )([clip(e.clientX - box.left - dx), clip(e.clientY - box.top - dy)]).map(round);
+      this.move();
+    };
+    const end = () => {
+      for (const [kind, act] of /** @type {const} */ ([
+        ["pointermove", move],
+        ["pointerup", end],
+        ["pointercancel", end],
+      ]))
+        handle.removeEventListener(kind, act);
+      if (moved) this.rest();
+    };
+    for (const [kind, act] of /** @type {const} */ ([
+      ["pointermove", move],
+      ["pointerup", end],
+      ["pointercancel", end],
+    ]))
+      handle.addEventListener(kind, act);
+  }
+
+  /**
+   * @param {KeyboardEvent} event
+   * @param {Point} name
+   */
+  nudge(event, name) {
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
+      event.key
+    ];
+    if (!step) return;
+    event.preventDefault();
+    const by = event.shiftKey ? 0.1 : 0.01;
+    this.scene[name] = this.scene[name].map((v, axis) => round(v + by * step[axis]));
+    this.move();
+    clearTimeout(this.pause);
+    this.pause = setTimeout(() => this.rest(), 250);
+  }
+
+  reset() {
+    this.scene = structuredClone(this.data.default);
+    this.scale = null;
+    this.controls();
+    this.rest();
+  }
+
+  // ---- take away
+  svgText() {
+    const copy = /** @type {SVGElement} */ (this.plane.cloneNode(true));
+    for (const [key, value] of /** @type {const} */ ([
+      ["xmlns", "http://www.w3.org/2000/svg"],
+      ["width", this.size],
+      ["height", this.size],
+    ]))
+      copy.setAttribute(key, String(value));
+    return new XMLSerializer().serializeToString(copy);
+  }
+
+  vector() {
+    save(`${this.data.title}.svg`, new Blob([this.svgText()], { type: "image/svg+xml" }));
+  }
+
+  async png() {
+    const image = new Image(),
+      canvas = document.createElement("canvas");
+    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(this.svgText())}`;
+    await image.decode();
+    canvas.width = canvas.height = 2 * this.size;
+    drawing(canvas).drawImage(image, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((blob) => save(`${this.data.title}.png`, blob));
+  }
+
+  json() {
+    if (!this.answer) return;
+    const { printed, true: truth, difference, printed_energy, true_energy } = this.answer;
+    save(
+      `${this.data.title}.json`,
+      new Blob(
+        [
+          JSON.stringify(
+            { ...this.scene, printed, true: truth, difference, printed_energy, true_energy },
+            null,
+            2,
+          ),
+        ],
+        { type: "application/json" },
+      ),
+    );
+  }
+
+  close() {
+    this.watch?.disconnect();
+    this.link.close();
+  }
+}
+
+export const { render, unmount } = mounted(Truth);

@@ -1,0 +1,51 @@
+// A counter-example: what pages/library/errata/view.py and truth_service.py tell.
+import type { Data, Hyper, Place, Point } from "../../shared/types.js";
+
+export interface Scene extends Record<Point, Place> {
+  number: number;
+  hyper: Hyper;
+  probe: Point;
+  view: Place;
+}
+export interface TruthData extends Data {
+  scene: Scene;
+  default: Scene;
+  loss: string;
+  sliders: string[];
+  sides: [printed: string, truth: string];
+  title: string;
+}
+export interface TruthRequest {
+  id: number;
+  scene: Scene;
+  n: number; // nodes along a side of the map
+  scale?: number; // held while the hand moves
+}
+export type Gradient = (number | null)[]; // null: not finite
+export interface TruthAnswer {
+  id: number;
+  n: number;
+  view: Place;
+  scale: number;
+  query: string;
+  fields: string; // the link to the fields page
+  printed: Gradient[];
+  true: Gradient[];
+  apart: (number | null)[];
+  difference: number | null;
+  energy: string;
+  printed_energy: number | null;
+  true_energy: number | null;
+  shade: Uint8Array; // (n, n)
+}
+export type Side = "true" | "printed";
+export type Pixels = [x: number, y: number];
+export interface Label {
+  side: Side;
+  at: Pixels;
+  words: string;
+  anchor: string;
+  length?: number;
+  i?: number; // of the point
+  placed?: boolean;
+}

@@ -1,0 +1,116 @@
+// A simulation of charges: what pages/losses/charges/canvas.py and charges_service.py tell.
+import type { Data, Hyper, Shapes } from "../../shared/types.js";
+
+export interface Law {
+  loss: string;
+  hyper: Hyper;
+  miner: string;
+  optimiser: string;
+  normalise: string;
+  side: string;
+  step_size: number;
+}
+export type Moved = [index: number, x: number, y: number];
+export interface Change {
+  at: number; // the step
+  law: Law | null;
+  moved: Moved[];
+}
+export interface Spec {
+  start: string;
+  classes: number;
+  per_class: number;
+  seed: number;
+  law: Law;
+  changes: Change[];
+}
+export type Query = Record<string, string>;
+
+export interface Offer {
+  title: string;
+  help: string;
+}
+export interface Options {
+  start: Record<string, Offer>;
+  optimiser: Record<string, Offer>;
+  miner: Record<string, Offer>;
+  side: Record<string, Offer>;
+  normalise: Record<string, Offer>;
+  limits: {
+    classes: number;
+    per_class: number;
+    points: number;
+    changes: number;
+    moved: number;
+    steps: number;
+    reach: number;
+    stride: number;
+    rate: [low: number, high: number];
+  };
+  presets: { title: string; caption: string; spec: Spec }[];
+}
+export interface ChargesData extends Data {
+  spec: Spec;
+  query: Query;
+  step: number;
+  idle: boolean;
+  hide: string[];
+  options: Options;
+}
+
+// Steps 0..have are here, those up to `want` are asked for; `show` is looked at.
+export interface ChargesRequest {
+  id: number;
+  spec: Spec;
+  have: number;
+  want: number;
+  show: number;
+  rest?: boolean; // the link and the script, too
+  draft?: boolean; // the hand still moves
+}
+export interface Portrait {
+  density: Uint8Array; // (bins, bins), logarithmic
+  corners: Float32Array; // of the clamp lines
+  reach: number;
+  outer: number[];
+  inner: number[];
+  violated: number;
+  valid: number;
+  third_edge: boolean;
+  norms: boolean;
+}
+export interface ChargesAnswer extends Portrait {
+  id: number;
+  first: number; // step of the first frame
+  shown: number; // step of the portrait
+  ready: number;
+  most: number;
+  columns: Column[];
+  triplets: number[];
+  capped: number[];
+  labels: Uint8Array;
+  positions: Float32Array; // (K, N, 2)
+  forces: Float32Array;
+  means: Float32Array; // (K, C, 2)
+  radii: Float32Array; // (K, C)
+  measures: Float32Array; // (K, columns)
+  shapes: Shapes;
+  query?: Query;
+  python?: string;
+}
+export type Column = "loss" | "active" | "pull" | "push" | "map_at_r" | "covering" | "largest_step";
+export interface Frame {
+  positions: Float32Array;
+  forces: Float32Array;
+  means: Float32Array;
+  radii: Float32Array;
+  measures: Record<Column, number>;
+  triplets: number;
+  capped: number; // points that would have moved too far
+  portrait?: Portrait;
+}
+export interface Shown {
+  trails: boolean;
+  arrows: boolean;
+  circles: boolean;
+}

@@ -1,0 +1,113 @@
+// Rows of choices: identities with one click, what is shown, which two losses are subtracted.
+/** @import { Compare } from "./compare.js" */
+/** @import { Preset } from "./types.js" */
+import { el } from "../../../shared/dom.js";
+import { SHADES } from "./scales.js";
+
+/** @param {Compare} app */
+export function presetRows(app) {
+  const pill = (/** @type {Preset} */ preset, /** @type {number} */ i) =>
+    el(
+      "button",
+      { "aria-pressed": String(app.preset === i), onclick: () => app.take(i) },
+      preset.title,
+    );
+  const row = (/** @type {string} */ name, /** @type {string} */ kind) => [
+    el("span", { class: "row-name" }, name),
+    el(
+      "div",
+      { class: "pills" },
+      ...app.presets
+        .map((p, i) => /** @type {const} */ ([p, i]))
+        .filter(([p]) => p.kind === kind)
+        .map(([p, i]) => pill(p, i)),
+    ),
+  ];
+  return [
+    ...row("The same loss", "same"),
+    ...row("Not the same", "different"),
+    el(
+      "p",
+      { class: "caption" },
+      app.presets[app.preset ?? -1]?.caption ??
+        "Each button sets two losses and runs the test; then move a slider and see where they part.",
+    ),
+  ];
+}
+
+/** @param {Compare} app */
+export function options(app) {
+  const { state } = app,
+    set = (/** @type {string} */ key, /** @type {unknown} */ value) => {
+      app.hand.touch();
+      Object.assign(state, { [key]: value });
+      app.rescale();
+    };
+  const tick = (
+    /** @type {"region" | "arrows"} */ name,
+    /** @type {string} */ text,
+    /** @type {string} */ title,
+  ) => {
+    const box = el("input", { type: "checkbox", checked: state[name] });
+    box.addEventListener("change", () => set(name, box.checked));
+    return el("label", { title }, box, text);
+  };
+  const now = `${state.shade},${Number(state.clamp)}`;
+  const shade = el(
+    "select",
+    { "aria-label": "colour" },
+    ...Object.entries(SHADES).map(([v, t]) => el("option", { value: v, selected: v === now }, t)),
+  );
+  shade.addEventListener("change", () => {
+    const [what, clamp] = shade.value.split(",");
+    state.clamp = clamp === "1";
+    set("shade", what);
+  });
+  return [
+    el("label", {}, "Colour", shade),
+    el(
+      "div",
+      { class: "switches" },
+      tick(
+        "region",
+        "active region",
+        "hatched: the loss is clamped there and the scanning point feels no force",
+      ),
+      tick("arrows", "force arrows", "force on the scanning point, were it there"),
+    ),
+  ];
+}
+
+/** @param {Compare} app */
+export function pairMenu(app) {
+  const { state } = app,
+    count = state.panels.length;
+  const choose = (/** @type {number[]} */ pair) => {
+    app.hand.touch();
+    state.pair = pair;
+    app.paired();
+    app.rescale();
+  };
+  const pick = (/** @type {number} */ side) => {
+    const menu = el(
+      "select",
+      { "aria-label": side ? "subtracted loss" : "loss subtracted from" },
+      ...state.panels.map((_, k) =>
+        el("option", { value: k, selected: k === state.pair[side] }, String(k + 1)),
+      ),
+    );
+    menu.addEventListener("change", () => {
+      const k = Number(menu.value),
+        next = [...state.pair];
+      if (k === next[1 - side]) next[1 - side] = next[side];
+      next[side] = k;
+      choose(next);
+    });
+    return menu;
+  };
+  if (count > 2) return [el("strong", {}, "What is left: loss"), pick(0), " − ", pick(1)];
+  return [
+    el("strong", {}, `What is left: loss ${state.pair[0] + 1} − ${state.pair[1] + 1}`),
+    el("button", { class: "wide", onclick: () => choose([...state.pair].reverse()) }, "reverse"),
+  ];
+}

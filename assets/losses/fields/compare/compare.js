@@ -1,0 +1,595 @@
+// The compare page: two to four losses over linked points, their difference, and whether they are
+// one loss. Python computes, judges and writes the link; this module holds the comparison while the
+// hand moves.
+/** @import { CompareAnswer, CompareData, CompareRequest, Held, Panel } from "./types.js" */
+/** @import { Painted, Scene } from "../../../shared/plane/types.js" */
+/** @import { Child, Place, Point, Schema, SetState, Theme } from "../../../shared/types.js" */
+import { carried, dressed, mounted, newTheme } from "../../../shared/component.js";
+import { el, show } from "../../../shared/dom.js";
+import { formula } from "../../../shared/formula.js";
+import { INK, LETTER, POINTS } from "../../../shared/colours.js";
+import { lossPanel, pointRows } from "../../../shared/controls.js";
+import { Link, decode, socketAddress } from "../../../shared/socket.js";
+import { Hand } from "./hand.js";
+import { options, pairMenu, presetRows } from "./choices.js";
+import { Judgement, number } from "./judgement.js";
+import { Plane } from "./plane.js";
+import { Scales } from "./scales.js";
+import { takeAway } from "./export.js";
+
+const MOVING = 60,
+  // nodes along a side while the hand moves, and once it rests; 20 arrows divide both
+  RESTING = 140;
+const MOST = 4,
+  FEWEST = 2;
+const READ = [
+  "loss",
+  "before the clamp",
+  "state",
+  ...POINTS.map((name) => `force on ${LETTER[name]}`),
+];
+
+export class Compare {
+  /** @type {Schema} */
+  schema;
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  watch;
+  /** @type {HTMLDivElement} */
+  cardsBox;
+  /** @type {Plane} */
+  map;
+  /** @type {Judgement} */
+  judgement;
+  /** @type {HTMLDivElement} */
+  pairBox;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {HTMLDivElement} */
+  notice;
+  /** @type {{ grid: HTMLDivElement; show: (scene: Record<Point, number[]> & { probe?: unknown; }, theme: Theme) => void; }} */
+  rows;
+  /** @type {Scales} */
+  scaleBars;
+  /** @type {HTMLButtonElement} */
+  add;
+  /** @type {HTMLDivElement} */
+  presetRows;
+  /** @type {HTMLDivElement} */
+  options;
+  /** @type {number} */
+  telling;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  seq = 0;
+  answered = 0;
+  /** @type {ReturnType<Compare["card"]>[]} */
+  cards = [];
+  /** @type {Held} */
+  scales = {};
+  locked = false;
+  /** @type {number | null} */
+  preset = null;
+  /** @type {Place | null} */
+  place = null; // under the pointer
+  /** @type {CompareAnswer | undefined} */
+  answer;
+  /** @type {(() => void) | undefined} */
+  onSettled;
+  /** @type {number | null} */
+  frameRequest = null;
+  /** @type {number | undefined} */
+  painting;
+  snippet = "";
+
+  /**
+   * @param {ParentNode} root
+   * @param {CompareData} data
+   */
+  constructor(root, data) {
+    this.root = root;
+    this.data = data;
+    this.state = structuredClone(data.comparison);
+    this.presets = data.presets;
+    this.queries = new Set([data.query]);
+    this.query = data.query;
+    this.hidden = new Set(data.hide);
+    this.hand = new Hand(this);
+    /** @type {Link<CompareRequest>} */
+    this.link = new Link(
+      socketAddress(data, "api/compare"),
+      (buffer) => this.receive(buffer),
+      (request) => this.setState("ask", request),
+    );
+    this.ready = this.build(data);
+  }
+
+  /** @param {CompareData} data */
+  async build(data) {
+    this.schema = await dressed(this.root, import.meta.url);
+    this.root.append((this.whole = this.dom()));
+    this.watch = new ResizeObserver(() => this.resize());
+    this.panels();
+    this.themed();
+    this.ask(RESTING);
+    if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.hand.orbit();
+  }
+
+  // ---- the page
+  dom() {
+    const { hidden } = this;
+    this.cardsBox = el("div", { class: "cards" });
+    this.map = new Plane("difference of the two losses", this.hand);
+    this.judgement = new Judgement(this);
+    this.pairBox = el("div", { class: "top" });
+    this.live = el("div", { class: "hidden", "aria-live": "polite" });
+    this.notice = el("div", { class: "notice" });
+    this.rows = pointRows(INK, {
+      onProbe: (name) => {
+        this.hand.touch();
+        this.state.probe = name;
+        this.rescale();
+      },
+      onMove: (name, axis, x) => {
+        this.hand.touch();
+        this.state[name][axis] = x;
+        this.rest();
+      },
+    });
+    this.scaleBars = new Scales(this);
+    this.add = el(
+      "button",
+      {
+        onclick: () => this.insert(this.state.panels.length - 1),
+        title: "a further plane, with a copy of the last loss",
+      },
+      "Add a loss",
+    );
+    this.presetRows = el("div", { class: "preset-rows" });
+    this.options = el("div", { class: "shown" });
+    const section = (/** @type {string} */ name, /** @type {(Child)[]} */ ...children) =>
+      hidden.has(name) ? [] : [el("section", {}, ...children)];
+    return el(
+      "div",
+      { class: "lab" },
+      ...(hidden.has("presets") ? [] : [this.presetRows]),
+      ...(hidden.has("verdict") ? [] : [this.judgement.box]),
+      el(
+        "div",
+        { class: "body" },
+        el(
+          "div",
+          { class: "main" },
+          this.cardsBox,
+          el(
+            "div",
+            { class: "bars foot" },
+            ...(hidden.has("panels") ? [] : [this.add]),
+            this.scaleBars.box,
+          ),
+          this.notice,
+        ),
+        el(
+          "div",
+          { class: "side panel" },
+          el(
+            "div",
+            { class: "map" },
+            this.pairBox,
+            this.scaleBars.legend,
+            this.map.frame,
+            this.scaleBars.map,
+          ),
+          ...section("options", el("h4", {}, "Shown"), this.options),
+          ...section("points", el("h4", {}, "Points, the same in every plane"), this.rows.grid),
+          ...section("export", el("h4", {}, "Take away"), takeAway(this)),
+        ),
+      ),
+      this.live,
+    );
+  }
+
+  panels() {
+    this.watch.disconnect();
+    this.cards = this.state.panels.map((panel, k) => this.card(panel, k));
+    this.cardsBox.replaceChildren(...this.cards.map((c) => c.box));
+    for (const plane of this.planes()) this.watch.observe(plane.frame);
+    this.add.disabled = this.state.panels.length >= MOST;
+    this.offered();
+    this.options.replaceChildren(...options(this));
+    this.judgement.fill();
+    this.paired();
+    this.resize();
+  }
+
+  planes() {
+    return [...this.cards.map((c) => c.plane), this.map];
+  }
+
+  /**
+   * @param {Panel} panel
+   * @param {number} k
+   */
+  card(panel, k) {
+    const plane = new Plane(`loss ${k + 1}`, this.hand, { first: k === 0 });
+    const values = READ.map((name) => el("b", { "data-readout": name }));
+    const numbers = el(
+      "div",
+      { class: "numbers" },
+      ...READ.map((name, i) => el("div", {}, el("span", {}, name), values[i])),
+    );
+    const box = el("div", { class: "card", role: "group" });
+    const { panels } = this.state,
+      count = panels.length;
+    const button = (
+      /** @type {Child} */ text,
+      /** @type {string} */ name,
+      /** @type {() => void} */ act,
+      disabled = false,
+    ) =>
+      el(
+        "button",
+        {
+          "aria-label": `${name} loss ${k + 1}`,
+          title: `${name} this loss`,
+          disabled,
+          onclick: act,
+        },
+        text,
+      );
+    const buttons = [
+      button("⇄", "exchange", () => this.exchange(k, (k + 1) % count)),
+      button(el("i", { class: "copies" }), "duplicate", () => this.insert(k), count >= MOST),
+      button("×", "remove", () => this.remove(k), count <= FEWEST),
+    ];
+    if (k === 0)
+      plane.frame.append(
+        el(
+          "div",
+          { class: "zoom" },
+          .../** @type {const} */ ([
+            ["+", 1 / 1.25, "zoom in"],
+            ["−", 1.25, "zoom out"],
+          ]).map(([text, factor, name]) =>
+            el(
+              "button",
+              { "aria-label": name, title: name, onclick: () => this.hand.zoom(factor) },
+              text,
+            ),
+          ),
+        ),
+      );
+    const fill = () => {
+      const { losses } = this.schema;
+      const [choice, sliders] = lossPanel(this.schema, panel, {
+        hidden: this.hidden,
+        label: `loss ${k + 1}`,
+        onInput: () => {
+          this.hand.touch();
+          this.preset = null;
+          this.move();
+        },
+        onRest: () => this.rest(),
+        onLoss: () => {
+          this.hand.touch();
+          fill();
+          this.rescale();
+        },
+      });
+      box.setAttribute("aria-label", `loss ${k + 1}: ${losses[panel.loss].title}`);
+      box.replaceChildren(
+        el(
+          "div",
+          { class: "top" },
+          el("span", { class: "badge", "aria-hidden": "true" }, String(k + 1)),
+          choice,
+          ...(this.hidden.has("panels") ? [] : buttons),
+        ),
+        formula(losses[panel.loss].latex),
+        plane.frame,
+        numbers,
+        sliders,
+      );
+    };
+    fill();
+    return { plane, values, box };
+  }
+
+  /** @param {number} k */
+  insert(k) {
+    this.state.panels.splice(k + 1, 0, structuredClone(this.state.panels[k]));
+    this.changed([k, k + 1]);
+  }
+
+  /** @param {number} k */
+  remove(k) {
+    this.state.panels.splice(k, 1);
+    const left = this.state.pair.filter((i) => i !== k).map((i) => (i > k ? i - 1 : i));
+    this.changed(left.length === 2 ? left : [0, 1]);
+  }
+
+  /**
+   * @param {number} i
+   * @param {number} j
+   */
+  exchange(i, j) {
+    const { panels } = this.state;
+    [panels[i], panels[j]] = [panels[j], panels[i]];
+    this.changed(this.state.pair);
+  }
+
+  /** @param {number[]} pair */
+  changed(pair) {
+    this.hand.touch();
+    this.state.pair = pair;
+    this.panels();
+    this.rescale();
+  }
+
+  offered() {
+    this.presetRows.replaceChildren(...presetRows(this));
+  }
+
+  paired() {
+    this.pairBox.replaceChildren(...pairMenu(this));
+  }
+
+  /** @param {number} index */
+  take(index) {
+    this.hand.touch();
+    this.preset = index;
+    this.state = structuredClone(this.presets[index].comparison);
+    const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root).activeElement
+      ?.textContent;
+    this.panels();
+    [...this.presetRows.querySelectorAll("button")].find((b) => b.textContent === focused)?.focus();
+    this.rescale();
+  }
+
+  // ---- from Streamlit
+  /** @param {CompareData} data */
+  async hear(data) {
+    await this.ready;
+    this.themed();
+    if (!this.queries.has(data.query) && !this.hand.held) {
+      // a link was followed within the session
+      this.queries.add(data.query);
+      this.state = structuredClone(data.comparison);
+      this.preset = null;
+      this.panels();
+      this.rescale();
+    }
+    carried(this, data);
+  }
+
+  themed() {
+    if (!newTheme(this)) return;
+    if (this.answer) {
+      this.spread();
+      this.tell();
+    }
+    this.sync();
+  }
+
+  // ---- requests and answers
+  /** @param {number} n */
+  ask(n, settle = n === RESTING) {
+    /** @type {CompareRequest} */
+    const request = {
+      id: ++this.seq,
+      comparison: this.state,
+      n,
+      settle,
+      lock: this.locked,
+      ...this.scales,
+    };
+    if (this.place) request.at = this.place;
+    this.link.send(request);
+  }
+
+  // Numbers under the pointer; a waiting picture is not displaced.
+  /** @param {Place | null} place */
+  look(place) {
+    this.place = place;
+    if (!place) {
+      for (const plane of this.planes()) plane.look(null, this.state.view, "");
+      return;
+    }
+    if (this.link.waiting) this.link.waiting.at = place;
+    else this.link.send({ id: ++this.seq, comparison: this.state, at: place, fields: false });
+  }
+
+  /** @param {ArrayBuffer} buffer */
+  receive(buffer) {
+    const answer = /** @type {CompareAnswer} */ (decode(buffer));
+    this.answered = Math.max(this.answered, answer.id);
+    if (answer.there && this.place && answer.there.length === this.cards.length)
+      this.report(answer);
+    if (!answer.panels || answer.panels.length !== this.cards.length) return;
+    this.answer = answer;
+    this.scales = { scale: answer.scale, reference: answer.reference, span: answer.span };
+    this.spread();
+    this.tell();
+    if (answer.query !== undefined) this.settled(answer);
+  }
+
+  // One answer becomes a field for each plane, the difference's among them.
+  spread() {
+    const { theme } = this,
+      answer = /** @type {CompareAnswer} */ (this.answer),
+      common = { id: answer.id, n: answer.n, view: answer.view, scale: answer.scale, radius: null };
+    this.cards.forEach(({ plane }, k) =>
+      plane.receive(
+        /** @type {Painted} */ (
+          /** @type {unknown} */ ({
+            ...common,
+            ...answer.panels[k],
+            signed: answer.signed,
+            shade: answer[`shade${k}`],
+            active: answer[`active${k}`],
+            arrows: this.state.arrows ? answer[`arrows${k}`] : null,
+            corners: answer[`corners${k}`],
+          })
+        ),
+        theme,
+      ),
+    );
+    const none = [
+      [0, 0],
+      [0, 0],
+      [0, 0],
+    ];
+    this.map.receive(
+      /** @type {Painted} */ (
+        /** @type {unknown} */ ({
+          ...common,
+          ...answer.panels[0],
+          forces: none,
+          outer: [],
+          inner: [],
+          corners: new Uint16Array(0),
+          signed: true,
+          shade: answer.difference,
+          active: new Uint8Array(answer.active0.length).fill(255),
+          arrows: this.state.arrows ? answer.apart : null,
+        })
+      ),
+      theme,
+    );
+    this.invalidate(answer.id);
+  }
+
+  /** @param {CompareAnswer} compareAnswer */
+  report({ at, there, left }) {
+    if (!at || !there || !left) return;
+    this.cards.forEach(({ plane }, k) =>
+      plane.look(
+        at,
+        this.state.view,
+        `loss ${show(there[k].energy)} · force ${number(Math.hypot(...there[k].force))}`,
+      ),
+    );
+    this.map.look(
+      at,
+      this.state.view,
+      left.energy === null ? "∞" : `loss ${number(left.energy)} · force ${number(left.force)}`,
+    );
+  }
+
+  tell() {
+    const answer = /** @type {CompareAnswer} */ (this.answer);
+    this.cards.forEach((card, k) => {
+      const f = answer.panels[k],
+        forces = f.forces.map(([x, y]) => Math.hypot(x, y));
+      const texts = [
+        show(f.energy),
+        f.raw === null ? "∞" : show(f.raw),
+        f.hit ? "active" : "no force",
+        ...forces.map((x) => x.toFixed(3)),
+      ];
+      texts.forEach((text, i) => {
+        if (card.values[i].textContent !== text) card.values[i].textContent = text;
+      });
+      if (answer.query !== undefined)
+        card.plane.canvas.setAttribute(
+          "aria-label",
+          `${this.schema.losses[this.state.panels[k].loss].title}: loss ${texts[0]}, ${texts[2]}, forces on anchor ${texts[3]}, positive ${texts[4]}, negative ${texts[5]}`,
+        );
+    });
+    this.judgement.tell(answer.same);
+    this.scaleBars.tell(answer);
+    this.map.canvas.setAttribute(
+      "aria-label",
+      `loss ${this.state.pair[0] + 1} minus loss ${this.state.pair[1] + 1}: largest difference in view ${number(answer.largest)}`,
+    );
+    this.notice.textContent = this.link.fallback
+      ? "No direct connection: pictures come through the page itself, a little slower."
+      : "";
+  }
+
+  /** @param {CompareAnswer} answer */
+  settled(answer) {
+    this.query = answer.query ?? "";
+    this.queries.add(this.query);
+    this.snippet = answer.snippet ?? "";
+    this.onSettled?.();
+    const kept = new URLSearchParams(
+      [...new URLSearchParams(location.search)].filter(([k]) => k === "hide" || k === "socket"),
+    ).toString();
+    const query = [answer.query, kept].filter(Boolean).join("&");
+    if (!this.hand.orbiting)
+      history.replaceState(
+        history.state,
+        "",
+        location.pathname + (query ? `?${query}` : "") + location.hash,
+      );
+  }
+
+  // Fit the colours anew, unless they are locked and nobody insists.
+  rescale(insist = false) {
+    if (insist || !this.locked) this.scales = {};
+    this.rest();
+  }
+
+  // ---- drawing
+  resize() {
+    if (
+      this.planes()
+        .map((p) => p.resize())
+        .some(Boolean)
+    )
+      this.sync();
+  }
+
+  /** @param {number} [id] */
+  invalidate(id) {
+    this.painting = id ?? this.painting;
+    this.frameRequest ??= requestAnimationFrame(() => {
+      this.frameRequest = null;
+      const { state, theme } = this,
+        scene = /** @type {Scene & { circle: boolean }} */ (
+          /** @type {unknown} */ ({ ...state, discs: false, circle: state.space === "sphere" })
+        );
+      for (const { plane } of this.cards) plane.paint(scene, theme);
+      this.map.paint({ ...scene, region: false, forces: false }, theme);
+      if (this.painting)
+        for (const painted of [this.cardsBox, this.cards[0].plane.canvas])
+          painted.dataset.seq = String(this.painting);
+    });
+  }
+
+  sync() {
+    if (!this.theme) return;
+    for (const plane of this.planes()) plane.sync(this.state);
+    this.rows.show(this.state, this.theme);
+    this.invalidate();
+  }
+
+  move() {
+    this.sync();
+    this.ask(MOVING);
+  }
+
+  // A gesture has ended: the fine picture, the link, the verdict aloud.
+  rest() {
+    this.sync();
+    this.ask(RESTING);
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => {
+      if (this.answer)
+        this.live.textContent = `${this.judgement.word}. ${this.answer.panels.map((p, k) => `Loss ${k + 1}: ${show(p.energy)}`).join(". ")}`;
+    }, 400);
+  }
+
+  close() {
+    this.hand.orbiting = null;
+    this.watch?.disconnect();
+    this.link.close();
+  }
+}
+
+export const { render, unmount } = mounted(Compare);

@@ -1,0 +1,88 @@
+// The verdict on the pair: a word, a sentence with numbers, and what was asked.
+/** @import { Compare } from "./compare.js" */
+/** @import { Same } from "./types.js" */
+/** @import { Child } from "../../../shared/types.js" */
+import { el } from "../../../shared/dom.js";
+
+// Differences run from rounding errors to infinity: three digits, powers of ten where they help.
+/** @param {number | null} [x] */
+export function number(x) {
+  if (x === null || x === undefined) return "∞";
+  const size = Math.abs(x);
+  if (size === 0) return "0";
+  if (size >= 1e-3 && size < 1e4) return String(Number(x.toPrecision(4)));
+  const [digits, power] = x.toExponential(1).split("e");
+  return `${digits.replace(".0", "")}·10${[...String(Number(power))].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(c)])).join("")}`;
+}
+
+export class Judgement {
+  /** @type {HTMLSpanElement} */
+  factor;
+
+  /** @param {Compare} app */
+  constructor(app) {
+    this.app = app;
+    this.word = "";
+    this.title = el("b", { class: "word" });
+    this.text = el("p", {});
+    this.asked = el("div", { class: "asked" });
+    this.found = el("div", { class: "verdict" }, this.title, this.text);
+    this.box = el("div", { class: "judgement" }, this.found, this.asked);
+  }
+
+  fill() {
+    const { app } = this,
+      { state } = app;
+    const set = (/** @type {string} */ key, /** @type {unknown} */ value) => {
+      app.hand.touch();
+      Object.assign(state, { [key]: value });
+      app.rescale();
+    };
+    const tick = (
+      /** @type {"orders" | "fit"} */ key,
+      /** @type {string} */ title,
+      /** @type {(Child)[]} */ ...text
+    ) => {
+      const box = el("input", { type: "checkbox", checked: state[key] });
+      box.addEventListener("change", () => set(key, box.checked));
+      return el("label", { title }, box, ...text);
+    };
+    const space = el(
+      "select",
+      { "aria-label": "judged over triplets" },
+      ...[
+        ["plane", "anywhere in the plane"],
+        ["sphere", "on the unit sphere"],
+      ].map(([v, t]) => el("option", { value: v, selected: v === state.space }, t)),
+    );
+    space.addEventListener("change", () => set("space", space.value));
+    this.factor = el("span");
+    this.asked.replaceChildren(
+      el("label", {}, "Triplets", space),
+      tick(
+        "orders",
+        "each loss as L(a, p, n) + L(p, a, n): the sum over all triplets of a batch contains both",
+        "sum over both orders",
+      ),
+      tick(
+        "fit",
+        "the second loss of the pair is drawn times its best factor, so that equal losses look equal",
+        this.factor,
+      ),
+    );
+  }
+
+  /** @param {Same} same */
+  tell(same) {
+    this.found.classList.toggle("same", same.same);
+    this.word = same.same ? "The same loss" : "Different losses";
+    this.title.textContent = `${same.same ? "✓" : "✗"} ${this.word}`;
+    this.text.textContent =
+      same.sentence +
+      (this.app.state.space === "sphere"
+        ? " Forces are shown as far as they point along the sphere: normalising removes the rest."
+        : "");
+    this.found.dataset.factor = String(same.factor ?? "");
+    this.factor.textContent = `multiply loss ${this.app.state.pair[1] + 1} by ${same.usable ? number(same.factor) : "the best factor (none is positive)"}`;
+  }
+}

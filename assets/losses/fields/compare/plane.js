@@ -1,0 +1,157 @@
+// One plane of the comparison: canvas, the three handles, the place the pointer looks at. Painting
+// is that of the fields page.
+/** @import { Hand } from "./hand.js" */
+/** @import { Comparison } from "./types.js" */
+/** @import { Painted, Scene } from "../../../shared/plane/types.js" */
+/** @import { Place, Point, Theme } from "../../../shared/types.js" */
+import { drawing, el, tidy } from "../../../shared/dom.js";
+import { INK, POINTS } from "../../../shared/colours.js";
+import { fromPixels, paint, rasterise, toPixels } from "../../../shared/plane/paint.js";
+
+export class Plane {
+  /** @type {number} */
+  size;
+  /** @type {CanvasRenderingContext2D} */
+  context;
+  /** @type {Painted} */
+  field;
+  /** @type {{ colour: OffscreenCanvas | undefined; veil: OffscreenCanvas | undefined; }} */
+  pictures;
+
+  /**
+   * @param {string} label
+   * @param {Hand} hand
+   */
+  constructor(label, hand, { first = false } = {}) {
+    this.canvas = el("canvas", { class: "plane", role: "img", "aria-label": label });
+    this.cross = el("i", { class: "cross", style: "display:none" });
+    this.chip = el("span", { class: "chip", style: "display:none" });
+    this.handles = /** @type {Record<Point, HTMLButtonElement>} */ (
+      Object.fromEntries(
+        POINTS.map((name) => [
+          name,
+          el("button", {
+            class: "handle",
+            "data-point": name,
+            tabindex: first ? 0 : -1,
+            title: `drag the ${name}, or move it with the arrow keys: it moves in every plane`,
+          }),
+        ]),
+      )
+    );
+    this.frame = el(
+      "div",
+      { class: "frame" },
+      this.canvas,
+      this.cross,
+      this.chip,
+      ...Object.values(this.handles),
+    );
+    this.hand = hand;
+    this.canvas.addEventListener("pointerdown", (e) => hand.pan(e, this));
+    this.canvas.addEventListener(
+      "wheel",
+      (e) => {
+        if (e.ctrlKey || e.metaKey) {
+          e.preventDefault();
+          hand.zoom(1.0015 ** e.deltaY);
+        }
+      },
+      { passive: false },
+    );
+    this.canvas.addEventListener("pointermove", (e) => {
+      if (!e.buttons && e.pointerType !== "touch") hand.look(this.place(e));
+    });
+    this.canvas.addEventListener("pointerleave", () => hand.look(null));
+    for (const name of POINTS) {
+      const handle = this.handles[name];
+      handle.addEventListener("pointerdown", (e) => hand.drag(e, this, name));
+      handle.addEventListener("keydown", (e) => hand.nudge(e, name));
+    }
+  }
+
+  /** @param {PointerEvent} event */
+  place(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return fromPixels(
+      this.hand.view(),
+      this.size,
+    )([event.clientX - box.left, event.clientY - box.top]).map((v) => Number(v.toFixed(4)));
+  }
+
+  // Returns whether the size has changed.
+  resize() {
+    const size = this.frame.clientWidth,
+      scale = Math.min(devicePixelRatio || 1, 2);
+    if (!size || (size === this.size && this.canvas.width === Math.round(size * scale)))
+      return false;
+    this.size = size;
+    this.canvas.width = this.canvas.height = Math.round(size * scale);
+    this.context = drawing(this.canvas);
+    this.context.setTransform(scale, 0, 0, scale, 0, 0);
+    return true;
+  }
+
+  // Pictures are made once per answer; signed values carry their zero at 128.
+  /**
+   * @param {Painted} field
+   * @param {Theme} theme
+   */
+  receive(field, theme) {
+    this.field = field;
+    this.pictures = rasterise(field, theme, field.signed);
+  }
+
+  /**
+   * @param {Scene & { circle: boolean }} scene
+   * @param {Theme} theme
+   */
+  paint(scene, theme) {
+    if (!this.size) return;
+    paint(this.context, this.size, scene, this.field, this.pictures, theme);
+    if (scene.circle) this.circle(scene, theme);
+  }
+
+  /**
+   * @param {Scene & { circle: boolean }} scene
+   * @param {Theme} theme
+   */
+  circle(scene, theme) {
+    const [x, y] = toPixels(scene.view, this.size)([0, 0]),
+      ctx = this.context;
+    ctx.lineWidth = 1.5;
+    ctx.strokeStyle = INK[theme].disc;
+    ctx.setLineDash([2, 4]);
+    ctx.beginPath();
+    ctx.arc(x, y, this.size / (2 * scene.view[2]), 0, 2 * Math.PI);
+    ctx.stroke();
+    ctx.setLineDash([]);
+  }
+
+  /** @param {Comparison} scene */
+  sync(scene) {
+    if (!this.size) return;
+    const at = toPixels(scene.view, this.size);
+    for (const name of POINTS) {
+      const [x, y] = at(scene[name]),
+        handle = this.handles[name];
+      handle.style.left = `${x}px`;
+      handle.style.top = `${y}px`;
+      handle.setAttribute("aria-label", `${name} at ${scene[name].map(tidy).join(", ")}`);
+    }
+  }
+
+  /**
+   * @param {Place | null} place
+   * @param {Place} view
+   * @param {string} text
+   */
+  look(place, view, text) {
+    const shown = place && this.size;
+    this.cross.style.display = this.chip.style.display = shown ? "" : "none";
+    if (!place || !shown) return;
+    const [x, y] = toPixels(view, this.size)(place);
+    this.cross.style.transform = `translate(${x}px, ${y}px)`;
+    this.chip.textContent = text;
+  }
+}

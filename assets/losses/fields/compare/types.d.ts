@@ -1,0 +1,90 @@
+// Losses beside each other: what pages/losses/fields/compare/canvas.py and compare_service.py tell.
+import type { Data, Hyper, Place, Point } from "../../../shared/types.js";
+
+export interface Panel {
+  loss: string;
+  hyper: Hyper;
+}
+export interface Comparison extends Record<Point, Place> {
+  panels: Panel[];
+  pair: number[]; // the two whose difference is drawn
+  probe: Point;
+  view: Place;
+  shade: "energy" | "force";
+  clamp: boolean;
+  orders: boolean;
+  fit: boolean;
+  region: boolean;
+  arrows: boolean;
+  space: "plane" | "sphere";
+}
+export interface Preset {
+  title: string;
+  kind: string;
+  caption: string;
+  comparison: Comparison;
+}
+export interface CompareData extends Data {
+  comparison: Comparison;
+  query: string;
+  presets: Preset[];
+  hide: string[];
+  idle: boolean;
+}
+
+// The scales are held while the hand moves; "fields" false: only the numbers at a place.
+export interface Held {
+  scale?: number;
+  reference?: number;
+  span?: number;
+}
+export interface CompareRequest extends Held {
+  id: number;
+  comparison: Comparison;
+  n?: number;
+  settle?: boolean;
+  lock?: boolean;
+  at?: Place;
+  fields?: false;
+}
+export interface Same {
+  same: boolean;
+  sentence: string;
+  factor: number | null;
+  usable: boolean;
+}
+export interface PanelNumbers {
+  energy: number | null;
+  raw: number | null;
+  hit: boolean;
+  forces: Place[];
+  m2: number | null;
+  factor: number;
+  shift: number;
+  outer: number[];
+  inner: number[];
+}
+export interface There {
+  energy: number | null;
+  force: Place;
+}
+// shade0, active0, arrows0, corners0 and so on hold the field of each panel.
+export type CompareAnswer = {
+  id: number;
+  n: number;
+  view: Place;
+  scale: number;
+  reference: number;
+  span: number;
+  signed: boolean;
+  largest: number | null;
+  panels: PanelNumbers[];
+  same: Same;
+  difference: Uint8Array;
+  apart: Int8Array;
+  query?: string;
+  snippet?: string;
+  at?: Place;
+  there?: There[];
+  left?: { energy: number | null; force: number | null };
+} & { [name: `shade${number}` | `active${number}` | `corners${number}` | `arrows${number}`]: any };

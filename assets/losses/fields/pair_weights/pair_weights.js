@@ -1,0 +1,668 @@
+// The loss microscope: two maps of pair weights over similarities, and the triplet under the
+// cursor. Python computes everything and writes the link; this module holds the view while the hand
+// moves.
+/** @import { MicroscopeAnswer, MicroscopeData, MicroscopeRequest, Pair } from "./types.js" */
+/** @import { Place, Schema, SetState, Theme } from "../../../shared/types.js" */
+import { carried, dressed, mounted, newTheme, paintScale } from "../../../shared/component.js";
+import { drawing, el, save, show, tidy } from "../../../shared/dom.js";
+import { formula } from "../../../shared/formula.js";
+import { INK, rampColour, signedColour } from "../../../shared/colours.js";
+import { control, lossPanel } from "../../../shared/controls.js";
+import { exportLinks } from "../../../shared/export.js";
+import { Link, decode, socketAddress } from "../../../shared/socket.js";
+import { frameOf, paintMap, paintSphere, rasterise } from "./paint.js";
+
+const MOVING = 61,
+  RESTING = 161; // nodes along a side while the hand moves, and once it rests
+/** @type {Record<Pair, string>} */
+const PAIRS = {
+  ap: "a–p, the positive pair",
+  an: "a–n, the negative pair",
+  pn: "p–n, positive and negative",
+};
+const RIVALS = {
+  perpendicular: "at a right angle to P",
+  symmetric: "as near to P as to A",
+  fixed: "at a fixed similarity to P",
+};
+/** @type {Pair[]} */
+const EDGES = ["ap", "an", "pn"];
+const READ = ["state", "loss", "w_ap", "w_an", "w_pn"];
+/** @param {number} x */
+const signedText = (x) => `${x < 0 ? "−" : x > 0 ? "+" : ""}${show(Math.abs(x))}`;
+
+class Microscope {
+  /** @type {Schema} */
+  schema;
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  watch;
+  /** @type {{ canvas: HTMLCanvasElement; values: HTMLElement[]; names: HTMLSpanElement[]; numbers: HTMLDivElement; box: HTMLDivElement; }[]} */
+  cards;
+  /** @type {HTMLDivElement} */
+  slideRow;
+  /** @type {HTMLParagraphElement} */
+  slideText;
+  /** @type {HTMLDivElement} */
+  options;
+  /** @type {HTMLCanvasElement} */
+  bar;
+  /** @type {HTMLSpanElement} */
+  barText;
+  /** @type {HTMLCanvasElement} */
+  sphere;
+  /** @type {(readonly ["S" | "d", Pair, HTMLElement])[]} */
+  edgeValues;
+  /** @type {HTMLDivElement} */
+  edges;
+  /** @type {HTMLDivElement} */
+  notice;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {number} */
+  resting;
+  /** @type {number} */
+  telling;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  seq = 0;
+  answered = 0;
+  /** @type {number | null} */
+  slide = null; // the one last taken
+  /** @type {number | undefined} */
+  top; // of the scale
+  /** @type {MicroscopeAnswer | undefined} */
+  there; // the last numbers
+  /** @type {MicroscopeAnswer | undefined} */
+  maps; // the last maps
+  /** @type {OffscreenCanvas[]} */
+  pictures = [];
+  /** @type {Place | null} */
+  hover = null;
+  /** @type {number | null} */
+  frameRequest = null;
+  /** @type {number | undefined} */
+  painting;
+
+  /**
+   * @param {ParentNode} root
+   * @param {MicroscopeData} data
+   */
+  constructor(root, data) {
+    this.root = root;
+    this.view = structuredClone(data.view);
+    this.slides = data.slides;
+    this.base = data.base;
+    this.query = data.query;
+    this.kept = data.kept;
+    this.hidden = new Set(data.hide);
+    this.queries = new Set([data.query]);
+    /** @type {Link<MicroscopeRequest>} */
+    this.link = new Link(
+      socketAddress(data, "api/microscope"),
+      (buffer) => this.receive(buffer),
+      (request) => this.setState("ask", request),
+    );
+    this.ready = this.build();
+  }
+
+  async build() {
+    this.schema = await dressed(this.root, import.meta.url);
+    this.root.append((this.whole = this.dom()));
+    this.fill();
+    this.watch = new ResizeObserver(() => this.resize());
+    for (const { canvas } of this.cards) this.watch.observe(canvas);
+    this.themed();
+    this.resize();
+    this.ask(RESTING);
+  }
+
+  // ---- the page
+  dom() {
+    this.cards = [0, 1].map(() => this.card());
+    this.slideRow = el("div", { class: "pills" });
+    this.slideText = el("p", { class: "caption" });
+    this.options = el("div", { class: "options" });
+    this.bar = el("canvas", { width: 160, height: 1 });
+    this.barText = el("span", { class: "bar" });
+    this.sphere = el("canvas", { class: "sphere", role: "img" });
+    this.edgeValues = EDGES.flatMap((pair) =>
+      /** @type {const} */ (["S", "d"]).map(
+        (letter) =>
+          /** @type {const} */ ([letter, pair, el("b", { "data-edge": `${letter}_${pair}` })]),
+      ),
+    );
+    this.edges = el(
+      "div",
+      { class: "numbers" },
+      ...this.edgeValues.map(([letter, pair, value]) =>
+        el("div", {}, el("span", {}, letter, el("sub", {}, pair)), value),
+      ),
+    );
+    this.notice = el("div", { class: "notice" });
+    this.live = el("div", { class: "hidden", "aria-live": "polite" });
+    const key = (/** @type {string} */ kind, /** @type {string} */ text) =>
+      el("span", { class: "key" }, el("i", { class: kind }), text);
+    return el(
+      "div",
+      { class: "lab" },
+      ...(this.hidden.has("presets")
+        ? []
+        : [el("div", { class: "slides" }, this.slideRow, this.slideText)]),
+      el(
+        "div",
+        { class: "body" },
+        el(
+          "div",
+          { class: "main" },
+          el("div", { class: "cards" }, ...this.cards.map((c) => c.box)),
+          el(
+            "div",
+            { class: "foot" },
+            this.barText,
+            key("", "loss = 0"),
+            key("dashed", "upper clamp"),
+            key("hatched", "no such triplet"),
+            key("dotted", "equally similar"),
+          ),
+          this.notice,
+        ),
+        el(
+          "div",
+          { class: "side panel" },
+          this.options,
+          el(
+            "section",
+            {},
+            el("h4", {}, "The triplet, seen from its anchor"),
+            this.sphere,
+            this.edges,
+            el("p", { class: "caption" }, "Distance from the centre is the angle to A."),
+          ),
+          ...(this.hidden.has("export")
+            ? []
+            : [
+                el(
+                  "section",
+                  {},
+                  el("h4", {}, "Take away"),
+                  el(
+                    "div",
+                    { class: "pills" },
+                    el("button", { onclick: () => this.picture() }, "picture (PNG)"),
+                    ...exportLinks(
+                      this.base,
+                      "microscope",
+                      () => `${this.query}${this.theme === "dark" ? "&dark=1" : ""}`,
+                    ),
+                  ),
+                ),
+              ]),
+        ),
+      ),
+      this.live,
+    );
+  }
+
+  card() {
+    const canvas = el("canvas", { class: "weights", role: "application", tabindex: 0 });
+    const values = READ.map((name) => el("b", { "data-readout": name }));
+    const labels = ["pair", "loss", ...EDGES.map((pair) => weightName("S", pair))];
+    const names = labels.map((label) => el("span", {}, ...[label].flat()));
+    const card = {
+      canvas,
+      values,
+      names,
+      numbers: el("div", { class: "numbers" }, ...values.map((v, i) => el("div", {}, names[i], v))),
+      box: el("div", { class: "card", role: "group" }),
+    };
+    names[0].textContent = "triplet";
+    canvas.addEventListener("pointermove", (e) => {
+      if (e.buttons || e.pointerType === "touch") return;
+      this.look(this.place(e, canvas));
+    });
+    canvas.addEventListener("pointerleave", () => this.look(null));
+    canvas.addEventListener("pointerdown", (e) => this.pin(e, canvas));
+    canvas.addEventListener("keydown", (e) => this.nudge(e));
+    return card;
+  }
+
+  fill() {
+    const { losses } = this.schema;
+    this.cards.forEach((card, k) => {
+      const panel = this.view.panels[k];
+      const [choice, sliders] = lossPanel(this.schema, panel, {
+        hidden: this.hidden,
+        label: `loss ${k + 1}`,
+        onInput: () => {
+          this.slide = null;
+          this.move();
+        },
+        onRest: () => this.rest(),
+        onLoss: () => {
+          this.slide = null;
+          this.top = undefined;
+          this.fill();
+          this.rest();
+        },
+      });
+      card.box.setAttribute("aria-label", `loss ${k + 1}: ${losses[panel.loss].title}`);
+      card.box.replaceChildren(
+        choice,
+        formula(losses[panel.loss].latex),
+        card.canvas,
+        card.numbers,
+        sliders,
+      );
+    });
+    const pills = this.slides.map((s, i) =>
+      el(
+        "button",
+        { "aria-pressed": String(this.slide === i), onclick: () => this.take(i) },
+        s.title,
+      ),
+    );
+    this.slideRow.replaceChildren(...pills);
+    this.slideText.textContent =
+      this.slides[this.slide ?? -1]?.caption ??
+      "Each button puts two losses under the lens; then move a slider, or point at a map.";
+    this.choose();
+  }
+
+  choose() {
+    const { view } = this;
+    const menu = (
+      /** @type {"weight" | "by" | "scale" | "rival"} */ key,
+      /** @type {string} */ name,
+      /** @type {Record<string, string>} */ options,
+    ) => {
+      const box = el(
+        "select",
+        { "aria-label": name },
+        ...Object.entries(options).map(([v, t]) =>
+          el("option", { value: v, selected: v === view[key] }, t),
+        ),
+      );
+      box.addEventListener("change", () => {
+        Object.assign(view, { [key]: box.value });
+        this.slide = null;
+        this.top = undefined;
+        this.choose();
+        this.rest();
+      });
+      return this.hidden.has(key) ? [] : [el("label", {}, el("span", {}, name), box)];
+    };
+    const schema = {
+      name: "S_pn",
+      symbol: "S_pn",
+      help: "similarity of negative and positive",
+      low: -0.99,
+      high: 0.99,
+      step: 0.01,
+      default: 0,
+    };
+    this.options.replaceChildren(
+      el("h4", {}, "Shown"),
+      ...menu("weight", "weight of", PAIRS),
+      ...menu("by", "as", { S: "slope by similarity, dL/dS", d: "slope by distance, dL/dd" }),
+      ...menu("scale", "colour", { signed: "signed: attracts or repels", size: "size only" }),
+      ...menu("rival", "N lies", RIVALS),
+      ...(view.rival === "fixed" && !this.hidden.has("pn")
+        ? [
+            control(schema, view.pn, {
+              onInput: (/** @type {number} */ x) => {
+                view.pn = Math.min(Math.max(x, -0.995), 0.995);
+                this.slide = null;
+                this.move();
+              },
+              onRest: () => this.rest(),
+            }),
+          ]
+        : []),
+    );
+  }
+
+  /** @param {number} index */
+  take(index) {
+    this.slide = index;
+    this.view = structuredClone(this.slides[index].view);
+    this.top = undefined;
+    const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root).activeElement
+      ?.textContent;
+    this.fill();
+    /** @type {HTMLElement[]} */ ([...this.slideRow.children])
+      .find((b) => b.textContent === focused)
+      ?.focus();
+    this.rest();
+  }
+
+  // ---- from Streamlit
+  /** @param {MicroscopeData} data */
+  async hear(data) {
+    await this.ready;
+    this.themed();
+    if (!this.queries.has(data.query)) {
+      // a link was followed within the session
+      this.queries.add(data.query);
+      this.view = structuredClone(data.view);
+      this.slide = null;
+      this.top = undefined;
+      this.fill();
+      this.rest();
+    }
+    carried(this, data);
+  }
+
+  themed() {
+    if (!newTheme(this)) return;
+    if (this.maps) this.develop(this.maps);
+    this.draw();
+  }
+
+  // ---- requests and answers
+  /** @param {number} n */
+  ask(n) {
+    this.link.send({
+      id: ++this.seq,
+      view: this.view,
+      n,
+      top: this.top,
+      settle: n === RESTING,
+      ...(this.hover ? { at: this.hover } : {}),
+    });
+  }
+
+  // Numbers under the pointer; a waiting map is not displaced.
+  /** @param {Place | null} place */
+  look(place) {
+    this.hover = place;
+    this.draw();
+    if (this.link.waiting) {
+      if (place) this.link.waiting.at = place;
+      else delete this.link.waiting.at;
+    } else
+      this.link.send({
+        id: ++this.seq,
+        view: this.view,
+        maps: false,
+        ...(place ? { at: place } : {}),
+      });
+  }
+
+  /** @param {ArrayBuffer} buffer */
+  receive(buffer) {
+    const answer = /** @type {MicroscopeAnswer} */ (decode(buffer));
+    if (answer.id < this.answered) return;
+    this.answered = answer.id;
+    this.there = answer;
+    this.tell(answer);
+    if (answer.n) {
+      this.maps = answer;
+      this.top = answer.top;
+      this.develop(answer);
+      if (answer.query !== undefined) this.settled(answer.query);
+    }
+    this.draw(answer.id);
+  }
+
+  /** @param {MicroscopeAnswer} maps */
+  develop(maps) {
+    this.pictures = [0, 1].map((k) => rasterise(maps, maps[`weight${k}`], this.theme));
+    const { signed, top } = maps;
+    paintScale(this.bar, (t) =>
+      signed ? signedColour(2 * t - 1, this.theme) : rampColour(t, this.theme),
+    );
+    const most = String(Number(top.toPrecision(3))),
+      attracts = this.view.by === "S" ? "attracts" : "repels",
+      repels = this.view.by === "S" ? "repels" : "attracts";
+    this.barText.replaceChildren(
+      el("span", {}, ...weightName(this.view.by, this.view.weight)),
+      signed ? `${attracts} −${most}` : "0",
+      this.bar,
+      signed ? `+${most} ${repels}` : `≥ ${most}`,
+    );
+  }
+
+  /** @param {string} query */
+  settled(query) {
+    this.query = query;
+    this.queries.add(query);
+    const kept = new URLSearchParams(
+      [...new URLSearchParams(location.search)].filter(([k]) => this.kept.includes(k)),
+    ).toString();
+    const whole = [query, kept].filter(Boolean).join("&");
+    history.replaceState(
+      history.state,
+      "",
+      location.pathname + (whole ? `?${whole}` : "") + location.hash,
+    );
+  }
+
+  /** @param {MicroscopeAnswer} there */
+  tell({ triplet, at }) {
+    const { by, weight } = this.view;
+    this.cards.forEach((card, k) => {
+      const found = triplet?.losses[k];
+      const texts = found
+        ? [
+            found.active ? "active" : "no weight",
+            show(found.loss),
+            ...EDGES.map((pair) => signedText(found.weights[pair])),
+          ]
+        : ["none", "", "", "", ""];
+      texts.forEach((text, i) => {
+        card.values[i].textContent = text;
+      });
+      EDGES.forEach((pair, i) => card.names[i + 2].replaceChildren(...weightName(by, pair)));
+      const title = this.schema.losses[this.view.panels[k].loss].title;
+      card.canvas.setAttribute(
+        "aria-label",
+        `${title}: weight of the pair ${PAIRS[weight]}, over similarities of the pair and its rival. At ${at.map(tidy).join(" and ")}: ${found ? `${texts[0]}, loss ${texts[1]}, weights a-p ${texts[2]}, a-n ${texts[3]}, p-n ${texts[4]}` : "no such triplet"}. Arrow keys move the place.`,
+      );
+    });
+    for (const [letter, pair, value] of this.edgeValues)
+      value.textContent = triplet ? show(triplet[letter][pair]) : "–";
+    this.sphere.setAttribute(
+      "aria-label",
+      triplet
+        ? `triplet on the unit sphere, similarities a-p ${show(triplet.S.ap)}, a-n ${show(triplet.S.an)}, p-n ${show(triplet.S.pn)}`
+        : "no three unit vectors have these similarities",
+    );
+    this.notice.textContent = this.link.fallback
+      ? "No direct connection: maps come through the page itself, a little slower."
+      : "";
+  }
+
+  // ---- drawing
+  resize() {
+    const scale = Math.min(devicePixelRatio || 1, 2);
+    for (const canvas of [...this.cards.map((c) => c.canvas), this.sphere]) {
+      const size = canvas.clientWidth;
+      if (!size || canvas.width === Math.round(size * scale)) continue;
+      canvas.width = canvas.height = Math.round(size * scale);
+      drawing(canvas).setTransform(scale, 0, 0, scale, 0, 0);
+    }
+    this.draw();
+  }
+
+  /** @param {number} [id] */
+  draw(id) {
+    this.painting = id ?? this.painting;
+    this.frameRequest ??= requestAnimationFrame(() => {
+      this.frameRequest = null;
+      if (!this.theme) return;
+      this.cards.forEach(({ canvas }, k) => this.paint(canvas, k));
+      paintSphere(drawing(this.sphere), this.sphere.clientWidth, this.there?.triplet, this.theme);
+      if (this.painting) this.whole.dataset.seq = String(this.painting);
+    });
+  }
+
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {number} k
+   */
+  paint(canvas, k) {
+    const lines = this.maps?.panels[k];
+    paintMap(
+      drawing(canvas),
+      canvas.clientWidth,
+      {
+        picture: this.pictures?.[k],
+        lines,
+        corners: this.maps?.[`corners${k}`],
+        at: this.view.at,
+        hover: this.hover,
+      },
+      this.theme,
+    );
+  }
+
+  // ---- the hand
+  /**
+   * @param {PointerEvent} event
+   * @param {HTMLCanvasElement} canvas
+   */
+  place(event, canvas) {
+    const box = canvas.getBoundingClientRect();
+    return frameOf(canvas.clientWidth)
+      .from([event.clientX - box.left, event.clientY - box.top])
+      .map((v) => Number(Math.min(Math.max(v, -0.995), 0.995).toFixed(3)));
+  }
+
+  /**
+   * @param {PointerEvent} event
+   * @param {HTMLCanvasElement} canvas
+   */
+  pin(event, canvas) {
+    this.hover = null;
+    const follow = (/** @type {PointerEvent} */ e) => {
+      this.view.at = this.place(e, canvas);
+      this.slide = null;
+      this.draw();
+      this.look(null);
+    };
+    const end = () => {
+      canvas.removeEventListener("pointermove", follow);
+      canvas.removeEventListener("pointerup", end);
+      canvas.removeEventListener("pointercancel", end);
+      this.rest();
+    };
+    canvas.setPointerCapture(event.pointerId);
+    follow(event);
+    canvas.addEventListener("pointermove", follow);
+    canvas.addEventListener("pointerup", end);
+    canvas.addEventListener("pointercancel", end);
+  }
+
+  /** @param {KeyboardEvent} event */
+  nudge(event) {
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
+      event.key
+    ];
+    if (!step) return;
+    event.preventDefault();
+    const by = event.shiftKey ? 0.1 : 0.01;
+    this.view.at = this.view.at.map((v, i) =>
+      Number(Math.min(Math.max(v + by * step[i], -0.995), 0.995).toFixed(4)),
+    );
+    this.look(null);
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => this.rest(), 250);
+  }
+
+  move() {
+    this.ask(MOVING);
+  }
+
+  rest() {
+    this.ask(RESTING);
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => {
+      if (this.there?.triplet)
+        this.live.textContent = this.cards
+          .map((c, k) => `loss ${k + 1}: ${c.values.map((v) => v.textContent).join(", ")}`)
+          .join(". ");
+    }, 500);
+  }
+
+  // Both maps with titles and scale.
+  picture() {
+    const { maps } = this;
+    if (!maps) return;
+    const ink = INK[this.theme],
+      k = 2,
+      side = 480,
+      sheet = new OffscreenCanvas(k * (2 * side + 60), k * (side + 110)),
+      ctx = drawing(sheet);
+    const sub = (/** @type {string} */ pair) => `d(loss)/d${this.view.by}(${pair[0]},${pair[1]})`,
+      { signed, top } = maps;
+    ctx.scale(k, k);
+    ctx.fillStyle = ink.page;
+    ctx.fillRect(0, 0, sheet.width, sheet.height);
+    this.view.panels.forEach((panel, i) => {
+      const left = 20 + i * (side + 20),
+        values = Object.entries(panel.hyper)
+          .map(([name, v]) => `${name} = ${v === null ? "∞" : typeof v === "number" ? tidy(v) : v}`)
+          .join(", ");
+      ctx.fillStyle = ink.text;
+      ctx.textAlign = "left";
+      ctx.textBaseline = "alphabetic";
+      ctx.font = "600 15px system-ui, sans-serif";
+      ctx.fillText(this.schema.losses[panel.loss].title, left, 26, side);
+      ctx.font = "12px system-ui, sans-serif";
+      ctx.fillText(values, left, 45, side);
+      const one = new OffscreenCanvas(k * side, k * side),
+        pen = drawing(one);
+      pen.scale(k, k);
+      paintMap(
+        pen,
+        side,
+        {
+          picture: this.pictures[i],
+          lines: maps.panels[i],
+          corners: maps[`corners${i}`],
+          at: this.view.at,
+        },
+        this.theme,
+      );
+      ctx.drawImage(one, left, 56, side, side);
+    });
+    ctx.fillStyle = ink.text;
+    ctx.font = "12px system-ui, sans-serif";
+    const low = signed ? `−${Number(top.toPrecision(3))}` : "0",
+      text = `${sub(this.view.weight)}   ${low}`,
+      width = ctx.measureText(text).width;
+    ctx.fillText(text, 20, side + 88);
+    ctx.imageSmoothingEnabled = false;
+    ctx.drawImage(this.bar, 28 + width, side + 77, 160, 12);
+    ctx.fillText(
+      `${Number(top.toPrecision(3))}   (N ${RIVALS[this.view.rival]}${this.view.rival === "fixed" ? `: ${tidy(this.view.pn)}` : ""})`,
+      196 + width,
+      side + 88,
+    );
+    sheet
+      .convertToBlob({ type: "image/png" })
+      .then((blob) =>
+        save(`microscope-${this.view.panels.map((p) => p.loss).join("-")}.png`, blob),
+      );
+  }
+
+  close() {
+    this.watch?.disconnect();
+    this.link.close();
+  }
+}
+
+/**
+ * @param {string} by
+ * @param {string} pair
+ */
+function weightName(by, pair) {
+  return [el("i", {}, `dL/d${by}`), el("sub", {}, pair)];
+}
+
+export const { render, unmount } = mounted(Microscope);

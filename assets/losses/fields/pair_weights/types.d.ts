@@ -1,0 +1,71 @@
+// The loss microscope: what pages/losses/fields/pair_weights/canvas.py and microscope_service.py
+// tell.
+import type { Data, Hyper, Place } from "../../../shared/types.js";
+
+export type Pair = "ap" | "an" | "pn";
+export interface Panel {
+  loss: string;
+  hyper: Hyper;
+}
+export interface View {
+  panels: Panel[];
+  weight: Pair;
+  by: "S" | "d"; // slope by similarity or by distance
+  scale: "signed" | "size";
+  rival: "perpendicular" | "symmetric" | "fixed"; // where N lies to P
+  pn: number;
+  at: Place; // similarities a-p and a-n of the triplet
+}
+export interface MicroscopeData extends Data {
+  view: View;
+  query: string;
+  slides: { title: string; caption: string; view: View }[];
+  kept: string[]; // query parameters that are no part of the view
+  hide: string[];
+}
+export interface MicroscopeRequest {
+  id: number;
+  view: View;
+  n?: number; // nodes along a side
+  top?: number; // of the scale, held while the hand moves
+  settle?: boolean;
+  at?: Place;
+  maps?: false; // only the numbers at a place
+}
+export interface Lines {
+  outer: number[]; // corners of each line
+  inner: number[];
+}
+export interface Triplet {
+  S: Record<Pair, number>;
+  d: Record<Pair, number>;
+  sphere: { positive: Place[]; negative: Place[]; arc: Place[] };
+  losses: { loss: number; raw: number; active: boolean; weights: Record<Pair, number> }[];
+}
+// The numbers at a place; with the maps: weight0, corners0 and so on.
+export type MicroscopeAnswer = {
+  id: number;
+  at: Place;
+  triplet: Triplet | null;
+  n: number;
+  top: number;
+  signed: boolean;
+  panels: Lines[];
+  exists: Uint8Array;
+  query?: string;
+} & { [name: `weight${number}`]: Uint8Array } & { [name: `corners${number}`]: Uint16Array };
+
+export interface MapPicture {
+  picture?: CanvasImageSource;
+  lines?: Lines;
+  corners?: Uint16Array;
+  at: Place;
+  hover?: Place | null;
+}
+export interface Frame {
+  left: number;
+  top: number;
+  side: number;
+  to(place: Place): [number, number];
+  from(place: Place): [number, number];
+}

@@ -1,0 +1,795 @@
+// Circle and sphere: owns points, rotation and drawing; asks Python for energies and forces, tells
+// Streamlit of its loss.
+import { carried, dressed, mounted, newTheme, paintScale } from "../../../shared/component.js";
+import { el, readouts, save, say, show, stateOf, tidy } from "../../../shared/dom.js";
+import { INK, POINTS, rampColour } from "../../../shared/colours.js";
+import { lossPanel, pointRows } from "../../../shared/controls.js";
+import { exportLinks } from "../../../shared/export.js";
+import { Link, decode, socketAddress } from "../../../shared/socket.js";
+import { Surface, FILL } from "./surface.js";
+import { direction, grasp, paintGlobe, place, projector, viewFrom } from "./globe.js";
+import { angleAt, onCircle, paintCircle } from "./circle.js";
+import { mapFrame, mapPictures, paintMap, wrap } from "./angle_map.js";
+
+const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+const degrees = (x) => `${x.toFixed(1)}°`.replace("-", "−");
+
+class Sphere {
+  constructor(root, data) {
+    Object.assign(this, {
+      root,
+      scene: structuredClone(data.scene),
+      states: data.states,
+      base: data.base,
+      hidden: new Set(data.hide),
+      seq: 0,
+      answered: 0,
+      told: this.lossKey(data.scene),
+    });
+    this.link = new Link(
+      socketAddress(data, "api/sphere"),
+      (buffer) => this.receive(buffer),
+      (request) => this.setState("ask", request),
+    );
+    this.ready = this.build(data);
+  }
+
+  async build(data) {
+    this.schema = await dressed(this.root, import.meta.url);
+    this.root.append((this.whole = this.dom()));
+    this.themed();
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(this.views);
+    this.panel();
+    this.rest(false);
+    if (data.idle && !still()) this.greet();
+  }
+
+  // ---- the page
+  dom() {
+    const canvas = (attributes = {}) => el("canvas", attributes);
+    this.surfaceCanvas = canvas({ "aria-hidden": "true" });
+    this.globe = canvas({
+      class: "turn",
+      role: "img",
+      tabindex: "0",
+      title: "drag to rotate, or use the arrow keys",
+    });
+    this.circle = canvas({ role: "img" });
+    this.map = canvas({ role: "img" });
+    const handle = (name, title) => el("button", { class: "handle", "data-point": name, title });
+    this.handles = Object.fromEntries(
+      POINTS.map((name) => [
+        name,
+        handle(name, `drag the ${name}, or move it with the arrow keys`),
+      ]),
+    );
+    this.dot = handle("map", "drag both angles, or change them with the arrow keys");
+    this.globeFrame = el("div", { class: "frame" }, this.surfaceCanvas, this.globe);
+    this.circleFrame = el("div", { class: "frame" }, this.circle);
+    this.mapFrame = el("div", { class: "frame" }, this.map, this.dot);
+    this.views = el("div", { class: "views" });
+    this.surface = new Surface(this.surfaceCanvas);
+    this.globe.addEventListener("pointerdown", (e) => this.rotate(e));
+    this.globe.addEventListener("keydown", (e) => this.turn(e));
+    for (const [name, button] of [...Object.entries(this.handles), ["map", this.dot]]) {
+      button.addEventListener("pointerdown", (e) => this.drag(e, name));
+      button.addEventListener("keydown", (e) => this.nudge(e, name));
+    }
+    this.switch = ["sphere", "circle"].map((on) =>
+      el(
+        "button",
+        {
+          onclick: () => {
+            this.touch();
+            this.preset = null;
+            this.scene.on = on;
+            this.panel();
+            this.rest();
+          },
+        },
+        on === "sphere" ? "Sphere" : "Circle",
+      ),
+    );
+    this.presets = el("div", { class: "pills", role: "group", "aria-label": "states" });
+    this.presetText = el("p", { class: "caption", "aria-live": "polite" });
+    this.scaleBar = canvas({ width: 110, height: 1 });
+    this.scaleText = el("span");
+    const key = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
+    this.keys = {
+      clamp: key("dashed", "upper clamp"),
+      radial: key("dotted", "radial, removed"),
+      back: key("hollow", "behind the sphere"),
+      sweep: key("sweep", "what the ring shows"),
+    };
+    this.readout = el("div", { class: "readout" });
+    this.cells = POINTS.map((name) => [
+      el("td", { "data-readout": `tangential ${name}` }),
+      el("td", { "data-readout": `radial ${name}` }),
+      el("td"),
+    ]);
+    this.table = el(
+      "table",
+      { "aria-label": "forces on the three points" },
+      el(
+        "tr",
+        {},
+        el("th", {}, "force on"),
+        el("th", { title: "along the surface: what moves the point" }, "tangential"),
+        el(
+          "th",
+          { title: "along the radius, outward positive: removed by normalisation" },
+          "radial",
+        ),
+        el("th", { title: "share of the squared force that is radial" }, "removed"),
+      ),
+      ...POINTS.map((name, i) => el("tr", {}, el("th", { scope: "row" }, name), ...this.cells[i])),
+    );
+    this.live = el("div", { class: "hidden", "aria-live": "polite" });
+    this.notice = el("div", { class: "notice" });
+    this.side = el("div", { class: "panel" });
+    return el(
+      "div",
+      { class: "lab" },
+      el(
+        "div",
+        { class: "stage" },
+        el(
+          "div",
+          { class: "left" },
+          el(
+            "div",
+            { class: "top" },
+            el("div", { class: "switch", role: "group", "aria-label": "surface" }, ...this.switch),
+            ...(this.hidden.has("presets") ? [] : [this.presets]),
+          ),
+          this.views,
+          this.presetText,
+          el(
+            "div",
+            { class: "below" },
+            el("span", { class: "bar" }, "loss 0", this.scaleBar, this.scaleText),
+            key("", "loss = 0"),
+            this.keys.clamp,
+            key("hatched", "no force"),
+            this.keys.radial,
+            this.keys.back,
+            this.keys.sweep,
+          ),
+          el("div", { class: "numbers" }, this.readout, this.table),
+          this.notice,
+          this.live,
+        ),
+        this.side,
+      ),
+    );
+  }
+
+  panel() {
+    const sphere = this.scene.on === "sphere",
+      focused = this.root.activeElement?.textContent;
+    this.views.className = `views ${sphere ? "globe" : "circle"}`;
+    this.views.replaceChildren(...(sphere ? [this.globeFrame] : [this.circleFrame, this.mapFrame]));
+    (sphere ? this.globeFrame : this.circleFrame).append(...Object.values(this.handles));
+    this.switch.forEach((button, i) =>
+      button.setAttribute("aria-pressed", String(sphere === (i === 0))),
+    );
+    this.keys.back.style.display = sphere ? "" : "none";
+    this.keys.sweep.style.display = sphere ? "none" : "";
+    const offered = this.states.filter((s) => s[this.scene.on]);
+    this.presets.replaceChildren(
+      ...offered.map((state) =>
+        el(
+          "button",
+          { "aria-pressed": String(state.name === this.preset), onclick: () => this.show(state) },
+          state.name,
+        ),
+      ),
+    );
+    [...this.presets.children].find((b) => b.textContent === focused)?.focus();
+    this.presetText.textContent = offered.find((s) => s.name === this.preset)?.caption ?? "";
+    const sections = lossPanel(this.schema, this.scene, {
+      hidden: this.hidden,
+      onInput: () => {
+        this.touch();
+        this.move();
+      },
+      onRest: () => this.rest(),
+      onLoss: () => {
+        this.touch();
+        this.panel();
+        this.rest();
+      },
+    });
+    this.rows = pointRows(INK, {
+      axes: sphere ? ["longitude °", "latitude °"] : ["angle °"],
+      space: this.scene.on,
+      reach: 3600,
+      onProbe: (name) => {
+        this.touch();
+        this.scene.probe = name;
+        this.rest();
+      },
+      onMove: (name, axis, x) => {
+        this.touch();
+        this.unpreset();
+        this.set(
+          name,
+          this.scene[name].map((v, i) => (i === axis ? x : v)),
+        );
+        this.rest();
+        return this.scene[name];
+      },
+    });
+    const tick = (name, text, title) => {
+      const box = el("input", { type: "checkbox", checked: this.scene[name] });
+      box.addEventListener("change", () => {
+        this.touch();
+        this.scene[name] = box.checked;
+        this.rest();
+      });
+      return el("label", { title }, box, text);
+    };
+    const section = (name, title, ...parts) =>
+      this.hidden.has(name) ? [] : [el("section", {}, el("h4", {}, title), ...parts)];
+    this.side.replaceChildren(
+      ...(this.hidden.has("loss") ? sections.slice(1) : sections),
+      ...section("points", "Points", this.rows.grid),
+      ...section(
+        "shown",
+        "Shown",
+        el(
+          "div",
+          { class: "switches" },
+          tick(
+            "region",
+            "active region",
+            "hatched: the loss is clamped there and the scanning point feels no force",
+          ),
+          tick("arrows", "force arrows", "tangential force on the scanning point, were it there"),
+          tick(
+            "radial",
+            "radial parts",
+            "the part of each force along the radius, which normalisation removes",
+          ),
+        ),
+      ),
+      ...section(
+        "take",
+        "Take away",
+        el(
+          "div",
+          { class: "pills" },
+          el(
+            "button",
+            { onclick: () => this.png(), title: "the picture at twice its size" },
+            "Save PNG",
+          ),
+          ...exportLinks(
+            this.base,
+            "sphere",
+            () => `${this.answer?.link ?? ""}${this.theme === "dark" ? "&dark=1" : ""}`,
+          ),
+        ),
+      ),
+    );
+    this.resize();
+    this.sync();
+  }
+
+  show(state) {
+    this.touch();
+    this.preset = state.name;
+    Object.assign(this.scene, structuredClone(state[this.scene.on]));
+    if (this.scene.on === "sphere") this.face();
+    this.panel();
+    this.rest();
+  }
+
+  // Turn the sphere so that the triplet faces the visitor.
+  face() {
+    const middle = POINTS.map((name) => direction(this.scene[name])).reduce((a, b) =>
+      a.map((x, i) => x + b[i]),
+    );
+    const target =
+      Math.hypot(...middle) > 0.2
+        ? place(middle)
+        : [this.scene.anchor[0] + 40, this.scene.anchor[1]];
+    const end = [wrap(target[0]), Math.min(Math.max(target[1], -55), 55)],
+      start = [...this.scene.eye],
+      by = [wrap(end[0] - start[0]), end[1] - start[1]];
+    if (still()) {
+      this.scene.eye = end;
+      return;
+    }
+    const begin = performance.now(),
+      token = (this.turning = {});
+    const step = (now) => {
+      if (this.turning !== token) return;
+      const t = Math.min((now - begin) / 500, 1),
+        s = t * t * (3 - 2 * t);
+      this.scene.eye = [wrap(start[0] + s * by[0]), start[1] + s * by[1]].map((x) =>
+        Number(x.toFixed(2)),
+      );
+      this.sync();
+      if (t < 1) return requestAnimationFrame(step);
+      this.turning = null;
+      return this.rest();
+    };
+    requestAnimationFrame(step);
+  }
+
+  // ---- from Streamlit and Python
+  async hear(data) {
+    await this.ready;
+    this.themed();
+    carried(this, data);
+  }
+
+  themed() {
+    if (!newTheme(this)) return;
+    paintScale(this.scaleBar, (t) => rampColour(t, this.theme));
+    this.pictures();
+    this.sync();
+  }
+
+  receive(buffer) {
+    const answer = decode(buffer);
+    if (answer.id < this.answered) return;
+    this.answered = answer.id;
+    this.answer = answer;
+    if (answer.map) this.angles = { answer, key: this.asked };
+    if (answer.on === "sphere") this.onSphere = answer;
+    this.pictures(answer);
+    this.numbers();
+    if (this.linking === answer.id) this.address(answer.link);
+    this.invalidate();
+  }
+
+  pictures(fresh) {
+    if (this.onSphere && (!fresh || fresh.on === "sphere"))
+      this.surface.load(this.onSphere, this.theme, this.scene.region);
+    if (this.angles && (!fresh || fresh.map))
+      this.maps = mapPictures(this.angles.answer, this.theme);
+  }
+
+  lossKey(scene = this.scene) {
+    return JSON.stringify([scene.loss, scene.hyper]);
+  }
+
+  ask(fine) {
+    const { states, ...scene } = this.scene,
+      key = this.lossKey() + scene.probe,
+      map = scene.on === "circle" && this.angles?.key !== key;
+    if (map) this.asked = key;
+    this.link.send({ id: ++this.seq, scene, fine, map });
+    return this.seq;
+  }
+
+  // The link of this very state: what Python wrote, beside parameters that are no part of the
+  // scene.
+  address(query) {
+    const kept = new URLSearchParams(location.search),
+      next = new URLSearchParams(query);
+    for (const key of ["hide", "socket", "embed"]) if (kept.has(key)) next.set(key, kept.get(key));
+    const text = next.toString().replaceAll("%2C", ",");
+    history.replaceState(
+      history.state,
+      "",
+      location.pathname + (text && `?${text}`) + location.hash,
+    );
+  }
+
+  numbers() {
+    const f = this.answer,
+      rows = [
+        ["loss", show(f.energy)],
+        ["before clamp", show(f.raw)],
+        ["triplet", stateOf(f)],
+        ["angle A–P", degrees(f.angles.ap)],
+        ["angle A–N", degrees(f.angles.an)],
+        ["angle P–N", degrees(f.angles.pn)],
+        ["d(A,P)", show(f.edges.ap)],
+        ["d(A,N)", show(f.edges.an)],
+        ["d(P,N)", show(f.edges.pn)],
+      ];
+    readouts(this.readout, rows);
+    const cells = POINTS.map((name, i) => {
+      const moving = Math.hypot(...f.tangential[i]),
+        radial = f.radial[i],
+        all = Math.hypot(moving, radial);
+      return [
+        name,
+        moving,
+        radial,
+        all ? `${((100 * radial * radial) / (all * all)).toFixed(0)} %` : "–",
+      ];
+    });
+    cells.forEach(([, moving, radial, share], i) =>
+      [show(moving), show(radial), share].forEach((text, k) => say(this.cells[i][k], text)),
+    );
+    this.scaleText.textContent = `≥ ${Number(f.scale.toPrecision(3))}`;
+    this.keys.clamp.style.display = f.m2 === null ? "none" : "";
+    this.keys.radial.style.display = this.scene.radial ? "" : "none";
+    this.notice.textContent = this.link.fallback
+      ? "No direct connection: pictures come through the page itself, a little slower."
+      : "";
+    const where = POINTS.map(
+      (name) =>
+        `${name} at ${this.scene[name]
+          .slice(0, f.on === "sphere" ? 2 : 1)
+          .map((x) => degrees(x))
+          .join(", ")}`,
+    ).join("; ");
+    const forces = cells
+      .map(([name, moving, radial]) => `${name} ${show(moving)} tangential, ${show(radial)} radial`)
+      .join("; ");
+    const text = `${where}. Loss ${show(f.energy)}, ${rows[2][1]}. Forces: ${forces}.`;
+    this.globe.setAttribute(
+      "aria-label",
+      `Unit sphere, coloured by the loss the ${this.scene.probe} would have there. ${text}`,
+    );
+    this.circle.setAttribute(
+      "aria-label",
+      `Unit circle, ringed by the loss the ${this.scene.probe} would have there. ${text}`,
+    );
+    this.map.setAttribute(
+      "aria-label",
+      `Map of the loss over both angles. P is ${degrees(wrap(this.scene.positive[0] - this.scene.anchor[0]))} from A, N ${degrees(wrap(this.scene.negative[0] - this.scene.anchor[0]))}; loss ${show(f.energy)}.`,
+    );
+  }
+
+  // ---- drawing
+  resize(scale = Math.min(devicePixelRatio || 1, 2)) {
+    for (const canvas of [this.globe, this.circle, this.map]) {
+      const side = canvas.parentElement?.clientWidth,
+        pixels = Math.round(side * scale);
+      if (!side || !canvas.isConnected || (canvas.size === side && canvas.width === pixels))
+        continue;
+      canvas.size = side;
+      canvas.width = canvas.height = pixels;
+      canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
+    }
+    this.sync();
+  }
+
+  invalidate() {
+    this.frameRequest ??= requestAnimationFrame(() => {
+      this.frameRequest = null;
+      this.paint();
+    });
+  }
+
+  // Finer than the screen needs only once nothing moves.
+  get busy() {
+    return Boolean(this.greeting || this.turning || this.hand);
+  }
+
+  paint(crisp) {
+    const { scene, theme, answer } = this,
+      main = scene.on === "sphere" ? this.globe : this.circle;
+    if (!main.size) return;
+    this.placeHandles();
+    if (scene.on === "sphere") {
+      const { size } = this.globe,
+        scale = (crisp ?? !this.busy) ? this.globe.width / size : Math.min(1, 720 / size);
+      this.surface.draw(viewFrom(scene.eye), Math.round(size * scale), scale);
+      paintGlobe(this.globe.getContext("2d"), this.globe.size, scene, this.onSphere, theme);
+    } else {
+      paintCircle(
+        this.circle.getContext("2d"),
+        this.circle.size,
+        scene,
+        answer?.on === "circle" ? answer : null,
+        theme,
+      );
+      if (this.map.size)
+        paintMap(
+          this.map.getContext("2d"),
+          this.map.size,
+          scene,
+          this.maps && this.angles.answer,
+          this.maps,
+          theme,
+        );
+    }
+    this.painted = (this.painted ?? 0) + 1;
+    main.dataset.painted = this.painted;
+    if (answer?.on === scene.on) main.dataset.seq = answer.id;
+  }
+
+  // Boxes follow the scene at once; handles wait for the picture, so that none is ahead of its
+  // point.
+  sync() {
+    if (!this.rows) return;
+    const { scene } = this;
+    if (!(scene.on === "sphere" ? this.globe : this.circle).size) return;
+    this.rows.show(scene, this.theme);
+    this.invalidate();
+  }
+
+  placeHandles() {
+    const { scene } = this,
+      sphere = scene.on === "sphere";
+    const { size } = sphere ? this.globe : this.circle;
+    const at = sphere ? projector(viewFrom(scene.eye), size) : null;
+    for (const name of POINTS) {
+      const [x, y, z] = sphere ? at(direction(scene[name])) : onCircle(size, scene[name][0]),
+        handle = this.handles[name];
+      handle.style.transform = `translate(${x}px, ${y}px)`;
+      handle.style.zIndex = String(sphere && z < 0 ? 1 : 2);
+      handle.setAttribute(
+        "aria-label",
+        `${name} at ${scene[name]
+          .slice(0, sphere ? 2 : 1)
+          .map(tidy)
+          .join(", ")} degrees${sphere && z < 0 ? ", behind the sphere" : ""}`,
+      );
+    }
+    if (!sphere && this.map.size) {
+      const both = [
+          wrap(scene.positive[0] - scene.anchor[0]),
+          wrap(scene.negative[0] - scene.anchor[0]),
+        ],
+        [x, y] = mapFrame(this.map.size).to(both);
+      this.dot.style.transform = `translate(${x}px, ${y}px)`;
+      this.dot.setAttribute(
+        "aria-label",
+        `P ${tidy(both[0])} and N ${tidy(both[1])} degrees from A`,
+      );
+    }
+  }
+
+  // ---- the hand
+  touch() {
+    this.handles.anchor.classList.remove("pulse");
+    this.turning = null;
+    if (!this.greeting) return;
+    this.greeting = null;
+    this.scene.eye = this.scene.eye.map((x) => Number(x.toFixed(1)));
+  }
+
+  set(name, [lon, lat]) {
+    this.scene[name] = [
+      Number(wrap(lon).toFixed(2)),
+      Number(Math.min(Math.max(lat, -90), 90).toFixed(2)),
+    ];
+  }
+
+  unpreset() {
+    if (!this.preset) return;
+    this.preset = null;
+    this.presetText.textContent = "";
+    for (const button of this.presets.children) button.setAttribute("aria-pressed", "false");
+  }
+
+  move() {
+    this.sync();
+    this.ask(false);
+  }
+
+  // A gesture has ended: the fine picture, the link, and Streamlit hears of a changed loss.
+  rest(linked = true) {
+    this.sync();
+    const id = this.ask(true);
+    if (linked) this.linking = id;
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => {
+      if (this.answer) this.live.textContent = `loss ${show(this.answer.energy)}`;
+      if (!linked || this.lossKey() === this.told) return;
+      this.told = this.lossKey();
+      this.setState("scene", structuredClone(this.scene));
+    }, 150);
+  }
+
+  restSoon() {
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => this.rest(), 250);
+  }
+
+  drag(event, name) {
+    event.preventDefault();
+    this.touch();
+    const handle = event.currentTarget,
+      canvas = name === "map" ? this.map : this.scene.on === "sphere" ? this.globe : this.circle,
+      box = canvas.getBoundingClientRect();
+    handle.focus();
+    const centre = handle.getBoundingClientRect(),
+      dx = event.clientX - centre.x - centre.width / 2,
+      dy = event.clientY - centre.y - centre.height / 2;
+    const view = viewFrom(this.scene.eye),
+      front =
+        this.scene.on === "sphere" &&
+        projector(view, canvas.size)(direction(this.scene[name] ?? [0, 0]))[2] >= 0;
+    this.follow(
+      event,
+      handle,
+      (e) => {
+        this.unpreset();
+        const x = e.clientX - box.left - dx,
+          y = e.clientY - box.top - dy;
+        if (name === "map") this.setBoth(mapFrame(canvas.size).from([x, y]));
+        else if (this.scene.on === "sphere")
+          this.set(name, place(grasp(view, canvas.size, x, y, front)));
+        else this.set(name, [angleAt(canvas.size, x, y), this.scene[name][1]]);
+        this.move();
+      },
+      () => this.rest(),
+    );
+  }
+
+  setBoth([p, n]) {
+    const within = (x) => Math.min(Math.max(x, -180), 180),
+      from = this.scene.anchor[0];
+    this.set("positive", [from + within(p), this.scene.positive[1]]);
+    this.set("negative", [from + within(n), this.scene.negative[1]]);
+  }
+
+  rotate(event) {
+    if (event.button) return;
+    this.touch();
+    const start = [...this.scene.eye],
+      k = 180 / Math.PI / (FILL * this.globe.size),
+      { clientX, clientY } = event,
+      trail = [];
+    this.follow(
+      event,
+      this.globe,
+      (e) => {
+        this.look([start[0] - (e.clientX - clientX) * k, start[1] + (e.clientY - clientY) * k]);
+        trail.push([performance.now(), ...this.scene.eye]);
+      },
+      () => this.coast(trail),
+    );
+  }
+
+  look([lon, lat]) {
+    this.scene.eye = [
+      Number(wrap(lon).toFixed(2)),
+      Number(Math.min(Math.max(lat, -89), 89).toFixed(2)),
+    ];
+    this.sync();
+  }
+
+  // The sphere turns on a little after a swing.
+  coast(trail) {
+    const last = trail.at(-1),
+      earlier = trail.find(([t]) => last && last[0] - t < 80);
+    const span = last && earlier ? last[0] - earlier[0] : 0;
+    if (still() || span < 8 || performance.now() - last[0] > 60) return this.rest();
+    let speed = [wrap(last[1] - earlier[1]) / span, (last[2] - earlier[2]) / span],
+      before = performance.now();
+    const token = (this.turning = {});
+    const step = (now) => {
+      if (this.turning !== token) return;
+      const dt = Math.min(now - before, 50);
+      before = now;
+      this.look(this.scene.eye.map((x, i) => x + speed[i] * dt));
+      speed = speed.map((x) => x * Math.exp(-dt / 160));
+      if (Math.hypot(...speed) > 0.004) return requestAnimationFrame(step);
+      this.turning = null;
+      return this.rest();
+    };
+    requestAnimationFrame(step);
+  }
+
+  follow(event, target, act, end) {
+    target.setPointerCapture(event.pointerId);
+    let moved = false;
+    this.hand = target;
+    const move = (e) => {
+      moved = true;
+      act(e);
+    };
+    const stop = () => {
+      this.hand = null;
+      for (const [kind, f] of [
+        ["pointermove", move],
+        ["pointerup", stop],
+        ["pointercancel", stop],
+      ])
+        target.removeEventListener(kind, f);
+      if (moved) end();
+    };
+    for (const [kind, f] of [
+      ["pointermove", move],
+      ["pointerup", stop],
+      ["pointercancel", stop],
+    ])
+      target.addEventListener(kind, f);
+  }
+
+  step(event) {
+    const found = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
+      event.key
+    ];
+    if (!found) return null;
+    event.preventDefault();
+    this.touch();
+    return found.map((x) => x * (event.shiftKey ? 10 : 1));
+  }
+
+  nudge(event, name) {
+    const step = this.step(event);
+    if (!step) return;
+    this.unpreset();
+    const { scene } = this;
+    if (name === "map")
+      this.setBoth([
+        wrap(scene.positive[0] - scene.anchor[0]) + step[0],
+        wrap(scene.negative[0] - scene.anchor[0]) + step[1],
+      ]);
+    else if (scene.on === "sphere")
+      this.set(
+        name,
+        scene[name].map((x, i) => x + step[i]),
+      );
+    // right and down: clockwise
+    else this.set(name, [scene[name][0] - step[0] + step[1], scene[name][1]]);
+    this.move();
+    this.restSoon();
+  }
+
+  turn(event) {
+    const step = this.step(event);
+    if (!step) return;
+    this.look([this.scene.eye[0] + 3 * step[0], this.scene.eye[1] + 3 * step[1]]);
+    this.restSoon();
+  }
+
+  // First seconds: the sphere turns slowly, until the first touch.
+  greet() {
+    this.handles.anchor.classList.add("pulse");
+    const token = (this.greeting = {}),
+      start = this.scene.eye[0];
+    let begin = null;
+    const step = (now) => {
+      if (this.greeting !== token || !this.root.isConnected) return;
+      begin ??= now;
+      this.scene.eye = [wrap(start + 45 * Math.sin((now - begin) / 3500)), this.scene.eye[1]];
+      this.sync();
+      requestAnimationFrame(step);
+    };
+    requestAnimationFrame(step);
+  }
+
+  // ---- taken away
+  png() {
+    const shown =
+      this.scene.on === "sphere" ? [[this.surfaceCanvas, this.globe]] : [[this.circle], [this.map]];
+    this.resize(2);
+    this.paint(true);
+    const side = shown[0].at(-1).width,
+      foot = 60,
+      picture = el("canvas", { width: side * shown.length, height: side + foot }),
+      ctx = picture.getContext("2d");
+    ctx.fillStyle = INK[this.theme].page;
+    ctx.fillRect(0, 0, picture.width, picture.height);
+    shown.forEach((layers, i) =>
+      layers.forEach((layer) => ctx.drawImage(layer, i * side, 0, side, side)),
+    );
+    ctx.fillStyle = INK[this.theme].text;
+    ctx.font = "22px system-ui, sans-serif";
+    const hyper = Object.entries(this.scene.hyper)
+      .filter(([, v]) => v !== null)
+      .map(([k, v]) => `${k} = ${v}`)
+      .join(", ");
+    ctx.fillText(
+      `${this.schema.losses[this.scene.loss].title}${hyper && ` (${hyper})`}: loss ${show(this.answer?.energy)}`,
+      20,
+      side + 36,
+      picture.width - 40,
+    );
+    this.resize();
+    this.paint();
+    picture.toBlob((blob) => save(`${this.scene.on}.png`, blob));
+  }
+
+  close() {
+    this.greeting = this.turning = null;
+    this.observer?.disconnect();
+    this.link.close();
+  }
+}
+
+export const { render, unmount } = mounted(Sphere);

@@ -1,0 +1,83 @@
+// Scores over every sample of the part, beside the rows of Table 4.1.
+import { el } from "../../shared/dom.js";
+
+const cell = (v) => el("td", {}, v === null || v === undefined ? "" : v.toFixed(1));
+
+// found: the service's table; names: what A and B are; title(row) what a published row is;
+// onUse(side, row) takes a published setting over.
+export function scoreTable({ columns, ours, published, step, samples }, names, title, onUse) {
+  const blank = columns.map(() => el("td", {})),
+    scores = (s) => (s ? columns.map((c) => cell(s[c])) : blank.map((b) => b.cloneNode()));
+  const has = published.length > 0,
+    used = new Set(),
+    rows = [];
+  ours.forEach((row, i) => {
+    const side = i - 2,
+      match = published.find((p) => (side < 0 ? p.label === row.label : p.ours.includes(side)));
+    if (match) used.add(match);
+    rows.push(
+      el(
+        "tr",
+        { class: "ours" },
+        el(
+          "th",
+          { scope: "row" },
+          side < 0 ? row.label : el("b", {}, `${row.label}: `),
+          side < 0 ? "" : names[side],
+        ),
+        ...scores(row.scores),
+        ...(has ? [...scores(match?.scores), el("td", {})] : []),
+      ),
+    );
+  });
+  for (const p of published) {
+    if (used.has(p)) continue;
+    const buttons = names.map((_, i) =>
+      el(
+        "button",
+        {
+          title: `train ${"AB"[i]} with this loss from step 0`,
+          "aria-label": `use ${title(p)} for ${"AB"[i]}`,
+          onclick: () => onUse(i, p),
+        },
+        `as ${"AB"[i]}`,
+      ),
+    );
+    rows.push(
+      el(
+        "tr",
+        {},
+        el("th", { scope: "row" }, title(p)),
+        ...scores(null),
+        ...scores(p.scores),
+        el("td", {}, ...(p.loss ? buttons : [])),
+      ),
+    );
+  }
+  const head = [
+    el(
+      "tr",
+      {},
+      el("td", {}),
+      el("th", { colspan: columns.length, scope: "colgroup" }, `ours, step ${step}`),
+      ...(has
+        ? [
+            el("th", { colspan: columns.length, scope: "colgroup" }, "printed, Table 4.1"),
+            el("td", {}),
+          ]
+        : []),
+    ),
+    el(
+      "tr",
+      {},
+      el("th", { scope: "col" }, `${samples.toLocaleString("en")} queries, %`),
+      ...columns.map((c) => el("th", { scope: "col" }, c)),
+      ...(has ? [...columns.map((c) => el("th", { scope: "col" }, c)), el("td", {})] : []),
+    ),
+  ];
+  return el(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": "scores" },
+    el("table", {}, el("thead", {}, ...head), el("tbody", {}, ...rows)),
+  );
+}

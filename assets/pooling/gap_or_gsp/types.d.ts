@@ -1,0 +1,98 @@
+// GAP or GSP: what pages/pooling/gap_or_gsp/canvas.py and gap_or_gsp_service.py tell.
+import type { Data, Shapes } from "../../shared/types.js";
+
+export type Side = "gap" | "gsp";
+export type Settings = Record<string, number>; // what may change on the way
+export interface Change {
+  at: number; // the step
+  settings?: Settings;
+  [name: string]: unknown;
+}
+export interface Study extends Record<string, unknown> {
+  seed: number;
+  tau: number;
+  changes: Change[];
+}
+export type Query = Record<string, string>;
+
+export interface Limit {
+  low: number;
+  high: number;
+  step?: number;
+  log?: boolean;
+  default?: number;
+}
+// Low and high of each setting; and three numbers of steps and changes.
+export type Limits = Record<string, number[]> & Record<"steps" | "changes" | "unasked", any>;
+export interface Options {
+  limits: Limits;
+  onTheWay: string[];
+  memory: number;
+  bound: number;
+  classes: string[];
+  sentence: string;
+  hint: string;
+  presets: { title: string; caption: string; study: Study }[];
+}
+export interface GapData extends Data {
+  study: Study;
+  query: Query;
+  step: number | null;
+  chosen: number | null;
+  idle: boolean;
+  hide: string[];
+  options: Options;
+}
+export interface GapRequest {
+  id: number;
+  study: Study;
+  have: number;
+  want: number;
+  show?: number;
+  rest?: boolean; // the link and the runs, too
+}
+export type Measure = "loss" | "map_at_r" | "on_shared" | "intersection" | "iou";
+// Columns of each side: gap_tokens, gsp_tokens, ...
+export type Column =
+  | "tokens"
+  | "samples"
+  | "weights"
+  | "active"
+  | "sizes"
+  | "on_shared"
+  | "measures"
+  | "prototypes"
+  | "corners"
+  | "placed";
+export type GapAnswer = {
+  id: number;
+  first: number;
+  count: number;
+  ready: number;
+  measures: Measure[];
+  scale: number;
+  labels: Uint8Array;
+  shapes: Shapes;
+  query?: Query;
+  runs?: Record<Side, string>; // as TOML
+} & { [C in Column as `${Side}_${C}`]: Int16Array | Uint16Array | Uint8Array | Float32Array };
+
+export type Measures = Record<Measure, number>;
+export interface SideFrame {
+  tokens: Float32Array;
+  samples: Float32Array;
+  prototypes: Float32Array;
+  hulls: Float32Array[];
+  classes: number;
+  onShared: ArrayLike<number>;
+  weight(label: number, token: number): number;
+  active(label: number, token: number): boolean;
+  measures: Measures;
+  held: Measures; // as last measured
+}
+export type Frame = Record<Side, SideFrame>;
+export interface Shown {
+  hulls: boolean;
+  samples: boolean;
+  prototypes: boolean;
+}

@@ -1,0 +1,139 @@
+// The hand on the map (mouse, finger, keys) and on the triangle (prototypes and brush).
+import { el } from "../../shared/dom.js";
+import { HEIGHT, SIDE, STEPS, codeAt, frameOf, planeOf, split } from "./draw.js";
+
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+// lab: the app, with paintCell(j), strokeEnds(), look(j), undo(), redo(), choose(k).
+export function paintable(canvas, lab) {
+  let last = null;
+  const cellAt = (e) => {
+    const box = canvas.getBoundingClientRect(),
+      clip = (v) => Math.min(Math.max(Math.floor(v * SIDE), 0), SIDE - 1);
+    return [clip((e.clientX - box.left) / box.width), clip((e.clientY - box.top) / box.height)];
+  };
+  // A fast stroke leaves no gaps: every cell on the way from the last one.
+  const stroke = (to) => {
+    const from = last ?? to,
+      n = Math.max(Math.abs(to[0] - from[0]), Math.abs(to[1] - from[1]), 1);
+    for (let k = 0; k <= n; k++)
+      lab.paintCell(
+        Math.round(from[0] + ((to[0] - from[0]) * k) / n),
+        Math.round(from[1] + ((to[1] - from[1]) * k) / n),
+      );
+    last = to;
+  };
+  canvas.addEventListener("pointerdown", (e) => {
+    if (e.button) return;
+    e.preventDefault();
+    canvas.focus({ preventScroll: true });
+    canvas.setPointerCapture(e.pointerId);
+    lab.strokeBegins();
+    last = null;
+    stroke(cellAt(e));
+  });
+  canvas.addEventListener("pointermove", (e) => {
+    const at = cellAt(e);
+    if (canvas.hasPointerCapture(e.pointerId) && last)
+      for (const one of e.getCoalescedEvents?.() ?? [e]) stroke(cellAt(one));
+    lab.look(at[0] + SIDE * at[1]);
+  });
+  const end = () => {
+    if (last) {
+      last = null;
+      lab.strokeEnds();
+    }
+  };
+  canvas.addEventListener("pointerup", end);
+  canvas.addEventListener("pointercancel", end);
+  canvas.addEventListener("pointerleave", () => {
+    if (!last) lab.look(null);
+  });
+  canvas.addEventListener("focus", () => {
+    if (canvas.matches(":focus-visible")) lab.look(lab.cursor, true);
+  });
+  canvas.addEventListener("blur", () => lab.look(null));
+  canvas.addEventListener("keydown", (e) => {
+    const arrow = ARROWS[e.key];
+    if (arrow) {
+      const x = Math.min(Math.max((lab.cursor % SIDE) + arrow[0], 0), SIDE - 1),
+        y = Math.min(Math.max(Math.floor(lab.cursor / SIDE) + arrow[1], 0), SIDE - 1);
+      lab.cursor = x + SIDE * y;
+      if (e.shiftKey) {
+        lab.strokeBegins();
+        lab.paintCell(x, y);
+        lab.strokeEnds();
+      }
+      lab.look(lab.cursor, true);
+    } else if (e.key === " " || e.key === "Enter") {
+      lab.strokeBegins();
+      lab.paintCell(lab.cursor % SIDE, Math.floor(lab.cursor / SIDE));
+      lab.strokeEnds();
+    } else if ("123".includes(e.key)) lab.brushes[Number(e.key) - 1].click();
+    else return;
+    e.preventDefault();
+  });
+}
+
+// Over a map of weights: only look.
+export function lookable(canvas, lab) {
+  canvas.addEventListener("pointermove", (e) => {
+    const box = canvas.getBoundingClientRect(),
+      clip = (v) => Math.min(Math.max(Math.floor(v * SIDE), 0), SIDE - 1);
+    lab.look(
+      clip((e.clientX - box.left) / box.width) + SIDE * clip((e.clientY - box.top) / box.height),
+    );
+  });
+  canvas.addEventListener("pointerleave", () => lab.look(null));
+}
+
+// A code a key away, within the triangle: across by one step, up by two of background, which keeps
+// the place across.
+function nudged(code, [dx, dy], by) {
+  const [x, y] = planeOf(code);
+  return codeAt([x + (dx * by) / STEPS, y - (2 * HEIGHT * dy * by) / STEPS]);
+}
+
+// A handle over the triangle: `get` and `set` its code, `rest` once it stands, `remove` for the
+// delete key.
+export function handle(name, label, lab, { get, set, rest, remove }) {
+  const node = el("button", { class: `handle ${name}`, "data-handle": name });
+  const canvas = () => lab.plane;
+  node.addEventListener("pointerdown", (e) => {
+    e.preventDefault();
+    e.stopPropagation();
+    node.focus({ preventScroll: true });
+    node.setPointerCapture(e.pointerId);
+    const box = canvas().getBoundingClientRect(),
+      frame = frameOf(box.width, box.height);
+    const move = (m) => set(codeAt(frame.from([m.clientX - box.left, m.clientY - box.top])));
+    const end = () => {
+      for (const t of ["pointermove", "pointerup", "pointercancel"])
+        node.removeEventListener(t, t === "pointermove" ? move : end);
+      rest();
+    };
+    node.addEventListener("pointermove", move);
+    node.addEventListener("pointerup", end);
+    node.addEventListener("pointercancel", end);
+  });
+  node.addEventListener("keydown", (e) => {
+    const arrow = ARROWS[e.key];
+    if (arrow) {
+      set(nudged(get(), arrow, e.shiftKey ? 10 : 1));
+      clearTimeout(node.resting);
+      node.resting = setTimeout(rest, 250);
+    } else if ((e.key === "Delete" || e.key === "Backspace") && remove) remove();
+    else return;
+    e.preventDefault();
+  });
+  const place = (w, h) => {
+    const [x, y] = frameOf(w, h).to(planeOf(get())),
+      [red, blue] = split(get());
+    node.style.transform = `translate(${x}px, ${y}px) translate(-50%, -50%)`;
+    node.setAttribute(
+      "aria-label",
+      `${label()}: red ${(red / STEPS).toFixed(3)}, blue ${(blue / STEPS).toFixed(3)}, background ${((STEPS - red - blue) / STEPS).toFixed(3)}; arrow keys move it${remove ? ", delete removes it" : ""}`,
+    );
+  };
+  return { node, place };
+}

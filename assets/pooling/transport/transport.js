@@ -1,0 +1,845 @@
+// The transport page: a map to paint, prototypes to drag, and what three poolings make of it.
+// Python computes everything.
+import { carried, dressed, mounted, newTheme, paintScale } from "../../shared/component.js";
+import { el, tidy } from "../../shared/dom.js";
+import { INK, rampColour } from "../../shared/colours.js";
+import { control } from "../../shared/controls.js";
+import { exportLinks } from "../../shared/export.js";
+import { Link, decode, socketAddress } from "../../shared/socket.js";
+import { Charts } from "./charts.js";
+import {
+  SIDE,
+  STEPS,
+  cells,
+  colourOf,
+  codeAt,
+  frameOf,
+  join,
+  shade,
+  split,
+  triangle,
+} from "./draw.js";
+import { handle, lookable, paintable } from "./hand.js";
+
+const POOLINGS = ["linear programme", "smoothed", "average"];
+const MARKS = ["◇", "○", "□"];
+const MOST_UNDO = 200;
+const plain = (v) =>
+  v === null
+    ? "–"
+    : v === 0
+      ? "0"
+      : Math.abs(v) < 1e-3 || Math.abs(v) >= 1e4
+        ? v.toExponential(2)
+        : String(Number(v.toPrecision(4)));
+
+class Transport {
+  constructor(root, data) {
+    Object.assign(this, {
+      root,
+      data,
+      state: structuredClone(data.state),
+      query: data.query,
+      queries: new Set([data.query]),
+      hidden: new Set(data.hide),
+      options: data.options,
+      seq: 0,
+      answered: 0,
+      past: [],
+      future: [],
+      cursor: 0,
+      mark: null,
+      wide: 1,
+      purity: 1,
+      hue: "red",
+      brush: join(STEPS, 0),
+    });
+    this.link = new Link(
+      socketAddress(data, "api/transport"),
+      (buffer) => this.receive(buffer),
+      (request) => this.setState("ask", request),
+    );
+    this.ready = this.build();
+  }
+
+  async build() {
+    this.schema = await dressed(this.root, import.meta.url);
+    this.root.append((this.whole = this.dom()));
+    newTheme(this);
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(this.whole);
+    this.controls();
+    this.handles();
+    this.resize();
+    this.rest();
+  }
+
+  // ---- the page
+  dom() {
+    const small = (text, title, act, extra = {}) =>
+      el("button", { title, onclick: act, ...extra }, text);
+    this.map = el("canvas", { class: "map", tabindex: 0, role: "application" });
+    paintable(this.map, this);
+    this.brushes = [
+      ["red", "1"],
+      ["blue", "2"],
+      ["background", "3"],
+    ].map(([hue, key]) =>
+      el(
+        "button",
+        { "data-brush": hue, title: `key ${key}`, onclick: () => this.dip(hue) },
+        el("i"),
+        hue,
+      ),
+    );
+    this.purityBar = el("input", {
+      type: "range",
+      min: 0.4,
+      max: 1,
+      step: 0.0125,
+      value: 1,
+      "aria-label": "purity of the brush",
+      title: "share of the colour; the rest is shared by the two others, as in the figure",
+    });
+    this.purityBar.addEventListener("input", () => {
+      this.purity = Number(this.purityBar.value);
+      this.dip(this.hue === "free" ? "red" : this.hue);
+    });
+    this.purityText = el("output");
+    this.sizes = [1, 2, 3].map((n) =>
+      small(`${n}×${n}`, `brush of ${n} by ${n} pixels`, () => {
+        this.wide = n;
+        this.tellBrush();
+      }),
+    );
+    this.undoButton = small("Undo", "undo (control z)", () => this.undo());
+    this.redoButton = small("Redo", "redo (control y)", () => this.redo());
+    const maps = el(
+      "select",
+      { "aria-label": "map" },
+      el("option", { value: "" }, "take a map …"),
+      ...Object.entries(this.options.maps).map(([name, m]) =>
+        el("option", { value: name }, m.title),
+      ),
+    );
+    maps.addEventListener("change", () => {
+      if (maps.value)
+        this.change(() => {
+          this.state.pixels = [...this.options.maps[maps.value].pixels];
+        });
+      maps.value = "";
+    });
+    this.cellText = el("p", { class: "caption cell" });
+    this.cards = POOLINGS.map((name, i) => {
+      const canvas = el("canvas", { role: "img", "data-pooling": name }),
+        share = el("b", { "data-readout": `share_${["lp", "smoothed", "average"][i]}` });
+      lookable(canvas, this);
+      return {
+        canvas,
+        share,
+        box: el(
+          "figure",
+          {},
+          el("h4", {}, MARKS[i], " ", ["Linear programme", "Smoothed, exact", "Average"][i]),
+          canvas,
+          el("p", { class: "share" }, share, el("span", {}, " on the informative")),
+        ),
+      };
+    });
+    this.bar = el("canvas", { width: 120, height: 1 });
+    this.most = el("span");
+    this.plane = el("canvas", { role: "img" });
+    this.planeBox = el("div", { class: "plane" }, this.plane);
+    this.plane.addEventListener("pointerdown", (e) => this.pick(e));
+    this.plans = el("div", { class: "plans" });
+    this.charts = new Charts(
+      (epsilon) => this.setEpsilon(epsilon),
+      () => this.rest(),
+    );
+    this.side = el("div", { class: "panel" });
+    this.presetText = el("p", { class: "caption" });
+    this.presets = el(
+      "div",
+      { class: "top" },
+      el("small", {}, "Try"),
+      ...this.options.presets.map((p, i) =>
+        el(
+          "button",
+          { "data-preset": i, "aria-pressed": "false", onclick: () => this.preset(i) },
+          p.title,
+        ),
+      ),
+    );
+    this.live = el("div", { class: "hidden", "aria-live": "polite" });
+    this.notice = el("p", { class: "caption notice" });
+    const whole = el(
+      "div",
+      { class: "lab" },
+      ...(this.hidden.has("presets") ? [] : [this.presets, this.presetText]),
+      el(
+        "div",
+        { class: "stage" },
+        el(
+          "section",
+          { class: "left" },
+          el("h4", {}, "Paint the map"),
+          this.map,
+          ...(this.hidden.has("brush")
+            ? []
+            : [
+                el(
+                  "div",
+                  { class: "pills brushes", role: "group", "aria-label": "brush" },
+                  ...this.brushes,
+                ),
+                el("label", { class: "purity" }, "purity", this.purityBar, this.purityText),
+                el(
+                  "div",
+                  { class: "pills" },
+                  ...this.sizes,
+                  this.undoButton,
+                  this.redoButton,
+                  small("Fill", "paint every pixel with the brush", () =>
+                    this.change(() => this.state.pixels.fill(this.brush)),
+                  ),
+                  small("Clear", "background everywhere", () =>
+                    this.change(() => this.state.pixels.fill(0)),
+                  ),
+                ),
+                maps,
+              ]),
+          this.cellText,
+        ),
+        el(
+          "section",
+          { class: "middle" },
+          el("div", { class: "cards" }, ...this.cards.map((c) => c.box)),
+          el(
+            "div",
+            { class: "scale" },
+            el("span", {}, "weight of a pixel: 0"),
+            this.bar,
+            this.most,
+          ),
+          el(
+            "div",
+            { class: "lower" },
+            el(
+              "figure",
+              {},
+              el("h4", {}, "Features and prototypes"),
+              this.planeBox,
+              el(
+                "div",
+                { class: "pills" },
+                (this.addButton = small("Add prototype", "a prototype where the brush is", () =>
+                  this.add(),
+                )),
+                (this.removeButton = small(
+                  "Remove",
+                  "remove the prototype last touched (delete key)",
+                  () => this.remove(),
+                )),
+              ),
+              el(
+                "p",
+                { class: "caption" },
+                "Violet: where the gate is open. Dashed rings: reach of the linear programme. Lines: nearest prototype. ◇ ○ □: the three pooled vectors. Click to choose the brush.",
+              ),
+            ),
+            el(
+              "figure",
+              {},
+              el("h4", {}, "The plan: what each prototype takes of a pixel"),
+              this.plans,
+              el(
+                "p",
+                { class: "caption" },
+                "Shares of a pixel's mass 1/n, 0 to 1; over all maps they sum to 1. z: share of the transported mass.",
+              ),
+            ),
+          ),
+        ),
+        this.side,
+      ),
+      this.charts.whole,
+      this.notice,
+      this.live,
+    );
+    whole.addEventListener("keydown", (e) => {
+      if (!(e.ctrlKey || e.metaKey) || e.target.matches?.("input")) return;
+      const key = e.key.toLowerCase();
+      if (key === "z" && !e.shiftKey) this.undo();
+      else if (key === "y" || key === "z") this.redo();
+      else return;
+      e.preventDefault();
+    });
+    return whole;
+  }
+
+  controls() {
+    const { limits } = this.options,
+      { state, hidden } = this;
+    const slider = (name, symbol, help, range, extra = {}) => {
+      if (hidden.has(name)) return [];
+      const made = control(
+        { name, symbol, help, low: range[0], high: range[1], ...extra },
+        state[name],
+        {
+          onInput: (x) => {
+            const v = Math.min(Math.max(x, range[0]), range[1]);
+            state[name] = extra.whole ? Math.round(v) : v;
+            this.own();
+            this.ask();
+          },
+          onRest: () => {
+            this.controls();
+            this.rest();
+          },
+        },
+      );
+      made.querySelector(".symbol").textContent = symbol;
+      return [el("div", { class: "named" }, el("span", { title: help }, extra.title), made)];
+    };
+    const table = this.options.table.map((e) =>
+      el(
+        "button",
+        {
+          "data-epsilon": e,
+          title: `epsilon = ${e}`,
+          onclick: () => {
+            this.setEpsilon(e);
+            this.rest();
+            this.controls();
+          },
+        },
+        `ε ${e}`,
+        el("b", {}, ""),
+      ),
+    );
+    this.tableButtons = table;
+    const row = (name, label, title) =>
+      el("div", { title }, el("span", {}, label), el("b", { "data-readout": name }, ""));
+    this.numbers = el(
+      "div",
+      { class: "numbers" },
+      row("bias", "bias a*", "the one bias that makes the mean gate mu"),
+      row("r", "rate r", "factor by which a sweep shrinks a small error: r = 1 − k/mu"),
+      row("k", "k", "mean of s (1 − s)"),
+      row(
+        "needed",
+        "sweeps to 1e-6",
+        "published sweeps until no pixel's mass is off by more than a millionth of it",
+      ),
+      row("newton_steps", "Newton steps", "to rounding"),
+      row(
+        "error",
+        "error after K",
+        "largest deviation of a pixel's mass after K sweeps, in shares of it",
+      ),
+      row(
+        "swept_sum",
+        "weights after K sum to",
+        "weights from rho after K sweeps; 1 once converged",
+      ),
+    );
+    this.notes = el("div", { class: "notes" });
+    const kind = this.root.activeElement?.type,
+      name = this.root.activeElement?.getAttribute?.("aria-label");
+    this.side.replaceChildren(
+      el(
+        "section",
+        {},
+        el("h4", {}, "Problem"),
+        ...slider("mu", "μ", "transported mass, the share of the map to pool", limits.mu, {
+          title: "share pooled",
+          step: 0.01,
+        }),
+        ...slider("epsilon", "ε", "inverse temperature: large is hard selection", limits.epsilon, {
+          title: "hardness of the gate",
+          log: true,
+        }),
+        ...slider(
+          "sweeps",
+          "K",
+          "sweeps of the published iteration; they change the chart of convergence alone",
+          limits.sweeps,
+          { title: "published sweeps", log: true, whole: true },
+        ),
+      ),
+      el(
+        "section",
+        {},
+        el("h4", {}, "Share on the informative pixels at"),
+        el("div", { class: "table" }, ...table),
+      ),
+      el("section", {}, el("h4", {}, "Solution"), this.numbers),
+      this.notes,
+      ...(hidden.has("take") || hidden.has("export")
+        ? []
+        : [
+            el(
+              "section",
+              {},
+              el("h4", {}, "Take away"),
+              el(
+                "div",
+                { class: "pills take" },
+                ...exportLinks(
+                  this.data.base,
+                  "transport",
+                  () => `${this.query}${this.theme === "dark" ? "&dark=1" : ""}`,
+                  {
+                    svg: "SVG",
+                    pdf: "PDF",
+                    png: "PNG",
+                    npz: "arrays (npz)",
+                    json: "arrays (JSON)",
+                    py: "Python",
+                  },
+                ),
+              ),
+            ),
+          ]),
+    );
+    if (name)
+      [...this.side.querySelectorAll("[aria-label]")]
+        .find((e) => e.getAttribute("aria-label") === name && e.type === kind)
+        ?.focus();
+    this.tell();
+  }
+
+  handles() {
+    for (const h of this.pins ?? []) h.node.remove();
+    this.pins = this.state.prototypes.map((_, i) => {
+      const pin = handle(`prototype`, () => `prototype ${i + 1}`, this, {
+        get: () => this.state.prototypes[i],
+        set: (code) => {
+          this.hold();
+          this.state.prototypes[i] = code;
+          this.own();
+          this.placePins();
+          this.ask();
+        },
+        rest: () => {
+          this.holding = false;
+          this.rest();
+        },
+        remove: () => this.remove(i),
+      });
+      pin.node.textContent = String(i + 1);
+      pin.node.dataset.handle = `prototype-${i + 1}`;
+      pin.node.addEventListener("focus", () => {
+        this.touched = i;
+      });
+      return pin;
+    });
+    this.pins.push(
+      handle("brush", () => "brush", this, {
+        get: () => this.brush,
+        set: (code) => this.free(code),
+        rest: () => {},
+      }),
+    );
+    this.planeBox.append(...this.pins.map((p) => p.node));
+    this.addButton.disabled = this.state.prototypes.length >= this.options.limits.prototypes;
+    this.removeButton.disabled = this.state.prototypes.length < 2;
+    this.placePins();
+    this.tellBrush();
+  }
+
+  placePins() {
+    for (const p of this.pins) p.place(this.plane.clientWidth, this.plane.clientHeight);
+  }
+
+  // ---- the brush
+  dip(hue) {
+    this.hue = hue;
+    const s = Math.round(((1 - this.purity) * STEPS) / 2),
+      pure = STEPS - 2 * s;
+    this.brush = hue === "red" ? join(pure, s) : hue === "blue" ? join(s, pure) : join(s, s);
+    this.placePins();
+    this.tellBrush();
+  }
+
+  free(code) {
+    this.hue = "free";
+    this.brush = code;
+    this.placePins();
+    this.tellBrush();
+  }
+
+  tellBrush() {
+    for (const b of this.brushes) {
+      b.setAttribute("aria-pressed", String(b.dataset.brush === this.hue));
+      b.querySelector("i").style.background = colourOf(
+        { red: join(STEPS, 0), blue: join(0, STEPS), background: 0 }[b.dataset.brush],
+        this.theme,
+      );
+    }
+    this.sizes.forEach((b, i) => b.setAttribute("aria-pressed", String(this.wide === i + 1)));
+    const [red, blue] = split(this.brush);
+    this.purityText.textContent = this.hue === "free" ? "free" : tidy(this.purity);
+    this.pins.at(-1).node.style.background = colourOf(this.brush, this.theme);
+    this.brushText = `red ${tidy(red / STEPS)}, blue ${tidy(blue / STEPS)}, background ${tidy((STEPS - red - blue) / STEPS)}`;
+    this.undoButton.disabled = !this.past.length;
+    this.redoButton.disabled = !this.future.length;
+  }
+
+  pick(e) {
+    const box = this.plane.getBoundingClientRect();
+    this.free(
+      codeAt(frameOf(box.width, box.height).from([e.clientX - box.left, e.clientY - box.top])),
+    );
+  }
+
+  // ---- changes of the state
+  scene() {
+    return JSON.stringify([this.state.pixels, this.state.prototypes]);
+  }
+  own() {
+    if (this.chosen !== undefined) {
+      this.chosen = undefined;
+      this.tellPreset();
+    }
+  }
+  remember(scene) {
+    this.past.push(scene);
+    if (this.past.length > MOST_UNDO) this.past.shift();
+    this.future = [];
+  }
+
+  // One entry of the undo list for a whole drag.
+  hold() {
+    if (!this.holding) {
+      this.holding = true;
+      this.remember(this.scene());
+    }
+  }
+
+  change(act) {
+    this.remember(this.scene());
+    act();
+    this.own();
+    this.handles();
+    this.rest();
+  }
+
+  strokeBegins() {
+    this.before = this.scene();
+  }
+
+  paintCell(x, y) {
+    const from = -Math.floor((this.wide - 1) / 2);
+    for (let dy = from; dy < from + this.wide; dy++)
+      for (let dx = from; dx < from + this.wide; dx++) {
+        if (x + dx >= 0 && x + dx < SIDE && y + dy >= 0 && y + dy < SIDE)
+          this.state.pixels[x + dx + SIDE * (y + dy)] = this.brush;
+      }
+    this.own();
+    this.draw();
+    this.ask();
+  }
+
+  strokeEnds() {
+    if (this.before !== this.scene()) this.remember(this.before);
+    this.tellBrush();
+    this.rest();
+  }
+
+  undo() {
+    this.back(this.past, this.future);
+  }
+  redo() {
+    this.back(this.future, this.past);
+  }
+  back(from, to) {
+    if (!from.length) return;
+    to.push(this.scene());
+    [this.state.pixels, this.state.prototypes] = JSON.parse(from.pop());
+    this.own();
+    this.handles();
+    this.rest();
+  }
+
+  add() {
+    if (this.state.prototypes.length >= this.options.limits.prototypes) return;
+    this.change(() => this.state.prototypes.push(this.brush));
+    this.touched = this.state.prototypes.length - 1;
+    this.pins[this.touched].node.focus({ preventScroll: true });
+  }
+
+  remove(i = this.touched ?? this.state.prototypes.length - 1) {
+    if (this.state.prototypes.length < 2) return;
+    this.change(() =>
+      this.state.prototypes.splice(Math.min(i, this.state.prototypes.length - 1), 1),
+    );
+    this.touched = undefined;
+  }
+
+  setEpsilon(epsilon) {
+    const [low, high] = this.options.limits.epsilon;
+    this.state.epsilon = Number(Math.min(Math.max(epsilon, low), high).toPrecision(3));
+    this.own();
+    clearTimeout(this.panelling);
+    this.panelling = setTimeout(() => this.controls(), 120);
+    this.ask();
+  }
+
+  preset(i) {
+    this.remember(this.scene());
+    this.state = structuredClone(this.options.presets[i].state);
+    this.chosen = i;
+    this.load();
+  }
+
+  load() {
+    this.controls();
+    this.handles();
+    this.rest();
+    this.tellPreset();
+  }
+
+  tellPreset() {
+    for (const b of this.presets.querySelectorAll("button"))
+      b.setAttribute("aria-pressed", String(Number(b.dataset.preset) === this.chosen));
+    this.presetText.textContent = this.options.presets[this.chosen]?.caption ?? "";
+  }
+
+  // ---- from Streamlit
+  async hear(data) {
+    await this.ready;
+    if (newTheme(this)) {
+      this.tellBrush();
+      this.tell();
+      this.draw();
+    }
+    if (!this.queries.has(data.query)) {
+      // a link was followed within the session
+      this.queries.add(data.query);
+      this.state = structuredClone(data.state);
+      this.load();
+    }
+    carried(this, data);
+  }
+
+  ask(rest = false) {
+    this.link.send({ id: ++this.seq, state: this.state, ...(rest ? { rest } : {}) });
+    this.draw();
+  }
+
+  rest() {
+    this.ask(true);
+  }
+
+  receive(buffer) {
+    const answer = decode(buffer);
+    if (answer.id < this.answered) return;
+    this.answered = answer.id;
+    this.answer = answer;
+    this.plan();
+    this.tell();
+    if (answer.query !== undefined) this.settled(answer);
+    this.draw();
+  }
+
+  settled({ query, id }) {
+    if (id !== this.seq) return;
+    this.query = query;
+    this.queries.add(query);
+    const kept = new URLSearchParams(
+      [...new URLSearchParams(location.search)].filter(([k]) => this.options.kept.includes(k)),
+    ).toString();
+    const whole = [query, kept].filter(Boolean).join("&");
+    history.replaceState(
+      history.state,
+      "",
+      location.pathname + (whole ? `?${whole}` : "") + location.hash,
+    );
+    const [lp, smoothed, average] = this.answer.shares.map((s) => s.toFixed(3));
+    this.live.textContent = `Share on the informative pixels: linear programme ${lp}, smoothed ${smoothed}, average ${average}.`;
+  }
+
+  plan() {
+    const m = this.answer.state.prototypes.length;
+    if (this.plans.children.length === m + 1) return;
+    this.shares = Array.from({ length: m + 1 }, (_, i) => {
+      const canvas = el("canvas", { role: "img" }),
+        text = el("span"),
+        bar = el("i");
+      lookable(canvas, this);
+      return {
+        canvas,
+        text,
+        bar,
+        box: el(
+          "div",
+          { class: "plan" },
+          el("small", {}, i < m ? `prototype ${i + 1}` : "left out, ρ"),
+          canvas,
+          el("div", { class: "z" }, el("span", { class: "track" }, bar), text),
+        ),
+      };
+    });
+    this.plans.replaceChildren(...this.shares.map((s) => s.box));
+    this.resize();
+  }
+
+  // ---- words and numbers
+  tell() {
+    const a = this.answer;
+    if (!a) return;
+    const values = {
+      bias: a.bias === null ? "∞" : plain(a.bias),
+      r: plain(a.r),
+      k: plain(a.k),
+      needed:
+        a.needed !== null ? String(a.needed) : a.query === undefined ? "…" : `> ${a.most_sweeps}`,
+      newton_steps: String(a.newton_steps),
+      error: plain(a.error),
+      swept_sum: a.swept_sum.toFixed(4),
+    };
+    for (const [name, text] of Object.entries(values)) {
+      const node = this.numbers.querySelector(`[data-readout=${name}]`);
+      if (node) node.textContent = text;
+    }
+    a.shares.forEach((s, i) => {
+      this.cards[i].share.textContent = s.toFixed(3);
+    });
+    a.table.forEach(([e, share], i) => {
+      this.tableButtons[i].lastChild.textContent = share.toFixed(3);
+      this.tableButtons[i].setAttribute("aria-pressed", String(a.state.epsilon === e));
+    });
+    this.notes.replaceChildren(...a.notes.map((text) => el("p", { class: "caption" }, text)));
+    this.notes.hidden = !a.notes.length;
+    const paint = (t) => rampColour(t, this.theme);
+    paintScale(this.bar, paint);
+    this.most.textContent = `1/(nμ) = ${plain(a.most)}, the most; ${a.informative} informative pixels`;
+    this.notice.textContent = this.link.fallback
+      ? "No direct connection: answers come through the page itself, a little slower."
+      : "";
+    this.tellCell();
+  }
+
+  tellCell() {
+    const a = this.answer,
+      j = this.mark,
+      n = SIDE * SIDE;
+    if (j === null || !a) {
+      this.cellText.textContent = `Brush: ${this.brushText}. Point at a pixel for its numbers; arrow keys and space paint.`;
+      return;
+    }
+    const [red, blue] = split(this.state.pixels[j]),
+      w = (k) => a.weights[k * n + j].toFixed(4);
+    const taken = a.state.prototypes
+      .map((_, i) => `π${i + 1} ${a.plan[i * n + j].toFixed(3)}`)
+      .join(", ");
+    this.cellText.textContent = `Row ${Math.floor(j / SIDE) + 1}, column ${(j % SIDE) + 1}: red ${tidy(red / STEPS)}, blue ${tidy(blue / STEPS)}, background ${tidy((STEPS - red - blue) / STEPS)}. Weights ◇ ${w(0)} ○ ${w(1)} □ ${w(2)}. Gate ${a.gates[j].toFixed(3)}, nearest prototype ${a.distance[j].toFixed(3)} away; ${taken}, left out ${a.left[j].toFixed(3)}.`;
+  }
+
+  look(j, spoken = false) {
+    if (j === this.mark) return;
+    this.mark = j;
+    this.tellCell();
+    if (spoken && j !== null) this.live.textContent = this.cellText.textContent;
+    this.draw();
+  }
+
+  // ---- drawing
+  resize() {
+    const scale = Math.min(devicePixelRatio || 1, 2);
+    for (const canvas of [
+      this.map,
+      this.plane,
+      ...this.cards.map((c) => c.canvas),
+      ...(this.shares ?? []).map((s) => s.canvas),
+      ...this.charts.canvases,
+    ]) {
+      const { clientWidth: w, clientHeight: h } = canvas;
+      if (!w || (canvas.width === Math.round(w * scale) && canvas.height === Math.round(h * scale)))
+        continue;
+      canvas.width = Math.round(w * scale);
+      canvas.height = Math.round(h * scale);
+      canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
+    }
+    if (this.pins) this.placePins();
+    this.draw();
+  }
+
+  draw() {
+    this.frameRequest ??= requestAnimationFrame(() => {
+      this.frameRequest = null;
+      if (this.theme) this.paint();
+    });
+  }
+
+  paint() {
+    const { answer: a, theme, mark } = this,
+      ink = INK[theme],
+      n = SIDE * SIDE,
+      focus = this.root.activeElement === this.map && this.map.matches(":focus-visible");
+    cells(
+      this.map.getContext("2d"),
+      this.map.clientWidth,
+      (j) => colourOf(this.state.pixels[j], theme),
+      ink,
+      { mark, cursor: focus },
+    );
+    const still = a?.query !== undefined; // words for readers of the screen once the hand rests
+    if (still)
+      this.map.setAttribute(
+        "aria-label",
+        `map of 10 by 10 pixels, ${a?.informative ?? "?"} informative; arrow keys move the cursor, space paints, shift and arrows paint along, 1 2 3 choose red, blue, background`,
+      );
+    if (!a) return;
+    this.cards.forEach(({ canvas }, i) => {
+      const values = a.weights.subarray(i * n, (i + 1) * n);
+      cells(canvas.getContext("2d"), canvas.clientWidth, shade(values, a.most, theme), ink, {
+        mark,
+      });
+      if (still)
+        canvas.setAttribute(
+          "aria-label",
+          `weights of the ${POOLINGS[i]}: from ${plain(Math.min(...values))} to ${plain(Math.max(...values))}, ${(100 * a.shares[i]).toFixed(1)} per cent on the informative pixels; pooled vector red ${a.mixtures[i][0].toFixed(3)}, background ${a.mixtures[i][1].toFixed(3)}, blue ${a.mixtures[i][2].toFixed(3)}`,
+        );
+    });
+    this.shares?.forEach(({ canvas, text, bar }, i) => {
+      const last = i === a.state.prototypes.length,
+        values = last ? a.left : a.plan.subarray(i * n, (i + 1) * n),
+        z = last ? 1 - a.state.mu : a.marginals[i];
+      if (i > a.state.prototypes.length) return;
+      cells(canvas.getContext("2d"), canvas.clientWidth, shade(values, 1, theme), ink, { mark });
+      text.textContent = last ? `1 − μ = ${z.toFixed(2)}` : `z = ${z.toFixed(3)}`;
+      bar.style.width = `${100 * Math.max(z, 0)}%`;
+      if (still)
+        canvas.setAttribute(
+          "aria-label",
+          last
+            ? `mass left out, ${(100 * z).toFixed(0)} per cent of all`
+            : `plan of prototype ${i + 1}: it takes ${(100 * z).toFixed(1)} per cent of the transported mass`,
+        );
+    });
+    triangle(
+      this.plane.getContext("2d"),
+      this.plane.clientWidth,
+      this.plane.clientHeight,
+      { answer: a, pixels: this.state.pixels, mark },
+      theme,
+    );
+    if (still)
+      this.plane.setAttribute(
+        "aria-label",
+        `feature triangle with corners red, blue and background, ${new Set(this.state.pixels).size} different features, ${a.state.prototypes.length} prototypes; pooled vectors ${a.mixtures.map((v, i) => `${POOLINGS[i]} (${v.map((x) => x.toFixed(3)).join(", ")})`).join(", ")}`,
+      );
+    this.charts.paint(a, theme, mark);
+    this.whole.dataset.seq = a.id;
+    if (a.query !== undefined && a.id === this.seq) this.whole.dataset.rest = a.id;
+  }
+
+  close() {
+    this.observer?.disconnect();
+    this.link.close();
+  }
+}
+
+export const { render, unmount } = mounted(Transport);

@@ -1,0 +1,255 @@
+// Clicks and keys on the tiles of st.html, told to Python: a plain link would load the whole app
+// again.
+
+/** @import { GalleryData } from "./types.js" */
+/** @import { Mounted, SetState } from "../types.js" */
+import { el } from "../dom.js";
+
+const AHEAD = 300; // ms between two looks whether all pictures are there
+const TILES = ".neighbours a.frame";
+const TYPING =
+  "input, textarea, select, [contenteditable], [role=listbox], [role=slider], [role=radio], dialog";
+
+const shownPictures = () =>
+  /** @type {HTMLImageElement[]} */ ([...document.querySelectorAll(`${TILES} img`)]);
+
+// Always there, then those that only some pages answer.
+/** @type {[keys: string[], words: string][]} */
+const KEYS = [
+  [["←", "→", "↑", "↓"], "from picture to picture"],
+  [["Enter"], "make it the query"],
+];
+/** @type {Record<string, [keys: string[], words: string]>} */
+const MORE = {
+  forces: [["f"], "forces of the failure: the query and this picture"],
+  map: [["m"], "show it on the map"],
+  pages: [["n", "p"], "next and previous page"],
+  back: [["Esc"], "back to all queries"],
+};
+
+class Gallery {
+  /** @type {GalleryData} */
+  data;
+  /** @type {SetState} */
+  tell;
+  /** @type {number} */
+  seen;
+  /** @type {number} */
+  looking;
+  /** @type {boolean} */
+  refocus;
+
+  /** @param {ParentNode} root */
+  constructor(root) {
+    this.dialog = el("dialog", { "aria-label": "Keys" });
+    this.button = el(
+      "button",
+      { class: "keys", title: "Keys (?)", onclick: () => this.dialog.showModal() },
+      "Keys ",
+      el("kbd", {}, "?"),
+    );
+    this.gone = el(
+      "p",
+      { class: "gone", role: "status", hidden: true },
+      "Pictures of this page are not there any more: the run was removed, or the files of its data set. Reload the page.",
+    );
+    root.append(el("style", {}, STYLE), this.button, this.gone, this.dialog);
+    // A picture that fails tells only itself, before the event could bubble.
+    this.failed = (/** @type {Event} */ event) => {
+      if (/** @type {Partial<HTMLElement>} */ (event.target).matches?.(`${TILES} img`))
+        this.gone.hidden = false;
+    };
+    document.addEventListener("error", this.failed, true);
+    this.heard = {
+      click: (/** @type {MouseEvent} */ event) => this.click(event),
+      keydown: (/** @type {KeyboardEvent} */ event) => this.press(event),
+    };
+    document.addEventListener("click", this.heard.click);
+    document.addEventListener("keydown", this.heard.keydown);
+  }
+
+  end() {
+    clearTimeout(this.looking);
+    document.removeEventListener("error", this.failed, true);
+    document.removeEventListener("click", this.heard.click);
+    document.removeEventListener("keydown", this.heard.keydown);
+  }
+
+  /** @param {{ data: GalleryData, setTriggerValue: SetState }} given */
+  show({ data, setTriggerValue }) {
+    this.data = data;
+    this.tell = setTriggerValue;
+    /** @type {[keys: string[], words: string][]} */
+    const rows = [
+      ...KEYS,
+      ...Object.entries(MORE)
+        .filter(([name]) => data.keys.includes(name))
+        .map(([, row]) => row),
+      [["?"], "these keys"],
+    ];
+    this.dialog.replaceChildren(
+      el("h3", {}, "Keys"),
+      ...rows.map(([keys, words]) =>
+        el(
+          "div",
+          {},
+          el("span", {}, ...keys.map((/** @type {string} */ key) => el("kbd", {}, key))),
+          words,
+        ),
+      ),
+      el("button", { onclick: () => this.dialog.close() }, "Close"),
+    );
+    // Pictures may have failed before this part of the page was there to hear it.
+    if (data.first !== this.seen) {
+      const pictures = shownPictures();
+      this.gone.hidden = !pictures.some((picture) => picture.complete && !picture.naturalWidth);
+    }
+    if (this.refocus && data.first !== this.seen) this.focusFirst(40);
+    this.seen = data.first;
+    clearTimeout(this.looking);
+    if (data.ahead.length) this.looking = setTimeout(() => this.fetchAhead(data), AHEAD);
+  }
+
+  // The pictures of the next page wait in the browser's cache, once those of this one are there.
+  /** @param {GalleryData} data */
+  fetchAhead(data) {
+    const shown = shownPictures();
+    if (data !== this.data) return;
+    if (
+      document.hidden ||
+      !shown.every(
+        (picture) =>
+          picture.complete ||
+          (picture.loading === "lazy" && picture.getBoundingClientRect().top > innerHeight),
+      )
+    ) {
+      this.looking = setTimeout(() => this.fetchAhead(data), AHEAD);
+      return;
+    }
+    for (const index of data.ahead)
+      Object.assign(new Image(), { fetchPriority: "low", src: data.pictures + index });
+  }
+
+  // The tiles of an answer arrive a moment after the data.
+  /** @param {number} patience */
+  focusFirst(patience) {
+    const first = /** @type {HTMLElement | null} */ (document.querySelector(TILES));
+    if (first && Number(first.dataset.index) === this.data.first) {
+      this.refocus = false;
+      first.focus();
+    } else if (patience) setTimeout(() => this.focusFirst(patience - 1), 50);
+  }
+
+  /** @param {MouseEvent} event */
+  click(event) {
+    if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const closest = (/** @type {string} */ selector) =>
+      event.target instanceof Element
+        ? /** @type {HTMLElement | null} */ (event.target.closest(selector))
+        : null;
+    const forces = closest(".neighbours a.forces"),
+      link = forces ?? closest(`${TILES}[data-index]`);
+    if (!link || (forces && !this.data.keys.includes("forces"))) return;
+    event.preventDefault();
+    if (forces) return this.tell("forces", forces.dataset.forces);
+    this.refocus = event.detail === 0; // by the keyboard
+    this.tell("query", Number(link.dataset.index));
+  }
+
+  /** @param {KeyboardEvent} event */
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const at = event.composedPath()[0];
+    if (!(at instanceof Element) || at.closest(TYPING)) return;
+    const tile = /** @type {HTMLElement | null} */ (at.closest(TILES)),
+      has = (/** @type {string} */ name) => this.data.keys.includes(name);
+    const done = () => event.preventDefault();
+    if (event.key === "?") {
+      done();
+      this.dialog.showModal();
+    } else if (
+      event.key.startsWith("Arrow") &&
+      (tile || (event.key === "ArrowRight" && at === document.body))
+    ) {
+      done();
+      this.move(tile, event.key);
+    } else if (event.key === "f" && has("forces") && tile?.dataset.forces) {
+      done();
+      this.tell("forces", tile.dataset.forces);
+    } else if (event.key === "m" && has("map") && tile?.dataset.index) {
+      done();
+      this.tell("map", Number(tile.dataset.index));
+    } else if ((event.key === "n" || event.key === "p") && has("pages")) {
+      done();
+      this.refocus = Boolean(tile);
+      this.tell("turn", event.key === "n" ? 1 : -1);
+    } else if (event.key === "Escape" && has("back") && (tile || at === document.body)) {
+      done();
+      this.refocus = Boolean(tile);
+      this.tell("back", true);
+    }
+  }
+
+  /**
+   * @param {HTMLElement | null} tile
+   * @param {string} key
+   */
+  move(tile, key) {
+    const tiles = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(TILES)]);
+    if (!tile) return tiles[0]?.focus();
+    if (key === "ArrowLeft" || key === "ArrowRight")
+      return tiles[tiles.indexOf(tile) + (key === "ArrowRight" ? 1 : -1)]?.focus();
+    const middle = (/** @type {Element} */ node) => {
+      const b = node.getBoundingClientRect();
+      return [b.left + b.width / 2, b.top + b.height / 2, b.height];
+    };
+    const [x, y, height] = middle(tile),
+      way = key === "ArrowDown" ? 1 : -1;
+    let best = null,
+      least = Infinity;
+    for (const other of tiles) {
+      const [u, v] = middle(other),
+        down = way * (v - y);
+      if (down < height / 2) continue;
+      const far = down + 2 * Math.abs(u - x);
+      if (far < least) [best, least] = [other, far];
+    }
+    best?.focus();
+  }
+}
+
+const STYLE = `
+:host, div { font: 14px/1.4 var(--st-font, sans-serif); color: var(--st-text-color); }
+button { font: inherit; font-size: 13px; color: var(--st-text-color); background: none; cursor: pointer;
+  border: 1px solid rgb(128 128 128 / .35); border-radius: 8px; padding: 3px 10px; }
+button:hover { border-color: var(--st-primary-color); color: var(--st-primary-color); }
+kbd { font: 600 12px/18px monospace; display: inline-block; min-width: 18px; text-align: center; padding: 0 4px; margin-right: 4px;
+  border: 1px solid rgb(128 128 128 / .5); border-bottom-width: 2px; border-radius: 4px; }
+.keys kbd { margin: 0; }
+.gone { margin: 6px 0 0; color: var(--st-orange-text-color, #B34E00); }
+dialog { color: var(--st-text-color); background: var(--st-background-color); border: 1px solid rgb(128 128 128 / .4);
+  border-radius: 12px; padding: 18px 22px; max-width: min(92vw, 420px); }
+dialog::backdrop { background: rgb(0 0 0 / .4); }
+dialog h3 { margin: 0 0 10px; font-size: 17px; }
+dialog div { display: grid; grid-template-columns: 116px 1fr; padding: 4px 0; }
+dialog button { margin-top: 12px; }
+`;
+
+/** @type {WeakMap<HTMLElement, Gallery>} */
+const galleries = new WeakMap();
+
+/**
+ * @param {Mounted<GalleryData> & { setTriggerValue: SetState }} component
+ */
+export function render(component) {
+  const root = component.parentElement;
+  const gallery = galleries.get(root) ?? new Gallery(root);
+  galleries.set(root, gallery);
+  gallery.show(component);
+}
+
+/** @param {HTMLElement} root */
+export function unmount(root) {
+  galleries.get(root)?.end();
+  galleries.delete(root);
+}

@@ -1,0 +1,22 @@
+// What Streamlit leaves open around all pages; pages/shared/server/head.py puts it into the head of
+// the
+// document.
+
+// there Streamlit's menu lies over the page, as a drawer
+const NARROW = matchMedia("(max-width: 768px)");
+
+// The drawer closes once a page is chosen in it. Streamlit does so itself only where the browser
+// calls itself a phone's, and then there is no open drawer left to close. It has prevented the
+// default of what it opens in place.
+document.addEventListener("click", (event) => {
+  const chosen =
+    event.defaultPrevented &&
+    event.target instanceof Element &&
+    event.target.closest('[data-testid="stSidebarNavLink"]');
+  if (!chosen || !NARROW.matches) return;
+  const opened = '[data-testid="stSidebarCollapseButton"] [aria-expanded="true"]';
+  setTimeout(() => {
+    const button = document.querySelector(opened);
+    if (button instanceof HTMLElement) button.click();
+  });
+});

@@ -1,0 +1,248 @@
+// Two small charts beside the plane, as SVG: the laws of pull and push, and the energy along a cut.
+// A second canvas that moves would cost the plane a frame in four where there is no GPU; a changed
+// path costs next to nothing.
+/** @import { Field, Scene } from "./types.js" */
+/** @import { Theme } from "../types.js" */
+import { INK, niceStep } from "../colours.js";
+
+const SIZE = { width: 380, height: 190 },
+  ROOM = { left: 40, right: 10, top: 10, bottom: 32 };
+
+/**
+ * @param {string} tag
+ * @param {...Node | string} children
+ */
+function svg(tag, attributes = {}, ...children) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+/** @param {string} name */
+export const chart = (name) =>
+  svg("svg", {
+    class: "chart",
+    role: "img",
+    "aria-label": name,
+    viewBox: `0 0 ${SIZE.width} ${SIZE.height}`,
+  });
+
+// The frame of a chart, drawn anew only when its ranges, names or theme change. Returns its scales
+// and the layer for curves.
+/**
+ * @param {SVGElement} root
+ * @param {Theme} theme
+ * @param {number[]} settings
+ * @param {number[]} settings
+ * @param {string} xName
+ * @param {string} yName
+ */
+function framed(root, theme, [x0, x1], [y0, y1], xName, yName) {
+  const px = (/** @type {number} */ x) =>
+    ROOM.left + ((x - x0) / (x1 - x0)) * (SIZE.width - ROOM.left - ROOM.right);
+  const py = (/** @type {number} */ y) =>
+    SIZE.height - ROOM.bottom - ((y - y0) / (y1 - y0)) * (SIZE.height - ROOM.top - ROOM.bottom);
+  const key = [theme, x0, x1, y0, y1].join();
+  if (root.dataset.frame !== key) {
+    root.dataset.frame = key;
+    const ink = INK[theme],
+      digits = (/** @type {number} */ step) => Math.max(0, -Math.floor(Math.log10(step))),
+      parts = [];
+    const text = (
+      /** @type {number} */ x,
+      /** @type {number} */ y,
+      /** @type {string} */ anchor,
+      /** @type {string} */ words,
+      more = {},
+    ) =>
+      parts.push(
+        svg(
+          "text",
+          { x, y, "text-anchor": anchor, fill: ink.text, "font-size": 11, ...more },
+          words,
+        ),
+      );
+    const xs = niceStep(x1 - x0, 5),
+      ys = niceStep(y1 - y0, 4);
+    for (let k = Math.ceil(x0 / xs); k * xs <= x1 + 1e-9; k++)
+      text(px(k * xs), SIZE.height - ROOM.bottom + 13, "middle", (k * xs).toFixed(digits(xs)));
+    for (let k = Math.ceil(y0 / ys); k * ys <= y1 + 1e-9; k++) {
+      parts.push(
+        svg("line", {
+          x1: ROOM.left,
+          x2: SIZE.width - ROOM.right,
+          y1: py(k * ys),
+          y2: py(k * ys),
+          stroke: ink.axis,
+        }),
+      );
+      text(ROOM.left - 5, py(k * ys) + 4, "end", (k * ys).toFixed(digits(ys)));
+    }
+    text((ROOM.left + SIZE.width) / 2, SIZE.height - 4, "middle", xName);
+    const middle = (SIZE.height - ROOM.bottom + ROOM.top) / 2;
+    text(10, middle, "middle", yName, { transform: `rotate(-90 10 ${middle})` });
+    const clip = svg("svg", {
+      class: "curves",
+      x: ROOM.left,
+      y: ROOM.top - 4,
+      width: SIZE.width - ROOM.left - ROOM.right,
+      height: SIZE.height - ROOM.top - ROOM.bottom + 8,
+      viewBox: `${ROOM.left} ${ROOM.top - 4} ${SIZE.width - ROOM.left - ROOM.right} ${SIZE.height - ROOM.top - ROOM.bottom + 8}`,
+    });
+    root.replaceChildren(...parts, clip);
+  }
+  return { px, py, curves: /** @type {Element} */ (root.querySelector(".curves")) };
+}
+
+/**
+ * @param {(i: number) => number} xs
+ * @param {ArrayLike<number>} ys
+ * @param {(x: number) => number} px
+ * @param {(y: number) => number} py
+ */
+const line = (xs, ys, px, py) =>
+  Array.from(
+    ys,
+    (y, i) =>
+      `${i ? "L" : "M"}${px(xs(i)).toFixed(1)} ${py(Math.min(Math.max(y, -1e4), 1e4)).toFixed(1)}`,
+  ).join("");
+/**
+ * @param {string} d
+ * @param {string} stroke
+ * @param {string} dash
+ */
+const curve = (d, stroke, dash, width = 2) => ({
+  d,
+  stroke,
+  fill: "none",
+  transform: "",
+  "stroke-width": width,
+  "stroke-dasharray": dash,
+});
+
+// Paths are kept from picture to picture; only what changed is written.
+/**
+ * @param {Element} parent
+ * @param {Record<string, string | number>[]} paths
+ */
+function put(parent, paths) {
+  while (parent.children.length < paths.length) parent.append(svg("path"));
+  while (parent.children.length > paths.length) parent.lastChild?.remove();
+  paths.forEach((attributes, i) => {
+    for (const [key, value] of Object.entries(attributes))
+      if (parent.children[i].getAttribute(key) !== String(value))
+        parent.children[i].setAttribute(key, String(value));
+  });
+}
+
+// A range that grows in steps, so that the frame rests while the hand moves.
+/** @param {number} value */
+const upTo = (value) => {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * ([1, 1.5, 2, 3, 5, 7.5, 10].find((m) => m * power >= value) ?? 10);
+};
+
+// Pull and push against the length of their own edge, the present lengths marked. Inactive
+// triplets: open marks.
+/**
+ * @param {SVGElement} root
+ * @param {Field} field
+ * @param {Theme} theme
+ */
+export function lawsChart(root, field, theme) {
+  const ink = INK[theme],
+    k = field.shapes.laws[1],
+    { reach, laws, edges } = field;
+  const law = (/** @type {number} */ i) => laws.subarray(i * k, (i + 1) * k),
+    x = (/** @type {number} */ i) => ((i + 1) * reach) / k;
+  const value = (/** @type {number} */ i, /** @type {number} */ d) => {
+    const t = Math.min(Math.max((d / reach) * k - 1, 0), k - 1),
+      j = Math.min(Math.floor(t), k - 2),
+      f = t - j;
+    return law(i)[j] * (1 - f) + law(i)[j + 1] * f;
+  };
+  const marks = /** @type {const} */ ([
+    ["ap", ink.positive, "none"],
+    ["an", ink.negative, "none"],
+    ["pn", ink.negative, "4 4"],
+  ]).map(([edge, colour, dash], i) => ({
+    edge,
+    colour,
+    dash,
+    law: law(i),
+    here: value(i, edges[edge]),
+  }));
+  const shown = marks.filter((m) => m.law.some((v) => Math.abs(v) > 1e-9)),
+    here = shown.map((m) => m.here);
+  const high = upTo(Math.max(1, ...here) * 1.15),
+    lowest = Math.min(0, ...here),
+    low = lowest < -1e-9 ? -upTo(-lowest * 1.15) : 0;
+  const { px, py, curves } = framed(
+    root,
+    theme,
+    [0, reach],
+    [low, high],
+    "length of the edge d",
+    "force",
+  );
+  put(curves, [
+    ...shown.map((m) => curve(line(x, m.law, px, py), m.colour, m.dash)),
+    ...shown.map((m) => {
+      const shape =
+          m.edge === "ap" ? "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0 -5 0" : "M-4.5 -4.5H4.5V4.5H-4.5Z",
+        style = field.hit
+          ? { fill: m.colour, stroke: ink.rim }
+          : { fill: ink.page, stroke: m.colour };
+      return {
+        d: shape,
+        transform: `translate(${px(edges[m.edge]).toFixed(1)} ${py(m.here).toFixed(1)})`,
+        "stroke-width": 2,
+        "stroke-dasharray": "none",
+        ...style,
+      };
+    }),
+  ]);
+  root.setAttribute(
+    "aria-label",
+    `Forces against edge length: ${shown.map((m) => `${m.edge === "ap" ? "pull" : "push"} ${m.here.toPrecision(3)} at d(${m.edge.toUpperCase()}) = ${edges[m.edge].toPrecision(3)}`).join("; ")}`,
+  );
+}
+
+// Energy along the cut: before the clamp thin and dashed, clamped bold.
+/**
+ * @param {SVGElement} root
+ * @param {Field} field
+ * @param {Scene} scene
+ * @param {Theme} theme
+ */
+export function cutChart(root, field, scene, theme) {
+  const ink = INK[theme],
+    k = field.shapes.cut[1],
+    cut = /** @type {Float32Array} */ (field.cut),
+    raw = cut.subarray(0, k),
+    clamped = cut.subarray(k);
+  const [x0, y0, x1, y1] = scene.line,
+    length = Math.hypot(x1 - x0, y1 - y0) || 1,
+    x = (/** @type {number} */ i) => (i / (k - 1)) * length;
+  const top = Math.max(...clamped),
+    bottom = Math.min(...raw),
+    high = upTo(Math.max(top * 1.1, 0.2)),
+    low = Math.max(bottom < 0 ? -upTo(-bottom) : 0, -high);
+  const { px, py, curves } = framed(
+    root,
+    theme,
+    [0, length],
+    [low, high],
+    "along the cut (dashed: before the clamp)",
+    "energy",
+  );
+  put(curves, [
+    curve(line(x, raw, px, py), ink.residual, "3 3", 1.5),
+    curve(line(x, clamped, px, py), ink.contour, "none", 2.2),
+  ]);
+  root.setAttribute(
+    "aria-label",
+    `Energy along the cut of length ${length.toPrecision(3)}: loss between ${Math.min(...clamped).toPrecision(3)} and ${top.toPrecision(3)}, before the clamp down to ${bottom.toPrecision(3)}`,
+  );
+}

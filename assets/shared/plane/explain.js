@@ -1,0 +1,201 @@
+// The column of formulas: the loss, its numbers now, the laws, the active region, margins with
+// their derivation.
+/** @import { Setting } from "../types.js" */
+/** @import { Fields } from "./plane.js" */
+/** @import { Field, Margin, Region } from "./types.js" */
+import { el, stateOf, symbol, tidy } from "../dom.js";
+import { formula, prose } from "../formula.js";
+import { POINTS } from "../colours.js";
+import { chart } from "./charts.js";
+
+export class Explain {
+  /** @param {Fields} app */
+  constructor(app) {
+    this.app = app;
+    this.laws = chart("forces against edge length");
+    this.cut = chart("energy along the cut");
+    this.values = el("p", { class: "values" });
+    this.table = el("table", { class: "numbers" });
+    this.region = el("div");
+    this.margins = el("div");
+    this.details = el(
+      "details",
+      { class: "section", hidden: true },
+      el("summary", {}, "Margins and balance"),
+      this.margins,
+    );
+    this.details.addEventListener("toggle", () => {
+      if (this.details.open) app.rest(false);
+    });
+    this.head = el("div");
+    this.lawKeys = el("p", { class: "caption" });
+    this.cutBox = el("section", { hidden: true }, el("h4", {}, "Energy along the cut"), this.cut);
+    this.side = el(
+      "div",
+      { class: "explain" },
+      this.head,
+      this.values,
+      el("section", {}, el("h4", {}, "Pull and push by distance"), this.laws, this.lawKeys),
+      el("section", {}, el("h4", {}, "Forces, along the edges and in sum"), this.table),
+      this.region,
+      this.details,
+    );
+  }
+
+  build() {
+    const { schema, scene } = this.app,
+      loss = schema.losses[scene.loss];
+    this.head.replaceChildren(
+      el("h3", {}, loss.title),
+      el("p", {}, loss.sentence),
+      formula(loss.latex),
+      el("p", { class: "caption" }, loss.source),
+    );
+  }
+
+  /** @param {Field} f */
+  numbers(f) {
+    const { scene, schema, hidden } = this.app;
+    /** @type {[string, Setting | undefined][]} */
+    const names = schema.losses[scene.loss].controls.map((c) => [
+      c.symbol,
+      scene.hyper[c.name] ?? (c.name in scene.hyper ? "∞" : c.default),
+    ]);
+    if (f.mu !== null) names.push(["\\mu", f.mu]);
+    this.values.replaceChildren(
+      ...names.flatMap(([s, v], i) => [
+        ...(i ? [", "] : []),
+        el("i", {}, ...symbol(s)),
+        ` = ${typeof v === "number" ? tidy(v) : v}`,
+      ]),
+      names.length ? ". " : "",
+      f.m2 === null
+        ? "The loss is E, no less than 0: only triplets with E > 0 feel a force."
+        : `The loss is E, no less than 0 and no more than ${tidy(f.m2)}: only triplets in between feel a force.`,
+    );
+    this.forces(f);
+    this.lawKeys.replaceChildren(
+      el("b", { class: "pull" }, "● pull"),
+      " along A–P, ",
+      el("b", { class: "push" }, "■ push"),
+      " along A–N (solid) and P–N (dashed); marks: the edges now",
+      f.hit ? "." : `, open because this triplet is ${stateOf(f)}.`,
+    );
+    if (f.region !== undefined) this.about(f.region);
+    if (f.has_margins !== undefined)
+      this.details.hidden = !f.has_margins || hidden.has("margins") || hidden.has("m1");
+    if (f.margins !== undefined) this.marginRows(f.margins);
+  }
+
+  /** @param {Field} f */
+  forces(f) {
+    const cell = (/** @type {number} */ x) =>
+        el(
+          "td",
+          {},
+          Math.abs(x) < 5e-5 ? "0" : Math.abs(x) >= 1000 ? x.toExponential(2) : x.toFixed(3),
+        ),
+      name = { anchor: "A", positive: "P", negative: "N" };
+    const along = {
+      anchor: [f.strengths.ap, f.strengths.an, null],
+      positive: [f.strengths.ap, null, f.strengths.pn],
+      negative: [null, f.strengths.an, f.strengths.pn],
+    };
+    this.table.replaceChildren(
+      el(
+        "tr",
+        {},
+        ...["", "pull A–P", "push A–N", "push P–N", "off edges", "sum x", "sum y"].map((t) =>
+          el("th", { scope: "col" }, t),
+        ),
+      ),
+      ...POINTS.map((point, i) =>
+        el(
+          "tr",
+          {},
+          el("th", { scope: "row" }, name[point]),
+          ...along[point].map((x) => (x === null ? el("td", {}, "–") : cell(x))),
+          cell(Math.hypot(...f.residuals[i])),
+          ...f.forces[i].map(cell),
+        ),
+      ),
+    );
+  }
+
+  /** @param {Region | null} region */
+  about(region) {
+    this.region.replaceChildren(
+      ...(region
+        ? [
+            el(
+              "section",
+              {},
+              el("h4", {}, "Active region of the negative"),
+              el(
+                "p",
+                {},
+                ...prose(region.shape),
+                region.area === null ? "; unbounded." : `; area ${region.area.toPrecision(6)}.`,
+              ),
+              ...(region.latex ? [formula(region.latex)] : []),
+              el("p", { class: "caption" }, region.closed ? "In closed form." : "By quadrature."),
+            ),
+          ]
+        : []),
+    );
+  }
+
+  /** @param {Margin[]} rows */
+  marginRows(rows) {
+    const { app } = this,
+      box = (/** @type {"B" | "C"} */ name) => {
+        const b = el("input", {
+          type: "number",
+          min: 2,
+          step: 1,
+          value: app.batch[name],
+          "aria-label": name === "B" ? "batch size B" : "classes C",
+        });
+        b.addEventListener("change", () => {
+          app.batch[name] = Number(b.value);
+          app.rest(false);
+        });
+        return b;
+      };
+    const focused = this.margins.querySelector("input:focus")?.getAttribute("aria-label");
+    this.margins.replaceChildren(
+      ...rows.map((row) =>
+        el(
+          "div",
+          { class: "margin" },
+          ...(row.batch
+            ? [
+                el(
+                  "div",
+                  { class: "row batch" },
+                  el("label", {}, "B ", box("B")),
+                  el("label", {}, "C ", box("C")),
+                ),
+              ]
+            : []),
+          row.error
+            ? el("p", { class: "caption" }, row.error)
+            : el(
+                "button",
+                {
+                  onclick: () =>
+                    app.put({ hyper: { ...app.scene.hyper, ...row.set }, margin: "raw" }),
+                },
+                row.label,
+              ),
+          ...(row.latex ?? []).map((latex) => formula(latex)),
+          ...(row.note ? [el("p", { class: "caption" }, row.note)] : []),
+        ),
+      ),
+    );
+    if (focused) {
+      const before = this.margins.querySelector(`[aria-label="${focused}"]`);
+      if (before instanceof HTMLElement) before.focus();
+    }
+  }
+}

@@ -1,0 +1,379 @@
+// What mouse, finger and keys do on the plane: drag points, pan, zoom, snap, hover.
+/** @import { Fields } from "./plane.js" */
+/** @import { Hover } from "./types.js" */
+/** @import { Place, Point } from "../types.js" */
+import { el, show, stateOf } from "../dom.js";
+import { LETTER, POINTS, niceStep } from "../colours.js";
+
+/** @param {number} v */
+const round = (v) => Number(v.toFixed(4));
+/** @type {Record<string, number[]>} */
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+
+export class Hand {
+  /** @type {null | Hover} */
+  hover;
+  /** @type {null | HTMLElement} */
+  busy;
+  /** @type {Map<any, any>} */
+  fingers;
+  /** @type {HTMLCanvasElement} */
+  canvas;
+  /** @type {number} */
+  resting;
+  /** @type {null | number} */
+  spread;
+  /** @type {boolean} */
+  wanted;
+  /** @type {boolean} */
+  looking;
+
+  /** @param {Fields} app */
+  constructor(app) {
+    this.app = app;
+    /** @type {Hover | null} */
+    this.hover = null;
+    /** @type {HTMLElement | null} */
+    this.busy = null;
+    /** @type {Map<number, number[]>} */
+    this.fingers = new Map();
+  }
+
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {Record<Point, HTMLButtonElement>} handles
+   * @param {HTMLButtonElement[]} ends
+   */
+  attach(canvas, handles, ends) {
+    this.canvas = canvas;
+    canvas.addEventListener("pointerdown", (e) => this.background(e));
+    canvas.addEventListener("pointermove", (e) => {
+      if (!this.busy && e.pointerType !== "touch") this.look(this.app.fromPixels(this.inside(e)));
+    });
+    canvas.addEventListener("pointerleave", () => this.unlook());
+    canvas.addEventListener("blur", () => this.unlook());
+    canvas.addEventListener("keydown", (e) => this.lookByKey(e));
+    canvas.addEventListener(
+      "wheel",
+      (e) => {
+        if (e.ctrlKey || e.metaKey) {
+          e.preventDefault();
+          this.zoom(1.0015 ** e.deltaY);
+        }
+      },
+      { passive: false },
+    );
+    for (const name of POINTS)
+      this.movable(
+        handles[name],
+        () => this.app.scene[name],
+        (place) => {
+          this.app.scene[name] = this.snapped(name, place);
+        },
+      );
+    ends.forEach((end, i) =>
+      this.movable(
+        end,
+        () => this.app.scene.line.slice(2 * i, 2 * i + 2),
+        (place) => {
+          this.app.scene.line.splice(2 * i, 2, ...place);
+        },
+      ),
+    );
+  }
+
+  /** @param {PointerEvent} e */
+  inside(e) {
+    const box = this.canvas.getBoundingClientRect();
+    return [e.clientX - box.left, e.clientY - box.top];
+  }
+
+  /**
+   * @param {HTMLElement} handle
+   * @param {() => Place} get
+   * @param {(place: Place) => void} set
+   */
+  movable(handle, get, set) {
+    handle.addEventListener("pointerdown", (event) => {
+      event.preventDefault();
+      this.app.touch();
+      this.unlook();
+      handle.focus();
+      handle.setPointerCapture(event.pointerId);
+      const [px, py] = this.inside(event),
+        [hx, hy] = this.app.toPixels(get()),
+        clip = (/** @type {number} */ v) => Math.min(Math.max(v, 0), this.app.size);
+      this.follow(handle, (e) => {
+        const [x, y] = this.inside(e);
+        set(this.app.fromPixels([clip(x - px + hx), clip(y - py + hy)]).map(round));
+      });
+    });
+    handle.addEventListener("keydown", (event) => {
+      const step = ARROWS[event.key];
+      if (!step) return;
+      event.preventDefault();
+      this.app.touch();
+      const by = this.keyStep() * (event.shiftKey ? 10 : 1);
+      set(get().map((v, axis) => round(v + by * step[axis])));
+      this.app.move();
+      this.restSoon();
+    });
+  }
+
+  /**
+   * @param {HTMLElement} target
+   * @param {(event: PointerEvent) => void} act
+   */
+  follow(target, act) {
+    this.busy = target;
+    let moved = false;
+    const move = (/** @type {PointerEvent} */ e) => {
+      moved = true;
+      act(e);
+      this.app.move();
+    };
+    const end = () => {
+      for (const [kind, handler] of /** @type {const} */ ([
+        ["pointermove", move],
+        ["pointerup", end],
+        ["pointercancel", end],
+      ]))
+        target.removeEventListener(kind, handler);
+      this.busy = null;
+      if (moved) this.app.rest();
+    };
+    for (const [kind, handler] of /** @type {const} */ ([
+      ["pointermove", move],
+      ["pointerup", end],
+      ["pointercancel", end],
+    ]))
+      target.addEventListener(kind, handler);
+  }
+
+  // A key moves by a hundredth; under a snap by as much as it takes to arrive somewhere else.
+  keyStep() {
+    const { scene } = this.app;
+    return {
+      free: 0.01,
+      grid: niceStep(2 * scene.view[2]) / 4,
+      circle: 0.01,
+      equilateral: 10,
+      isosceles: 0.02,
+    }[scene.snap];
+  }
+
+  restSoon() {
+    clearTimeout(this.resting);
+    this.resting = setTimeout(() => this.app.rest(), 250);
+  }
+
+  // ---- view: drag the background, two fingers, Ctrl + wheel, buttons
+  /** @param {PointerEvent} event */
+  background(event) {
+    this.unlook();
+    this.app.touch();
+    if (event.pointerType === "touch") return this.pinch(event);
+    this.canvas.setPointerCapture(event.pointerId);
+    const { scene, size } = this.app,
+      start = [...scene.view],
+      k = (2 * start[2]) / size,
+      { clientX, clientY } = event;
+    this.follow(this.canvas, (e) => {
+      this.app.scene.view = [
+        start[0] - (e.clientX - clientX) * k,
+        start[1] + (e.clientY - clientY) * k,
+        start[2],
+      ].map(round);
+    });
+  }
+
+  /** @param {PointerEvent} event */
+  pinch(event) {
+    this.fingers.set(event.pointerId, [event.clientX, event.clientY]);
+    const forget = (/** @type {PointerEvent} */ e) => {
+      this.fingers.delete(e.pointerId);
+      if (this.spread) {
+        this.spread = null;
+        this.app.rest();
+      }
+    };
+    const move = (/** @type {PointerEvent} */ e) => {
+      this.fingers.set(e.pointerId, [e.clientX, e.clientY]);
+      if (this.fingers.size !== 2) return;
+      const [[x0, y0], [x1, y1]] = [...this.fingers.values()],
+        spread = Math.hypot(x1 - x0, y1 - y0);
+      if (this.spread) {
+        this.scaleView(this.spread / spread);
+        this.app.move();
+      }
+      this.spread = spread;
+    };
+    const done = (/** @type {PointerEvent} */ e) => {
+      forget(e);
+      this.canvas.removeEventListener("pointermove", move);
+    };
+    this.canvas.addEventListener("pointermove", move);
+    for (const kind of /** @type {const} */ (["pointerup", "pointercancel"]))
+      this.canvas.addEventListener(kind, done, { once: true });
+  }
+
+  /** @param {number} factor */
+  scaleView(factor) {
+    const { view } = this.app.scene;
+    view[2] = round(Math.min(Math.max(view[2] * factor, 0.05), 50));
+  }
+  /** @param {number} factor */
+  zoom(factor) {
+    this.app.touch();
+    this.scaleView(factor);
+    this.app.move();
+    this.restSoon();
+  }
+
+  fit() {
+    this.app.touch();
+    const { scene } = this.app,
+      span = [0, 1].map((i) => {
+        const v = POINTS.map((k) => scene[k][i]);
+        return [Math.min(...v), Math.max(...v)];
+      });
+    const half = Math.max(...span.map(([a, b]) => b - a), 0.2);
+    scene.view = [...span.map(([a, b]) => round((a + b) / 2)), round(1.3 * half)];
+    this.app.rest();
+  }
+
+  // ---- snapping: the nearest place that fits
+  /**
+   * @param {Point} name
+   * @param {number[]} place
+   */
+  snapped(name, place) {
+    const { scene } = this.app,
+      [first, second] = POINTS.filter((k) => k !== name).map((k) => scene[k]);
+    const nearest = (/** @type {Place[]} */ places) =>
+      places.reduce((a, b) =>
+        Math.hypot(a[0] - place[0], a[1] - place[1]) <= Math.hypot(b[0] - place[0], b[1] - place[1])
+          ? a
+          : b,
+      );
+    const onCircle = (/** @type {number[]} */ [cx, cy], /** @type {number} */ radius) => {
+      const dx = place[0] - cx,
+        dy = place[1] - cy,
+        d = Math.hypot(dx, dy);
+      return d ? [cx + (dx / d) * radius, cy + (dy / d) * radius] : [cx + radius, cy];
+    };
+    const [mx, my] = [(first[0] + second[0]) / 2, (first[1] + second[1]) / 2],
+      [ex, ey] = [second[0] - first[0], second[1] - first[1]],
+      side = Math.hypot(ex, ey);
+    const along = side ? ((place[0] - mx) * -ey + (place[1] - my) * ex) / side ** 2 : 0,
+      height = Math.sqrt(3) / 2;
+    const found = {
+      free: () => place,
+      grid: () => {
+        const step = niceStep(2 * scene.view[2]) / 4;
+        return place.map((v) => Math.round(v / step) * step);
+      },
+      circle: () => onCircle([0, 0], this.app.sphere ?? 1),
+      equilateral: () =>
+        nearest([
+          [mx - ey * height, my + ex * height],
+          [mx + ey * height, my - ex * height],
+        ]),
+      isosceles: () =>
+        side
+          ? nearest([
+              [mx - ey * along, my + ex * along],
+              onCircle(first, side),
+              onCircle(second, side),
+            ])
+          : place,
+    }[scene.snap]();
+    return found.map(round);
+  }
+
+  // The chosen snap takes hold at once: all points on the circle, or the scanning point on its
+  // triangle.
+  snapNow() {
+    const { scene } = this.app;
+    for (const name of ["grid", "circle"].includes(scene.snap) ? POINTS : [scene.probe])
+      scene[name] = this.snapped(name, scene[name]);
+    if (scene.snap === "circle")
+      POINTS.forEach((name, i) => {
+        // points that fell on one place part again
+        while (
+          POINTS.slice(0, i).some(
+            (k) => Math.hypot(scene[k][0] - scene[name][0], scene[k][1] - scene[name][1]) < 0.05,
+          )
+        ) {
+          const [x, y] = scene[name],
+            c = Math.cos(Math.PI / 6),
+            s = Math.sin(Math.PI / 6);
+          scene[name] = [c * x - s * y, s * x + c * y].map(round);
+        }
+      });
+    this.app.rest();
+  }
+
+  // ---- reading out a place: under the pointer, or by arrow keys on the plane
+  /** @param {number[]} place */
+  look(place) {
+    const { app } = this;
+    this.wanted = true; // until unlook: an answer that comes later is no longer looked at
+    app.link.send({ id: app.seq, hover: place.map(round), scene: app.scene, ...app.extra() });
+  }
+
+  /** @param {KeyboardEvent} event */
+  lookByKey(event) {
+    const step = ARROWS[event.key];
+    if (event.key === "Escape") return this.unlook();
+    if (!step) return;
+    event.preventDefault();
+    const { view } = this.app.scene,
+      by = (view[2] / 75) * (event.shiftKey ? 10 : 1),
+      from = this.hover?.at ?? view.slice(0, 2);
+    this.look(
+      from.map((v, i) =>
+        Math.min(Math.max(v + by * step[i], view[i] - view[2]), view[i] + view[2]),
+      ),
+    );
+    this.looking = true;
+  }
+
+  /** @param {Hover} hover */
+  hovered(hover) {
+    if (this.busy || !this.wanted) return;
+    const { app } = this,
+      { tip } = app,
+      [x, y] = app.toPixels(hover.at),
+      letter = LETTER[app.scene.probe];
+    this.hover = hover;
+    const rows = [
+      [`${letter} here`, hover.at.map((v) => v.toFixed(3)).join(", ")],
+      ["loss", show(hover.energy)],
+      ["before clamp", show(hover.raw)],
+      ["force", Math.hypot(...hover.force).toPrecision(4)],
+      ...Object.entries(hover.edges).map(([k, v]) => [
+        `d(${k.toUpperCase().split("").join(",")})`,
+        v.toFixed(3),
+      ]),
+      ["", `${stateOf(hover)}${hover.hit ? "" : ": no force"}`],
+    ];
+    tip.replaceChildren(...rows.map(([k, v]) => el("div", {}, el("span", {}, k), el("b", {}, v))));
+    tip.hidden = false;
+    tip.style.left = `${x > app.size - 190 ? x - 176 : x + 16}px`;
+    tip.style.top = `${Math.min(Math.max(y - 40, 4), app.size - 168)}px`;
+    if (this.looking) {
+      app.live.textContent = rows.map((r) => r.join(" ")).join("; ");
+      this.looking = false;
+    }
+    app.invalidate();
+  }
+
+  unlook() {
+    this.wanted = false;
+    if (!this.hover) return;
+    this.hover = null;
+    this.app.tip.hidden = true;
+    this.app.invalidate();
+  }
+}

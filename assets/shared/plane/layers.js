@@ -1,0 +1,452 @@
+// The layers that lie over the field: forces, circles, lines and points of the triplet.
+/** @import { At, Box, Discs, Hover, Mining, Painted, Scene } from "./types.js" */
+/** @import { Context, Ink, Place } from "../types.js" */
+import { LETTER, POINTS, halo } from "../colours.js";
+
+// Dark on light ground and light on dark, by the colour under each arrow: readable without an
+// outline.
+/**
+ * @param {Context} ctx
+ * @param {Painted} field
+ * @param {Box} box
+ * @param {Ink} ink
+ */
+export function arrows(ctx, field, { left, top, side }, ink) {
+  const { shade, n, signed } = field,
+    values = /** @type {Int8Array} */ (field.arrows),
+    cell = side / 20,
+    longest = cell * 0.86,
+    paths = [new Path2D(), new Path2D()];
+  const deep = (/** @type {number} */ row, /** @type {number} */ col) => {
+    if (!shade) return 0;
+    const value =
+      shade[Math.floor(((row + 0.5) * n) / 20) * n + Math.floor(((col + 0.5) * n) / 20)];
+    return Number(signed ? Math.abs(value - 127.5) > 80 : value > 128);
+  };
+  for (let row = 0; row < 20; row++) {
+    for (let col = 0; col < 20; col++) {
+      const i = 2 * (row * 20 + col),
+        fx = values[i] / 127,
+        fy = -values[i + 1] / 127,
+        length = Math.hypot(fx, fy) * longest;
+      if (length < 1) continue;
+      const x = left + (col + 0.5) * cell,
+        y = top + side - (row + 0.5) * cell,
+        path = paths[deep(row, col)];
+      const angle = Math.atan2(fy, fx),
+        hx = (Math.cos(angle) * length) / 2,
+        hy = (Math.sin(angle) * length) / 2;
+      path.moveTo(x - hx, y - hy);
+      path.lineTo(x + hx, y + hy);
+      barbs(path, x + hx, y + hy, angle, Math.min(5, 1.5 + length / 4));
+    }
+  }
+  ctx.lineWidth = 1.3;
+  paths.forEach((path, i) => {
+    ctx.strokeStyle = i ? ink.rim : ink.arrow;
+    ctx.stroke(path);
+  });
+}
+
+/**
+ * @param {Context} ctx
+ * @param {Painted} field
+ * @param {Box} box
+ * @param {Ink} ink
+ */
+export function streams(ctx, field, { left, top, side }, ink) {
+  const [lines, corners] = field.shapes.streams,
+    ends = /** @type {Uint16Array} */ (field.streams),
+    path = new Path2D(),
+    tip = [0, 0],
+    before = [0, 0];
+  for (let line = 0; line < lines; line++) {
+    for (let i = 0; i < corners; i++) {
+      const k = 2 * (line * corners + i),
+        x = left + (ends[k] / 65535) * side,
+        y = top + side - (ends[k + 1] / 65535) * side;
+      if (i) path.lineTo(x, y);
+      else path.moveTo(x, y);
+      if (i === ((corners - 1) >> 1) + 1) [tip[0], tip[1]] = [x, y];
+      if (i === (corners - 1) >> 1) [before[0], before[1]] = [x, y];
+    }
+    if (Math.hypot(tip[0] - before[0], tip[1] - before[1]) > 0.5)
+      barbs(path, tip[0], tip[1], Math.atan2(tip[1] - before[1], tip[0] - before[0]), 4.5);
+  }
+  glow(ctx, path, ink);
+}
+
+/**
+ * @param {Path2D} path
+ * @param {number} x
+ * @param {number} y
+ * @param {number} angle
+ * @param {number} length
+ */
+function barbs(path, x, y, angle, length) {
+  for (const turn of [2.6, -2.6]) {
+    path.moveTo(x, y);
+    path.lineTo(x + length * Math.cos(angle + turn), y + length * Math.sin(angle + turn));
+  }
+}
+
+/**
+ * @param {Context} ctx
+ * @param {Path2D} path
+ * @param {Ink} ink
+ */
+function glow(ctx, path, ink) {
+  for (const [colour, width] of /** @type {const} */ ([
+    [ink.glow, 3],
+    [ink.arrow, 1.3],
+  ])) {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = width;
+    ctx.stroke(path);
+  }
+}
+
+/**
+ * @param {Context} ctx
+ * @param {number[]} settings
+ * @param {number} radius
+ */
+function circle(ctx, [x, y], radius) {
+  ctx.beginPath();
+  ctx.arc(x, y, Math.max(radius, 0), 0, 2 * Math.PI);
+  ctx.stroke();
+}
+
+// Ranking discs about anchor and positive, and the ellipse with these foci that encloses them
+// (Appendix B).
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {Discs} discs
+ * @param {At} at
+ * @param {number} size
+ * @param {Ink} ink
+ */
+export function discs(ctx, scene, { radius, axes }, at, size, ink) {
+  const k = size / (2 * scene.view[2]),
+    a = at(scene.anchor),
+    p = at(scene.positive);
+  ctx.strokeStyle = ink.disc;
+  ctx.lineWidth = 1.75;
+  ctx.setLineDash([2, 4]);
+  circle(ctx, a, radius * k);
+  circle(ctx, p, radius * k);
+  ctx.setLineDash([9, 3, 2, 3]);
+  ctx.beginPath();
+  ctx.ellipse(
+    (a[0] + p[0]) / 2,
+    (a[1] + p[1]) / 2,
+    axes[0] * k,
+    axes[1] * k,
+    Math.atan2(p[1] - a[1], p[0] - a[0]),
+    0,
+    2 * Math.PI,
+  );
+  ctx.stroke();
+  ctx.setLineDash([]);
+}
+
+// Fig. 2.5: the circle that parts hard from semi-hard; easy begins where the loss vanishes.
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {Mining} mining
+ * @param {At} at
+ * @param {number} size
+ * @param {Ink} ink
+ */
+export function mining(ctx, scene, { centre, radius, labels }, at, size, ink) {
+  ctx.font = "600 12px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  if (centre) {
+    ctx.strokeStyle = ink.positive;
+    ctx.lineWidth = 2;
+    ctx.setLineDash([10, 4]);
+    circle(ctx, at(scene[centre]), (radius * size) / (2 * scene.view[2]));
+    ctx.setLineDash([]);
+  }
+  for (const [text, place] of labels) {
+    const [x, y] = at(place);
+    if (x > 30 && x < size - 30 && y > 12 && y < size - 12)
+      halo(ctx, text, x, y, ink.text, ink.rim, 4);
+  }
+}
+
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {At} at
+ * @param {Ink} ink
+ */
+export function cutLine(ctx, scene, at, ink) {
+  const [x0, y0, x1, y1] = scene.line,
+    from = at([x0, y0]),
+    to = at([x1, y1]);
+  for (const [colour, width] of /** @type {const} */ ([
+    [ink.rim, 4],
+    [ink.disc, 2],
+  ])) {
+    ctx.strokeStyle = colour;
+    ctx.lineWidth = width;
+    ctx.beginPath();
+    ctx.moveTo(...from);
+    ctx.lineTo(...to);
+    ctx.stroke();
+  }
+  for (const [x, y] of [from, to]) {
+    ctx.fillStyle = ink.disc;
+    ctx.strokeStyle = ink.rim;
+    ctx.lineWidth = 2;
+    ctx.beginPath();
+    ctx.moveTo(x, y - 8);
+    ctx.lineTo(x + 8, y);
+    ctx.lineTo(x, y + 8);
+    ctx.lineTo(x - 8, y);
+    ctx.closePath();
+    ctx.fill();
+    ctx.stroke();
+  }
+}
+
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {At} at
+ * @param {Ink} ink
+ */
+export function triangle(ctx, scene, at, ink) {
+  const [a, p, n] = POINTS.map((k) => at(scene[k]));
+  ctx.lineWidth = 1.4;
+  for (const [from, to, colour, dash] of /** @type {const} */ ([
+    [a, p, ink.positive, []],
+    [a, n, ink.negative, [4, 4]],
+    [p, n, ink.negative, [4, 4]],
+  ])) {
+    ctx.strokeStyle = colour;
+    ctx.setLineDash(dash);
+    ctx.beginPath();
+    ctx.moveTo(...from);
+    ctx.lineTo(...to);
+    ctx.stroke();
+  }
+  ctx.setLineDash([]);
+}
+
+// 70 px for a force of 1, growing ever slower; the number beside tells the magnitude. With a scale
+// (px per unit): to scale.
+const reach = (/** @type {number} */ magnitude, /** @type {number | null | undefined} */ scale) =>
+  scale ? magnitude * scale : 150 * (1 - Math.exp(-magnitude / 1.6)) + 16;
+
+/**
+ * @param {Context} ctx
+ * @param {number[]} place
+ * @param {number[]} unit
+ * @param {number} length
+ * @param {string} colour
+ * @param {string} rim
+ * @param {number} width
+ */
+function arrow(ctx, [x, y], [ux, uy], length, colour, rim, width) {
+  const head = Math.min(4 + 2.5 * width, length * 0.6),
+    tx = x + ux * length,
+    ty = y + uy * length;
+  for (const [ink, grow] of /** @type {const} */ ([
+    [rim, 1.5],
+    [colour, 0],
+  ])) {
+    ctx.strokeStyle = ctx.fillStyle = ink;
+    ctx.lineWidth = width + 2 * grow;
+    ctx.beginPath();
+    ctx.moveTo(x, y);
+    ctx.lineTo(tx - ux * head * 0.7, ty - uy * head * 0.7);
+    ctx.stroke();
+    ctx.beginPath();
+    const wide = head / 2 + grow;
+    ctx.moveTo(tx + ux * 2 * grow, ty + uy * 2 * grow);
+    ctx.lineTo(tx - ux * head - uy * wide, ty - uy * head + ux * wide);
+    ctx.lineTo(tx - ux * head + uy * wide, ty - uy * head - ux * wide);
+    ctx.fill();
+  }
+  return [tx, ty];
+}
+
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {Painted} field
+ * @param {At} at
+ * @param {number} size
+ * @param {Ink} ink
+ * @param {number | null | undefined} scale
+ */
+export function resultants(ctx, scene, field, at, size, ink, scale) {
+  /** @type {{ left: number, top: number, align: CanvasTextAlign, text: string }[]} */
+  const labels = [];
+  POINTS.forEach((name, i) => {
+    const [fx, fy] = field.forces[i],
+      magnitude = Math.hypot(fx, fy);
+    if (!(magnitude > 1e-9)) return;
+    const from = at(scene[name]),
+      u = [fx / magnitude, -fy / magnitude];
+    const [tx, ty] = arrow(ctx, from, u, reach(magnitude, scale), ink.force, ink.rim, 4);
+    const inside = (/** @type {number} */ v, /** @type {number} */ room) =>
+      Math.min(Math.max(v, room), size - room);
+    const left = inside(tx + u[0] * 10, 34),
+      align = u[0] < -0.3 ? "right" : u[0] > 0.3 ? "left" : "center";
+    // a number that would cover another steps aside, away from the edge
+    let top = inside(ty + u[1] * 14, 12);
+    const step = top < size - 42 ? 15 : -15;
+    while (labels.some((l) => Math.abs(l.left - left) < 42 && Math.abs(l.top - top) < 14))
+      top += step;
+    labels.push({ left, top, align, text: magnitude.toPrecision(3) });
+  });
+  ctx.font = "600 12px system-ui, sans-serif"; // numbers above all arrows
+  ctx.textBaseline = "middle";
+  for (const { left, top, align, text } of labels) {
+    ctx.textAlign = align;
+    halo(ctx, text, left, top, ink.forceText, ink.rim, 4);
+  }
+}
+
+// Each force split along the edges: pulls blue, pushes vermillion, what lies on no edge grey;
+// magnitudes on the edges.
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {Painted} field
+ * @param {At} at
+ * @param {Ink} ink
+ * @param {number} scale
+ */
+export function edgeForces(ctx, scene, field, at, ink, scale) {
+  const { strengths, residuals } = field,
+    /** @type {Record<string, Place>} */
+    place = { a: at(scene.anchor), p: at(scene.positive), n: at(scene.negative) };
+  const along = (/** @type {Place} */ from, /** @type {Place} */ to) => {
+    const dx = to[0] - from[0],
+      dy = to[1] - from[1],
+      d = Math.hypot(dx, dy) || 1;
+    return [dx / d, dy / d];
+  };
+  for (const [edge, sign, colour] of /** @type {const} */ ([
+    ["ap", 1, ink.positive],
+    ["an", -1, ink.negative],
+    ["pn", -1, ink.negative],
+  ])) {
+    const strength = strengths[edge] * sign,
+      [x, y] = edge;
+    if (Math.abs(strength) * scale < 2) continue;
+    for (const [from, to] of [
+      [x, y],
+      [y, x],
+    ]) {
+      const u = along(place[from], place[to]),
+        s = Math.sign(strength);
+      arrow(
+        ctx,
+        place[from],
+        [u[0] * s, u[1] * s],
+        Math.abs(strength) * scale,
+        colour,
+        ink.rim,
+        2.5,
+      );
+    }
+  }
+  residuals.forEach(([fx, fy], i) => {
+    const magnitude = Math.hypot(fx, fy);
+    if (magnitude * scale > 2)
+      arrow(
+        ctx,
+        at(scene[POINTS[i]]),
+        [fx / magnitude, -fy / magnitude],
+        magnitude * scale,
+        ink.residual,
+        ink.rim,
+        2.5,
+      );
+  });
+  ctx.font = "600 11.5px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  for (const [edge, word, colour, share] of /** @type {const} */ ([
+    ["ap", "pull", ink.positiveText, 0.5],
+    ["an", "push", ink.negativeText, 0.4],
+    ["pn", "push", ink.negativeText, 0.58],
+  ])) {
+    const [from, to] = [place[edge[0]], place[edge[1]]];
+    if (Math.abs(strengths[edge]) < 1e-9 || Math.hypot(from[0] - to[0], from[1] - to[1]) < 50)
+      continue;
+    halo(
+      ctx,
+      `${word} ${strengths[edge].toPrecision(3)}`,
+      from[0] + (to[0] - from[0]) * share,
+      from[1] + (to[1] - from[1]) * share,
+      colour,
+      ink.rim,
+      4,
+    );
+  }
+}
+
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {At} at
+ * @param {Ink} ink
+ */
+export function points(ctx, scene, at, ink) {
+  for (const name of POINTS) {
+    const [x, y] = at(scene[name]);
+    ctx.fillStyle = ink[name];
+    ctx.strokeStyle = ink.rim;
+    ctx.lineWidth = 2.5;
+    ctx.beginPath();
+    if (name === "negative") ctx.rect(x - 9, y - 9, 18, 18);
+    else ctx.arc(x, y, 10, 0, 2 * Math.PI);
+    ctx.fill();
+    ctx.stroke();
+    if (name === scene.probe) {
+      ctx.strokeStyle = ink[name];
+      ctx.lineWidth = 1.5;
+      circle(ctx, [x, y], 15);
+    }
+    ctx.font = "700 12px system-ui, sans-serif";
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    ctx.fillStyle = ink.rim;
+    ctx.fillText(LETTER[name], x, y + 0.5);
+  }
+}
+
+/**
+ * @param {Context} ctx
+ * @param {Scene} scene
+ * @param {Hover} hover
+ * @param {At} at
+ * @param {Ink} ink
+ */
+export function hoverMark(ctx, scene, hover, at, ink) {
+  const [x, y] = at(hover.at),
+    [fx, fy] = hover.force,
+    magnitude = Math.hypot(fx, fy);
+  ctx.strokeStyle = ink[scene.probe];
+  ctx.lineWidth = 1.5;
+  circle(ctx, [x, y], 5);
+  if (magnitude > 1e-9)
+    arrow(
+      ctx,
+      [x, y],
+      [fx / magnitude, -fy / magnitude],
+      reach(magnitude, null) * 0.6,
+      ink.force,
+      ink.rim,
+      2.5,
+    );
+}

@@ -1,0 +1,157 @@
+// First seconds, first steps: the opening orbit, a row of situations, and the guided tour.
+/** @import { Place, Situation } from "../types.js" */
+/** @import { Fields } from "./plane.js" */
+/** @import { Scene } from "./types.js" */
+import { el } from "../dom.js";
+
+export class Lessons {
+  /** @type {number | undefined} */
+  preset;
+  /** @type {string | undefined} */
+  situation;
+  /** @type {Place | null} */
+  home = null; // of the negative, while it goes round
+
+  /** @param {Fields} app */
+  constructor(app) {
+    this.app = app;
+    this.row = el("div", { class: "lessons" });
+    this.situations();
+  }
+
+  situations() {
+    const { app } = this,
+      { hidden } = app,
+      { situations } = app.schema;
+    const pill = (/** @type {Situation} */ s) =>
+      el(
+        "button",
+        {
+          title: s.sentence,
+          "aria-pressed": String(this.situation === s.name),
+          onclick: () => {
+            this.situation = s.name;
+            this.preset = undefined;
+            app.put(s.scene);
+            this.situations();
+          },
+        },
+        s.name,
+      );
+    const chosen = situations.find((s) => s.name === this.situation);
+    this.row.replaceChildren(
+      ...(hidden.has("situations")
+        ? []
+        : [
+            el(
+              "div",
+              { class: "pills" },
+              ...situations.map(pill),
+              el("button", { class: "tour", onclick: () => this.step(0) }, "Tour ▸"),
+            ),
+          ]),
+      ...(chosen ? [el("p", { class: "caption", role: "status" }, chosen.sentence)] : []),
+    );
+  }
+
+  // A sentence or caption goes once the scene is no longer the one it speaks of; zoom and switches
+  // do not matter.
+  outdated() {
+    const { app } = this,
+      { situations, presets } = app.schema;
+    const left = (/** @type {Partial<Scene>} */ scene) =>
+      /** @type {const} */ (["loss", "anchor", "positive", "negative"]).some(
+        (k) => JSON.stringify(scene[k]) !== JSON.stringify(app.scene[k]),
+      ) || Object.entries(scene.hyper ?? {}).some(([k, v]) => app.scene.hyper[k] !== v);
+    const situation = situations.find((s) => s.name === this.situation);
+    if (situation && left(situation.scene)) {
+      this.situation = undefined;
+      this.situations();
+    }
+    if (this.preset !== undefined && left(presets[this.preset])) {
+      this.preset = undefined;
+      app.panel.build();
+    }
+  }
+
+  /** @param {number} index */
+  step(index) {
+    const { app } = this,
+      { tour } = app.schema,
+      step = tour[index],
+      last = index === tour.length - 1;
+    this.preset = this.situation = undefined;
+    app.put(step.scene);
+    const leave = () => {
+      this.mark();
+      this.situations();
+      app.canvas.focus({ preventScroll: true });
+    };
+    this.row.replaceChildren(
+      el(
+        "div",
+        { class: "card", role: "region", "aria-label": "tour" },
+        el("b", {}, `${index + 1} / ${tour.length}  ${step.title}`),
+        el("p", { role: "status" }, step.text),
+        el(
+          "div",
+          { class: "pills" },
+          el("button", { onclick: () => this.step(index - 1), disabled: !index }, "back"),
+          el(
+            "button",
+            { class: "next", onclick: () => (last ? leave() : this.step(index + 1)) },
+            last ? "finish" : "next ▸",
+          ),
+          ...(last ? [] : [el("button", { onclick: leave }, "leave the tour")]),
+        ),
+      ),
+    );
+    this.mark(step.look);
+    /** @type {HTMLElement} */ (this.row.querySelector(".next")).focus({ preventScroll: true });
+  }
+
+  // A ring around the control a step speaks of.
+  /** @param {string} [label] */
+  mark(label) {
+    this.app.root.querySelectorAll(".marked").forEach((x) => x.classList.remove("marked"));
+    if (label)
+      [...this.app.root.querySelectorAll(`[aria-label="${CSS.escape(label)}"]`)].forEach((x) =>
+        (x.closest(".control, label, .pills") ?? x).classList.add("marked"),
+      );
+  }
+
+  // The negative goes once around the pair, so that a visitor sees the forces turn. Any touch ends
+  // it.
+  orbit() {
+    const { app } = this,
+      { scene } = app,
+      home = [...scene.negative],
+      centre = [0, 1].map((i) => (scene.anchor[i] + scene.positive[i]) / 2);
+    const radius = Math.hypot(home[0] - centre[0], home[1] - centre[1]),
+      from = Math.atan2(home[1] - centre[1], home[0] - centre[0]);
+    app.handles.anchor.classList.add("pulse");
+    this.home = home;
+    const begin = performance.now() + 400;
+    const step = (/** @type {number} */ now) => {
+      if (this.home !== home) return;
+      const t = Math.min(Math.max((now - begin) / 6000, 0), 1),
+        angle = from + 2 * Math.PI * (t * t * (3 - 2 * t));
+      app.scene.negative =
+        t < 1 ? [centre[0] + radius * Math.cos(angle), centre[1] + radius * Math.sin(angle)] : home;
+      app.move();
+      if (t < 1) requestAnimationFrame(step);
+      else {
+        this.home = null;
+        app.rest(false);
+      }
+    };
+    requestAnimationFrame(step);
+  }
+
+  still() {
+    this.app.handles.anchor.classList.remove("pulse");
+    if (!this.home) return;
+    this.app.scene.negative = this.home;
+    this.home = null;
+  }
+}

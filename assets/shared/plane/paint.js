@@ -1,0 +1,282 @@
+// Painting the plane: every number comes from Python. Plane coordinates have y upwards; the canvas
+// is square.
+/** @import { At, Box, Extra, Painted, Pictures, Scene } from "./types.js" */
+/** @import { Context, Ink, Theme } from "../types.js" */
+import { drawing } from "../dom.js";
+import { INK, halo, niceStep, rampColour, signedColour } from "../colours.js";
+import { stripes, veiled } from "../veil.js";
+import {
+  arrows,
+  cutLine,
+  discs,
+  edgeForces,
+  hoverMark,
+  mining,
+  points,
+  resultants,
+  streams,
+  triangle,
+} from "./layers.js";
+
+/**
+ * @param {number[]} view
+ * @param {number} size
+ */
+export function toPixels(view, size) {
+  const [x, y, half] = view,
+    k = size / (2 * half);
+  /** @type {At} */
+  const at = ([px, py]) => [(px - x + half) * k, (y + half - py) * k];
+  return at;
+}
+
+/**
+ * @param {number[]} view
+ * @param {number} size
+ */
+export function fromPixels(view, size) {
+  const [x, y, half] = view,
+    k = (2 * half) / size;
+  return (/** @type {number[]} */ [u, v]) => [x - half + u * k, y + half - v * k];
+}
+
+// The two pictures of an answer, n x n: colour, and a veil over what receives no force. Made once
+// per answer.
+/**
+ * @param {Pick<Painted, "n" | "shade" | "active">} field
+ * @param {Theme} theme
+ */
+export function rasterise(field, theme, signed = false) {
+  const { n, shade, active } = field;
+  const colour = signed
+    ? (/** @type {number} */ i) => signedColour(i / 127.5 - 1, theme)
+    : (/** @type {number} */ i) => rampColour(i / 255, theme);
+  const table = Array.from({ length: 256 }, (_, i) => colour(i));
+  const bitmap = (
+    /** @type {(data: Uint8ClampedArray, from: number, to: number) => void} */ fill,
+  ) => {
+    const image = new ImageData(n, n);
+    for (let row = 0; row < n; row++)
+      for (let col = 0; col < n; col++)
+        fill(image.data, row * n + col, ((n - 1 - row) * n + col) * 4);
+    const canvas = new OffscreenCanvas(n, n);
+    drawing(canvas).putImageData(image, 0, 0);
+    return canvas;
+  };
+  return {
+    colour:
+      shade &&
+      bitmap((data, from, to) => {
+        const [r, g, b] = table[shade[from]];
+        data[to] = r;
+        data[to + 1] = g;
+        data[to + 2] = b;
+        data[to + 3] = 255;
+      }),
+    veil:
+      active &&
+      bitmap((data, from, to) => {
+        data[to + 3] = active[from >> 3] & (128 >> (from & 7)) ? 0 : 255;
+      }),
+  };
+}
+
+// What to draw follows from what the field carries and from the switches of the scene; extra: {
+// hover, forceScale, moving }.
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Scene} scene
+ * @param {Painted | undefined} field
+ * @param {Pictures | undefined} pictures
+ * @param {Theme} theme
+ * @param {Extra} [extra]
+ */
+export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
+  const ink = INK[theme],
+    at = toPixels(scene.view, size);
+  ctx.clearRect(0, 0, size, size);
+  if (!field) {
+    grid(ctx, size, scene.view, ink);
+  } else {
+    // The last answer may belong to a view that has moved on: draw it where it belongs.
+    const [fx, fy, fh] = field.view,
+      [left, top] = at([fx - fh, fy + fh]),
+      side = at([fx + fh, fy])[0] - left;
+    const box = { left, top, side };
+    ctx.imageSmoothingEnabled = true;
+    if (pictures?.colour) ctx.drawImage(pictures.colour, left, top, side, side);
+    if (field.patches) outside(ctx, field, box, size, ink);
+    else if (pictures?.veil && scene.region !== false) veiled(ctx, size, pictures.veil, box, ink);
+    grid(ctx, size, scene.view, ink);
+    if (field.contours) contours(ctx, field, box, ink, !extra.moving);
+    if (scene.region !== false) boundaries(ctx, field, box, ink);
+    if (field.mining) mining(ctx, scene, field.mining, at, size, ink);
+    if (field.discs) discs(ctx, scene, field.discs, at, size, ink);
+    if (field.streams) streams(ctx, field, box, ink);
+    if (field.arrows) arrows(ctx, field, box, ink);
+  }
+  if (scene.cut) cutLine(ctx, scene, at, ink);
+  triangle(ctx, scene, at, ink);
+  if (field) {
+    const scale = extra.forceScale ?? 1;
+    if (scene.edges) edgeForces(ctx, scene, field, at, ink, scale);
+    if (scene.forces !== false)
+      resultants(ctx, scene, field, at, size, ink, scene.edges ? scale : null);
+  }
+  ticks(ctx, size, scene.view, ink);
+  points(ctx, scene, at, ink);
+  if (extra.hover) hoverMark(ctx, scene, extra.hover, at, ink);
+}
+
+// Everything but the rings of the active region: veiled and hatched.
+/**
+ * @param {Context} ctx
+ * @param {Painted} field
+ * @param {Box} box
+ * @param {number} size
+ * @param {Ink} ink
+ */
+function outside(ctx, field, box, size, ink) {
+  const path = new Path2D(),
+    corners = /** @type {Uint16Array} */ (field.patches),
+    { left, top, side } = box;
+  path.rect(0, 0, size, size);
+  let at = 0;
+  for (const count of field.rings) {
+    for (let i = 0; i < count; i++, at++) {
+      const x = left + (corners[2 * at] / 65535) * side,
+        y = top + side - (corners[2 * at + 1] / 65535) * side;
+      if (i) path.lineTo(x, y);
+      else path.moveTo(x, y);
+    }
+    path.closePath();
+  }
+  ctx.fillStyle = stripes(ctx, ink);
+  ctx.fill(path, "evenodd");
+}
+
+// visit(axis, value, pixels) for each line of the grid.
+/**
+ * @param {number} size
+ * @param {number[]} view
+ * @param {(axis: number, value: number, place: number, step: number) => void} visit
+ */
+function gridLines(size, view, visit) {
+  const [x, y, half] = view,
+    step = niceStep(2 * half),
+    at = toPixels(view, size);
+  for (const [axis, centre] of /** @type {const} */ ([
+    [0, x],
+    [1, y],
+  ])) {
+    for (let k = Math.ceil((centre - half) / step); k * step <= centre + half; k++) {
+      const value = k * step;
+      visit(axis, value, Math.round(at(axis ? [0, value] : [value, 0])[axis]) + 0.5, step);
+    }
+  }
+}
+
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {number[]} view
+ * @param {Ink} ink
+ */
+function grid(ctx, size, view, ink) {
+  ctx.lineWidth = 1;
+  ctx.strokeStyle = ink.grid;
+  ctx.beginPath();
+  gridLines(size, view, (axis, _, place) => {
+    ctx.moveTo(axis ? 0 : place, axis ? place : 0);
+    ctx.lineTo(axis ? size : place, axis ? place : size);
+  });
+  ctx.stroke();
+}
+
+// The numbers of the grid, over whatever arrows reach there.
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {number[]} view
+ * @param {Ink} ink
+ */
+function ticks(ctx, size, view, ink) {
+  ctx.font = "11px system-ui, sans-serif";
+  gridLines(size, view, (axis, value, place, step) => {
+    if (place < 16 || place > size - 16) return;
+    const digits = Math.max(0, -Math.floor(Math.log10(step)));
+    ctx.textAlign = axis ? "left" : "center";
+    ctx.textBaseline = axis ? "middle" : "alphabetic";
+    halo(ctx, value.toFixed(digits), axis ? 5 : place, axis ? place : size - 5, ink.text, ink.rim);
+  });
+}
+
+// Draws polylines of `counts` corners each, from corner `first` on; returns the next corner.
+// visit(x, y) sees their middles.
+/**
+ * @param {Context} ctx
+ * @param {Uint16Array} corners
+ * @param {number[]} counts
+ * @param {number} first
+ * @param {Box} box
+ * @param {(x: number, y: number) => void} [visit]
+ */
+function polylines(ctx, corners, counts, first, { left, top, side }, visit) {
+  let at = first;
+  ctx.beginPath();
+  for (const count of counts) {
+    for (let i = 0; i < count; i++, at++) {
+      const x = left + (corners[2 * at] / 65535) * side,
+        y = top + side - (corners[2 * at + 1] / 65535) * side;
+      if (i) ctx.lineTo(x, y);
+      else ctx.moveTo(x, y);
+      if (visit && i === count >> 1 && count > 12) visit(x, y);
+    }
+  }
+  ctx.stroke();
+  return at;
+}
+
+/**
+ * @param {Context} ctx
+ * @param {Painted} field
+ * @param {Box} box
+ * @param {Ink} ink
+ */
+function boundaries(ctx, field, box, ink) {
+  ctx.strokeStyle = ink.outer;
+  ctx.lineWidth = 1.75;
+  const at = polylines(ctx, field.corners, field.outer, 0, box);
+  ctx.setLineDash([6, 4]);
+  polylines(ctx, field.corners, field.inner, at, box);
+  ctx.setLineDash([]);
+}
+
+/**
+ * @param {Context} ctx
+ * @param {Painted} field
+ * @param {Box} box
+ * @param {Ink} ink
+ * @param {boolean} named
+ */
+function contours(ctx, field, box, ink, named) {
+  /** @type {{ x: number, y: number, text: string }[]} */
+  const labels = [];
+  let at = 0;
+  ctx.lineWidth = 1;
+  for (const [level, counts] of field.contours ?? []) {
+    ctx.strokeStyle = level < 0 ? ink.positive : ink.contour;
+    ctx.globalAlpha = 0.75;
+    at = polylines(ctx, field.contours_at, counts, at, box, (x, y) => {
+      if (labels.every((l) => Math.hypot(l.x - x, l.y - y) > 60))
+        labels.push({ x, y, text: String(Number(level.toPrecision(2))) });
+    });
+  }
+  ctx.globalAlpha = 1;
+  if (!named) return; // numbers that jump about would only distract
+  ctx.font = "10.5px system-ui, sans-serif";
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  for (const { x, y, text } of labels) halo(ctx, text, x, y, ink.text, ink.rim);
+}

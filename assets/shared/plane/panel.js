@@ -1,0 +1,364 @@
+// The panel beside the plane: loss and sliders, points, what is shown, figures, take away.
+/** @import { Hyper, Preset } from "../types.js" */
+/** @import { Fields } from "./plane.js" */
+import { el } from "../dom.js";
+import { INK } from "../colours.js";
+import { control, pointRows } from "../controls.js";
+import { exportLinks } from "../export.js";
+
+const MU = {
+  name: "mu",
+  symbol: "\\mu",
+  low: -3,
+  high: 3,
+  step: 0.005,
+  default: 0,
+  help: "normalised margin: raw energy of the unit equilateral triangle; m1 follows as s, r and ρ move",
+};
+const SHADES = {
+  energy: "clamped loss",
+  raw: "energy before the clamp",
+  force: "force on the scanning point",
+  none: "no colour",
+};
+const FLOWS = { arrows: "force arrows", streams: "streamlines", none: "no arrows" };
+const LINES = {
+  none: "no equipotentials",
+  clamped: "equipotentials of the loss",
+  raw: "equipotentials before the clamp",
+};
+const SNAPS = {
+  free: "move freely",
+  grid: "snap to grid",
+  circle: "snap to unit circle",
+  equilateral: "snap to equilateral",
+  isosceles: "snap to isosceles",
+};
+
+export class Panel {
+  /** @type {ReturnType<typeof pointRows>} */
+  rows;
+
+  /** @param {Fields} app */
+  constructor(app) {
+    this.app = app;
+    this.side = el("div", { class: "panel" });
+  }
+
+  build() {
+    const { app } = this,
+      { hidden } = app,
+      root = /** @type {ShadowRoot} */ (this.side.getRootNode()),
+      focused = root.activeElement?.getAttribute("aria-label");
+    const parts = {
+      loss: () => this.loss(),
+      points: () => this.points(),
+      shown: () => this.shown(),
+      figures: () => this.figures(),
+      take: () => this.take(),
+    };
+    const open = new Set(
+      [...this.side.querySelectorAll("details")].filter((d) => d.open).map((d) => d.dataset.part),
+    );
+    this.side.replaceChildren(
+      ...Object.entries(parts)
+        .filter(([name]) => !hidden.has(name))
+        .flatMap(([, part]) => part()),
+    );
+    for (const d of this.side.querySelectorAll("details"))
+      d.open = open.has(d.dataset.part) || d.dataset.part === "figures";
+    if (focused) {
+      const before = this.side.querySelector(`[aria-label="${CSS.escape(focused)}"]`);
+      if (before instanceof HTMLElement) before.focus();
+    }
+  }
+
+  show() {
+    this.rows?.show(this.app.scene, this.app.theme);
+  }
+
+  /**
+   * @param {string} label
+   * @param {"shade" | "lines" | "flow" | "snap"} key
+   * @param {Record<string, string>} options
+   * @param {() => void} [then]
+   */
+  menu(label, key, options, then) {
+    const { app } = this,
+      menu = el(
+        "select",
+        { "aria-label": label },
+        ...Object.entries(options).map(([value, text]) =>
+          el("option", { value, selected: value === app.scene[key] }, text),
+        ),
+      );
+    menu.addEventListener("change", () => {
+      app.touch();
+      /** @type {Record<string, string>} */ (/** @type {unknown} */ (app.scene))[key] = menu.value;
+      then?.();
+      app.rest();
+    });
+    return el("label", { class: "menu" }, el("span", {}, label), menu);
+  }
+
+  loss() {
+    const { app } = this,
+      { scene, hidden } = app,
+      { losses } = app.schema,
+      { controls } = losses[scene.loss];
+    const choice = el(
+      "select",
+      { "aria-label": "loss" },
+      ...Object.entries(losses).map(([name, l]) =>
+        el("option", { value: name, selected: name === scene.loss }, l.title),
+      ),
+    );
+    choice.addEventListener("change", () => {
+      app.lessons.preset = undefined;
+      app.put({ loss: choice.value, margin: "raw", mu: null });
+    });
+    const normalised = scene.margin === "normalised",
+      has = new Set(controls.map((c) => c.name));
+    const sliders = controls
+      .map((c) => (normalised && c.name === "m1" ? MU : c))
+      .filter((c) => !hidden.has(c.name))
+      .map((c) => {
+        const owner = /** @type {Hyper} */ (c === MU ? scene : scene.hyper);
+        return control(c, owner[c.name] ?? (c.name in owner ? null : c.default), {
+          onInput: (x) => {
+            app.touch();
+            owner[c.name] = x;
+            app.move();
+          },
+          onRest: () => app.rest(),
+        });
+      });
+    const kinds =
+      ["s", "r", "rho", "m1"].every((k) => has.has(k)) && !hidden.has("margin") && !hidden.has("m1")
+        ? [
+            el(
+              "div",
+              { class: "pills", role: "group", "aria-label": "kind of margin" },
+              .../** @type {const} */ ([
+                ["raw", "margin m₁"],
+                ["normalised", "normalised margin μ"],
+              ]).map(([kind, text]) =>
+                el(
+                  "button",
+                  {
+                    "aria-pressed": String(scene.margin === kind),
+                    onclick: () => app.put({ margin: kind }, { keepScale: true }),
+                  },
+                  text,
+                ),
+              ),
+            ),
+          ]
+        : [];
+    return [
+      el(
+        "section",
+        {},
+        el("h4", {}, "Loss"),
+        hidden.has("loss-menu") ? el("b", {}, losses[scene.loss].title) : choice,
+      ),
+      el(
+        "section",
+        { class: "sliders" },
+        ...(sliders.length
+          ? sliders
+          : [el("p", { class: "caption" }, "This loss has no parameter.")]),
+        ...kinds,
+      ),
+    ];
+  }
+
+  points() {
+    const { app } = this;
+    this.rows = pointRows(INK, {
+      onProbe: (name) => {
+        app.touch();
+        app.scene.probe = name;
+        app.scale = app.reference = null;
+        app.rest();
+        app.explain.build();
+      },
+      onMove: (name, axis, x) => {
+        app.touch();
+        const place = [...app.scene[name]];
+        place[axis] = x;
+        app.scene[name] = app.hand.snapped(name, place);
+        app.rest();
+        return app.scene[name];
+      },
+    });
+    return [
+      el(
+        "section",
+        {},
+        el("h4", {}, "Points"),
+        this.rows.grid,
+        el(
+          "div",
+          { class: "menus below-points" },
+          this.menu("snap", "snap", SNAPS, () => app.hand.snapNow()),
+        ),
+      ),
+    ];
+  }
+
+  shown() {
+    const { app } = this,
+      rescale = () => {
+        app.scale = null;
+        app.colourBar();
+      };
+    const tick = (
+      /** @type {"region" | "forces" | "edges" | "mining" | "discs" | "cut"} */ name,
+      /** @type {string} */ text,
+      /** @type {string} */ title,
+    ) => {
+      const box = el("input", { type: "checkbox", checked: app.scene[name], "aria-label": text });
+      box.addEventListener("change", () => {
+        app.touch();
+        app.scene[name] = box.checked;
+        app.rest();
+      });
+      return el("label", { title }, box, text);
+    };
+    return [
+      el(
+        "section",
+        {},
+        el("h4", {}, "Shown"),
+        el(
+          "div",
+          { class: "menus" },
+          this.menu("colour", "shade", SHADES, rescale),
+          this.menu("equipotentials", "lines", LINES),
+          this.menu("field", "flow", FLOWS),
+        ),
+        el(
+          "div",
+          { class: "switches" },
+          tick(
+            "region",
+            "active region",
+            "hatched: the loss is clamped there and the scanning point feels no force",
+          ),
+          tick("forces", "forces on A, P, N", "the force each point feels now, with its size"),
+          tick(
+            "edges",
+            "forces along edges",
+            "each force split into pull along A-P, push along A-N and P-N, and what lies on no edge; drawn to scale",
+          ),
+          tick(
+            "mining",
+            "easy / semi-hard / hard",
+            "Fig. 2.5: hard negatives are nearer than the positive, semi-hard ones farther but still active, easy ones without loss",
+          ),
+          tick(
+            "discs",
+            "ranking discs, ellipse",
+            "discs of the ranking loss with margin 0.1 about A and P, and the ellipse of Appendix B around both",
+          ),
+          tick("cut", "cut through the energy", "energy along a line: drag its two ends"),
+        ),
+      ),
+    ];
+  }
+
+  figures() {
+    const { app } = this,
+      { presets } = app.schema,
+      chosen = /** @type {Preset | undefined} */ (presets[app.lessons.preset ?? -1]);
+    const pill = (
+      /** @type {string} */ text,
+      /** @type {boolean} */ pressed,
+      /** @type {() => void} */ act,
+      name = text,
+    ) => el("button", { "aria-pressed": String(pressed), "aria-label": name, onclick: act }, text);
+    const show = (/** @type {number} */ index) => {
+      const { figure, panel, caption, ...scene } = presets[index];
+      app.lessons.preset = index;
+      app.lessons.situation = undefined;
+      app.put({ ...app.schema.plain, ...scene });
+      app.lessons.situations();
+    };
+    const names = [...new Set(presets.map((p) => p.figure))],
+      panels = presets
+        .map((p, i) => /** @type {const} */ ([p, i]))
+        .filter(([p]) => p.figure === chosen?.figure);
+    return [
+      el(
+        "details",
+        { "data-part": "figures", class: "section" },
+        el("summary", {}, "Figures of the thesis"),
+        el(
+          "div",
+          { class: "pills" },
+          ...names.map((f) =>
+            pill(
+              f,
+              f === chosen?.figure,
+              () => show(presets.findIndex((p) => p.figure === f)),
+              `figure ${f}`,
+            ),
+          ),
+        ),
+        ...(chosen
+          ? [
+              ...(panels.length > 1
+                ? [
+                    el(
+                      "div",
+                      { class: "pills panels" },
+                      ...panels.map(([p, i]) =>
+                        pill(p.panel, i === app.lessons.preset, () => show(i)),
+                      ),
+                    ),
+                  ]
+                : []),
+              el("p", { class: "caption" }, chosen.caption),
+            ]
+          : []),
+      ),
+    ];
+  }
+
+  take() {
+    const { app } = this;
+    const copy = el(
+      "button",
+      {
+        onclick: () =>
+          navigator.clipboard?.writeText(location.href).then(() => {
+            copy.textContent = "copied";
+            setTimeout(() => {
+              copy.textContent = "copy link";
+            }, 1500);
+          }),
+      },
+      "copy link",
+    );
+    return [
+      el(
+        "details",
+        { "data-part": "take", class: "section" },
+        el("summary", {}, "Take away"),
+        el(
+          "div",
+          { class: "pills" },
+          el("button", { onclick: () => app.png() }, "PNG as seen"),
+          ...exportLinks(app.data.base, "field", () => app.query ?? ""),
+          copy,
+        ),
+        el(
+          "p",
+          { class: "caption" },
+          "The address of this page is the view. Add ?hide=m1,m2,figures to hide controls for a lesson.",
+        ),
+      ),
+    ];
+  }
+}

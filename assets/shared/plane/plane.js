@@ -1,0 +1,638 @@
+// The fields page: owns the scene, the plane and its panels; asks Python for every number it shows.
+/** @import { Field, FieldData, HoverAnswer, Scene } from "./types.js" */
+/** @import { Hyper, Place, Point, Schema, SetState, Theme } from "../types.js" */
+import { carried, dressed, mounted, newTheme, paintScale } from "../component.js";
+import { drawing, el, readouts, save, show, stateOf, tidy } from "../dom.js";
+import { POINTS, rampColour, signedColour } from "../colours.js";
+import { Link, decode, socketAddress } from "../socket.js";
+import { fromPixels, paint, rasterise, toPixels } from "./paint.js";
+import { cutChart, lawsChart } from "./charts.js";
+import { Explain } from "./explain.js";
+import { Hand } from "./hand.js";
+import { Panel } from "./panel.js";
+import { Lessons } from "./lessons.js";
+
+const FINE = 81,
+  COARSE = 41,
+  SLOW = 24; // nodes along a side while the hand moves; coarse once answers take more than SLOW ms
+const RESTING = 201,
+  MODEST = 101; // and once it rests
+
+// Other pages show scenes of their own on this plane: what they change is route, extra, kept and
+// defaults.
+/** @template {FieldData} [D=FieldData] */
+export class Fields {
+  /** @type {number} */
+  answered;
+  /** @type {string[]} */
+  undone;
+  /** @type {string[]} */
+  done;
+  /** @type {Schema} */
+  schema;
+  /** @type {Hand} */
+  hand;
+  /** @type {Panel} */
+  panel;
+  /** @type {Explain} */
+  explain;
+  /** @type {Lessons} */
+  lessons;
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {HTMLCanvasElement} */
+  canvas;
+  /** @type {Record<Point, HTMLButtonElement>} */
+  handles;
+  /** @type {HTMLButtonElement[]} */
+  ends;
+  /** @type {HTMLButtonElement} */
+  undoButton;
+  /** @type {HTMLButtonElement} */
+  redoButton;
+  /** @type {HTMLDivElement} */
+  tip;
+  /** @type {HTMLDivElement} */
+  notice;
+  /** @type {HTMLDivElement} */
+  frame;
+  /** @type {HTMLCanvasElement} */
+  scaleBar;
+  /** @type {HTMLSpanElement} */
+  scaleLow;
+  /** @type {HTMLSpanElement} */
+  scaleText;
+  /** @type {HTMLSpanElement} */
+  shadeText;
+  /** @type {HTMLDivElement} */
+  readout;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {{ bar: HTMLSpanElement; outer: HTMLSpanElement; clamp: HTMLSpanElement; none: HTMLSpanElement; }} */
+  keys;
+  /** @type {number | null} */
+  scale;
+  /** @type {number | null} */
+  reference;
+  /** @type {Map<number, number>} */
+  asked; // when each request left
+  /** @type {Field} */
+  field;
+  /** @type {number} */
+  forceScale;
+  /** @type {number} */
+  lagging;
+  /** @type {number} */
+  told;
+  /** @type {number} */
+  charted;
+  /** @type {{ colour: OffscreenCanvas | undefined; veil: OffscreenCanvas | undefined; }} */
+  pictures;
+  /** @type {Place | null} */
+  bring = null;
+  /** @type {string} */
+  summary;
+  /** @type {number} */
+  size;
+  /** @type {CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D} */
+  context;
+  /** @type {number} */
+  painting;
+  /** @type {number | null} */
+  frameRequest;
+  /** @type {number} */
+  telling;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  /**
+   * @param {HTMLElement} root
+   * @param {D} data
+   */
+  constructor(root, data) {
+    this.root = root;
+    this.data = data;
+    this.scene = structuredClone(data.scene);
+    this.query = data.query;
+    this.hidden = new Set(data.hide);
+    this.batch = { B: 32, C: 4 };
+    this.seq = 0;
+    this.answered = 0;
+    this.trip = 0;
+    this.undone = [];
+    this.done = [];
+    this.link = new Link(
+      socketAddress(data, this.route),
+      (buffer) => this.receive(buffer),
+      (request) => this.setState("ask", request),
+    );
+    this.ready = this.build(data);
+  }
+
+  /** @type {number | null | undefined} */
+  get sphere() {
+    return 1;
+  } // radius of the circle that points snap to
+  get route() {
+    return "api/field";
+  }
+  get kept() {
+    return ["hide", "socket", "grid"];
+  } // of the link, beside the scene
+  extra() {
+    return {};
+  } // of each request, beside the scene
+
+  /** @param {D} data */
+  async build(data) {
+    this.schema = await dressed(this.root, import.meta.url);
+    this.hand = new Hand(this);
+    this.panel = new Panel(this);
+    this.explain = new Explain(this);
+    this.lessons = new Lessons(this);
+    this.root.append((this.whole = this.dom()));
+    this.themed();
+    this.done.push(this.state());
+    new ResizeObserver(() => this.resize()).observe(this.frame);
+    this.resize();
+    this.rebuild();
+    this.ask(FINE);
+    if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.lessons.orbit();
+    else this.ask(RESTING);
+  }
+
+  dom() {
+    this.canvas = el("canvas", {
+      class: "plane",
+      tabindex: 0,
+      role: "img",
+      "aria-label": "force field of the triplet loss",
+    });
+    this.handles = /** @type {Record<Point, HTMLButtonElement>} */ (
+      Object.fromEntries(
+        POINTS.map((name) => [
+          name,
+          el("button", {
+            class: "handle",
+            "data-point": name,
+            title: `drag the ${name}, or move it with the arrow keys`,
+          }),
+        ]),
+      )
+    );
+    this.ends = [0, 1].map((i) =>
+      el("button", {
+        class: "handle end",
+        title: "drag this end of the cut, or move it with the arrow keys",
+        "data-end": i,
+      }),
+    );
+    const tool = (
+      /** @type {string} */ label,
+      /** @type {string} */ name,
+      /** @type {() => void} */ act,
+    ) => el("button", { "aria-label": name, title: name, onclick: act }, label);
+    this.undoButton = tool("↶", "undo (Ctrl+Z)", () => this.undo());
+    this.redoButton = tool("↷", "redo (Ctrl+Shift+Z)", () => this.redo());
+    this.tip = el("div", { class: "tip", hidden: true });
+    this.notice = el("div", { class: "notice" });
+    this.frame = el(
+      "div",
+      { class: "frame" },
+      this.canvas,
+      ...this.ends,
+      ...Object.values(this.handles),
+      this.tip,
+      this.notice,
+      el(
+        "div",
+        { class: "tools" },
+        this.undoButton,
+        this.redoButton,
+        tool("+", "zoom in", () => this.hand.zoom(1 / 1.25)),
+        tool("−", "zoom out", () => this.hand.zoom(1.25)),
+        tool("⤢", "show all points", () => this.hand.fit()),
+      ),
+    );
+    this.scaleBar = el("canvas", { width: 110, height: 1 });
+    [this.scaleLow, this.scaleText, this.shadeText] = [el("span"), el("span"), el("span")];
+    this.readout = el("div", { class: "readout" });
+    this.live = el("div", { class: "hidden", "aria-live": "polite" });
+    const key = (/** @type {string} */ kind, /** @type {string} */ text) =>
+      el("span", { class: "key" }, el("i", { class: kind }), text);
+    this.keys = {
+      bar: el(
+        "span",
+        { class: "bar" },
+        this.shadeText,
+        this.scaleLow,
+        this.scaleBar,
+        this.scaleText,
+      ),
+      outer: key("", "loss = 0"),
+      clamp: key("dashed", "upper clamp"),
+      none: key("hatched", "no force"),
+    };
+    this.hand.attach(this.canvas, this.handles, this.ends);
+    const whole = el(
+      "div",
+      { class: "lab" },
+      el(
+        "div",
+        { class: "stage" },
+        el(
+          "div",
+          { class: "left" },
+          this.lessons.row,
+          this.frame,
+          el("div", { class: "below" }, ...Object.values(this.keys)),
+          this.readout,
+          this.explain.cutBox,
+          this.live,
+        ),
+        this.panel.side,
+        this.explain.side,
+      ),
+    );
+    whole.addEventListener("keydown", (e) => {
+      if (
+        !(e.ctrlKey || e.metaKey) ||
+        e.key.toLowerCase() !== "z" ||
+        /** @type {Element} */ (e.target).matches("input[type=number], input[type=text]")
+      )
+        return;
+      e.preventDefault();
+      if (e.shiftKey) this.redo();
+      else this.undo();
+    });
+    return whole;
+  }
+
+  // ---- the scene
+  rebuild() {
+    this.panel.build();
+    this.explain.build();
+    this.colourBar();
+    this.sync();
+  }
+
+  // Put a scene, or part of one, on the stage: a preset, a step of the tour, a link.
+  /** @param {Partial<Scene>} part */
+  put(part, { keepScale = false } = {}) {
+    this.touch();
+    this.scene = { ...this.scene, ...structuredClone(part) };
+    if (part.loss && part.hyper === undefined) this.scene.hyper = this.defaults(part.loss);
+    if (!keepScale) this.scale = this.reference = null;
+    this.rebuild();
+    this.rest();
+  }
+
+  /** @param {string} loss */
+  defaults(loss) {
+    return Object.fromEntries(
+      this.schema.losses[loss].controls.map((c) => [c.name, c.default ?? null]),
+    );
+  }
+  state() {
+    return JSON.stringify(this.scene);
+  }
+
+  undo() {
+    if (this.done.length > 1) {
+      this.undone.push(/** @type {string} */ (this.done.pop()));
+      this.revive(this.done[this.done.length - 1]);
+    }
+  }
+  redo() {
+    const next = this.undone.pop();
+    if (next) {
+      this.done.push(next);
+      this.revive(next);
+    }
+  }
+  /** @param {string} state */
+  revive(state) {
+    this.touch();
+    this.scene = JSON.parse(state);
+    this.scale = this.reference = null;
+    this.rebuild();
+    this.rest(false);
+  }
+
+  remember() {
+    const state = this.state();
+    if (state === this.done.at(-1)) return;
+    this.done.push(state);
+    if (this.done.length > 100) this.done.shift();
+    this.undone = [];
+  }
+
+  // ---- from Streamlit
+  /** @param {D} data */
+  async hear(data) {
+    await this.ready;
+    this.themed();
+    if (data.query !== this.data.query && data.query !== this.query) {
+      // Python was given another link
+      this.scene = structuredClone(data.scene);
+      this.query = data.query;
+      this.hidden = new Set(data.hide);
+      this.scale = this.reference = null;
+      this.rebuild();
+      this.ask(RESTING);
+    }
+    this.data = data;
+    carried(this, data);
+  }
+
+  themed() {
+    if (!newTheme(this)) return;
+    if (this.field) this.rasterise();
+    this.colourBar();
+    this.sync();
+    if (this.field) this.charts();
+  }
+
+  colourBar() {
+    paintScale(this.scaleBar, (t) =>
+      this.scene.shade === "raw" ? signedColour(2 * t - 1, this.theme) : rampColour(t, this.theme),
+    );
+  }
+
+  // ---- from Python
+  /** @param {ArrayBuffer} buffer */
+  receive(buffer) {
+    const answer = /** @type {Field | HoverAnswer} */ (decode(buffer));
+    if (answer.hover) return this.hand.hovered(answer.hover);
+    if (answer.id < this.answered) return;
+    this.trip =
+      0.8 * this.trip +
+      0.2 * (performance.now() - (this.asked?.get(answer.id) ?? performance.now()));
+    this.asked = new Map([...(this.asked ?? [])].filter(([id]) => id > answer.id));
+    this.answered = answer.id;
+    this.field = answer;
+    this.rasterise();
+    this.scale = answer.scale;
+    this.reference = answer.reference;
+    const { scene } = this;
+    if (scene.margin === "normalised") scene.hyper.m1 = answer.m1;
+    else if (answer.mu !== null) scene.mu = answer.mu;
+    const largest = Math.max(
+      ...answer.forces
+        .concat(answer.residuals)
+        .map((/** @type {number[]} */ [x, y]) => Math.hypot(x, y)),
+      ...Object.values(answer.strengths).map(Math.abs),
+      1e-9,
+    );
+    const fitting = 130 / largest;
+    if (!this.forceScale || !(this.forceScale / fitting > 0.4 && this.forceScale / fitting < 1.5))
+      this.forceScale = fitting;
+    this.beside(answer.query !== undefined);
+    if (answer.query) {
+      this.writeLink(answer.query);
+      this.adopt(answer.hyper);
+    }
+    this.invalidate(answer.id);
+  }
+
+  // Numbers beside the plane follow ten times a second. Charts follow a slider as fast, but a
+  // dragged point, which leaves most curves as they are, only now and then: where there is no GPU
+  // their repaint costs the plane a frame.
+  /** @param {boolean} now */
+  beside(now) {
+    const time = performance.now(),
+      { told = 0, charted = 0 } = this;
+    clearTimeout(this.lagging);
+    if (!now && time - told < 100) {
+      this.lagging = setTimeout(() => this.beside(false), 100);
+      return;
+    }
+    this.told = time;
+    this.numbers();
+    this.panel.show();
+    this.explain.numbers(this.field);
+    if (!now && time - charted < (this.hand.busy ? 400 : 90)) return;
+    this.charted = time;
+    this.charts();
+  }
+
+  rasterise() {
+    this.pictures = rasterise(this.field, this.theme, this.field.signed);
+  }
+
+  charts() {
+    lawsChart(this.explain.laws, this.field, this.theme);
+    this.explain.cutBox.hidden = !this.field.cut;
+    if (this.field.cut) cutChart(this.explain.cut, this.field, this.scene, this.theme);
+  }
+
+  /** @param {number} n */
+  ask(n) {
+    const { scene, scale, reference } = this,
+      id = ++this.seq,
+      settle = n === RESTING;
+    (this.asked ??= new Map()).set(id, performance.now());
+    this.link.send({
+      id,
+      scene,
+      n: settle && this.trip > SLOW ? MODEST : n,
+      scale,
+      reference,
+      settle,
+      ...(settle && this.explain.details.open ? { batch: this.batch } : {}),
+      ...this.extra(),
+    });
+  }
+
+  // Python has the last word on hyper-parameters: a typed value out of range comes back within it.
+  /** @param {Hyper} hyper */
+  adopt(hyper) {
+    const { scene } = this,
+      differs = Object.keys(scene.hyper).some(
+        (k) =>
+          k in hyper &&
+          typeof hyper[k] === "number" &&
+          Math.abs(hyper[k] - Number(scene.hyper[k])) > 1e-9,
+      );
+    if (!differs || this.hand.busy || this.link.waiting) return;
+    scene.hyper = hyper;
+    this.panel.build();
+    this.sync();
+  }
+
+  /** @param {Record<string, string>} query */
+  writeLink(query) {
+    this.query = new URLSearchParams(query).toString();
+    const kept = new URLSearchParams(location.search),
+      all = new URLSearchParams(query);
+    for (const key of this.kept) if (kept.has(key)) all.set(key, kept.get(key) ?? "");
+    history.replaceState(
+      history.state,
+      "",
+      `${location.pathname}${String(all) ? `?${all}` : ""}${location.hash}`,
+    );
+  }
+
+  numbers() {
+    const f = this.field,
+      { scene } = this,
+      size = (/** @type {number[]} */ [x, y]) => show(Math.hypot(x, y));
+    const state = stateOf(f);
+    /** @type {[string, string][]} */
+    const rows = [
+      ["loss", show(f.energy)],
+      ["before clamp", show(f.raw)],
+      ["triplet", state],
+      ["force on A", size(f.forces[0])],
+      ["force on P", size(f.forces[1])],
+      ["force on N", size(f.forces[2])],
+      ["d(A,P)", show(f.edges.ap)],
+      ["d(A,N)", show(f.edges.an)],
+      ["d(P,N)", show(f.edges.pn)],
+    ];
+    readouts(this.readout, rows);
+    const [unit, low, high] = {
+      energy: ["loss", "0", "≥ "],
+      raw: ["before clamp", `−${Number(f.scale.toPrecision(3))}`, ""],
+      force: ["force", "0", "≥ "],
+      none: ["", "", ""],
+    }[scene.shade];
+    [this.shadeText.textContent, this.scaleLow.textContent, this.scaleText.textContent] = [
+      unit,
+      low,
+      `${high}${Number(f.scale.toPrecision(3))}`,
+    ];
+    this.keys.bar.hidden = scene.shade === "none";
+    this.keys.clamp.hidden = f.m2 === null || !scene.region;
+    this.keys.outer.hidden = this.keys.none.hidden = !scene.region;
+    const lost = [
+      f.quiet
+        ? `The ${scene.probe} feels no force anywhere in this view. Scan with another point, move the points, or change a parameter.`
+        : "",
+      this.link.fallback
+        ? "No direct connection: pictures come through the page itself, a little slower."
+        : "",
+    ]
+      .filter(Boolean)
+      .join(" ");
+    if (f.bring !== undefined) this.bring = f.bring;
+    const offer = !f.hit && this.bring && !f.quiet && !this.hand.busy;
+    if (this.notice.dataset.said !== `${lost}${offer && this.bring}`) {
+      this.notice.dataset.said = `${lost}${offer && this.bring}`;
+      const place = this.bring;
+      this.notice.replaceChildren(
+        lost,
+        ...(offer
+          ? [
+              `This triplet is ${state}: nobody feels a force. `,
+              el(
+                "button",
+                { onclick: () => this.put({ [scene.probe]: place }, { keepScale: true }) },
+                `bring the ${scene.probe} in`,
+              ),
+            ]
+          : []),
+      );
+    }
+    this.summary = `${this.schema.losses[scene.loss].title} loss ${show(f.energy)}, triplet ${state}; ${POINTS.map((name, i) => `${name} at ${scene[name].map(tidy).join(", ")} feels force ${f.forces[i].map((/** @type {number} */ x) => x.toPrecision(3)).join(", ")}`).join("; ")}`;
+  }
+
+  // ---- drawing
+  resize() {
+    const size = this.frame.clientWidth,
+      scale = Math.min(devicePixelRatio || 1, 2);
+    if (!size || (size === this.size && this.canvas.width === Math.round(size * scale))) return;
+    this.size = size;
+    this.canvas.width = this.canvas.height = Math.round(size * scale);
+    this.context = drawing(this.canvas);
+    this.context.setTransform(scale, 0, 0, scale, 0, 0);
+    this.sync();
+  }
+
+  /** @param {number} [id] */
+  invalidate(id) {
+    this.painting = id ?? this.painting;
+    this.frameRequest ??= requestAnimationFrame(() => {
+      this.frameRequest = null;
+      if (!this.size) return;
+      paint(this.context, this.size, this.scene, this.field, this.pictures, this.theme, {
+        hover: this.hand.hover,
+        forceScale: this.forceScale,
+        moving: Boolean(this.hand.busy),
+      });
+      if (this.painting) this.canvas.dataset.seq = String(this.painting);
+    });
+  }
+
+  sync() {
+    if (!this.size || !this.panel.rows) return;
+    const at = toPixels(this.scene.view, this.size);
+    const place = (
+      /** @type {HTMLElement} */ handle,
+      /** @type {Place} */ where,
+      /** @type {string} */ label,
+    ) => {
+      const [x, y] = at(where);
+      handle.style.transform = `translate(${x}px, ${y}px)`; // no layout, unlike left and top
+      handle.setAttribute("aria-label", `${label} at ${where.map(tidy).join(", ")}`);
+    };
+    for (const name of POINTS) place(this.handles[name], this.scene[name], name);
+    this.ends.forEach((end, i) => {
+      end.hidden = !this.scene.cut;
+      place(
+        end,
+        this.scene.line.slice(2 * i, 2 * i + 2),
+        i ? "end of the cut" : "start of the cut",
+      );
+    });
+    if (!this.hand.busy) this.panel.show();
+    // Not `disabled`: a disabled button would swallow the keys of whoever just pressed it.
+    this.undoButton.setAttribute("aria-disabled", String(this.done.length < 2));
+    this.redoButton.setAttribute("aria-disabled", String(!this.undone.length));
+    this.invalidate();
+  }
+
+  /** @param {number[]} place */
+  fromPixels(place) {
+    return fromPixels(this.scene.view, this.size)(place);
+  }
+  /** @param {number[]} place */
+  toPixels(place) {
+    return toPixels(this.scene.view, this.size)(place);
+  }
+
+  // ---- what the hand does
+  touch() {
+    this.lessons.still();
+  }
+  move() {
+    this.sync();
+    this.ask(this.data.grid ?? (this.trip > SLOW ? COARSE : FINE));
+  }
+
+  // A gesture has ended: the fine picture with the link, and a word to those who do not see it.
+  rest(remember = true) {
+    if (remember) this.remember();
+    this.lessons.outdated();
+    this.sync();
+    this.ask(RESTING);
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => {
+      if (this.summary) {
+        this.live.textContent = this.summary;
+        this.canvas.setAttribute("aria-label", this.summary);
+      }
+    }, 400);
+  }
+
+  png() {
+    this.canvas.toBlob((blob) => save("field.png", blob));
+  }
+  close() {
+    this.link.close();
+  }
+}
+
+export const { render, unmount } = mounted(/** @type {typeof Fields<FieldData>} */ (Fields));

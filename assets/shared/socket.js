@@ -1,0 +1,132 @@
+// The way to Python and back (pages/shared/server/websocket.py): one request in flight, the newest
+// wins. Without a
+// socket the component's own state carries it.
+
+/** @import { Data, Numbers } from "./types.js" */
+
+const TYPES = {
+  uint8: Uint8Array,
+  int8: Int8Array,
+  uint16: Uint16Array,
+  int16: Int16Array,
+  uint32: Uint32Array,
+  int32: Int32Array,
+  float32: Float32Array,
+};
+
+// The header of an answer with its arrays beside it: { ...header, name: typed array, ... , shapes:
+// {name: shape} }.
+/**
+ * @template {object} A what Python answers: the header with its arrays
+ * @param {ArrayBuffer} buffer
+ * @returns {A}
+ */
+export function decode(buffer) {
+  const length = new DataView(buffer).getUint32(0, true);
+  const { arrays, ...header } = JSON.parse(
+    new TextDecoder().decode(new Uint8Array(buffer, 4, length)),
+  );
+  /** @type {Record<string, any>} */
+  const decoded = { ...header, shapes: {} };
+  let at = 4 + length;
+  for (const [name, [type, shape]] of Object.entries(
+    /** @type {Record<string, [keyof typeof TYPES, number[]]>} */ (arrays),
+  )) {
+    const Type = TYPES[type],
+      bytes = shape.reduce((a, b) => a * b, Type.BYTES_PER_ELEMENT);
+    decoded[name] = new Type(buffer.slice(at, at + bytes));
+    decoded.shapes[name] = shape;
+    at += bytes;
+  }
+  return /** @type {A} */ (decoded);
+}
+
+/**
+ * @param {Pick<Data, "base" | "socket">} data
+ * @param {string} path
+ */
+export const socketAddress = (data, path) =>
+  data.socket === false
+    ? null
+    : new URL(path, new URL(data.base, location.href)).href.replace(/^http/, "ws");
+/** @param {string} text */
+export const base64Buffer = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
+
+/** @template {object} R a request */
+export class Link {
+  /** @type {R | null} */
+  waiting = null;
+  busy = false;
+  misses = 0;
+  closed = false;
+  /** @type {WebSocket | undefined} */
+  socket;
+
+  /**
+   * @param {string | null} address ws(s)://...
+   * @param {(answer: ArrayBuffer) => void} onAnswer
+   * @param {(request: R) => void} ask the fallback through a Streamlit fragment
+   */
+  constructor(address, onAnswer, ask) {
+    this.address = address;
+    this.onAnswer = onAnswer;
+    this.ask = ask;
+    if (address) this.connect(address);
+    else this.misses = 2;
+  }
+
+  get fallback() {
+    return this.misses >= 2;
+  }
+  get open() {
+    return this.socket?.readyState === WebSocket.OPEN;
+  }
+
+  /** @param {string} address */
+  connect(address) {
+    this.socket = new WebSocket(address);
+    this.socket.binaryType = "arraybuffer";
+    this.socket.onopen = () => {
+      this.misses = 0;
+      this.busy = false;
+      this.next();
+    };
+    this.socket.onmessage = ({ data }) => {
+      if (typeof data !== "string") this.onAnswer(data);
+      this.done();
+    };
+    this.socket.onclose = () => {
+      if (this.closed) return;
+      this.misses += 1;
+      this.busy = false;
+      if (this.fallback) this.next();
+      setTimeout(() => this.connect(address), Math.min(500 * this.misses, 5000));
+    };
+  }
+
+  /** @param {R} request */
+  send(request) {
+    this.waiting = request;
+    this.next();
+  }
+
+  next() {
+    if (this.busy || !this.waiting || !(this.open || this.fallback)) return;
+    const request = this.waiting;
+    this.waiting = null;
+    this.busy = true;
+    if (this.open) this.socket?.send(JSON.stringify(request));
+    else this.ask(request);
+  }
+
+  // Also called when the fallback's answer arrives.
+  done() {
+    this.busy = false;
+    this.next();
+  }
+
+  close() {
+    this.closed = true;
+    this.socket?.close();
+  }
+}

@@ -1,0 +1,170 @@
+"""What the server needs beside the pages: its own routes, and a warm-up that runs while the browser loads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import importlib
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+
+import anyio.to_thread
+from starlette.routing import BaseRoute, Match, Router
+from starlette.types import Receive, Scope, Send
+from streamlit import App
+
+from pages.shared.server import descriptors
+
+# Modules with ROUTES: what the first page needs, and the rest, which loads for longer than the first page may take.
+# Neither is imported here: the server listens first (torch alone takes a second and a half).
+FIRST = ("pages.shared.server.static_files", "pages.shared.plane.service")
+LATER = (
+    "pages.losses.charges.service",
+    "pages.losses.fields.compare.export",
+    "pages.losses.fields.compare.service",
+    "pages.inspection.failures.service",
+    "pages.losses.fields.plane.export",
+    "pages.inspection.gallery.service",
+    "pages.pooling.gap_or_gsp.service",
+    "pages.inspection.map.service",
+    "pages.losses.fields.pair_weights.export",
+    "pages.losses.fields.pair_weights.service",
+    "pages.pooling.prototypes.service",
+    "pages.losses.fields.sphere.export",
+    "pages.losses.fields.sphere.service",
+    "pages.shared.server.thumbnails",
+    "pages.losses.toys.service",
+    "pages.pooling.transport.export",
+    "pages.pooling.transport.service",
+    "pages.library.errata.service",
+)
+log = logging.getLogger("dmlcore")
+# What the other pages import when they are first opened: two seconds of CPU, which a crowd would wait for together.
+OPENED = (
+    "PIL.Image",
+    "dmlcore.data.report",
+    "dmlcore.monitoring.estimate.estimate",
+    "dmlcore.figures.baselines",
+    "dmlcore.figures.confusions",
+    "dmlcore.figures.curves",
+    "dmlcore.figures.studies",
+    "dmlcore.training.forks.fork_spec",
+    "dmlcore.inspection.export",
+    "dmlcore.inspection.distance_density",
+    "dmlcore.monitoring.comparability",
+    "dmlcore.published.reference",
+    "dmlcore.published.tournament",
+    "dmlcore.monitoring.estimate.speed",
+    "pandas",
+    "pyarrow",
+    "sklearn.datasets",
+)
+QUIET = 6.0  # seconds after the start in which the first visitor has the machine to himself
+
+
+@cache
+def routes(modules: tuple[str, ...]) -> Router:
+    """The routes of these modules, which the first call loads."""
+    loaded = map(importlib.import_module, modules)
+    return Router([route for module in loaded for route in module.ROUTES])
+
+
+class Loaded(BaseRoute):
+    """Hands every address under /api/ to the modules above."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Full for /api/..., none otherwise."""
+        ours = scope["type"] in ("http", "websocket") and scope["path"].startswith("/api/")
+        return (Match.FULL if ours else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer by the route that matches; 404 if none does."""
+        for modules in (FIRST, LATER):
+            router = await anyio.to_thread.run_sync(routes, modules)
+            if modules == LATER or any(r.matches(scope)[0] == Match.FULL for r in router.routes):
+                await router(scope, receive, send)
+                return
+
+
+ROUTES: list[BaseRoute] = [Loaded()]
+
+
+def _warm_up() -> None:
+    """What the first field needs."""
+    import torch
+
+    from pages.shared.plane import service as plane_service
+
+    # Fields are small: one thread answers them, and trainings are processes of their own.
+    torch.set_num_threads(1)
+    routes(FIRST)
+    plane_service.answer({})
+    _freeze()
+
+
+def _warm_up_later() -> None:
+    """What the other pages need: their modules, and the second that the first step of an optimiser imports for.
+
+    What crashes have left in the run store is swept away meanwhile.
+    """
+    from dmlcore.simulation import Simulation, Spec
+    from dmlcore.storage import leftovers
+    from dmlcore.storage.runs import RunStore
+    from pages.shared.plane import service as plane_service
+
+    routes(LATER)
+    for module in OPENED:
+        importlib.import_module(module)
+    leftovers.sweep(RunStore().root)
+    RunStore().list()  # what the pages look runs up in
+    Simulation(Spec(per_class=4)).frame(1)
+    plane_service.answer({"settle": True})
+    _freeze()
+
+
+def _freeze() -> None:
+    """The collector never walks again what is loaded now (measured: 193 -> 30 ms a rerun)."""
+    gc.collect()
+    gc.freeze()
+
+
+def _recover() -> None:
+    """After a crash of the machine, where DML_RECOVER=1 asks for it; a store that cannot be read stops nothing."""
+    if os.environ.get("DML_RECOVER") == "1":
+        from dmlcore.experiments import recovery
+        from dmlcore.storage.runs import RunStore
+
+        try:
+            found = recovery.recover(RunStore(), report=log.info)
+            log.info("%d interrupted runs, studies and jobs go on", len(found))
+        except OSError as error:
+            log.warning("nothing could be resumed: %s", error)
+
+
+async def _load() -> None:
+    await anyio.to_thread.run_sync(_warm_up)
+    await anyio.to_thread.run_sync(_recover)
+    await asyncio.sleep(QUIET)
+    await anyio.to_thread.run_sync(_warm_up_later)
+    from pages.shared.plane import service as plane_service
+
+    await plane_service.CREW.start()
+
+
+@asynccontextmanager
+async def lifespan(_: App) -> AsyncIterator[None]:
+    """Serve at once; load what the first field needs meanwhile, and the rest once the first visitor has seen it."""
+    descriptors.raise_limit()
+    asyncio.set_event_loop_policy(descriptors.SessionLoopPolicy())
+    loading = asyncio.create_task(_load())
+    yield
+    loading.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await loading
+    if (fields := sys.modules.get("pages.shared.plane.service")) is not None:
+        fields.CREW.stop()

@@ -1,1 +1,0 @@
-"""All else that imports streamlit: controls, url state, live views, components, routes."""

@@ -1,0 +1,1 @@
+"""What a trained network knows and confuses, of the run chosen once."""

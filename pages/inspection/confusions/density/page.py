@@ -1,0 +1,202 @@
+"""The phase portrait (d_ap, d_an) of a checkpoint, the region where a loss is active, and both over the training."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.figures.curves import Curve, Panel, linked
+from dmlcore.figures.distance_densities import portrait
+from dmlcore.inspection.distance_density import KINDS, Kind, Portrait
+from dmlcore.inspection.snapshots import Snapshot, snapshots
+from dmlcore.losses import TripletLoss
+from dmlcore.simulation import clamp_lines, depends_on
+from pages.inspection.confusions.density import region
+from pages.inspection.confusions.service import View, measured, snapshot
+from pages.shared.widgets import job_button, menu
+from pages.shared.words.numbers import percent
+from pages.shared.words.titles import loss_title
+
+TESTED = "tested"
+MULTIPLES = 6  # small portraits over the training
+WORDS: dict[Kind, tuple[str, str]] = {
+    "hardest": ("hardest", "each anchor with its farthest positive and its nearest negative"),
+    "nearest": ("nearest", "each anchor with its nearest positive and its nearest negative: wrong is 1 − R@1"),
+    "random": ("random", "triplets drawn evenly from all"),
+}
+
+
+def show(view: View) -> None:
+    """The portrait of some weights beside the choice of triplets and loss; then over the training."""
+    tested = measured(view.source)
+    kept = _measured([one for one in snapshots(view.run) if one.embeddings is not None])
+    left, right = st.columns(2, gap="medium")
+    with right:
+        kind: Kind = (
+            st.segmented_control(
+                "Triplets",
+                list(KINDS),
+                default="hardest",
+                required=True,
+                format_func=lambda kind: WORDS[kind][0],
+                key="triplets",
+                bind="query-params",
+                help="; ".join(f"{title}: {words}" for title, words in WORDS.values()),
+            )
+            or "hardest"
+        )
+        step = _step(view, list(kept))
+        loss = region.choose(view)
+        found = tested if step is None else kept[step]
+        _shares(found, loss)
+    reach = _reach([tested, *kept.values()], kind)
+    with left:
+        _draw(found, kind, loss, reach, key="portrait", height=520)
+        st.caption(_caption(found, kind, loss, reach))
+    st.subheader("Over the training", anchor=False)
+    _offer(view)
+    if kept:
+        _curves(kept, kind, loss)
+        _multiples(kept, kind, loss, reach)
+
+
+def _step(view: View, steps: list[int]) -> int | None:
+    """Which weights: those of a kept step, or None for the tested ones."""
+    if not steps:
+        return None
+    chosen = st.select_slider(
+        "Weights of step",
+        [*map(str, steps), TESTED],
+        value=TESTED,
+        key=f"portrait-step-{view.run.id}",
+        help="Kept checkpoints with the weights of their step; tested are the weights with the best validation score",
+    )
+    return None if chosen == TESTED else int(chosen)
+
+
+def _draw(
+    found: Portrait, kind: Kind, loss: TripletLoss, reach: float, *, key: str, height: int, title: str = ""
+) -> None:
+    triplets = found.triplets(kind)
+    lines = ([], []) if loss.reduction == "mean_raw" else clamp_lines(loss, reach)
+    bins = 60 if height > 300 else 30
+    spec, columns = portrait(triplets.d_ap, triplets.d_an, reach, lines, bins=bins, height=height, title=title or None)
+    active = float(triplets.active(loss).mean())
+    alt = (
+        f"Density of {len(triplets):,} {WORDS[kind][0]} triplets over the distances to the positive and to the "
+        f"negative: {percent(triplets.violated)} with the negative nearer, {percent(active)} active"
+    )
+    st.vega_lite_chart(columns, spec, width="stretch", key=key, alt=f"{title} {alt}".strip())
+
+
+def _reach(of: list[Portrait], kind: Kind) -> float:
+    """The end of both axes: a little beyond the largest distance that is drawn."""
+    top = max(float(max(p.triplets(kind).d_ap.max(), p.triplets(kind).d_an.max())) for p in of)
+    step = 10.0 ** math.floor(math.log10(top)) / 5 if top > 0 else 1.0
+    return math.ceil(top / step + 1e-9) * step
+
+
+def _shares(found: Portrait, loss: TripletLoss) -> None:
+    """What is wrong and what is active, for each kind of triplet."""
+    rows = [(WORDS[kind][0], found.triplets(kind)) for kind in KINDS]
+    st.dataframe(
+        {
+            "triplets": [title for title, _ in rows],
+            "counted": [len(triplets) for _, triplets in rows],
+            "wrong": [round(triplets.violated, 4) for _, triplets in rows],
+            "active": [round(float(triplets.active(loss).mean()), 4) for _, triplets in rows],
+        },
+        key="triplet-shares",
+        hide_index=True,
+        column_config={
+            "counted": st.column_config.NumberColumn(format="localized"),
+            "wrong": st.column_config.NumberColumn(format="percent", help="The negative is nearer than the positive"),
+            "active": st.column_config.NumberColumn(
+                format="percent", help="The loss above has a gradient there: 0 < raw < m2, by all three distances"
+            ),
+        },
+    )
+
+
+def _caption(found: Portrait, kind: Kind, loss: TripletLoss, reach: float) -> str:
+    sampled = (
+        ""
+        if kind == "random" or found.anchors == found.queries
+        else f" Sampled: {found.anchors:,} anchors of {found.queries:,}."
+    )
+    words, asked = WORDS[kind][1], depends_on(loss)
+    assumed = [
+        *(["d(p, n) = d(a, n)"] if "pn" in asked else []),
+        *(["unit vectors"] if asked & {"a", "p", "n"} else []),
+    ]
+    drawn = f", drawn for {' and '.join(assumed)}" if assumed else ""
+    clamp = "; dashed: where it is clamped, raw = m2" if math.isfinite(loss.m2) else ""
+    begins = f"Orange: where the loss begins, raw = 0{clamp}{drawn}."
+    if loss.reduction == "mean_raw" or not any(map(len, clamp_lines(loss, reach))):
+        begins = "No boundary of the loss passes through this view."
+    return (
+        f"{words[0].upper()}{words[1:]}: {len(found.triplets(kind)):,} of the test part. Below the dotted diagonal the "
+        f"negative is nearer than the positive. {begins} The shares are counted triplet by triplet.{sampled}"
+    )
+
+
+def _offer(view: View) -> None:
+    """What is missing for the way here, and how to get it."""
+    kept = snapshots(view.run)
+    if not kept:
+        st.info(
+            "This run kept no checkpoints on its way. Train with “Keep a checkpoint every”, and "
+            "its portrait can be followed from the first step to the last.",
+            icon=":material/timeline:",
+        )
+        menu.link("train", "Train", {"like": view.run.id})
+    elif missing := sum(one.embeddings is None for one in kept):
+        st.markdown(f"{missing} of {len(kept)} kept checkpoints are not embedded yet.")
+        job_button.offer(view.run, "snapshots")
+
+
+def _multiples(kept: dict[int, Portrait], kind: Kind, loss: TripletLoss, reach: float) -> None:
+    steps = list(kept)
+    few = np.unique(np.linspace(0, len(steps) - 1, min(MULTIPLES, len(steps))).round().astype(int))
+    for column, step in zip(st.columns(len(few)), (steps[i] for i in few), strict=True):
+        with column:
+            _draw(kept[step], kind, loss, reach, key=f"portrait-{step}", height=230, title=f"step {step:,}")
+    anchors = min(p.anchors for p in kept.values())
+    st.caption(f"Kept checkpoints on one scale, {anchors:,} anchors each, drawn as above.")
+
+
+def _measured(ready: list[Snapshot]) -> dict[int, Portrait]:
+    found: dict[int, Portrait] = {}
+    bar = st.empty()
+    for number, one in enumerate(ready):
+        assert one.embeddings is not None
+        if number:
+            bar.progress(number / len(ready), f"Measuring step {one.step:,} …")
+        found[one.step] = snapshot(one.embeddings, one.embeddings.stat().st_mtime_ns)
+    bar.empty()
+    return found
+
+
+def _curves(kept: dict[int, Portrait], kind: Kind, loss: TripletLoss) -> None:
+    steps = np.array(list(kept), np.int64)
+    of = [p.triplets(kind) for p in kept.values()]
+    values = {
+        "active": [float(t.active(loss).mean()) for t in of],
+        "wrong": [t.violated for t in of],
+        "overlap": [p.distances.overlap for p in kept.values()],
+    }
+    panels = [Panel(name, [Curve("this run", steps, np.array(v))], ".3~%", 80) for name, v in values.items()]
+    spec, columns = linked(panels, steps=int(steps[-1]))
+    st.vega_lite_chart(
+        columns,
+        spec,
+        width="stretch",
+        key="portrait-curves",
+        alt=f"Over the steps: {', '.join(values)}, of the {WORDS[kind][0]} triplets; {loss_title(loss.formula.name)}",
+    )
+    st.caption(
+        f"Active: share of the {WORDS[kind][0]} triplets with a gradient under the loss above. Wrong: their negative "
+        "is nearer. Overlap: of the histograms of positives and negatives."
+    )

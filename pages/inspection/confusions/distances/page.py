@@ -1,0 +1,125 @@
+"""Distances of positives and negatives over the whole test part, of one run or two, with the window of the loss."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dmlcore.figures.distance_densities import Histograms, distances
+from dmlcore.inspection.distance_density import Portrait, loss_of, window
+from dmlcore.losses import TripletLoss
+from dmlcore.simulation import depends_on
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import RunStore
+from pages.inspection.confusions.service import View, measured
+from pages.shared.widgets import run_picker
+from pages.shared.words import sentences as words
+from pages.shared.words import titles
+from pages.shared.words.numbers import percent
+
+
+def show(view: View) -> None:
+    """The histograms, their numbers, and what the loss sees of them."""
+    own = measured(view.source)
+    other = _other(view)
+    named = [(titles.label(view.run), own), *([other] if other else [])]
+    left, right = st.columns([3, 1], gap="medium")
+    loss = loss_of(view.run.spec)
+    mean = own.distances.positive_mean
+    reach = float(own.distances.edges[-1])
+    windows = window(loss, mean, reach) if loss else []
+    with left:
+        spec, columns = distances(
+            [Histograms(name, p.distances.edges, p.distances.positives, p.distances.negatives) for name, p in named],
+            windows,
+            mean if loss else None,
+        )
+        st.vega_lite_chart(columns, spec, width="stretch", key="distances", alt=_words(own))
+        _caption(view, named, loss, bool(windows))
+    with right:
+        _numbers(named)
+
+
+def _other(view: View) -> tuple[str, Portrait] | None:
+    """A second run on the same data, measured."""
+    data = view.run.spec.data.name
+    alike = run_picker.offered(RunStore(), lambda name, brief: brief.data == data and name != view.run.id)
+    runs = {name: run for name, run in alike.items() if run.embeddings()}
+    if not runs:
+        return None
+    chosen = st.selectbox(
+        "Compare with",
+        ["", *runs],
+        format_func=lambda name: titles.label(runs[name]) if name else "no other run",
+        key="compare-distances",
+        width=420,
+        help="A run on the same data set, drawn as dashed lines",
+    )
+    source = runs[chosen].embeddings() if chosen in runs else None
+    if source is None:
+        return None
+    try:
+        return titles.label(runs[chosen]), measured(source)
+    except (Unreadable, ValueError) as error:
+        st.warning(words.plain(error), icon=":material/broken_image:")
+        return None
+
+
+def _numbers(named: list[tuple[str, Portrait]]) -> None:
+    own, other = named[0][1], named[1][1] if len(named) > 1 else None
+
+    def metric(title: str, of: str, form: str, help: str) -> None:
+        values = [getattr(p.distances, of) for p in (own, other) if p is not None]
+        change = None if len(values) < 2 else f"{_shown(values[1], form)} in the other run"
+        st.metric(title, _shown(values[0], form), change, delta_color="off", delta_arrow="off", help=help)
+
+    metric("Overlap", "overlap", "share", "Area under both histograms at once: 0 is apart, 100 % is the same")
+    metric("Mean distance, same class", "positive_mean", "number", "Over all counted positive pairs")
+    metric("Mean distance, other classes", "negative_mean", "number", "Over all counted negative pairs")
+    violated = [p.random.violated for p in (own, other) if p is not None]
+    st.metric(
+        "Negative nearer than positive",
+        percent(violated[0]),
+        None if len(violated) < 2 else f"{percent(violated[1])} in the other run",
+        delta_color="off",
+        delta_arrow="off",
+        help=f"Of {len(own.random):,} triplets drawn at random, each with one anchor for both distances",
+    )
+
+
+def _shown(value: float, form: str) -> str:
+    return percent(value) if form == "share" else f"{value:.3g}"
+
+
+def _caption(view: View, named: list[tuple[str, Portrait]], loss: TripletLoss | None, open_: bool) -> None:
+    found = named[0][1]
+    d = found.distances
+    counted = f"{int(d.positives.sum()):,} ordered pairs of one class and {int(d.negatives.sum()):,} of two"
+    if d.all_positives and d.all_negatives:
+        words = f"All {counted}."
+    else:
+        every = "all positives, " if d.all_positives else ""
+        words = (
+            f"Sampled: {counted}; {every}{'negatives' if d.all_positives else 'pairs'} of {found.anchors:,} anchors "
+            f"drawn at random from {found.queries:,}."
+        )
+    if loss is None:
+        title = titles.loss_title(view.run.spec.loss.name)
+        words += f" {title} is no loss of single triplets, so it has no window to draw; the phase portrait lends one."
+    elif open_:
+        assumed = depends_on(loss) - {"ap", "an"}
+        words += (
+            f" Dotted line: mean distance of the positives, {d.positive_mean:.3g}. Blue band: how far a negative may "
+            "be for such a positive to have a gradient under the loss of the run"
+            f"{', taken for d(p, n) = d(a, n) and unit vectors' if assumed else ''}."
+        )
+    else:
+        words += f" At the mean distance of the positives, {d.positive_mean:.3g}, no negative has a gradient any more."
+    st.caption(words + (" Dashed lines: the other run." if len(named) > 1 else ""))
+
+
+def _words(found: Portrait) -> str:
+    d = found.distances
+    return (
+        f"Histograms of distances: same class {d.positive_mean:.3g} in the mean, other classes {d.negative_mean:.3g}, "
+        f"overlap {percent(d.overlap)}"
+    )

@@ -1,0 +1,89 @@
+"""Confusions: which classes a network mixes up, how positives and negatives lie apart, and which samples are hubs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run, RunStore
+from pages.inspection.confusions.classes import page as classes_view
+from pages.inspection.confusions.density import page as density_view
+from pages.inspection.confusions.distances import page as distances_view
+from pages.inspection.confusions.hubs import page as hubs_view
+from pages.inspection.confusions.pairs import page as pairs_view
+from pages.inspection.confusions.service import View
+from pages.shared.widgets import run_picker
+from pages.shared.widgets.last_evaluation import evaluated
+from pages.shared.widgets.results import beside
+from pages.shared.widgets.test_neighbours import naming
+from pages.shared.words import sentences as words
+from pages.shared.words.numbers import percent
+
+VIEWS: dict[str, Callable[[View], None]] = {
+    "pairs": pairs_view.show,
+    "classes": classes_view.show,
+    "distances": distances_view.show,
+    "portrait": density_view.show,
+    "hubs": hubs_view.show,
+}
+TITLES = {
+    "pairs": "Class pairs",
+    "classes": "Classes",
+    "distances": "Distances",
+    "portrait": "Phase portrait",
+    "hubs": "Hubs",
+}
+
+
+def page() -> None:
+    st.title("Confusions", anchor=False)
+    st.markdown(
+        "Where the embedding of the test part is wrong, as a whole: classes whose samples lie among each other, "
+        "classes that fail, positives as far as negatives, samples that are everybody's neighbour."
+    )
+    run = run_picker.pick(RunStore())
+    if run is None:
+        return
+    known = evaluated(run, "confusions")
+    if known is None:
+        return
+    source, found = known
+    browse(View(run, source, found, naming(run)))
+
+
+@st.fragment
+def browse(view: View) -> None:
+    """The summary, the choice of a view, and the view."""
+    _summary(view.run, view.found)
+    chosen = st.segmented_control(
+        "View",
+        list(VIEWS),
+        default="pairs",
+        required=True,
+        format_func=TITLES.__getitem__,
+        key="view",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    try:
+        VIEWS[chosen or "pairs"](view)
+    except Unreadable as error:
+        st.error(words.plain(error), icon=":material/broken_image:")
+    except ValueError as error:  # a part without two classes, or with none that has two samples
+        st.info(words.plain(error), icon=":material/info:")
+
+
+def _summary(run: Run, found: Learned) -> None:
+    queries = int((~found.is_gallery).sum())
+    searched = f", which search a gallery of {int(found.is_gallery.sum()):,}" if found.is_gallery.any() else ""
+    st.markdown(
+        f"**R@1 {percent(found.recall_at_1)}** · **MAP@R {percent(found.map_at_r)}** · {queries:,} test samples of "
+        f"{len(np.unique(found.labels)):,} classes{searched}.{beside(run)}"
+    )
+
+
+page()

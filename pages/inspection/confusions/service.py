@@ -1,0 +1,69 @@
+"""What the views of the Confusions page share: the run they show, what is computed once for each embeddings file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from dmlcore.inspection import confusions, distance_density, hubness
+from dmlcore.inspection.confusions import Confusions
+from dmlcore.inspection.distance_density import Portrait
+from dmlcore.inspection.hubness import Hubness
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage import arrays
+from dmlcore.storage.arrays import EMBEDDINGS
+from dmlcore.storage.runs import Run
+from pages.shared.widgets.test_neighbours import learned
+
+COUNTS = (1, 2, 4, 8, 12, 16, 24)  # neighbours that may be counted, as far as they are kept
+R = "R"  # as many as the class of the query has others
+FEWER_PAIRS = 4_000_000  # of a snapshot: many are measured one after another
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A run, its embeddings file, what that holds, and the names of the classes by label."""
+
+    run: Run
+    source: Path
+    found: Learned
+    name: Callable[[int], str]
+
+    def counts(self) -> list[int]:
+        """The numbers of neighbours that can be counted."""
+        return [k for k in COUNTS if k <= self.found.neighbours.shape[1]]
+
+
+@st.cache_resource(max_entries=32, show_spinner="Counting neighbours by class …")
+def confused(path: Path, k: int | str) -> Confusions:
+    """Confusions among the k nearest neighbours, or the R nearest."""
+    found = learned(path)
+    if isinstance(k, str):
+        return confusions.of_class_size(found.embeddings, found.labels, found.is_gallery, found.neighbours)
+    return confusions.of_neighbours(found.labels, found.neighbours, ~found.is_gallery, k)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def hubs(path: Path, k: int) -> Hubness:
+    """How often each sample is among the k nearest neighbours."""
+    found = learned(path)
+    return hubness.hubness(found.labels, found.neighbours, found.is_gallery, k)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Measuring distances …")
+def measured(path: Path) -> Portrait:
+    """Distances and triplets of the whole part; raises ValueError where there is no triplet."""
+    found = learned(path)
+    return distance_density.measure(found.embeddings, found.labels, found.is_gallery)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def snapshot(path: Path, written: int) -> Portrait:
+    """The same of a kept checkpoint, of fewer pairs; written: when its file was, in ns."""
+    again = "Embed the kept checkpoints again"
+    found = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "is_gallery", remedy=again)
+    x, labels, is_gallery = found["embeddings"], found["labels"], found.get("is_gallery")
+    return distance_density.measure(x, labels, is_gallery, pairs=FEWER_PAIRS, triplets=10_000)

@@ -1,0 +1,234 @@
+"""Differences: what two checkpoints of a run, or two runs, find otherwise for the very same queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.figures import differences as figures
+from dmlcore.inspection import differences
+from dmlcore.inspection.comparison import Incomparable
+from dmlcore.inspection.differences import Difference, Doubted, Kind, Turnover
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.snapshots import snapshots
+from dmlcore.significance.noise import over_classes
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run, RunStore
+from pages.inspection.differences.queries import page as queries_view
+from pages.inspection.differences.queries.page import HERE, KINDS, Shown
+from pages.inspection.differences.sides import page as sides_view
+from pages.inspection.differences.sides.page import Side
+from pages.shared.widgets import job_button, menu, run_picker, selection
+from pages.shared.widgets.results import beside
+from pages.shared.widgets.test_neighbours import learned, naming, refuse_other_data
+from pages.shared.words import sentences as words
+from pages.shared.words.numbers import percent
+
+LABELS = "doubted labels"
+MANY = 12_000  # test samples, from which only both sides are read and not every snapshot
+CHEAP = ("mlp", "tokens")  # networks whose snapshots are embedded in seconds, without being asked
+
+
+def page() -> None:
+    st.title("Differences", anchor=False)
+    st.markdown(
+        "The same queries, asked twice: of two checkpoints of a run, or of two runs. Whose nearest neighbour was right "
+        "in **A** and is wrong in **B**, and the other way round?"
+    )
+    picked = sides_view.pick(RunStore())
+    if picked is None:
+        return
+    run, first, second = picked
+    _offer(run)
+    if first is None or second is None:
+        _not_embedded(run if first is None else _other(run))
+        return
+    if first.path == second.path:
+        _nothing_to_compare(run)
+        return
+    try:
+        a, b = learned(first.path), learned(second.path)
+        for side, found_there in ((first, a), (second, b)):
+            refuse_other_data(side.run, side.path, found_there)
+        sides_view.same_samples(first, second, a, b)
+        found = differences.difference(a, b)
+    except Unreadable as error:
+        st.error(words.plain(error), icon=":material/broken_image:")
+        return
+    except Incomparable as error:
+        with st.container(border=True):
+            st.badge("Cannot be compared", icon=":material/block:", color="red")
+            st.text(words.plain(error).replace("run 2", "B").replace("run 1", "A"))
+        return
+    _summary(found, first, second)
+    body(Shown((first, second), found, naming(second.run)))
+
+
+@st.fragment
+def body(shown: Shown) -> None:
+    """Charts and lists; what is pressed in them runs only this."""
+    run = shown.sides[1].run
+    if not all(run_picker.present(side.run) for side in shown.sides):
+        return
+    chosen = selection.chosen(run)
+    if chosen is not None:
+        selection.bar(run, chosen, here=HERE)
+    point = _charts(shown)
+    found = shown.found
+    counts = {kind: len(found.queries(kind)) for kind in KINDS}
+    if point is not None:
+        st.markdown("**The query of the chosen point**")
+        queries_view.blocks(shown, point)
+    kind: Kind | Literal["labels"] = st.segmented_control(
+        "Queries",
+        [*KINDS, "labels"],
+        default="lost" if counts["lost"] or not counts["gained"] else "gained",
+        required=True,
+        key="difference-kind",
+        format_func=lambda kind: f"{KINDS[kind]} ({counts[kind]:,})" if kind in KINDS else LABELS,
+    )
+    if kind == "labels":
+        queries_view.labels(shown, _doubted(shown), shown.learned[1])
+        return
+    only = None
+    if chosen is not None and st.toggle("Only those of the selection", key="difference-only", value=True):
+        only = chosen.indices
+    queries_view.queries(shown, kind, only)
+
+
+def _summary(found: Difference, first: Side, second: Side) -> None:
+    """R@1 and MAP@R of both, the flips, and whether so uneven a split may be chance."""
+    comparison = found.comparison
+    a, b = comparison.right.mean(axis=1)
+    before, after = comparison.average_precision.mean(axis=1)
+    both, lost, gained, neither = comparison.counts(0, 1)
+    with st.container(horizontal=True, key="difference-summary"):
+        for name, x, y in (("R@1, A → B", a, b), ("MAP@R, A → B", before, after)):
+            st.metric(name, f"{percent(x)} → {percent(y)}", f"{100 * (y - x):+.1f}", border=True)
+        st.metric("right in A alone", f"{lost:,}", "lost", delta_color="off", delta_arrow="off", border=True)
+        st.metric("right in B alone", f"{gained:,}", "gained", delta_color="off", delta_arrow="off", border=True)
+    p = comparison.p_value(0, 1)
+    chance = f"{p:.2g}" if p >= 0.001 else "less than 0.001"
+    of_classes = comparison.by_class(0, 1)
+    paired = f" B minus A: {over_classes(of_classes)}" if len(of_classes) > 1 else ""
+    other = "" if first.run.id == second.run.id else " Another seed may change more than that."
+    st.caption(
+        f"{both:,} of {len(found.indices):,} queries are right in both, {neither:,} in none. Of two equally good ones "
+        f"so uneven a split has probability {chance} (McNemar's exact test, on these queries).{paired}{other}"
+        f"{beside(second.run)}"
+    )
+
+
+def _charts(shown: Shown) -> list[int] | None:
+    """Every query before and after; the flips over the snapshots; position of the chosen point, if any."""
+    found = shown.found
+    before, after = found.comparison.average_precision
+    run = shown.sides[0].run
+    snaps = [snapshot for snapshot in sides_view.embedded(run) if snapshot.embeddings]
+    over = run.id == shown.sides[1].run.id and len(snaps) > 2 and len(found.indices) <= MANY
+    left, right = st.columns(2) if over else (st.container(), None)
+    with left:
+        spec, columns = figures.scatter(before, after, found.comparison.right, found.indices)
+        points = len(before) <= figures.MOST_POINTS
+        event = st.vega_lite_chart(
+            columns,
+            spec,
+            width="stretch" if over else 560,
+            key=f"scatter-{shown.sides[0].path.stem}-{shown.sides[1].path.stem}-{run.id}",
+            alt=f"AP@R of {len(before):,} queries in A against B; mean {percent(before.mean())} and "
+            f"{percent(after.mean())}",
+            on_select="rerun" if points else "ignore",
+        )
+        st.caption(
+            "Each point is a query: above the diagonal B finds its class better."
+            + (" Click one to see its neighbours." if points else " So many queries are counted in cells.")
+        )
+    if right is not None:
+        with right:
+            flips = _turnover(tuple(snapshot.embeddings for snapshot in snaps if snapshot.embeddings))
+            spec, columns = figures.turnover(
+                [snapshot.step for snapshot in snaps], flips.right, flips.gained, flips.lost
+            )
+            st.vega_lite_chart(
+                columns,
+                spec,
+                width="stretch",
+                key=f"turnover-{run.id}",
+                alt=f"R@1 and flips between {len(snaps)} snapshots: {flips.gained.sum():,} gained, "
+                f"{flips.lost.sum():,} lost",
+            )
+            often = int((flips.forgotten > 1).sum())
+            st.caption(
+                f"Between snapshots {int(flips.gained.sum()):,} times a query was gained and {int(flips.lost.sum()):,} "
+                f"times lost; {often:,} {'was' if often == 1 else 'were'} lost more than once (forgetting events, "
+                "Toneva et al. 2019, here of test queries)."
+            )
+    picked = getattr(event, "selection", {}).get(figures.PICKED, []) if points else []
+    if not picked:
+        return None
+    return np.flatnonzero(found.indices == int(picked[0]["sample"])).tolist()[:1] or None
+
+
+@st.cache_resource(max_entries=6, show_spinner="Reading the snapshots …")
+def _turnover(paths: tuple[Path, ...]) -> Turnover:
+    return differences.turnover([_read(path) for path in paths])
+
+
+def _doubted(shown: Shown) -> Doubted:
+    """Of all snapshots but the untrained one where it is one run and not too many samples, and of both sides."""
+    paths = [side.path for side in shown.sides]
+    if shown.sides[0].run.id == shown.sides[1].run.id and len(shown.found.indices) <= MANY:
+        of = sides_view.embedded(shown.sides[0].run)
+        paths = [snapshot.embeddings for snapshot in of if snapshot.step and snapshot.embeddings] or paths
+    return _doubts(tuple(dict.fromkeys(paths)))
+
+
+@st.cache_resource(max_entries=6, show_spinner="Asking the neighbours of every sample …")
+def _doubts(paths: tuple[Path, ...]) -> Doubted:
+    return differences.doubted([_read(path) for path in paths])
+
+
+def _read(path: Path) -> Learned:
+    """Without the cache of the pages, which holds fewer than a run may have snapshots."""
+    from dmlcore.inspection.neighbours import read
+
+    return read(path)
+
+
+def _offer(run: Run) -> None:
+    """Embed the kept checkpoints that lack it: unasked where that takes seconds."""
+    missing = sum(snapshot.embeddings is None for snapshot in snapshots(run))
+    if missing:
+        st.caption(f"{missing} kept checkpoints of this run are not embedded yet; then they can be chosen here.")
+        job_button.offer(run, "snapshots", at_once=run.spec.model.name in CHEAP)
+
+
+def _not_embedded(run: Run) -> None:
+    """What is missing of a side, and the one press that makes it."""
+    if run.embeddings() is None:
+        st.info("Nothing of this run is embedded yet.", icon=":material/info:")
+        job_button.offer(run, "evaluate")
+    else:
+        st.info(
+            "A checkpoint chosen here is not embedded yet. Embed the kept checkpoints, or choose other weights.",
+            icon=":material/info:",
+        )
+
+
+def _other(run: Run) -> Run:
+    return RunStore().open(st.query_params.get(sides_view.OTHER, run.id))
+
+
+def _nothing_to_compare(run: Run) -> None:
+    with st.container(border=True):
+        st.markdown(
+            "**A and B are the same.** Choose another run for B, other weights, or train a run that keeps checkpoints "
+            "on the way (*Schedule details: Keep a checkpoint every*); the examples of the Train page do."
+        )
+        menu.link("train", "Train one like it", {"like": run.id})
+
+
+page()

@@ -1,0 +1,188 @@
+"""The queries of a difference, each with its neighbours in A and in B, and samples whose label many snapshots doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from html import escape
+from urllib.parse import urlencode
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from dmlcore.inspection.differences import Difference, Doubted, Kind
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage.runs import Run
+from pages.inspection.differences.sides.page import Side
+from pages.shared.server import thumbnails
+from pages.shared.widgets import neighbour_grid, selection
+from pages.shared.words.numbers import percent
+
+ROWS = 4  # queries on a page: each has two rows of neighbours
+HERE = "differences"
+KINDS: dict[Kind, str] = {
+    "lost": "right in A, wrong in B",
+    "gained": "wrong in A, right in B",
+    "worse": "AP@R fell",
+    "better": "AP@R rose",
+}
+STYLE = """<style>
+.difference { margin: 0 0 22px; padding: 4px 14px 2px; border: 1px solid rgb(128 128 128 / .35); border-radius: 8px; }
+.difference .head { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: baseline; margin: 8px 0 2px;
+  font-size: 14px; }
+.difference .head .change { font-weight: 600; font-variant-numeric: tabular-nums; }
+.difference .head .links { display: flex; gap: 12px; margin-left: auto; }
+.difference .head a { color: inherit; text-decoration: underline; text-underline-offset: 2px; }
+.difference .head a:focus-visible { outline: 3px solid #56B4E9; outline-offset: 2px; border-radius: 2px; }
+</style>"""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What all rows need: both sides, the difference, names of classes."""
+
+    sides: tuple[Side, Side]
+    found: Difference
+    name: Callable[[int], str]
+
+    @property
+    def learned(self) -> tuple[Learned, ...]:
+        """Of A and of B."""
+        return self.found.comparison.learned
+
+
+def queries(shown: Shown, kind: Kind, only: NDArray[np.int64] | None) -> None:
+    """The queries of a kind, page by page, and the way to hand them on; only: samples of a selection, or None."""
+    found = shown.found
+    positions = found.queries(kind)
+    if only is not None:
+        positions = positions[np.isin(found.indices[positions], only)]
+    labels = _labels(shown, positions)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        label = st.selectbox(
+            "Class of the query",
+            [None, *np.unique(labels).tolist()],
+            format_func=lambda c: "all classes" if c is None else shown.name(c),
+            key=f"difference-class-{kind}",
+            width=220,
+        )
+        k = st.slider("Neighbours k", 3, 12, 8, key="difference-k", width=200)
+        if label is not None:
+            positions = positions[labels == label]
+        _hand_over(shown, positions, KINDS[kind])
+    if not len(positions):
+        st.info("No query is like this here.", icon=":material/check:")
+        return
+    pages = -(-len(positions) // ROWS)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        number = st.pagination(pages, key=f"difference-page-{kind}-{label}")
+        st.caption(f"{len(positions):,} queries, the largest change of AP@R first. Under a neighbour: its distance.")
+    blocks(shown, positions[(number - 1) * ROWS : number * ROWS], k)
+
+
+def blocks(shown: Shown, positions: Sequence[int] | NDArray[np.int64], k: int = 8) -> None:
+    """Queries (positions in the difference), each with its nearest neighbours in A and in B."""
+    run, k = shown.sides[1].run, min(k, shown.learned[0].neighbours.shape[1])
+    stay, change, precision = shown.found.kept(k), shown.found.change, shown.found.comparison.average_precision
+    found = []
+    for position in positions:
+        index = int(shown.found.indices[position])
+        lines = []
+        for number, (mark, learned) in enumerate(zip("AB", shown.learned, strict=True)):
+            row = int(shown.found.comparison.rows[number, position])
+            tile, near = _row(learned, row, k, shown.name, ())
+            told = shown.sides[number].words, f"AP@R {percent(precision[number, position])}"
+            lines.append(neighbour_grid.Line(mark, shown.sides[number].run.id, told, near))
+        words = f"AP@R {percent(precision[0, position])} → {percent(precision[1, position])}"
+        head = [
+            f"<span>sample {index:,}</span><bdi>{escape(shown.name(int(_labels(shown, [position])[0])))}</bdi>",
+            f'<span class="change">{words} ({100 * change[position]:+.1f})</span>',
+            f"<span>{round(stay[position] * k)} of {k} neighbours stay</span>",
+        ]
+        found.append(_block(head, run, index, partial(neighbour_grid.compared, [(tile, lines)])))
+    st.html(STYLE + "".join(found))
+
+
+def labels(shown: Shown, found: Doubted, pictures_of: Learned) -> None:
+    """Samples whose neighbours agree on another class, with the neighbours they have in B."""
+    st.markdown(
+        f"Test samples of whose 8 nearest neighbours none has their class and at least 6 share one other class, in at "
+        f"least half of {found.asked} embeddings. **Candidates for label errors, no verdicts**: a class that the "
+        "network does not know looks the same, so look before you relabel."
+    )
+    st.caption(
+        "Editing by nearest neighbours: Wilson 1972; of learned embeddings: Bahri, Jiang and Gupta 2020 (Deep k-NN for "
+        "noisy labels)."
+    )
+    if not len(found.indices):
+        st.info("No sample is doubted like this.", icon=":material/check:")
+        return
+    run = shown.sides[1].run
+    pages = -(-len(found.indices) // ROWS)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        number = st.pagination(pages, key="doubted-page")
+        st.caption(f"{len(found.indices):,} samples, those doubted most often first.")
+        if st.button("Select them all", key="select-doubted", icon=":material/select_all:"):
+            selection.choose(run, found.indices, "labels that neighbours doubt")
+            st.rerun()
+    row_of = {int(index): row for row, index in enumerate(pictures_of.indices)}
+    cells = []
+    for at in range((number - 1) * ROWS, min(number * ROWS, len(found.indices))):
+        index = int(found.indices[at])
+        row = _row(pictures_of, row_of[index], 8, shown.name, (shown.sides[1].words,))
+        own, other = shown.name(int(pictures_of.labels[row_of[index]])), shown.name(int(found.label[at]))
+        head = [
+            f"<span>sample {index:,}, labelled</span><bdi>{escape(own)}</bdi>",
+            f'<span class="change">neighbours say <bdi>{escape(other)}</bdi></span>',
+            f"<span>in {found.views[at]} of {found.asked} embeddings, {percent(found.votes[at])} of the votes</span>",
+        ]
+        cells.append(_block(head, run, index, partial(neighbour_grid.html, [row])))
+    st.html(STYLE + "".join(cells))
+
+
+def _hand_over(shown: Shown, positions: NDArray[np.int64], words: str) -> None:
+    """Make the listed queries the selection that the other pages show."""
+    if st.button(
+        f"Select these {len(positions):,}",
+        key="select-queries",
+        icon=":material/select_all:",
+        disabled=not len(positions),
+        help="Keeps them as the selection of this run, which the map and the gallery show too",
+    ):
+        run = shown.sides[1].run
+        a, b = (side.words if side.run.id == run.id else f"{side.words} of another run" for side in shown.sides)
+        selection.choose(run, shown.found.indices[positions], f"{words}: A is {a}, B is {b}")
+        st.rerun()
+
+
+def _labels(shown: Shown, positions: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    of = shown.learned[0]
+    found: NDArray[np.int64] = of.labels[shown.found.comparison.rows[0][positions]]
+    return found
+
+
+def _row(found: Learned, row: int, k: int, name: Callable[[int], str], lines: tuple[str, ...]) -> neighbour_grid.Row:
+    tile = neighbour_grid.Tile(int(found.indices[row]), name(int(found.labels[row])), lines)
+    near = [
+        neighbour_grid.Neighbour(
+            int(found.indices[other]), name(int(found.labels[other])), (f"{distance:.3f}",), right=bool(right)
+        )
+        for other, distance, right in zip(
+            found.neighbours[row, :k], found.distances[row, :k], found.right[row, :k], strict=True
+        )
+    ]
+    return tile, near
+
+
+def _block(head: Sequence[str], run: Run, index: int, pictures: Callable[[str, Callable[[int], str]], str]) -> str:
+    def link(sample: int) -> str:
+        return f"gallery?{urlencode({'run': run.id, 'query': sample})}"
+
+    forces = f"failure?{urlencode({'run': run.id, 'query': index})}"
+    links = f'<a href="{escape(link(index))}">gallery</a><a href="{escape(forces)}">forces</a>'
+    return (
+        f'<section class="difference"><div class="head">{"".join(head)}<span class="links">{links}</span></div>'
+        f"{pictures(thumbnails.address(run), link)}</section>"
+    )

@@ -1,0 +1,179 @@
+"""The two sides of a difference: a run with weights, and the same or another run with weights, kept in the link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from dmlcore.data import DataError
+from dmlcore.inspection.comparison import Incomparable, refuse_other_samples
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.snapshots import Snapshot, snapshots
+from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.training.forks import fork_spec
+from pages.shared.server import thumbnails
+from pages.shared.state import run_reader
+from pages.shared.widgets import run_picker
+from pages.shared.words import titles
+
+BEST = "best"
+OTHER, FIRST, SECOND = "other", "before", "after"  # names in the link, beside "run"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side: a run, "best" or a step, and the file of its embeddings."""
+
+    run: Run
+    weights: str
+    path: Path
+
+    @property
+    def step(self) -> int | None:
+        """The step of a snapshot; None for the best weights."""
+        return None if self.weights == BEST else int(self.weights)
+
+    @property
+    def words(self) -> str:
+        """Which weights, in words."""
+        return "best weights" if self.step is None else f"step {self.step:,}"
+
+
+def pick(store: RunStore) -> tuple[Run, Side | None, Side | None] | None:
+    """Boxes for both sides that follow and write the link; a side is None where what is chosen is not embedded yet.
+
+    None, and a way out, where there is no run at all.
+    """
+    with st.container(border=True):
+        top = st.container(horizontal=True, vertical_alignment="bottom")
+        run = run_picker.pick(store, into=top, width=480)
+        if run is None:
+            return None
+        bottom = st.container(horizontal=True, vertical_alignment="bottom")
+        other = _other(store, run, bottom)
+        mine, theirs = _defaults(run, other)
+        first = _weights(run, FIRST, mine, top)
+        second = _weights(other, SECOND, theirs, bottom)
+    return run, first, second
+
+
+def same_samples(first: Side, second: Side, a: Learned, b: Learned) -> None:
+    """Raise Incomparable unless both sides were tested on the same samples, or where that cannot be told."""
+    one, two = first.run.spec, second.run.spec
+    try:
+        refuse_other_samples(a, b, lambda: (thumbnails.dataset(one), thumbnails.dataset(two)))
+    except DataError:
+        if one.data.name != two.data.name:
+            raise Incomparable(f"the data sets differ: {one.data.name} and {two.data.name}") from None
+        raise Incomparable(
+            "these evaluations do not say which samples they are of, and the data set cannot be read; evaluate both "
+            "runs again"
+        ) from None
+
+
+def embedded(run: Run) -> list[Snapshot]:
+    """The snapshots of a run that have embeddings, by step."""
+    return [snapshot for snapshot in snapshots(run) if snapshot.embeddings is not None]
+
+
+def _options(run: Run) -> dict[str, Path | None]:
+    """What may be compared of a run: name in the link -> file, None where it is not embedded yet.
+
+    The best weights are one of the kept checkpoints more often than not, which then does not stand there twice.
+    """
+    best = run.embeddings()
+    same = _best_step(run) if best else None
+    found = {str(snapshot.step): snapshot.embeddings for snapshot in snapshots(run) if snapshot.step != same}
+    return ({BEST: best} if best else {}) | found
+
+
+def _other(store: RunStore, run: Run, into: st.delta_generator.DeltaGenerator) -> Run:
+    """The run of the second side."""
+    data = run.spec.data.name
+    wanted = st.query_params.get(OTHER)
+    runs = {run.id: run} | run_picker.offered(store, lambda name, brief: brief.data == data, [wanted])
+    key = f"differences-other-{run.id}"
+    st.session_state[key] = wanted if wanted in runs else _partner(run, runs)
+
+    def write() -> None:
+        st.query_params[OTHER] = st.session_state[key]
+        st.query_params.pop(SECOND, None)
+
+    into.selectbox(
+        "Compared with",
+        list(runs),
+        key=key,
+        format_func=lambda name: "the same run, another step" if name == run.id else titles.label(runs[name]),
+        on_change=write,
+        width=480,
+    )
+    return runs[st.session_state[key]]
+
+
+def _partner(run: Run, runs: dict[str, Run]) -> str:
+    """The run itself where it has snapshots, else its parent, else the newest one that was divided alike."""
+    if len(snapshots(run)) > 1:
+        return run.id
+    if (parent := fork_spec.parent_of(run)) is not None:
+        return parent.id
+    alike = (
+        other.id
+        for other in runs.values()
+        if other.id != run.id and not other.is_example and _alike(run, other) and other.embeddings()
+    )
+    return next(alike, run.id)
+
+
+def _alike(run: Run, other: Run) -> bool:
+    try:
+        return run.spec.data == other.spec.data and run.spec.seed == other.spec.seed
+    except RunError:
+        return False
+
+
+def _defaults(run: Run, other: Run) -> tuple[str, str]:
+    """The first and the best checkpoint of one run, the best weights of two."""
+    options = list(_options(run))
+    first = next((name for name in options if name != BEST), BEST)
+    return (first, BEST if BEST in options else options[-1]) if run.id == other.id and options else (BEST, BEST)
+
+
+def _weights(run: Run, name: str, default: str, into: st.delta_generator.DeltaGenerator) -> Side | None:
+    options = _options(run)
+    if not options:
+        return None
+    wanted = st.query_params.get(name)
+    if wanted is not None and wanted == str(_best_step(run)):
+        wanted = BEST if BEST in options else wanted
+    key = f"differences-{name}-{run.id}"
+    chosen = wanted if wanted in options else default if default in options else next(iter(options))
+    st.session_state[key] = chosen
+
+    def write() -> None:
+        st.query_params[name] = st.session_state[key]
+
+    into.selectbox(
+        f"Weights of {'A' if name == FIRST else 'B'}",
+        list(options),
+        key=key,
+        format_func=lambda value: _words(run, value, options),
+        on_change=write,
+        width=230,
+    )
+    path = options[chosen]
+    return None if path is None else Side(run, chosen, path)
+
+
+def _words(run: Run, value: str, options: dict[str, Path | None]) -> str:
+    if value == BEST:
+        step = _best_step(run)
+        return "best" if step is None else f"best: step {step:,}"
+    return f"step {int(value):,}" + ("" if options[value] else " (not embedded)")
+
+
+def _best_step(run: Run) -> int | None:
+    """The step of the weights that were evaluated last, where the scores tell."""
+    tested = run_reader.reader().history(run).scores.get("trained")
+    return int(tested["step"]) if tested else None

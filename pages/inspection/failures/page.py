@@ -1,0 +1,181 @@
+"""Forces of a failure: a query, a right and a wrong neighbour in their plane, and what a step of each loss would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+from streamlit.delta_generator import DeltaGenerator
+
+from dmlcore.inspection.failure.one_step import Failure, failures, neighbours
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage.runs import Run, RunStore
+from pages.inspection.failures import canvas as failures_canvas
+from pages.inspection.failures import images
+from pages.inspection.failures.state import home
+from pages.inspection.failures.true_step import page as true_step_view
+from pages.shared.server import thumbnails
+from pages.shared.widgets import menu, run_picker, selection
+from pages.shared.widgets.last_evaluation import evaluated
+from pages.shared.widgets.test_neighbours import naming
+from pages.shared.words.numbers import percent
+
+OF_TRIPLET = ("right", "wrong", "a", "p", "n", "view", "line", "cut")  # of the link, and senseless with another query
+STRIP = 9  # nearest neighbours to choose from
+
+
+def page() -> None:
+    st.title("Forces of a failure", anchor=False)
+    st.markdown(
+        "A query **A**, a right neighbour **P** and a wrong one **N** of a run, in the plane of their embeddings, "
+        "where the forces of every loss are exact; the table tells what one step would do to the ranks of this query."
+    )
+    bar = st.container(horizontal=True, vertical_alignment="bottom")
+    run = run_picker.pick(RunStore(), into=bar, width=430)
+    if run is None:
+        return
+    known = evaluated(run, "failures")
+    if known is None:
+        return
+    _, found = known
+    browse(run, found, naming(run), bar)
+
+
+def browse(run: Run, found: Learned, name: Callable[[int], str], bar: DeltaGenerator) -> None:
+    """One failure at a time; bar: the line that chooses it."""
+    order = failures(found)
+    if not len(order):
+        st.info("No query of this run has a match, so there is nothing to fail at.", icon=":material/info:")
+        return
+    chosen = selection.chosen(run)
+    if chosen is not None:
+        selection.bar(run, chosen, here="failure")
+        within = order[np.isin(found.indices[order], chosen.indices)]
+        if len(within):
+            order = within
+        else:
+            st.caption("No failure is among the selected samples; here are all.")
+    images.clicked(_follow_click)
+    query = _query(found, order)
+    rights, wrongs = (neighbours(found, query, right=right) for right in (True, False))
+    if not len(rights) or not len(wrongs):
+        st.info("This query has no match among the samples, or no sample of another class.", icon=":material/info:")
+        _walk(run, found, order, query, bar)
+        return
+    right = _chosen(found, "right", rights, int(rights[-1]))
+    wrong = _chosen(found, "wrong", wrongs, int(wrongs[0]))
+    case = Failure(found, query, right, wrong, on_sphere=run.spec.model.normalize)
+    samples = [int(found.indices[row]) for row in (query, right, wrong)]
+    _walk(run, found, order, query, bar)
+    st.html(_pictures(run, found, name, case, rights, wrongs))
+    of: dict[str, Any] = {"run": run.id} | dict(zip(("query", "right", "wrong"), samples, strict=True))
+    failures_canvas.show(of, case, run.spec, [f"{thumbnails.address(run)}{index}" for index in samples])
+    true_step_view.show(run, of, case, home(case.triplet, run.spec))
+
+
+def _query(found: Learned, order: NDArray[np.int64]) -> int:
+    """The row of the link's query, or the worst failure."""
+    wanted = st.query_params.get("query")
+    if wanted is None:
+        return int(order[0])
+    row = found.row(wanted)
+    if row is None or found.is_gallery[row]:
+        st.warning(
+            "The query of the link is no query of this run; here is its worst failure.", icon=":material/link_off:"
+        )
+        return int(order[0])
+    return row
+
+
+def _chosen(found: Learned, role: str, rows: NDArray[np.int64], default: int) -> int:
+    """The row of the link's neighbour if it fits, else the default."""
+    wanted = st.query_params.get(role)
+    row = None if wanted is None else found.row(wanted)
+    if row is not None and row in rows:
+        return row
+    if wanted is not None:
+        st.warning(
+            f"The {role} neighbour of the link does not fit this query; another one is shown.",
+            icon=":material/link_off:",
+        )
+    return default
+
+
+def _walk(run: Run, found: Learned, order: NDArray[np.int64], query: int, bar: DeltaGenerator) -> None:
+    """Previous and next failure and the other pages, in the bar; below it, where this one stands among them."""
+    at = np.flatnonzero(order == query)
+    place = int(at[0]) if len(at) else -1
+    for label, icon, to in (
+        ("Previous failure", ":material/arrow_back:", place - 1),
+        ("Next failure", ":material/arrow_forward:", place + 1),
+    ):
+        there = int(found.indices[order[to]]) if 0 <= to < len(order) else None
+        bar.button(label, icon=icon, disabled=there is None, on_click=_go, args=(there,), key=label)
+    index = str(int(found.indices[query]))
+    for page, label, key in (("gallery", "In the gallery", "query"), ("maps", "On the map", "point")):
+        menu.link(page, label, {"run": run.id, key: index}, into=bar)
+    what = "failure" if found.failures.any() else "query (none fails: every nearest neighbour is right)"
+    said = f"{what} {place + 1:,} of {len(order):,}, worst first" if len(at) else "no failure: its nearest is right"
+    st.markdown(f"Sample {index} · AP@R {percent(found.average_precision[query])} · {said}")
+
+
+def _pictures(
+    run: Run,
+    found: Learned,
+    name: Callable[[int], str],
+    case: Failure,
+    rights: NDArray[np.int64],
+    wrongs: NDArray[np.int64],
+) -> str:
+    ranks = {case.right: case.before.right, case.wrong: case.before.wrong}
+    three = [
+        images.Sample(int(found.indices[row]), name(int(found.labels[row])), ranks.get(row))
+        for row in (case.query, case.right, case.wrong)
+    ]
+
+    def tiles(rows: NDArray[np.int64], words: str) -> list[tuple[int, str]]:
+        return [(int(found.indices[row]), f"{words}: class {name(int(found.labels[row]))}") for row in rows]
+
+    hardest = rights[max(STRIP, len(rights) - 3) :]
+    others = [
+        images.Others(
+            "right",
+            "Other right neighbours: nearest … farthest",
+            tiles(rights[:STRIP], "right"),
+            tiles(hardest, "right, far"),
+        ),
+        images.Others("wrong", "Other wrong neighbours: nearest", tiles(wrongs[:STRIP], "wrong"), []),
+    ]
+    distances = {edge: float(np.linalg.norm(case.points[0] - case.points[i])) for edge, i in (("ap", 1), ("an", 2))}
+    now = {"query": three[0].index, "right": three[1].index, "wrong": three[2].index}
+    return images.html(
+        three,
+        distances,
+        others,
+        thumbnails.address(run),
+        lambda role, index: images.address(run.id, **(now | {role: index})),
+    )
+
+
+def _go(index: int | None) -> None:
+    if index is not None:
+        _forget(OF_TRIPLET)
+        st.query_params["query"] = str(index)
+
+
+def _follow_click() -> None:
+    chosen = st.session_state[images.KEY]["chosen"]
+    if isinstance(chosen, dict) and chosen.get("role") in ("right", "wrong"):
+        _forget(OF_TRIPLET[2:])
+        st.query_params[chosen["role"]] = str(chosen["index"])
+
+
+def _forget(names: tuple[str, ...]) -> None:
+    for name in names:
+        st.query_params.pop(name, None)
+
+
+page()

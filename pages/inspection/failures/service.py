@@ -1,0 +1,217 @@
+"""Fields of a real triplet over a WebSocket, with what one step of each loss would do to the ranks of its query.
+
+A request is that of the fields page with "of" (run, and the samples query, right and wrong by their index in the data
+set), "rate" and "by" ("rate" or "length"). The answer's "failure" holds ranks, forces and where one step would lead.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from starlette.routing import BaseRoute
+
+from dmlcore import losses
+from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, embed, needs_origin, remarks
+from dmlcore.inspection.failure.one_step import Failure, Standing, Step
+from dmlcore.spec import RunSpec
+from dmlcore.storage import arrays
+from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
+from dmlcore.storage.runs import RunError, RunStore
+from pages.inspection.failures.state import Home, RealScene, home, losses_to_compare
+from pages.shared.plane import service as plane_service
+from pages.shared.server.websocket import Request, pack, socket_route
+from pages.shared.state import untrusted
+from pages.shared.words import sentences as words
+
+RATE = 0.1
+RATES = (0.001, 10.0)
+WAYS = ("rate", "length")
+AT_ONCE = 30_000_000  # products of embeddings within which all losses answer while the hand moves
+INDEX = 10**9
+
+Triple = tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Embeddings of a run in float64, as `one_step.Embedded`, and the row of each sample."""
+
+    embeddings: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    is_gallery: NDArray[np.bool_]
+    row: dict[int, int]
+
+
+def answer(request: Request) -> bytes:
+    """Field, standing and steps; or {"error"} where the triplet is none of the run."""
+    try:
+        spec, case = _of(request.get("of"))
+    except (LookupError, RunError, Unreadable, ValueError) as error:
+        return pack({"id": _number(request.get("id")), "error": words.plain(error)}, {})
+    scene = RealScene.at(home(case.triplet, spec), request.get("scene"))
+    if "hover" in request:
+        return plane_service.of_scene(scene, request, {"of": request["of"]})
+    settle = request.get("settle") is True
+    more: dict[str, Any] = {"failure": about(case, scene, request, whole=settle), "of": request["of"]}
+    if settle:
+        rate, way = asked(request)
+        more["query"] = link(request["of"], scene, rate, way)
+        more |= {} if scene.is_plain else {"region": None}  # its closed form is of a plane through the origin
+    return plane_service.of_scene(scene, request, more)
+
+
+def about(case: Failure, scene: RealScene, request: Request, *, whole: bool) -> dict[str, Any]:
+    """Ranks now and in the data, one step of each loss (or of the scene's alone), the forces in their parts."""
+    start = case.triplet if scene.is_home else case.moved_to(scene.coordinates)
+    rate, way = asked(request)
+    compared = losses_to_compare(scene)
+    if not whole and len(compared) * case.searched * case.points.shape[1] > AT_ONCE:
+        compared = [loss for loss in compared if loss.formula.name == scene.loss]
+    steps = case.steps(compared, rate, length=rate if way == "length" else None, start=start)
+    found = {loss.formula.name: step for loss, step in zip(compared, steps, strict=True)}
+    (now,) = case.standings(case.at(start)[None])
+    return {
+        "now": _standing(now),
+        "data": _standing(case.before),
+        "moved": not scene.is_home,
+        "steps": {name: _step(step) for name, step in found.items()},
+        "ends": _ends(start, found[scene.loss], scene.home),
+        "parts": _parts(found[scene.loss]),
+        "distances": _distances(case.at(start)),
+        "words": _words(case, start, scene),
+        "searched": case.searched,
+        "matches": case.matches,
+    }
+
+
+def asked(request: Request) -> tuple[float, str]:
+    """The step size of a request or link, and what it is: a rate, or the way of the farthest point."""
+    rate = untrusted.bounded(request.get("rate"), *RATES, RATE)
+    return rate, untrusted.one_of(request.get("by"), WAYS, WAYS[0])
+
+
+def link(of: Any, scene: RealScene, rate: float, way: str) -> dict[str, str]:
+    """The whole link of the page."""
+    query = {name: str(of[name]) for name in ("run", "query", "right", "wrong")} | scene.to_query()
+    query |= {"rate": untrusted.plain(rate)} if rate != RATE else {}
+    return query | ({"by": way} if way != WAYS[0] else {})
+
+
+def _of(of: Any) -> tuple[RunSpec, Failure]:
+    if not isinstance(of, dict) or not isinstance(of.get("run"), str):
+        raise LookupError("the page did not say which run it shows; load it again")
+    samples = [of.get(name) for name in ("query", "right", "wrong")]
+    if not all(isinstance(i, int) and 0 <= i < INDEX for i in samples):
+        raise LookupError("query, right and wrong must be samples of the data set")
+    run = RunStore().open(of["run"])
+    source = run.embeddings()
+    if source is None:
+        raise LookupError(f"{run.id} has no embeddings any more; evaluate it again")
+    return run.spec, _case(source, (samples[0], samples[1], samples[2]), run.spec.model.normalize)
+
+
+@lru_cache(maxsize=2)
+def _table(source: Path) -> Table:
+    wanted = ("embeddings", "labels", "indices", "is_gallery")
+    found = arrays.read(source, EMBEDDINGS, *wanted, remedy="Evaluate the run again")
+    return Table(
+        found["embeddings"].astype(np.float64),
+        found["labels"],
+        found.get("is_gallery", np.zeros(len(found["labels"]), bool)),
+        {int(index): row for row, index in enumerate(found["indices"])},
+    )
+
+
+@lru_cache(maxsize=16)  # each shares the table, and has some bytes per sample of its own
+def _case(source: Path, samples: Triple, on_sphere: bool) -> Failure:
+    table = _table(source)
+    missing = [i for i in samples if i not in table.row]
+    if missing:
+        raise LookupError(f"sample {missing[0]} is not in the test part of this run")
+    query, right, wrong = (table.row[i] for i in samples)
+    return Failure(table, query, right, wrong, on_sphere=on_sphere)
+
+
+def _standing(of: Standing) -> dict[str, float]:
+    return {"right": of.right, "wrong": of.wrong, "ap": of.average_precision}
+
+
+def _step(step: Step) -> dict[str, Any]:
+    forces = step.forces
+    return _standing(step.after) | {
+        "active": forces.active,
+        "satisfied": not forces.raw > 0,
+        "force": _finite(float(forces.sizes.max())),
+        "moved": _finite(float(step.moved.max())),
+    }
+
+
+def _ends(start: EmbeddedTriplet, step: Step, home: Home) -> list[list[float]] | None:
+    """Where the three points go in the plane, in its units; None where nothing moves."""
+    if not step.moved.any():
+        return None
+    at: list[list[float]] = (step.ends @ start.basis.T / home.unit).tolist()
+    return at
+
+
+def _parts(step: Step) -> dict[str, list[float | None]]:
+    """Of the force on A, P, N: its size, in the plane, off it; along its own embedding, and the rest."""
+    f = step.forces
+    columns = {
+        "size": f.sizes,
+        "in": np.hypot(*f.in_plane.T),
+        "off": f.off_plane,
+        "radial": f.radial,
+        "tangential": f.tangential_sizes,
+    }
+    return {name: [_finite(float(x) + 0.0) for x in values] for name, values in columns.items()}
+
+
+def _distances(points: NDArray[np.float64]) -> dict[str, float]:
+    a, p, n = points
+    return {edge: float(np.linalg.norm(x - y)) for edge, x, y in (("ap", a, p), ("an", a, n), ("pn", p, n))}
+
+
+def _words(case: Failure, start: EmbeddedTriplet, scene: RealScene) -> list[str]:
+    """Why the picture is exact, for this triplet, this run and this loss; and what is degenerate about it."""
+    dimension, height, unit = case.points.shape[1], start.height, scene.home.unit
+    said = [f"The three embeddings ({dimension} numbers each) span this plane; distances in it are those among them."]
+    if unit != 1:
+        said.append(f"It is drawn in units of {unit:g}: coordinates, distances and forces count those.")
+    title = losses.formula(scene.loss).title
+    if not needs_origin(scene.module()):
+        said.append(f"{title} sees distances alone, so the forces lie in the plane.")
+    elif height == 0:
+        said.append(f"{title} sees norms too; the plane holds the origin, so the forces lie in it.")
+    else:
+        said.append(
+            f"{title} sees norms too, and the plane passes the origin at {height:.3g}: the part of a force across the "
+            "plane cannot be drawn and stands in the table."
+        )
+    if case.on_sphere:
+        said.append(
+            "Embeddings of this run have length 1: the dotted circle is where the sphere cuts the plane. The part of a "
+            "force along its own embedding (radial) is taken up by the sphere; the rest moves the point."
+        )
+        off = np.abs(start.lengths - 1).max()
+        if not scene.is_home and off > 1e-3:
+            said.append(f"A point was dragged off the sphere by {off:.2g}: no network of this kind could put it there.")
+    triplet = start if scene.is_home else embed(*case.at(start))
+    return said + list(remarks(triplet, on_sphere=case.on_sphere))
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _finite(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+ROUTES: list[BaseRoute] = [socket_route("/api/failure", answer, heavy=lambda _: True)]

@@ -1,0 +1,53 @@
+"""Why the free step of three embeddings and the true step of the weights end differently, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dmlcore import losses
+from dmlcore.inspection.failure.one_step import Standing
+from dmlcore.spec.sections import OptimiserSpec
+from pages.shared.widgets.spec_form.fields import WORDS
+
+EVEN = ("adam", "adamw", "rmsprop")  # their first step is as long for a weak gradient of a weight as for a strong one
+
+
+def why(name: str, before: Mapping[str, Any], after: Mapping[str, Any], free: Standing, by: OptimiserSpec) -> str:
+    """What the two steps of a loss do to the right neighbour P, whether they agree, and why they need not.
+
+    before, after: of `true_step.read`; free: where the same loss puts the three embeddings alone; by: the optimiser.
+    """
+    title = losses.describe(name).title
+    if not after["active"]:
+        return f"{title} has no force on this triplet: neither step moves anything."
+    first, freely, truly = int(before["right"]), free.right, int(after["right"])
+    steps = f"Right P with {title}: {_move(first, freely)} by the free step, {_move(first, truly)} by the true one."
+    agree = (first > freely) == (first > truly) and (first < freely) == (first < truly)
+    even = ", its first step moving each about equally far, however weak the pull on it" if by.name in EVEN else ""
+    differ = (
+        "The free step moves A, P and N along their forces and nothing else. The true step is one of "
+        f"{WORDS.get(by.name, by.name)} at learning rate {by.learning_rate:g} on weights that all samples share{even}: "
+        "every embedding moves."
+    )
+    verdict = "They agree in direction; how far each goes need not." if agree else "They disagree."
+    return " ".join(filter(None, (steps, verdict, differ, _distance(before, after, first, truly))))
+
+
+def _move(before: int, after: int) -> str:
+    if before == after:
+        return f"stays at rank {before:,}"
+    return f"rank {before:,} → {after:,}, {'nearer' if after < before else 'away'}"
+
+
+def _distance(before: Mapping[str, Any], after: Mapping[str, Any], first: int, then: int) -> str:
+    """What became of the distance from A to P, and of the samples that stand before P; "" for results of old."""
+    if "d_ap" not in before or "d_ap" not in after or first == then:
+        return ""
+    was, now = before["d_ap"], after["d_ap"]
+    closer = "came nearer to A" if now < was else "went away from A" if now > was else "kept its distance to A"
+    others = abs(then - first)
+    more = "more" if then > first else "fewer"
+    stand = f"{others:,} {'samples' if others > 1 else 'sample'} {more} {'stand' if others > 1 else 'stands'} before it"
+    but = "but" if (now < was) != (then < first) else "and"
+    return f"P itself {closer} ({was:.4g} → {now:.4g}), {but} {stand}."

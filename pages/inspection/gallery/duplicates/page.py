@@ -1,0 +1,152 @@
+"""Where labels may be wrong: near-duplicates across classes, and samples whose neighbours agree on another class."""
+
+from __future__ import annotations
+
+import filecmp
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.data import DataError
+from dmlcore.inspection import duplicates
+from dmlcore.inspection.duplicates import Pairs
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.selections import Selection
+from pages.inspection.gallery.queries import page as queries_view
+from pages.inspection.gallery.rows import page as rows_view
+from pages.inspection.gallery.rows.page import Shown
+from pages.shared.server import thumbnails
+from pages.shared.widgets import neighbour_grid
+
+EACH = 12  # pairs on a page
+SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+ASKED = 8  # neighbours that vote on a label
+
+
+def near_duplicates(shown: Shown, selected: Selection | None, label: int | None) -> int:
+    """Pairs of different classes, nearest first; the index of the first, or -1."""
+    quantile = st.select_slider(
+        "Closer than this share of all nearest neighbours",
+        SHARES,
+        0.01,
+        key="closer",
+        bind="query-params",
+        format_func=lambda q: f"{100 * q:g} %",
+        width=420,
+        help="The cut-off is this quantile of the distances from all samples to their nearest neighbours",
+    )
+    pairs = _pairs(shown.run.id, shown.tag, quantile, shown.found)
+    within = len(pairs.first)
+    if not within:  # then the nearest that there are
+        pairs = _pairs(shown.run.id, shown.tag, 1.0, shown.found)
+    keep = np.ones(len(pairs.first), bool)
+    if selected is not None:
+        keep = np.isin(shown.found.indices[pairs.first], selected.indices)
+        keep |= np.isin(shown.found.indices[pairs.second], selected.indices)
+    if label is not None:
+        keep &= (shown.found.labels[pairs.first] == label) | (shown.found.labels[pairs.second] == label)
+    first, second, distances = pairs.first[keep], pairs.second[keep], pairs.distances[keep]
+    if not len(first):
+        st.info("No two samples of different classes lie close together.", icon=":material/check:")
+        return -1
+    cutoff = _pairs(shown.run.id, shown.tag, quantile, shown.found).cutoff
+    st.caption(
+        (
+            f"{len(first):,} pairs of different classes within distance {cutoff:.4f}, nearest first: "
+            if within
+            else f"No pair of different classes lies within distance {cutoff:.4f}; the nearest ones there are: "
+        )
+        + "the same thing twice, a wrong label, or classes that this network cannot tell apart."
+        + ("" if pairs.complete else f" Of {shown.found.neighbours.shape[1]} neighbours each: there may be more.")
+    )
+    number = queries_view.page_of(
+        f"pairs {shown.run.id} {quantile} {label} {selected and selected.id}", len(first), EACH, "pairs"
+    )
+    part = slice((number - 1) * EACH, number * EACH)
+    same = _same_inputs(shown)
+
+    def tile(row: int) -> neighbour_grid.Tile:
+        index = int(shown.found.indices[row])
+        return neighbour_grid.Tile(index, shown.class_of(row), (f"sample {index}",), over=shown.over(index))
+
+    tiles = []
+    for one, other, distance in zip(first[part], second[part], distances[part], strict=True):
+        left, right = tile(int(one)), tile(int(other))
+        words = f"distance {distance:.4f}" + (" · the same picture twice" if same(left.index, right.index) else "")
+        tiles.append((words, left, right))
+    st.html(neighbour_grid.pairs(tiles, thumbnails.address(shown.run), rows_view.link(shown.run)))
+    both_sides = np.unique(np.concatenate([first, second]))
+    rows_view.select_button(shown, both_sides, "samples", "gallery: near-duplicates across classes")
+    return tiles[0][1].index
+
+
+def suspects(shown: Shown, selected: Selection | None, label: int | None) -> int:
+    """Samples whose neighbours agree on another class, with those neighbours; the index of the first, or -1."""
+    least = st.slider(
+        f"Neighbours that agree, of {ASKED}",
+        ASKED // 2,
+        ASKED,
+        6,
+        key="agree",
+        bind="query-params",
+        width=300,
+        help="So many of the nearest at least are of one class, and none is of the sample's own",
+    )
+    found = duplicates.suspects(shown.found, ASKED, least / ASKED)
+    keep = ~shown.found.is_gallery[found.rows]
+    if selected is not None:
+        keep &= np.isin(shown.found.indices[found.rows], selected.indices)
+    if label is not None:
+        keep &= shown.found.labels[found.rows] == label
+    rows, agreed, votes = found.rows[keep], found.label[keep], found.votes[keep]
+    if not len(rows):
+        st.info(
+            f"No sample has {least} or more of one other class, and none of its own, among its {found.asked} nearest "
+            "neighbours. Let fewer agree.",
+            icon=":material/check:",
+        )
+        return -1
+    have = "samples have" if len(rows) > 1 else "sample has"
+    st.caption(
+        f"{len(rows):,} {have} {least} or more of one other class, and none of the own, among the {found.asked} "
+        "nearest neighbours. A wrong label looks like this, but so do two classes that this network confuses: look at "
+        "the pictures before you relabel."
+    )
+    each = queries_view.ROWS
+    number = queries_view.page_of(
+        f"suspects {shown.run.id} {least} {label} {selected and selected.id}", len(rows), each, "samples"
+    )
+    part = slice((number - 1) * each, number * each)
+    said = {
+        int(row): f"{vote} of {found.asked}: {shown.name(int(other))}"
+        for row, other, vote in zip(rows[part], agreed[part], votes[part], strict=True)
+    }
+    rows_view.one_run(shown, rows[part], found.asked, lambda row: said[int(row)])
+    rows_view.select_button(shown, rows, "samples", "gallery: neighbours agree on another class")
+    return int(shown.found.indices[rows[part][0]])
+
+
+def _same_inputs(shown: Shown) -> Callable[[int, int], bool]:
+    """Whether two samples are the same: their files byte by byte, or what goes into the network."""
+    try:
+        data = thumbnails.dataset(shown.run.spec)
+    except DataError:  # said above already
+        return lambda first, second: False
+    files, inputs = data.files, data.inputs
+    if files is None:
+        return lambda first, second: bool(np.array_equal(inputs[first], inputs[second]))
+    return lambda first, second: _equal(Path(files[first]), Path(files[second]))  # inputs would decode all pictures
+
+
+def _equal(first: Path, second: Path) -> bool:
+    try:
+        return filecmp.cmp(first, second, shallow=False)
+    except OSError:
+        return False
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _pairs(run: str, tag: str, quantile: float, _found: Learned) -> Pairs:
+    return duplicates.across_classes(_found, quantile)

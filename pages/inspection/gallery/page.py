@@ -1,0 +1,156 @@
+"""Gallery: what a network takes for similar. Test samples as queries, each with its nearest neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import parse_qsl
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage.runs import Run, RunStore
+from pages.inspection.gallery import chosen_class
+from pages.inspection.gallery import service as gallery_service
+from pages.inspection.gallery.duplicates import page as duplicates_view
+from pages.inspection.gallery.queries import page as queries_view
+from pages.inspection.gallery.rows.page import Shown
+from pages.inspection.gallery.runs_beside import page as runs_beside_view
+from pages.inspection.gallery.upload import page as upload_view
+from pages.shared.server import thumbnails
+from pages.shared.widgets import export_menu, menu, neighbour_grid, run_picker, selection
+from pages.shared.widgets.last_evaluation import evaluated
+from pages.shared.widgets.results import beside
+from pages.shared.widgets.test_neighbours import naming
+from pages.shared.words.numbers import percent
+
+CLICK = "gallery_click"
+QUERIES, PAIRS, SUSPECTS, OWN = (
+    "Queries",
+    "Near-duplicates",
+    "Suspicious labels",
+    "Own picture",
+)
+
+
+def page() -> None:
+    st.title("Nearest neighbours", anchor=False)
+    st.markdown(
+        "Each row is a test sample, the query, and the test samples whose embeddings lie nearest to it: "
+        ":green[**✓**] of the same class, :orange[**✗**] of another. Click a picture to make it the query."
+    )
+    boxes = st.container(horizontal=True)
+    run = run_picker.pick(RunStore(), into=boxes, width=520)
+    if run is None:
+        return
+    known = evaluated(run, "neighbours")
+    if known is None:
+        return
+    _, found = known
+    name = naming(run)
+    with boxes:
+        label = chosen_class.choose(found, name)
+        others = runs_beside_view.choose(run)
+    browse(run, found, name, label, others)
+
+
+@st.fragment
+def browse(run: Run, found: Learned, name: Callable[[int], str], label: int | None, others: Sequence[str]) -> None:
+    """The summary, then one of the views; clicks and keys. label: the class it is about; others: ids of runs."""
+    if not run_picker.present(run):
+        return
+    failures = int(found.failures.sum())
+    st.markdown(
+        f"**R@1 {percent(found.recall_at_1)}** · **MAP@R {percent(found.map_at_r)}** · {len(found.labels):,} test "
+        f"samples of {len(np.unique(found.labels)):,} classes · {failures:,} failures (nearest neighbour wrong)."
+        f"{beside(run)}"
+    )
+    selected = selection.chosen(run)
+    if selected is not None:
+        selection.bar(run, selected, here="gallery")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        view = st.segmented_control(
+            "View",
+            [QUERIES, PAIRS, SUSPECTS, OWN],
+            default=QUERIES,
+            required=True,
+            key="view",
+            bind="query-params",
+            label_visibility="collapsed",
+            on_change=queries_view.forget_query,
+        )
+        export_menu.offer(run, selected)
+        listener = st.container(width="content")
+    shown = Shown(run, found, name, gallery_service.overlay(run))
+    keys, first, ahead = ["forces", "map"], -1, list[int]()
+    row = _asked(found)
+    if view == PAIRS and row is None:
+        first = duplicates_view.near_duplicates(shown, selected, label)
+        keys.append("pages")
+    elif view == SUSPECTS and row is None:
+        first = duplicates_view.suspects(shown, selected, label)
+        keys.append("pages")
+    elif view == OWN and row is None:
+        first = upload_view.show(shown)
+    else:
+        both = runs_beside_view.together(shown, others) if others else None
+        runs = [shown] if both is None else both[0]
+        if both is not None:
+            runs_beside_view.summary(*both)
+        if row is not None:
+            queries_view.one(runs, row, "All queries" if view == QUERIES else "Back")
+            keys.append("back")
+            first = int(found.indices[row])
+        else:
+            first, ahead = queries_view.many(runs, None if both is None else both[1], selected, label)
+            keys.append("pages")
+    with listener:
+        asked = neighbour_grid.listen(
+            CLICK,
+            keys=keys,
+            first=first,
+            ahead=(thumbnails.address(run), ahead),
+            on_query_change=_click,
+            on_turn_change=_turn,
+            on_back_change=_back,
+        )
+    _follow(run, asked)
+
+
+def _asked(found: Learned) -> int | None:
+    """The row of ?query=; says so where there is none."""
+    query = st.query_params.get("query")
+    row = None if query is None else found.row(query)
+    if query is not None and row is None:
+        st.warning(
+            "The query of the link is not in the test part of this run; here are all.", icon=":material/link_off:"
+        )
+    return row
+
+
+def _follow(run: Run, asked: dict[str, Any]) -> None:
+    """To another page, as a key or a link asked."""
+    if isinstance(asked["map"], int):
+        menu.go("maps", {"run": run.id, "point": str(asked["map"])})
+    if isinstance(asked["forces"], str):
+        given = dict(parse_qsl(asked["forces"][:200]))
+        kept = {key: value for key, value in given.items() if key in ("run", "query", "right", "wrong")}
+        menu.go("failure", kept)
+
+
+def _click() -> None:
+    st.query_params["query"] = str(st.session_state[CLICK]["query"])
+
+
+def _turn() -> None:
+    step = st.session_state[CLICK]["turn"]
+    if step in (1, -1):
+        queries_view.turn(step)
+
+
+def _back() -> None:
+    queries_view.forget_query()
+
+
+page()

@@ -1,0 +1,132 @@
+"""Rows of the gallery's grid, of one run or of several on the same queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage.runs import Run
+from pages.shared.server import thumbnails
+from pages.shared.widgets import neighbour_grid, selection
+from pages.shared.words.numbers import percent
+
+KEPT = ("with", "selection")  # of the link, when a tile becomes the query
+MARKS = "ABC"  # of runs side by side
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A run on this page: what it learned, how classes are called, where pictures to lie on the others are served."""
+
+    run: Run
+    found: Learned
+    name: Callable[[int], str]
+    over: Callable[[int], str] = lambda index: ""
+
+    @property
+    def tag(self) -> str:
+        """What changes with the embeddings, for the caches of the pages."""
+        path = self.run.embeddings()
+        return f"{path.name} {path.stat().st_mtime_ns}" if path else ""
+
+    def class_of(self, row: int) -> str:
+        """The name of the class of a row."""
+        return self.name(int(self.found.labels[row]))
+
+
+def link(run: Run) -> Callable[[int], str]:
+    """The address of the gallery with a sample as the query."""
+    kept = {key: st.query_params[key] for key in KEPT if key in st.query_params}
+    return lambda index: f"?{urlencode({'run': run.id, 'query': index} | kept)}"
+
+
+def forces(shown: Shown, row: int, other: int | None = None) -> str:
+    """The query of the link from a failure to its forces; empty where the class has no other sample."""
+    found = shown.found
+    if found.positives.nearest[row] < 0:
+        return ""
+    said = {"run": shown.run.id, "query": int(found.indices[row])}
+    if other is not None:
+        said["right" if found.labels[other] == found.labels[row] else "wrong"] = int(found.indices[other])
+    return urlencode(said)
+
+
+def query(shown: Shown, row: int, *lines: str) -> neighbour_grid.Tile:
+    """The tile of a query, with a link to its forces if it is a failure."""
+    index = int(shown.found.indices[row])
+    said = forces(shown, row) if shown.found.failures[row] else ""
+    return neighbour_grid.Tile(index, shown.class_of(row), lines, over=shown.over(index), forces=said)
+
+
+def neighbours(shown: Shown, row: int, k: int) -> list[neighbour_grid.Neighbour]:
+    """The tiles of its k nearest, with their distances."""
+    found = shown.found
+    return [
+        neighbour_grid.Neighbour(
+            index := int(found.indices[other]),
+            shown.class_of(other),
+            (f"{distance:.3f}",),
+            over=shown.over(index),
+            forces=forces(shown, row, int(other)),
+            right=bool(right),
+        )
+        for other, distance, right in zip(
+            found.neighbours[row, :k], found.distances[row, :k], found.right[row, :k], strict=True
+        )
+    ]
+
+
+def one_run(shown: Shown, rows: Sequence[int] | NDArray[np.int64], k: int, words: Callable[[int], str]) -> None:
+    """Queries and their neighbours; words(row) stands under a query beside its AP@R."""
+    tiles: list[neighbour_grid.Row] = []
+    for row in rows:
+        lines = [f"AP@R {percent(shown.found.average_precision[row])}", words(row)]
+        tiles.append((query(shown, row, *filter(None, lines)), neighbours(shown, row, k)))
+    st.html(neighbour_grid.html(tiles, thumbnails.address(shown.run), link(shown.run)))
+
+
+def several_runs(shown: Sequence[Shown], rows: NDArray[np.int64], k: int) -> None:
+    """The same queries in several runs; rows (runs, n)."""
+    tiles = []
+    for column in rows.T:
+        lines = [
+            neighbour_grid.Line(
+                MARKS[number],
+                each.run.id,
+                (f"AP@R {percent(each.found.average_precision[row])}",),
+                neighbours(each, int(row), k),
+            )
+            for number, (each, row) in enumerate(zip(shown, column, strict=True))
+        ]
+        # Its weight map and its forces are those of the first run.
+        tiles.append((replace(query(shown[0], int(column[0])), forces=""), lines))
+    st.html(neighbour_grid.compared(tiles, thumbnails.address(shown[0].run), link(shown[0].run)))
+
+
+def pictures(shown: Sequence[Shown], rows: NDArray[np.int64], k: int) -> list[int]:
+    """The indices of all pictures of these rows (runs, n) and of their k nearest."""
+    found = [each.found.indices[each.found.neighbours[part, :k]] for each, part in zip(shown, rows, strict=True)]
+    both: list[int] = np.unique(np.concatenate([shown[0].found.indices[rows[0]], *map(np.ravel, found)])).tolist()
+    return both
+
+
+def select_button(shown: Shown, rows: NDArray[np.int64], what: str, origin: str) -> None:
+    """A button that makes these rows the selection, which map and tables then show."""
+    st.button(
+        f"Select these {len(rows):,} {what}",
+        key="select_shown",
+        icon=":material/select_all:",
+        help="The map then shows where they lie",
+        on_click=_select,
+        args=(shown, rows, origin),
+    )
+
+
+def _select(shown: Shown, rows: NDArray[np.int64], origin: str) -> None:
+    selection.choose(shown.run, shown.found.indices[rows], origin)

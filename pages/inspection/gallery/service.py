@@ -1,0 +1,163 @@
+"""Where a pooling looks, as pictures that lie on the tiles: /api/weights/RUN/DIGEST/INDEX, dark where it does not."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import anyio.to_thread
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+from PIL import Image
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from dmlcore.data import DataError
+from dmlcore.data.files.image_store import short_side
+from dmlcore.inspection.local import weight_maps
+from dmlcore.pooling import describe
+from dmlcore.storage.runs import Run, RunError, RunStore
+from pages.shared.server import thumbnails
+from pages.shared.widgets import job_button
+from pages.shared.words import sentences as words
+
+DARKEST, OUTSIDE = 0.8, 0.9  # opacity of black where there is no weight, and where the network sees nothing
+QUANTILE = 0.99  # of the weights of all pictures: what is shown in full light
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """The weights (n, h, w) of a run, the row of each sample, and the weight that is shown in full light."""
+
+    weights: NDArray[np.float32]
+    row: dict[int, int]
+    full: float
+
+
+def overlay(run: Run) -> Callable[[int], str]:
+    """A toggle where the pooling of a run weighs positions; the address of the map of a sample, or ""."""
+    if not _may_weigh(run):
+        return _nothing
+    wanted = st.toggle(
+        "Where the pooling looks",
+        key="weights",
+        bind="query-params",
+        help="Lays the weight of each local feature over the pictures: light where it counts, dark where it does not",
+    )
+    return addresses(run) if wanted else _nothing
+
+
+def shown() -> bool:
+    """Whether the toggle is on."""
+    return bool(st.session_state.get("weights"))
+
+
+def addresses(run: Run) -> Callable[[int], str]:
+    """The address of the map of a sample, or "" where there is none; says what is missing, and offers to make it."""
+    if not _may_weigh(run):
+        return _nothing
+    path = weight_maps.path_of(run)
+    if path is None:
+        st.markdown("The weights of the test pictures have not been computed yet.")
+        job_button.offer(run, "weigh")
+        return _nothing
+    try:
+        maps = _maps(path, path.stat().st_mtime_ns)
+    except (RunError, OSError) as error:
+        st.text(words.plain(error))
+        job_button.offer(run, "weigh")
+        return _nothing
+    if not maps.weights.size:
+        st.caption(f"{describe(run.spec.pooling.name).title}: its vector is no weighted sum over the positions.")
+        return _nothing
+    h, w = maps.weights.shape[1:]
+    st.caption(
+        f"Each square is one of {h} × {w} local features, lit in full from {maps.full * h * w:.1f} times the average "
+        "weight on; a feature sees beyond its square. Black edges: cut off before the network."
+    )
+    base = thumbnails.address(run).replace("/api/thumb/", "/api/weights/")
+    tag = _tag(path)
+    return lambda index: f"{base}{tag}/{index}" if index in maps.row else ""
+
+
+def picture(run: Run, index: int, tag: str) -> bytes:
+    """The map of one sample as a PNG of the thumbnail's frame; raises RunError, DataError, KeyError.
+
+    tag: of the address. Browsers keep the picture under it for a year, so another one than that of the weights that
+    are there now is a KeyError.
+    """
+    path = weight_maps.path_of(run)
+    if path is None:
+        raise RunError(f"{run.id} has no weight maps")
+    if tag != _tag(path):
+        raise KeyError(tag)
+    maps = _maps(path, path.stat().st_mtime_ns)
+    weights = maps.weights[maps.row[index]]
+    content, _ = thumbnails.thumbnail(run.spec, index)
+    with Image.open(io.BytesIO(content)) as shown:
+        size = shown.size
+    inputs = thumbnails.dataset(run.spec).inputs
+    side = inputs.shape[-1]
+    seen = side / short_side(side) if hasattr(inputs, "whole") else 1.0  # the network gets the middle of it
+    frame = thumbnails.SIDE
+    cut = round(seen * min(size) * frame / max(size))
+    alpha = np.full((frame, frame), OUTSIDE)
+    width, height = (round(x * frame / max(size)) for x in size)
+    left, top = (frame - width) // 2, (frame - height) // 2
+    beside = np.ones((frame, frame), bool)
+    beside[top : top + height, left : left + width] = False
+    alpha[beside] = 0.0
+    rows, columns = (np.arange(cut) * n // cut for n in weights.shape)
+    light = np.minimum(1.0, weights / maps.full)[rows][:, columns]
+    at = (frame - cut) // 2
+    alpha[at : at + cut, at : at + cut] = DARKEST * (1 - light)
+    pixels = np.zeros((frame, frame, 2), np.uint8)
+    pixels[..., 1] = np.rint(alpha * 255)
+    file = io.BytesIO()
+    Image.fromarray(pixels, "LA").save(file, "PNG")
+    return file.getvalue()
+
+
+async def respond(request: Request) -> Response:
+    """The map of one sample; 404 for whatever has none."""
+    return await anyio.to_thread.run_sync(_respond, request)
+
+
+def _respond(request: Request) -> Response:
+    index = request.path_params["index"]
+    if not (index.isascii() and index.isdigit() and len(index) < 10):
+        return Response(status_code=404)
+    try:
+        content = picture(RunStore().open(request.path_params["run"]), int(index), request.path_params["tag"])
+    except (RunError, DataError, OSError, KeyError, IndexError):
+        return Response(status_code=404)
+    headers = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+    return Response(content, media_type="image/png", headers=headers)
+
+
+ROUTES: list[BaseRoute] = [Route("/api/weights/{run}/{tag}/{index}", respond)]
+
+
+def _tag(path: Path) -> str:
+    """What the addresses of these weight maps carry: another one whenever they are computed anew."""
+    return f"{path.stem[:12]}-{path.stat().st_mtime_ns:x}"
+
+
+@lru_cache(maxsize=6)
+def _maps(path: Path, changed: int) -> Maps:
+    found = weight_maps.read(path)
+    full = float(np.quantile(found.weights, QUANTILE)) if found.weights.size else 0.0
+    return Maps(found.weights, {int(i): row for row, i in enumerate(found.indices)}, full or 1.0)
+
+
+def _may_weigh(run: Run) -> bool:
+    return run.spec.model.name not in ("mlp", "tokens") and run.spec.pooling.name != "gap"
+
+
+def _nothing(index: int) -> str:
+    return ""

@@ -1,0 +1,161 @@
+"""A picture of one's own as the query: decoded with care, embedded on the CPU, searched exactly."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from dmlcore.data import DataError, Dataset
+from dmlcore.inspection import own_images
+from dmlcore.inspection.images import fitted
+from dmlcore.inspection.index import Index
+from dmlcore.inspection.maps import maps
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.checkpoint import CheckpointError
+from dmlcore.storage.runs import Run, RunError
+from pages.inspection.gallery.rows import page as rows_view
+from pages.inspection.gallery.rows.page import Shown
+from pages.shared.server import thumbnails
+from pages.shared.widgets import menu, neighbour_grid
+from pages.shared.words import sentences as words
+
+MEGABYTES = 20
+SHOWN = 16  # neighbours
+
+
+def show(shown: Shown) -> int:
+    """The upload, what the network sees of it, its neighbours; the index of the first, or -1."""
+    try:
+        data = thumbnails.dataset(shown.run.spec)
+    except DataError:  # said above already
+        st.info("Without the data set no network can be built, so no picture can be a query.", icon=":material/info:")
+        return -1
+    if not own_images.takes_pictures(data):
+        st.info(
+            "The samples of this data set are no pictures, so none can be a query. Any run on pictures takes one.",
+            icon=":material/info:",
+        )
+        return -1
+    source = shown.run.embeddings()
+    assert source is not None
+    given = st.file_uploader(
+        "A picture of your own, JPEG or PNG",
+        type=["jpg", "jpeg", "png"],
+        key="own_picture",
+        max_upload_size=MEGABYTES,
+        help="Embedded on the server and forgotten; a phone's rotation is undone, the middle is cut out",
+    )
+    try:
+        with st.spinner("Loading the network …", show_time=True):
+            index = _index(source)
+            index.network()  # while the visitor looks for a picture
+        if given is None:
+            _example(data)
+            return -1
+        return _search(shown, index, data, given.getvalue(), given.name)
+    except DataError as error:
+        st.error("This file cannot be a query:", icon=":material/broken_image:")
+        st.text(words.plain(error))
+    except (RunError, CheckpointError, Unreadable) as error:
+        st.error("The network of this run cannot be used:", icon=":material/broken_image:")
+        st.text(words.plain(error))
+    return -1
+
+
+def _example(data: Dataset) -> None:
+    side = data.inputs.shape[-1] if len(data.inputs.shape) == 4 else own_images.GREY[data.name][0]
+    st.caption(
+        f"Whatever it shows, the network answers with the test samples that it finds most similar. It sees {side} × "
+        f"{side} pixels."
+    )
+
+
+def _search(shown: Shown, index: Index, data: Dataset, content: bytes, name: str) -> int:
+    file = io.BytesIO(content)
+    file.name = name
+    invert = False
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if own_images.is_ink(data):
+            invert = st.toggle(
+                "Dark ink on paper",
+                own_images.dark_on_light(file),
+                key=f"invert {hash(content)}",
+                help="What is written in this data set is light on black to the network",
+            )
+        classes = np.unique(shown.found.labels[index.searched]).tolist()
+        label = st.selectbox(
+            "Its class, if you know",
+            [None, *classes],
+            format_func=lambda c: "unknown" if c is None else shown.name(c),
+            key="own_class",
+            width=240,
+            help="Then right and wrong neighbours are marked",
+        )
+    inputs = own_images.as_inputs([file], data, invert=invert)
+    embedding = index.embed(inputs)
+    distances, rows = index.search(embedding, min(SHOWN, len(index.searched)))
+    found = shown.found
+    usual = float(np.median(found.distances[:, 0]))
+    labels = found.labels[rows[0]]
+    common = np.bincount(labels).argmax()
+    query = neighbour_grid.Tile(
+        -1,
+        "your picture" if label is None else shown.name(label),
+        ("as the network sees it",),
+        src=_address(inputs, data),
+    )
+    neighbours = [
+        neighbour_grid.Neighbour(
+            int(found.indices[row]),
+            shown.class_of(row),
+            (f"{distance:.3f}",),
+            over=shown.over(int(found.indices[row])),
+            right=None if label is None else bool(found.labels[row] == label),
+        )
+        for distance, row in zip(distances[0], rows[0], strict=True)
+    ]
+    st.html(neighbour_grid.html([(query, neighbours)], thumbnails.address(shown.run), rows_view.link(shown.run)))
+    st.text(
+        f"{int((labels == common).sum())} of these {len(labels)} are of class {shown.name(int(common))}. "
+        f"The nearest lies at distance {distances[0, 0]:.3f}; from a test sample to its nearest neighbour it is "
+        f"{usual:.3f} in the median. This network was trained for nothing else than its data set, so something far "
+        "from it still has a nearest neighbour."
+    )
+    _offer_map(shown.run, embedding)
+    return int(found.indices[rows[0, 0]])
+
+
+def _offer_map(run: Run, embedding: NDArray[np.float32]) -> None:
+    """Where the picture belongs on the newest map of the run."""
+    made = maps.made(run)
+    if not made or not st.button("Its place on the map", icon=":material/bubble_chart:"):
+        return
+    path = maps.find(run, made[0])
+    if path is None:  # deleted this very moment
+        return
+    with st.spinner("Finding its place …"):
+        x, y = maps.place(maps.read(path), embedding)[0].tolist()
+    menu.go("maps", {"run": run.id, "map": made[0].name, "own": f"{x:.6g},{y:.6g}"})
+
+
+def _address(inputs: NDArray[np.generic], data: Dataset) -> str:
+    """What the network sees, as a data: address."""
+    one = inputs[0]
+    if one.ndim == 3:
+        pixels = np.ascontiguousarray(one.transpose(1, 2, 0))
+    else:
+        side = own_images.GREY[data.name][0]
+        pixels = np.rint(one.reshape(side, side, 1).repeat(3, axis=2) * 255).astype(np.uint8)
+    file = io.BytesIO()
+    fitted(pixels, thumbnails.SIDE).save(file, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+
+
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _index(source: Path) -> Index:
+    return Index.of_run(Run(source.parents[1]))

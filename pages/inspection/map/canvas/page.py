@@ -1,0 +1,145 @@
+"""The canvas of the map page: shows a map that the browser fetches, hears lassos and what the link should say."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.figures.maps import in_square
+from dmlcore.inspection import selections
+from dmlcore.inspection.selections import Selection
+from pages.inspection.map.service import MapData
+from pages.shared.server import static_files, thumbnails
+from pages.shared.state import untrusted
+from pages.shared.widgets import menu, selection
+
+KEY = "map"
+ORIGIN = "lasso on the map"
+COLOURINGS = ("class", "right", "purity", "density")
+MOST_CLASSES = 50  # that a link names
+MOST_CORNERS = 64
+MOST_AWAY = 100  # widths of the map
+PAGES = {"gallery": "Neighbours in the gallery", "failure": "Forces of its failure"}
+_canvas = static_files.component("inspection/map")
+
+
+def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: Sequence[float] | None = None) -> None:
+    """Draw a map; `marks` are samples to ring, `chosen` is drawn as selected. Follows a click to another page.
+
+    own: where a picture of the visitor belongs, as shares of the square.
+    """
+    seq = st.session_state.get(_seq(data), 0)
+    found = _canvas(
+        key=KEY,
+        data={
+            "points": data.address,
+            "pictures": thumbnails.address(data.run),
+            "run": data.run.id,
+            "title": data.title,
+            "steps": list(data.steps),
+            "marks": list(marks),
+            "own": own,
+            "selection": {"id": chosen.id} if chosen else None,
+            "seq": seq,
+            "look": look(),
+            "links": [
+                {"page": page, "label": label, "parameters": {"run": data.run.id}} for page, label in PAGES.items()
+            ],
+        },
+        on_lasso_change=lambda: _choose(data),
+        on_look_change=_follow_look,
+        on_open_change=lambda: None,
+    )
+    opened = found.get("open")
+    if isinstance(opened, dict) and opened.get("page") in PAGES and isinstance(opened.get("index"), int):
+        menu.go(opened["page"], {"run": data.run.id, "query": str(opened["index"])})
+
+
+def own(data: MapData) -> list[float] | None:
+    """Where ?own=X,Y, in the units of the map, lies as shares of its square; None for anything but two numbers."""
+    if data.steps:  # the place belongs to the one map it was found on
+        return None
+    try:
+        place = np.array([float(number) for number in st.query_params.get("own", "")[:100].split(",")])
+    except ValueError:
+        return None
+    if place.shape != (2,) or not np.isfinite(place).all() or np.abs(place).max() > MOST_AWAY * np.ptp(data.points):
+        return None
+    x, y = in_square(place[None], data.points)[0].tolist()
+    return [x, y]
+
+
+def look() -> dict[str, Any]:
+    """What the link says of the colours: ?colour= and ?classes=, which may name anything."""
+    wanted = st.query_params.get("classes", "")[:1000].split(",")
+    return {
+        "colour": untrusted.one_of(st.query_params.get("colour"), COLOURINGS, COLOURINGS[0]),
+        "classes": [int(c) for c in wanted[:MOST_CLASSES] if c.isascii() and c.isdigit() and len(c) < 10],
+    }
+
+
+def polygon(text: Any) -> np.ndarray:
+    """Corners (m, 2) of a lasso from the browser, base64 of little-endian uint16; raises ValueError."""
+    try:
+        places = np.frombuffer(base64.b64decode(text[: 8 * MOST_CORNERS], validate=True), "<u2")
+    except (TypeError, ValueError) as error:  # ValueError: half a number, or no base64
+        raise ValueError(f"no lasso: {error}") from None
+    if len(places) % 2 or not 6 <= len(places) <= 2 * MOST_CORNERS:
+        raise ValueError(f"a lasso has 3 to {MOST_CORNERS} corners, got {len(places)} coordinates")
+    return places.reshape(-1, 2)
+
+
+def rows(data: MapData, asked: dict[str, Any], before: Selection | None) -> np.ndarray:
+    """Samples (indices in the data set) that a message of the canvas selects; raises ValueError for a senseless one."""
+    indices = data.sheet.indices
+    kept = before.indices if before else indices[:0]
+    if "toggle" in asked:
+        one = asked["toggle"]
+        if not isinstance(one, int) or one not in indices:
+            raise ValueError("no point of this map")
+        return np.setxor1d(kept, [one])
+    frame = asked.get("frame", 0)
+    if not isinstance(frame, int) or not 0 <= frame < len(data.sheet.frames):
+        raise ValueError("no frame of this map")
+    found = indices[data.sheet.enclosed(polygon(asked.get("polygon")), frame)]
+    return np.union1d(kept, found) if asked.get("add") else found
+
+
+def _choose(data: MapData) -> None:
+    asked = st.session_state[KEY].get("lasso")
+    if not isinstance(asked, dict):
+        return
+    st.session_state[_seq(data)] = asked.get("seq") if isinstance(asked.get("seq"), int) else 0
+    try:
+        found = rows(data, asked, selections.load(data.run, st.query_params.get(selection.PARAMETER, "")))
+    except ValueError as error:
+        st.toast(str(error), icon=":material/error:")
+        return
+    if len(found):
+        selection.choose(data.run, found, ORIGIN)
+    else:
+        selection.forget()
+
+
+def _follow_look() -> None:
+    given = st.session_state[KEY].get("look")
+    if not isinstance(given, dict):
+        return
+    colour = untrusted.one_of(given.get("colour"), COLOURINGS, COLOURINGS[0])
+    classes = [c for c in given.get("classes", []) if isinstance(c, int) and c >= 0][:MOST_CLASSES]
+    for name, value, default in (
+        ("colour", colour, COLOURINGS[0]),
+        ("classes", ",".join(map(str, classes)), ""),
+    ):
+        if value == default:
+            st.query_params.pop(name, None)
+        else:
+            st.query_params[name] = value
+
+
+def _seq(data: MapData) -> str:
+    return f"lassos heard of {data.run.id}"

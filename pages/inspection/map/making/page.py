@@ -1,0 +1,223 @@
+"""Which map of a run is shown, and a form for another one; a job makes it, and its progress is told meanwhile."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dmlcore.inspection import snapshots
+from dmlcore.inspection.maps import maps, trajectory
+from dmlcore.inspection.maps.maps import Settings
+from dmlcore.jobs import device_queue, launch
+from dmlcore.storage.runs import START_GRACE, Run, RunError, RunStore
+from pages.shared.widgets.forms import Bounds, number
+from pages.shared.words import sentences as words
+
+PARAMETER, TRAINING = "map", "training"  # of the link: the name of the settings, and whether over training
+AT_ONCE = 4 << 20  # bytes of embeddings (some 7,000 of 128 dimensions) whose map is computed unasked
+NEIGHBOURHOODS = (5, 100)
+_HELP = {
+    "tsne": "Keeps neighbours together; distances between groups, their size and density mean nothing",
+    "umap": "Keeps neighbours together, groups packed closer; distances between groups mean little",
+    "pca": "The two directions of largest spread: distances mean something, but most of the neighbours are lost",
+}
+
+
+def choose(run: Run, into: DeltaGenerator) -> Settings | None:
+    """The settings of the map to show: that of ?map=, else the newest; None before there is any."""
+    made = maps.made(run)
+    if not made:
+        return None
+    names = {settings.name: settings for settings in made}
+    key = f"map of {run.id}"
+    wanted = st.query_params.get(PARAMETER)
+    st.session_state[key] = wanted if wanted in names else made[0].name  # the link is the truth, the box follows
+    if len(made) > 1:
+        into.selectbox(
+            "Map",
+            list(names),
+            key=key,
+            format_func=lambda name: names[name].words,
+            on_change=_write,
+            args=(key,),
+            width=330,
+        )
+    return names[st.session_state[key]]
+
+
+def over_training(run: Run, settings: Settings, into: DeltaGenerator) -> bool:
+    """Whether the map over training is asked for and there; a switch where the run kept checkpoints."""
+    if len(snapshots.snapshots(run)) < 2:
+        return False
+    ready = trajectory.find(run, settings) is not None
+    key = f"over training {run.id}"
+    st.session_state[key] = ready and st.query_params.get(TRAINING) == "1"
+    into.toggle(
+        "over training",
+        key=key,
+        disabled=not ready,
+        on_change=_write_training,
+        args=(key,),
+        help="The same points at every kept checkpoint" if ready else "Not computed yet: see below the map",
+    )
+    return bool(st.session_state[key])
+
+
+def missing(run: Run, source: Path) -> None:
+    """What to show where there is no map yet: small ones are made unasked, for others there is the form."""
+    tried = st.session_state.setdefault("maps begun unasked", set())
+    if source.stat().st_size < AT_ONCE and not _busy(run) and source not in tried:
+        tried.add(source)
+        _begin(run, Settings(seed=run.spec.seed))
+    st.markdown(
+        "These embeddings have no map yet: t-SNE takes seconds for hundreds of samples, minutes for tens of thousands."
+    )
+    if not progress(run):
+        form(run)
+
+
+def progress(run: Run) -> bool:
+    """While a map of the run is made, or anything else works on the run that was asked for here: say so and follow."""
+    asked = st.session_state.get(_key(run))
+    if maps.progress(run) is None and not asked:
+        return False
+    if asked and not _under_way(run, asked):
+        del st.session_state[_key(run)]
+        if _made(run, asked) is None:
+            st.error("No map came of it. The last lines of the log:", icon=":material/error:")
+            st.code("\n".join(run.log_tail(6)) or "the log is empty", language=None)
+        return False
+    _follow(run.path)
+    return True
+
+
+def form(run: Run) -> None:
+    """Settings of another map, and the button that makes it."""
+    method = st.segmented_control(
+        "Method",
+        maps.METHODS,
+        default="tsne",
+        required=True,
+        format_func=maps.TITLES.__getitem__,
+        key="map method",
+    )
+    st.caption(f"{_HELP[method]}.")
+    with st.form("map settings", border=False):
+        usual = Settings(method=method, seed=run.spec.seed)
+        values, fault = asdict(usual), ""
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            if method == "tsne":
+                values["perplexity"] = st.slider(
+                    "Perplexity",
+                    *NEIGHBOURHOODS,
+                    int(usual.perplexity),
+                    width=220,
+                    help="About how many neighbours each point keeps near",
+                )
+            if method == "umap":
+                values["neighbours"] = st.slider(
+                    "Neighbours",
+                    *NEIGHBOURHOODS,
+                    usual.neighbours,
+                    width=220,
+                    help="How many neighbours each point is tied to",
+                )
+                values["min_dist"] = st.slider(
+                    "Least distance", 0.0, 1.0, usual.min_dist, width=180, help="How close points may lie on the map"
+                )
+            if method != "pca":
+                values["iterations"] = st.slider("Iterations", 100, 2000, usual.iterations, step=50, width=220)
+                values["seed"], fault = number(
+                    "Seed", f"map-seed-{run.id}", Bounds(0, 2**32 - 1), start=run.spec.seed, whole=True, width=130
+                )
+            if (
+                st.form_submit_button("Compute", type="primary", icon=":material/play_arrow:", key="project")
+                and not fault
+            ):
+                _begin(run, Settings(**values))
+                st.rerun()
+
+
+def offer_training(run: Run, settings: Settings) -> None:
+    """The map over training: a button where it can be made and is not, and what it needs where it cannot."""
+    known = snapshots.snapshots(run)
+    if len(known) < 2:
+        st.caption(
+            "This run kept no checkpoints on its way. Train one that does (keep checkpoints every so many steps, on "
+            "the Train page) and the map can be played from the first step to the last."
+        )
+        return
+    if trajectory.find(run, settings) is not None:
+        st.caption(f"Kept at {len(known)} steps: switch on “over training” above.")
+        return
+    st.markdown(f"{len(known)} checkpoints are kept. With these settings: {settings.words}.")
+    if st.button("Compute the map over training", icon=":material/animation:", key="project-over-training"):
+        _begin(run, settings, training=True)
+        st.rerun()
+
+
+@st.fragment(run_every="0.5s")
+def _follow(path: Path) -> None:
+    """One bar that follows the worker; the whole page runs again once the map is there or nobody works on it."""
+    run = Run(path)
+    asked = st.session_state.get(_key(run))
+    try:
+        told = maps.progress(run)
+        if asked and (told is not None or run.alive()):
+            asked["seen"] = True
+        if (asked and not _under_way(run, asked)) or (not asked and told is None):
+            st.rerun()
+    except RunError:  # deleted
+        st.rerun()
+    waits = device_queue.waiting(RunStore(path.parent), job=True).get(run.id)
+    done, words = told or (0.0, "waiting for the jobs before it" if waits else "starting" if asked else "working")
+    st.progress(min(done, 1.0), f"Making the map: {words}")
+
+
+def _begin(run: Run, settings: Settings, *, training: bool = False) -> None:
+    try:
+        (launch.project_over_training if training else launch.project)(run, settings)
+    except (launch.JobError, RunError, OSError) as error:
+        st.toast(words.plain(error), icon=":material/error:")
+        return
+    st.query_params[PARAMETER] = settings.name  # which will be shown
+    if training:
+        st.query_params[TRAINING] = "1"
+    st.session_state[_key(run)] = {"settings": settings, "training": training, "at": time.monotonic(), "seen": False}
+
+
+def _under_way(run: Run, asked: dict[str, object]) -> bool:
+    """Whether the worker is still at it, or may be on its way: never seen, and asked for a moment ago."""
+    if _busy(run):
+        return True
+    late = time.monotonic() - float(str(asked["at"])) > START_GRACE
+    return not asked["seen"] and not late and _made(run, asked) is None
+
+
+def _made(run: Run, asked: dict[str, object]) -> Path | None:
+    settings = asked["settings"]
+    assert isinstance(settings, Settings)
+    return trajectory.find(run, settings) if asked["training"] else maps.find(run, settings)
+
+
+def _busy(run: Run) -> bool:
+    return run.alive() or run.status() == "queued"
+
+
+def _write(key: str) -> None:
+    st.query_params[PARAMETER] = st.session_state[key]
+
+
+def _write_training(key: str) -> None:
+    if st.session_state[key]:
+        st.query_params[TRAINING] = "1"
+    else:
+        st.query_params.pop(TRAINING, None)
+
+
+def _key(run: Run) -> str:
+    return f"map asked of {run.id}"

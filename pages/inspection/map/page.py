@@ -1,0 +1,130 @@
+"""Map: the test embeddings on a plane, to look at, colour, select from, and to play over training."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run, RunStore, scores
+from pages.inspection.map import selection as map_selection
+from pages.inspection.map import service as map_service
+from pages.inspection.map.canvas import page as canvas_view
+from pages.inspection.map.making import page as making_view
+from pages.inspection.map.service import MapData
+from pages.shared.widgets import export_menu, job_button, run_picker, selection
+from pages.shared.widgets.results import beside
+from pages.shared.widgets.test_neighbours import outdated
+from pages.shared.words import sentences as words
+from pages.shared.words.numbers import percent
+
+TRUST = (
+    "1 where all neighbours on the map are neighbours in the embedding too; each that is not costs by how far down "
+    "the true list it is. Low: do not believe groups that you see."
+)
+KEPT = (
+    "Of the 15 nearest neighbours in the embedding, the share that is still among the 15 nearest on the map. The rest "
+    "was torn apart to fit a plane: judge single neighbours in the gallery, never here."
+)
+MEANING = {
+    "tsne": "t-SNE keeps neighbours together; how large, how dense and how far apart groups are means nothing.",
+    "umap": "UMAP keeps neighbours together; how far apart groups lie and how dense they are means little.",
+    "pca": "PCA shows the two directions of largest spread; whatever differs in the others lies on top of each other.",
+}
+
+
+def page() -> None:
+    st.title("Map of the embeddings", anchor=False)
+    st.markdown(
+        "Each mark is a test sample; samples that the network finds similar lie together. Point at one to see it, "
+        "click it for its neighbours and where it fails, draw around some to select them."
+    )
+    boxes = st.container(horizontal=True, vertical_alignment="bottom")
+    run = run_picker.pick(RunStore(), into=boxes, width=430)
+    if run is None:
+        return
+    source = run.embeddings()
+    if source is None:
+        st.markdown("This run has not been evaluated yet: its map needs the embeddings of the test part.")
+        job_button.offer(run, "evaluate")
+        return
+    if outdated(run, source):
+        st.caption("The run was trained on since its last evaluation.")
+        job_button.offer(run, "evaluate")
+    settings = making_view.choose(run, boxes)
+    if settings is None:
+        making_view.missing(run, source)
+        return
+    busy = making_view.progress(run)
+    training = making_view.over_training(run, settings, boxes)
+    try:
+        data = (map_service.over_training if training else map_service.of_map)(run, settings)
+        if data is not None:
+            quality(data, boxes)
+            canvas(data, settings.method)
+    except (Unreadable, ValueError) as error:
+        st.error(words.plain(error), icon=":material/broken_image:")
+        making_view.form(run)
+        return
+    if not busy:
+        with st.expander("Another map of these embeddings", icon=":material/tune:"):
+            making_view.form(run)
+        with st.expander("The map over training", icon=":material/animation:"):
+            making_view.offer_training(run, settings)
+
+
+def quality(data: MapData, boxes: DeltaGenerator) -> None:
+    """How far the map may be believed."""
+    found = data.quality
+    if found is None:
+        return
+    sampled = f" Measured on {found.sampled:,} of the points." if found.sampled < found.points else ""
+    boxes.metric("Trustworthiness", f"{found.trustworthiness:.3f}", help=TRUST + sampled, width=136)
+    boxes.metric("Kept neighbours", percent(found.kept_neighbours), help=KEPT + sampled, width=136)
+
+
+@st.fragment
+def canvas(data: MapData, method: str) -> None:
+    """The map, what is selected on it and what it is; a lasso runs only this again."""
+    run = data.run
+    if not run_picker.present(run):
+        return
+    chosen = selection.chosen(run)
+    marks = []
+    for name in ("point", "query"):
+        wanted = st.query_params.get(name, "")
+        row = data.row(wanted)
+        if row is not None:
+            marks.append(int(data.sheet.indices[row]))
+        elif wanted:
+            st.warning("The point of the link is not in the test part of this run.", icon=":material/link_off:")
+    canvas_view.show(data, marks=marks, chosen=chosen, own=canvas_view.own(data))
+    map_selection.show(data, chosen)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(caption(run, data, method), width="stretch")
+        export_menu.offer(run, chosen)
+
+
+def caption(run: Run, data: MapData, method: str) -> str:
+    """What the map shows, and what it does not."""
+    row = scores(run.metrics()[0]).get("trained", {})
+    score = row.get("map_at_r") if row.get("weights") == data.source.stem else None
+    of = f"{len(data.sheet.indices):,} test embeddings of {len(data.sheet.labels):,} classes"
+    tested = (
+        f" Test MAP@R {percent(score)}, measured on the embeddings themselves, not on this plane.{beside(run)}"
+        if score
+        else ""
+    )
+    frames = (
+        f"{data.words} Colours by neighbours are those of the evaluated weights at every step."
+        if data.steps
+        else f"{data.words} of {of}.{tested}"
+    )
+    return (
+        f"{frames} {MEANING[method]} A name stands at the most central sample of its class. Zoom with + and −, or Ctrl "
+        "and the wheel (the wheel alone once the map was clicked); drag to move; arrow keys go from point to point, "
+        "Enter opens one, Space selects it, L draws a lasso, M moves."
+    )
+
+
+page()

@@ -1,0 +1,309 @@
+"""The points of a map over HTTP: /api/map/RUN/NAME/TAG/FILE; TAG changes with the content, so browsers keep all of it.
+
+points.bin: place (2 x uint16), class and sample of each point, names and colours of the classes, some 5 bytes a point
+once compressed. frame-K.bin: places at another time. right.bin, purity.bin, density.bin: a byte for each point, asked
+for when it colours the points. near-ROW.bin: the neighbours of a point. selection-ID.bin: a bit for each point. All but
+map.csv as `wire.pack` packs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from dmlcore.data import DataError
+from dmlcore.figures.maps import MOST_COLOURS, Sheet, palette
+from dmlcore.inspection import selections
+from dmlcore.inspection.maps import maps, trajectory
+from dmlcore.inspection.neighbours import Learned, fingerprint
+from dmlcore.storage import arrays
+from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
+from dmlcore.storage.csv_text import as_csv
+from dmlcore.storage.runs import Run, RunError, RunStore
+from pages.shared.server import static_files, thumbnails, websocket
+from pages.shared.widgets.test_neighbours import learned
+from pages.shared.words import sentences as words
+
+TRAINING = "training"  # in place of the settings' name: the frames over training
+NEAREST = 8  # neighbours that purity and density look at
+BYTES = ("right", "purity", "density")
+NOWHERE = 255  # a byte that says: not defined for this point
+_FILE = re.compile(r"([a-z]+)(?:-([0-9a-f]{1,16}))?\.(bin|csv)")
+
+
+@dataclass(frozen=True, eq=False)
+class MapData:
+    """A map ready to be sent: its sheet, where it comes from, and the steps of its frames (none for a single one)."""
+
+    run: Run
+    source: Path
+    name: str  # in the address
+    tag: str
+    sheet: Sheet
+    points: NDArray[np.float32]  # (n, 2) of the last frame, in the units of the map
+    steps: tuple[int, ...]
+    title: str
+    words: str  # how it was made
+    quality: maps.Quality | None
+
+    @property
+    def address(self) -> str:
+        """The folder of its files; ends in a slash."""
+        return f"{static_files.base()}api/map/{self.run.id}/{self.name}/{self.tag}/"
+
+    def row(self, index: str) -> int | None:
+        """The row of a sample named in a link, or None."""
+        if not (index.isascii() and index.isdigit() and len(index) < 10):
+            return None
+        rows = np.flatnonzero(self.sheet.indices == int(index))
+        return int(rows[0]) if len(rows) else None
+
+
+def of_map(run: Run, settings: maps.Settings) -> MapData | None:
+    """The map with these settings of the newest embeddings, or None without; raises Unreadable, ValueError."""
+    source, path = run.embeddings(), maps.find(run, settings)
+    return _of_map(run.path, source, path, _tag(source, path)) if source and path else None
+
+
+def over_training(run: Run, settings: maps.Settings) -> MapData | None:
+    """The map over training with these settings, or None if it is not made; raises Unreadable, ValueError."""
+    source, path = run.embeddings(), trajectory.find(run, settings)
+    return _over_training(run.path, source, path, settings.name, _tag(source, path)) if source and path else None
+
+
+def names(run: Run, sheet: Sheet) -> list[str]:
+    """The name of each class of a sheet; its number where the data set is gone."""
+    try:
+        known = thumbnails.dataset(run.spec).class_names
+    except DataError:
+        known = ()
+    return [known[label] if label < len(known) else f"class {label}" for label in sheet.labels.tolist()]
+
+
+def neighbourhood(found: Learned) -> dict[str, tuple[NDArray[np.uint8], dict[str, Any]]]:
+    """What points may be coloured by, one byte each, and what the legend says of it."""
+    searched = found.is_gallery if found.is_gallery.any() else np.ones(len(found.labels), bool)
+    classes, group = np.unique(found.labels, return_inverse=True)
+    others = np.bincount(group[searched], minlength=len(classes))[group] - searched  # of the class, itself not counted
+    looked = np.minimum(others, min(NEAREST, found.right.shape[1]))
+    alone = looked == 0
+    hits = np.cumsum(found.right, axis=1)[np.arange(len(looked)), np.maximum(looked, 1) - 1]
+    share = np.divide(hits, looked, out=np.zeros(len(looked)), where=~alone)
+    no_query = np.isnan(found.average_precision)
+    reach = found.distances[:, min(NEAREST, found.distances.shape[1]) - 1]
+    low, high = np.quantile(reach, [0.01, 0.99])
+    dense = np.clip((high - reach) / ((high - low) or 1.0), 0, 1)
+    right = np.where(no_query, NOWHERE, found.right[:, 0])
+    k = min(NEAREST, found.right.shape[1])
+    return {
+        "right": (
+            right.astype(np.uint8),
+            {
+                "right": int((right == 1).sum()),
+                "wrong": int((right == 0).sum()),
+                "neither": int(no_query.sum()),
+            },
+        ),
+        "purity": (
+            np.where(alone, NOWHERE, np.rint(254 * share)).astype(np.uint8),
+            {
+                "title": f"of its nearest {k}, or fewer in a smaller class, of the same class",
+                "low": "0 %",
+                "high": "100 %",
+                "neither": int(alone.sum()),
+            },
+        ),
+        "density": (
+            np.rint(254 * dense).astype(np.uint8),
+            {"title": f"distance to the neighbour {k}", "low": f"{high:.3g} sparse", "high": f"{low:.3g} dense"},
+        ),
+    }
+
+
+# ---- answers
+
+
+async def respond(request: Request) -> Response:
+    """One file of a map; 404 for what is none here, 409 with the reason where it cannot be made."""
+    return await anyio.to_thread.run_sync(_respond, request.path_params)
+
+
+def _respond(given: dict[str, str]) -> Response:
+    asked = _FILE.fullmatch(given["file"])
+    try:
+        found = _named(RunStore().open(given["run"]), given["name"])
+        if not asked or found is None or found.tag != given["tag"]:
+            return Response(status_code=404)
+        content = _content(found, *asked.groups())
+    except RunError:
+        return Response(status_code=404)
+    except (Unreadable, ValueError) as error:
+        return Response(words.plain(error), status_code=409, media_type="text/plain")
+    if content is None:
+        return Response(status_code=404)
+    headers = {
+        "Cache-Control": "public, max-age=31536000, immutable",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Encoding": "gzip",
+    }
+    if given["file"].endswith(".csv"):
+        headers["Content-Disposition"] = f'attachment; filename="map-{found.run.id}.csv"'
+        return Response(content, media_type="text/csv; charset=utf-8", headers=headers)
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+ROUTES: list[BaseRoute] = [Route("/api/map/{run}/{name}/{tag}/{file}", respond)]
+
+
+def _named(run: Run, name: str) -> MapData | None:
+    """The map that an address names: that of the settings with this name."""
+    wanted, _, kind = name.partition("-")
+    settings = next((s for s in maps.made(run) if s.name == wanted), None)
+    if settings is None or kind not in ("", TRAINING):
+        return None
+    return over_training(run, settings) if kind else of_map(run, settings)
+
+
+def _content(found: MapData, kind: str, which: str | None, suffix: str) -> bytes | None:
+    """A file of a map, compressed; None for one that is not there."""
+    if suffix == "csv":
+        return gzip.compress(table(found).encode()) if kind == "map" and which is None else None
+    if kind in BYTES and which is None:
+        return _bytes(found, kind)
+    if kind == "points" and which is None:
+        return _points(found)
+    make = {"frame": _frame, "near": _near, "selection": _selection}.get(kind)
+    return make(found, which) if make and which is not None else None
+
+
+@lru_cache(maxsize=4)
+def _points(found: MapData) -> bytes:
+    """The points as the page gets them first; compressed once."""
+    sheet = found.sheet
+    columns = {
+        "xy": sheet.frames[-1],
+        "group": sheet.group.astype("<u2"),
+        # Samples and classes mostly count up: steps compress to nothing.
+        "index_steps": np.diff(sheet.indices, prepend=0).astype("<i4"),
+        "label_steps": np.diff(sheet.labels, prepend=0).astype("<i4"),
+        "central": sheet.central.astype("<u4"),
+        "counts": sheet.counts.astype("<u4"),
+    }
+    header = {"names": names(found.run, sheet), "colours": palette(min(len(sheet.labels), MOST_COLOURS))}
+    return gzip.compress(websocket.pack(header, columns), 6)
+
+
+def _frame(found: MapData, which: str) -> bytes | None:
+    if not which.isdigit() or int(which) >= len(found.sheet.frames):
+        return None
+    return gzip.compress(websocket.pack({}, {"xy": found.sheet.frames[int(which)]}), 1)
+
+
+def _near(found: MapData, which: str) -> bytes | None:
+    if not which.isdigit() or int(which) >= len(found.points):
+        return None
+    known, row = learned(found.source), int(which)
+    near = zip(
+        known.neighbours[row, :NEAREST].tolist(),
+        known.right[row, :NEAREST].tolist(),
+        known.distances[row, :NEAREST].tolist(),
+        strict=True,
+    )
+    listed = [{"row": other, "right": right, "distance": distance} for other, right, distance in near]
+    return gzip.compress(websocket.pack({"neighbours": listed}, {}), 1)
+
+
+def _selection(found: MapData, which: str) -> bytes | None:
+    selection = selections.load(found.run, which)
+    if selection is None:
+        return None
+    bits = np.packbits(np.isin(found.sheet.indices, selection.indices), bitorder="little")
+    return gzip.compress(websocket.pack({}, {"bits": bits}), 6)
+
+
+def _bytes(found: MapData, name: str) -> bytes:
+    values, facts = neighbourhood(learned(found.source))[name]
+    return gzip.compress(websocket.pack(facts, {"values": values}), 6)
+
+
+def table(found: MapData) -> str:
+    """Every point as a line of CSV: sample, class, place on the map, whether its nearest neighbour is right, purity."""
+    sheet, known = found.sheet, learned(found.source)
+    sides = neighbourhood(known)
+    named = names(found.run, sheet)
+    lines: list[list[Any]] = [
+        ["sample", "class", "name", "x", "y", "nearest_is_right", "purity", "distance_to_nearest"]
+    ]
+    right, purity = sides["right"][0], sides["purity"][0]
+    for row, (index, group, (x, y), near) in enumerate(
+        zip(sheet.indices.tolist(), sheet.group.tolist(), found.points.tolist(), known.distances[:, 0], strict=True)
+    ):
+        lines.append(
+            [
+                index,
+                int(sheet.labels[group]),
+                named[group],
+                f"{x:.6g}",
+                f"{y:.6g}",
+                "" if right[row] == NOWHERE else int(right[row]),
+                "" if purity[row] == NOWHERE else f"{purity[row] / 254:.3f}",
+                f"{near:.6g}",
+            ]
+        )
+    return as_csv(lines)
+
+
+# ---- reading
+
+
+def _tag(source: Path | None, path: Path | None) -> str:
+    if source is None or path is None:
+        return ""
+    return hashlib.sha256(f"{fingerprint(source)}{fingerprint(path)}".encode()).hexdigest()[:16]
+
+
+def _sheet(source: Path, points: NDArray[np.float32]) -> Sheet:
+    """The points of a map (..., n, 2) with the classes of the embeddings they are of."""
+    count = {"n": points.shape[-2]}
+    table = arrays.read(source, EMBEDDINGS, "labels", "indices", remedy="Evaluate the run again", **count)
+    return Sheet.of(points, table["labels"], table["indices"])
+
+
+@lru_cache(maxsize=4)
+def _of_map(folder: Path, source: Path, path: Path, tag: str) -> MapData:
+    found = maps.read(path)
+    sheet = _sheet(source, found.points)
+    return MapData(
+        Run(folder), source, found.settings.name, tag, sheet, found.points, (), found.words, found.words, found.quality
+    )
+
+
+@lru_cache(maxsize=4)
+def _over_training(folder: Path, source: Path, path: Path, name: str, tag: str) -> MapData:
+    found = trajectory.read(path)
+    sheet = _sheet(source, found.points)
+    steps = tuple(int(step) for step in found.steps)
+    return MapData(
+        Run(folder),
+        source,
+        f"{name}-{TRAINING}",
+        tag,
+        sheet,
+        found.points[-1],
+        steps,
+        f"{found.settings.words}, over training",
+        found.how,
+        found.quality[-1],
+    )

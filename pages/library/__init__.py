@@ -1,0 +1,1 @@
+"""What is printed: tables, and what is wrong in them."""

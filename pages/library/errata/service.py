@@ -1,0 +1,93 @@
+"""Counter-examples over a WebSocket: a triplet comes in, printed and true gradients go out, and where they differ.
+
+Array: uint8 shade (n, n), |printed - true| over scale as the probe scans the view; rows from the bottom to the top.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import torch
+from starlette.routing import BaseRoute
+from torch import Tensor
+
+from dmlcore import losses
+from dmlcore.figures.scales import round_top, stays_below
+from dmlcore.published.printed import COUNTEREXAMPLES, POINTS, Comparison, compare
+from pages.library.errata.state import Example
+from pages.shared.server.websocket import pack, socket_route
+from pages.shared.state.untrusted import bounded
+
+FEWEST, INLINE, FINEST = 20, 81, 161  # nodes along a side of the map; up to INLINE computed on the event loop
+
+
+def answer(request: dict[str, Any]) -> bytes:
+    """Both sides of request["scene"] and the map of their difference, n nodes a side; "scale" locks its colours."""
+    scene = Example.of(request.get("scene"))
+    nodes = int(bounded(request.get("n"), FEWEST, FINEST, INLINE))
+    x0, y0, half = scene.view
+    step = 2 * half / nodes
+    x, y = (torch.arange(nodes, dtype=torch.float64).add(0.5).mul(step).add(c - half) for c in (x0, y0))
+    at = torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1)
+    example = COUNTEREXAMPLES[scene.number]
+    a, p, n = (at if name == scene.probe else x for name, x in zip(POINTS, points(scene), strict=True))
+    difference = compare(example, a, p, n, scene.hyper).difference
+    shade = np.nan_to_num(difference.numpy(), nan=np.inf, posinf=np.inf)
+    top = stays_below(shade, 90)
+    scale = bounded(request.get("scale"), 1e-9, 1e12, round_top(top if top > 1e-9 else 0.0))  # 1 where nothing differs
+    header = {
+        "id": request.get("id") if isinstance(request.get("id"), int) else 0,
+        "n": nodes,
+        "view": scene.view,
+        "scale": scale,
+        "query": urlencode(scene.to_query(), safe=",:"),
+        "fields": urlencode(scene.fields().to_query(), safe=",:"),
+    } | readout(scene)
+    return pack(header, {"shade": np.rint(255 * np.clip(shade / scale, 0, 1)).astype(np.uint8)})
+
+
+def readout(scene: Example) -> dict[str, Any]:
+    """Gradients of both sides on the three points, their differences, and the energies; None where not finite."""
+    found = evaluated(scene)
+    return {
+        "printed": [_vector(g) for g in found.printed],
+        "true": [_vector(g) for g in found.true],
+        "apart": [_number((x - y).norm()) for x, y in zip(found.printed, found.true, strict=True)],
+        "difference": _number(found.difference),
+        "energy": "energy before the clamp" + (", without its margin" if _without_margin(scene) else ""),
+        "printed_energy": None if found.printed_energy is None else _number(found.printed_energy),
+        "true_energy": _number(found.true_energy),
+    }
+
+
+def _without_margin(scene: Example) -> bool:
+    example = COUNTEREXAMPLES[scene.number]
+    return example.truth is None and losses.formula(example.loss).margin is not None
+
+
+def evaluated(scene: Example) -> Comparison:
+    """Printed against true at the triplet of the scene."""
+    return compare(COUNTEREXAMPLES[scene.number], *points(scene), scene.hyper)
+
+
+def points(scene: Example) -> tuple[Tensor, Tensor, Tensor]:
+    """Anchor, positive, negative, (2,) each."""
+    a, p, n = (torch.tensor(getattr(scene, name), dtype=torch.float64) for name in POINTS)
+    return a, p, n
+
+
+def _vector(gradient: Tensor) -> list[float | None]:
+    return [_number(x) for x in gradient]
+
+
+def _number(x: Tensor) -> float | None:
+    value = float(x) + 0.0  # makes a zero of -0
+    return value if math.isfinite(value) else None
+
+
+ROUTES: list[BaseRoute] = [
+    socket_route("/api/truth", answer, heavy=lambda request: bounded(request.get("n"), 0, FINEST, INLINE) > INLINE)
+]

@@ -1,0 +1,215 @@
+"""Our runs beside a published table: those that name its protocol, and the study that repeats Table 4.1."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from dmlcore.data import DataError
+from dmlcore.experiments import protocols, studies
+from dmlcore.experiments.protocols.expansion import PUBLISHED
+from dmlcore.published.collection import SAME, Table
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.runs import Run, RunError, RunStore, scores
+from pages.shared.words import sentences as words
+from pages.shared.words.titles import loss_title
+
+DATASETS = {
+    "cub": "CUB-200-2011",
+    "cars": "Cars196",
+    "sop": "SOP",
+    "inshop": "In-shop",
+    "flowers": "Flowers-102",
+    "toy": "toy",
+}
+NETWORKS = {"resnet50": "ResNet50", "bn_inception": "BN-Inception", "googlenet": "GoogLeNet"}
+STUDIES = {"K-4.1": "toy-table"}
+Scores = dict[str, tuple[float, float | None]]  # column as printed -> mean and deviation in per cent
+
+
+@dataclass(frozen=True)
+class Ours:
+    """What runs of ours reached that differ in fold and seed alone, or what a protocol sums up of them."""
+
+    what: str
+    spec: RunSpec
+    count: int
+    scores: Scores
+    deviations: tuple[str, ...] = ()
+    runs: tuple[str, ...] = field(default=())
+
+
+def beside(table: Table) -> list[Ours]:
+    """What may stand beside a table, newest first; empty where nothing was run under its protocol on its data."""
+    found = _study(table)
+    if table.protocol:
+        found += [*_summaries(table), *_runs(table)]
+    return found
+
+
+def baselines(table: Table) -> list[Ours]:
+    """What the samples of ours score without training, in the columns of a table; `what` names the baseline."""
+    prefix = "train." if table.part == "train" else ""
+    found = []
+    name = STUDIES.get(table.key)
+    if name and (results := studies.load(name)):
+        spec = studies.expand(studies.read(name), seeds=(0,))[0].spec
+        for row in studies.baseline_rows(results.runs):
+            own = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
+            if reached := _columns(table, own):
+                found.append(Ours(f"{row['variant']}, {row['seeds']} seeds", spec, row["seeds"], reached))
+    tested = [run for run in of_protocol(table.protocol) if _fits(table, run.spec)] if table.protocol else []
+    for of, title in {"inputs": "raw inputs", "untrained": "network before its first step"}.items():
+        members = [
+            (run, _columns(table, protocols.results.flattened(scored)))
+            for run in tested
+            if not prefix and (scored := scores(run.metrics()[0]).get(of))
+        ]
+        if members:
+            mean = _group(members)
+            found.append(Ours(f"{title}, {mean.count} runs", mean.spec, mean.count, mean.scores))
+    return found
+
+
+def of_protocol(name: str) -> list[Run]:
+    """Finished runs whose spec names a protocol."""
+    found = []
+    for run in RunStore().find(lambda run_id, brief: brief.protocol == name):
+        try:
+            if run.state().state == "done":
+                found.append(run)
+        except RunError:  # deleted this very moment
+            continue
+    return found
+
+
+def deviations(spec: RunSpec) -> tuple[str, ...]:
+    """In what a run leaves the protocol that it names, the size of its training part included."""
+    try:
+        found = protocols.deviations(spec)
+    except SpecError as error:
+        return (words.plain(error),)
+    published = PUBLISHED.get(spec.data.name)
+    if published and (here := _images(spec.data.model_dump_json(), spec)) not in (None, published[0]):
+        found = [f"training samples: {here:,}, the published scores are of {published[0]:,}", *found]
+    return tuple(map(words.plain, found))
+
+
+@st.cache_data(max_entries=64, show_spinner="Counting the training samples …")
+def _images(key: str, _spec: RunSpec) -> int | None:
+    """Training samples of a spec, None where the data cannot be read; key: what decides them."""
+    try:
+        return protocols.images(_spec)
+    except DataError:
+        return None
+
+
+def _fits(table: Table, spec: RunSpec) -> bool:
+    """Whether it is of the data of the table, and of its network where the protocol has several."""
+    networks = {row.network for row in table.rows if row.network}
+    other = spec.model.name in NETWORKS and networks and NETWORKS[spec.model.name] not in networks
+    return not other and (not table.datasets or DATASETS.get(spec.data.name, spec.data.name) in table.datasets)
+
+
+def _runs(table: Table) -> list[Ours]:
+    groups: dict[str, list[tuple[Run, Scores]]] = {}
+    for run in of_protocol(table.protocol):
+        if _fits(table, run.spec) and (reached := _reached(run, table)):
+            data = run.spec.data.model_copy(update={"fold": 1})
+            key = run.spec.model_copy(update={"name": "", "seed": 0, "data": data}).digest()
+            groups.setdefault(key, []).append((run, reached))
+    return [_group(members) for members in groups.values()]
+
+
+def _group(members: Sequence[tuple[Run, Scores]]) -> Ours:
+    spec, count = members[0][0].spec, len(members)
+    found: Scores = {}
+    for column in members[0][1]:
+        values = [reached[column][0] for _, reached in members if column in reached]
+        found[column] = statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
+    what = f"mean of {count} runs" if count > 1 else "one run"
+    return Ours(what, spec, count, found, deviations(spec), tuple(run.id for run, _ in members))
+
+
+def _reached(run: Run, table: Table) -> Scores:
+    """Scores of a run in the columns of a table, of the same part."""
+    rows = run.metrics()[0]
+    if table.part == "train":
+        train = [row for row in rows if row.get("kind") == "train"]
+        return _columns(table, protocols.results.flattened(train[-1])) if train else {}
+    tested: Row | None = scores(rows).get("trained")
+    return _columns(table, protocols.results.flattened(tested)) if tested else {}
+
+
+def _columns(table: Table, found: Mapping[str, Any]) -> Scores:
+    """flattened scores in 0..1 -> columns of the table in per cent."""
+    result: Scores = {}
+    for column in table.scores:
+        value = found.get(_name(column))
+        if isinstance(value, (tuple, list)):
+            result[column] = 100 * value[0], None if value[1] is None else 100 * value[1]
+        elif isinstance(value, (int, float)):
+            result[column] = 100 * value, None
+    return result
+
+
+def _name(column: str) -> str:
+    """What metrics.jsonl calls a column."""
+    title = SAME.get(column, column)
+    known = {"MAP@R": "map_at_r", "P@R": "r_precision", "NMI": "nmi", "F1": "f1", "kNN-Acc": "knn3"}
+    return known.get(title) or title.replace("R@", "recall_at_").replace("P@", "precision_at_")
+
+
+def _summaries(table: Table) -> Iterable[Ours]:
+    """What protocols have written of their runs: best folds, collections put together."""
+    store = RunStore()
+    for folder in sorted((store.root / ".protocols").glob(f"{table.protocol}-*")):
+        results = protocols.load(folder)
+        if results is None or results.protocol != table.protocol or not results.runs:
+            continue
+        try:
+            spec = store.open(results.runs[0].run).spec
+        except RunError:
+            continue
+        if not _fits(table, spec):
+            continue
+        for summary in results.summaries:
+            of_train = "training part" in summary.of
+            reached = _columns(table, summary.scores)
+            if reached and of_train == (table.part == "train") and not summary.of.startswith("mean of"):
+                yield Ours(summary.of, spec, summary.count, reached, deviations(spec))
+
+
+def _study(table: Table) -> list[Ours]:
+    """The variants of the study that repeats the table, mean and deviation over its seeds."""
+    name = STUDIES.get(table.key)
+    results = studies.load(name) if name else None
+    if name is None or results is None:
+        return []
+    specs = {entry.variant: entry.spec for entry in studies.expand(studies.read(name), seeds=(0,))}
+    found = []
+    for row in studies.table(results.runs):
+        prefix = "train." if table.part == "train" else ""
+        own = {key.removeprefix(prefix): value for key, value in row.items() if key.startswith(prefix)}
+        if row["variant"] in specs:
+            what = f"study {name}, {row['seeds']} seeds"
+            found.append(Ours(what, specs[row["variant"]], row["seeds"], _columns(table, own)))
+    return found
+
+
+def method(ours: Ours) -> str:
+    """The loss of ours, by its title."""
+    return loss_title(ours.spec.loss.name)
+
+
+def setting(ours: Ours) -> str:
+    """Its hyper-parameters as text."""
+    return ", ".join(
+        f"{'ρ' if k == 'rho' else k}={v:g}" if isinstance(v, float) else f"{k}={v}"
+        for k, v in ours.spec.loss.parameters.items()
+    )

@@ -1,0 +1,100 @@
+"""The tournament: losses against losses over many published experiments, where the noise makes ties."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from dmlcore.figures import published as figures
+from dmlcore.published.tournament import COMPETITIONS, Competition, Tournament, compete, printed_ranks, scores
+from pages.shared.widgets.linked_box import as_csv, linked
+
+PARAMETER = "competition"  # of the link
+
+
+def show() -> None:
+    """A competition, its band, the standings and the duels."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        key = linked("Competition", list(COMPETITIONS), PARAMETER, lambda key: COMPETITIONS[key].title, 470)
+        competition = COMPETITIONS[key]
+        band = st.slider(
+            f"Differences up to … {competition.column} are ties",
+            0.0,
+            2.0,
+            round(competition.band, 2),
+            0.01,
+            key=f"band {key}",
+            width=360,
+            help="0: any difference decides, as in the source",
+        )
+    found = scores(competition)
+    draw(key, competition, found, band)
+
+
+def draw(key: str, competition: Competition, found: dict[str, dict[str, float]], band: float) -> None:
+    """Standings with and without the band, and who beats whom how often."""
+    with_band, without = compete(found, band), compete(found)
+    st.markdown(
+        f"{competition.words} In each of the {len(found)} experiments every method meets every other by "
+        f"{competition.column}; a rank is 1 + those clearly ahead + half of those tied."
+    )
+    ground = (
+        f"The band starts at {competition.band:.2f}: the largest standard deviation of {competition.column} that the "
+        f"source prints, in Table {competition.spread.partition('-')[2]}."
+        if competition.spread
+        else "The source gives no ground for a band, so it starts at 0; a lead may be chance."
+    )
+    st.markdown(f":material/blur_on: **Noise.** {ground}")
+    records = _records(key, with_band, without)
+    left, right = st.columns([5, 6], gap="large")
+    with left:
+        frame = pd.DataFrame(records)
+        config = {c: st.column_config.NumberColumn(c, format="%.2f") for c in frame.columns if "rank" in c}
+        st.dataframe(frame, hide_index=True, key=f"standings {key}", column_config=config, height="content")
+        st.caption(_moved(with_band, without, band))
+        st.download_button(
+            "Standings, CSV",
+            lambda: as_csv(records),
+            file_name=f"tournament-{key}.csv",
+            mime="text/csv",
+            icon=":material/csv:",
+            key=f"csv {key}",
+            on_click="ignore",
+        )
+    with right:
+        names = [standing.name for standing in with_band.standings]
+        spec, rows = figures.duels(names, with_band.duels)
+        words = "; ".join(f"{s.name}: {s.wins} won, {s.ties} tied, {s.defeats} lost" for s in with_band.standings)
+        st.vega_lite_chart(rows, spec, width="stretch", key=f"duels {key} {band}", alt=f"Duels. {words}")
+        st.caption("Row against column: duels won, + tied. Blue: the row is ahead; vermillion: behind.")
+    with st.expander(f"The {len(found)} experiments", icon=":material/table_rows:"):
+        table = [{"experiment": name, **each} for name, each in found.items()]
+        st.dataframe(table, hide_index=True, key=f"experiments {key}")
+
+
+def _records(key: str, with_band: Tournament, without: Tournament) -> list[dict[str, str | float | int]]:
+    plain = {standing.name: standing for standing in without.standings}
+    printed = printed_ranks() if key == "psomas-cub" else {}
+    found: list[dict[str, str | float | int]] = []
+    for standing in with_band.standings:
+        record: dict[str, str | float | int] = {"method": standing.name, "mean rank": round(standing.mean_rank, 4)}
+        record |= {"won": standing.wins, "tied": standing.ties, "lost": standing.defeats}
+        record["rank without band"] = round(plain[standing.name].mean_rank, 4)
+        if printed:
+            record["printed rank"] = printed[standing.name]
+        found.append(record)
+    return found
+
+
+def _moved(with_band: Tournament, without: Tournament, band: float) -> str:
+    """What the band changes in the order, in words."""
+    before = [standing.name for standing in without.standings]
+    after = [standing.name for standing in with_band.standings]
+    ties = sum(standing.ties for standing in with_band.standings) // 2
+    duels = ties + sum(standing.wins for standing in with_band.standings)
+    share = f"{ties} of {duels} duels are ties." if band else "Without a band any difference decides."
+    if not band:
+        return share
+    places = [name for name in after if after.index(name) != before.index(name)]
+    order = f" Places change for {', '.join(places)}." if places else " No place changes."
+    return share + order

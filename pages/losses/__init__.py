@@ -1,0 +1,1 @@
+"""Losses seen: fields, charges, toys."""

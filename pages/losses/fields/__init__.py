@@ -1,0 +1,1 @@
+"""Force fields of triplet losses: four views of one page."""

@@ -1,0 +1,127 @@
+"""Are these the same loss? The verdict on a pair, the factor that fits it, and the script that repeats it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+from dmlcore import losses
+from dmlcore.loss_analysis.equivalence import Sameness, Space, same_loss
+from pages.losses.fields.compare.state import POINTS, Comparison, Panel
+
+
+@dataclass(frozen=True)
+class Fit:
+    """first = factor * second + shift, as far as they are the same."""
+
+    factor: float = 1.0
+    shift: float = 0.0
+
+
+def judge(comparison: Comparison) -> dict[str, Any]:
+    """Whether the pair is one loss: factor, largest remaining difference, cosine, shift, and a sentence with them.
+
+    "usable" tells whether the factor can be drawn: positive and neither vanishing nor enormous.
+    """
+    found = _same(comparison)
+    return {
+        "same": found.same,
+        "usable": _usable(found.factor),
+        "sentence": _sentence(found.verdict),
+        **{k: _json_number(getattr(found, k)) for k in ("factor", "largest", "cosine", "shift")},
+    }
+
+
+def fit(comparison: Comparison) -> Fit:
+    """What the second of the pair is multiplied and raised by, if asked for; only a positive factor is used."""
+    if not comparison.fit:
+        return Fit()
+    found = _same(comparison)
+    if not _usable(found.factor):
+        return Fit()
+    return Fit(found.factor, found.shift or 0.0 if found.same else 0.0)
+
+
+def _usable(factor: float) -> bool:
+    return math.isfinite(factor) and 1e-6 < factor < 1e6
+
+
+def _same(comparison: Comparison) -> Sameness:
+    first, second = (_key(comparison.panels[k]) for k in comparison.pair)
+    return _cached(first, second, cast(Space, comparison.space), comparison.orders)
+
+
+Key = tuple[str, tuple[tuple[str, float | str], ...]]
+
+
+def _key(panel: Panel) -> Key:
+    return panel.loss, tuple(panel.hyper.items())
+
+
+@lru_cache(maxsize=512)
+def _cached(first: Key, second: Key, space: Space, orders: bool) -> Sameness:
+    one, other = (losses.create(name, **dict(values)) for name, values in (first, second))
+    return same_loss(one, other, space=space, symmetrised=orders)
+
+
+def _json_number(x: float | None) -> float | None:
+    return x if x is not None and math.isfinite(x) else None
+
+
+def _sentence(verdict: str) -> str:
+    """The verdict without its first words, which the page sets as a title."""
+    sentence = verdict.split(": ", 1)[-1]
+    return sentence[:1].upper() + sentence[1:]
+
+
+def snippet(comparison: Comparison) -> str:
+    """A script that repeats the comparison with dmlcore: the losses, the verdict, the fields and their difference."""
+    lines = [
+        "import torch",
+        "",
+        "from dmlcore import losses",
+        "from dmlcore.geometry import forces",
+        "from dmlcore.geometry.variant import Variant, scan_variant",
+        "from dmlcore.loss_analysis.equivalence import same_loss",
+        "",
+        "compared = [",
+        *(f"    losses.create({', '.join([repr(p.loss), *_arguments(p)])})," for p in comparison.panels),
+        "]",
+        f"first, second = {comparison.pair[0]}, {comparison.pair[1]}",
+        f"sameness = same_loss(compared[first], compared[second], space={comparison.space!r}, "
+        f"symmetrised={comparison.orders})",
+        "print(sameness)",
+        "",
+        f"variants = [Variant(loss, clamp={comparison.clamp}, both_orders={comparison.orders}) for loss in compared]",
+    ]
+    fitted = fit(comparison)
+    if fitted != Fit():
+        lines += [
+            f"variants[second] = Variant(compared[second], clamp={comparison.clamp}, both_orders={comparison.orders}, "
+            f"factor=sameness.factor{_shift(comparison, fitted)})",
+        ]
+    x0, y0, half = comparison.view
+    lines += [
+        *(f"{k} = torch.tensor({list(getattr(comparison, k))}, dtype=torch.float64)" for k in POINTS),
+        f"x = {x0} + {half} * torch.linspace(-1, 1, 141, dtype=torch.float64)",
+        f"y = {y0} + {half} * torch.linspace(-1, 1, 141, dtype=torch.float64)",
+        "points = anchor, positive, negative",
+        f"fields = [scan_variant(v, *points, probe={comparison.probe!r}, x=x, y=y) for v in variants]",
+        "difference = fields[first].energy - fields[second].energy",
+        'print("largest difference of the energies:", difference.abs().max().item())',
+        "for variant in variants:",
+        '    print("forces on anchor, positive, negative:", *forces(variant, *points))',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _arguments(panel: Panel) -> list[str]:
+    defaults = losses.formula(panel.loss).defaults
+    changed = {k: v for k, v in panel.hyper.items() if v != defaults[k]}
+    return [f"{k}={None if v == math.inf else v!r}" for k, v in changed.items()]
+
+
+def _shift(comparison: Comparison, fitted: Fit) -> str:
+    return ", shift=sameness.shift" if fitted.shift and not comparison.clamp else ""

@@ -1,0 +1,255 @@
+"""Fields of two to four losses over the same points, with one scale, and the difference of two; one answer for all.
+
+Arrays, k = index of the panel: uint8 shade<k> (n, n), packed bits active<k>, int8 arrows<k> (20, 20, 2), uint16
+corners<k> (K, 2) over the view; of the pair uint8 difference (n, n), 128 = 0, and int8 apart (20, 20, 2).
+Rows run upwards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from starlette.routing import BaseRoute
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from dmlcore.figures.scales import round_top, stays_below
+from dmlcore.geometry.boundary import level_lines
+from dmlcore.geometry.sphere import tangent
+from dmlcore.geometry.variant import Variant, VariantField, read, scan_variant
+from pages.losses.fields.compare import sameness
+from pages.losses.fields.compare.state import POINTS, Comparison
+from pages.shared.server.websocket import pack, socket_route
+from pages.shared.state.held_scale import held
+from pages.shared.state.untrusted import REACH, bounded, finite
+
+ARROWS = 20  # arrows along one side
+INLINE = 100  # grids up to this side are computed on the event loop
+FINEST = 140
+
+Floats = NDArray[np.float64]
+Numbers = dict[str, Any]
+Points = tuple[Tensor, Tensor, Tensor]
+
+
+def answer(request: dict[str, Any]) -> bytes:
+    """All fields of request["comparison"], n nodes a side; with "fields" false only the numbers at request["at"].
+
+    "scale", "reference" and "span" hold the scales of colour, arrows and difference while the hand moves; "settle" lets
+    them go where they mislead, "lock" never; "settle" also asks for link and snippet.
+    """
+    comparison = Comparison.of(request.get("comparison"))
+    variants = read_as(comparison)
+    header: Numbers = {"id": request.get("id") if isinstance(request.get("id"), int) else 0}
+    at = request.get("at")
+    place = [finite(v) for v in at] if isinstance(at, list) and len(at) == 2 else [None]
+    if None not in place:
+        header |= {"at": place} | _there(variants, comparison, place)
+    if request.get("fields") is False:
+        return pack(header, {})
+    n = int(bounded(request.get("n"), 2 * ARROWS, FINEST, INLINE))
+    x, y = axes(comparison, n)
+    fields = [scanned(v, comparison, x, y) for v in variants]
+    settle, lock = request.get("settle") is True, request.get("lock") is True
+    shown, span_fits, largest = _difference(comparison, fields)
+    shades = [_shade(comparison, f) for f in fields]
+    active = np.stack([f.active.numpy() for f in fields])
+    strength = np.stack([f.force.norm(dim=-1).numpy() for f in fields])[active]
+    top, middle = stays_below(np.abs(np.stack(shades))[active], 97), stays_below(strength, 50)
+    scale = held(request.get("scale"), lambda: round_top(top, _top(variants)), settle, lock=lock)
+    reference = held(request.get("reference"), lambda: round_top(middle), settle, lock=lock)
+    span = held(request.get("span"), lambda: round_top(max(span_fits, scale / 1000)), settle, lock=lock)
+    header |= {
+        "n": n,
+        "view": comparison.view,
+        "scale": scale,
+        "reference": reference,
+        "span": span,
+        "signed": signed(comparison),
+        "largest": _json_number(largest),
+        "panels": [],
+        "same": sameness.judge(comparison),
+    }
+    if settle:
+        header |= {"query": comparison.link(), "snippet": sameness.snippet(comparison)}
+    arrays: dict[str, NDArray[Any]] = {
+        "difference": _bytes(128 + 127 * np.clip(_finite(shown / span), -1, 1)),
+        "apart": _arrows(fields[comparison.pair[0]].force - fields[comparison.pair[1]].force, reference),
+    }
+    for k, (variant, field) in enumerate(zip(variants, fields, strict=True)):
+        lines = _boundaries(variant, field, x, y)
+        header["panels"].append(readout(variant, comparison) | {"outer": lines[0], "inner": lines[1]})
+        shade = _finite(shades[k] / scale)
+        arrays |= {
+            f"shade{k}": _bytes(128 + 127 * np.clip(shade, -1, 1) if header["signed"] else 255 * np.clip(shade, 0, 1)),
+            f"active{k}": np.packbits(field.active.numpy()),
+            f"arrows{k}": _arrows(field.force, reference),
+            f"corners{k}": _corners(lines[2], comparison.view),
+        }
+    return pack(header, arrays)
+
+
+def read_as(comparison: Comparison) -> list[Variant]:
+    """The losses as they are compared; with `fit` the second of the pair is multiplied by its best factor."""
+    fitted = sameness.fit(comparison)
+    return [
+        Variant(
+            panel.module(),
+            clamp=comparison.clamp,
+            both_orders=comparison.orders,
+            factor=fitted.factor if k == comparison.pair[1] else 1.0,
+            shift=fitted.shift if k == comparison.pair[1] and not comparison.clamp else 0.0,
+        )
+        for k, panel in enumerate(comparison.panels)
+    ]
+
+
+def readout(variant: Variant, comparison: Comparison) -> Numbers:
+    """The numbers of the triplet itself under one loss: energies, whether it is active, forces on A, P and N."""
+    points = tensors(comparison)
+    found = read(variant, *points)
+    return {
+        "raw": _json_number(float(found.raw)),
+        "energy": _json_number(float(found.energy)),
+        "m2": _json_number(variant.m2),
+        "hit": bool(found.active),
+        "factor": variant.factor,
+        "shift": variant.shift,
+        "forces": [(f + 0.0).tolist() for f in _shown(found.forces, comparison, points)],  # + 0.0: no -0
+    }
+
+
+def _there(variants: list[Variant], comparison: Comparison, place: list[Any]) -> Numbers:
+    """What the probe would feel at a place of the plane under each loss, and what is left of the pair."""
+    reached = [min(max(float(v), -REACH), REACH) for v in place]
+    moved = {k: getattr(comparison, k) for k in POINTS} | {comparison.probe: reached}
+    a, p, n = (torch.tensor(moved[k], dtype=torch.float64) for k in POINTS)
+    found = [read(v, a, p, n) for v in variants]
+    energies = [float(f.energy) for f in found]
+    felt = [_shown(f.forces, comparison, (a, p, n))[POINTS.index(comparison.probe)] for f in found]
+    first, second = comparison.pair
+    return {
+        "there": [
+            {"energy": _json_number(e), "force": (f + 0.0).tolist()} for e, f in zip(energies, felt, strict=True)
+        ],
+        "left": {
+            "energy": _json_number(energies[first] - energies[second]),
+            "force": float((felt[first] - felt[second]).norm()),
+        },
+    }
+
+
+def scanned(variant: Variant, comparison: Comparison, x: Tensor, y: Tensor) -> VariantField:
+    field = scan_variant(variant, *tensors(comparison), probe=comparison.probe, x=x, y=y)
+    if comparison.space == "plane":
+        return field
+    places = torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1)
+    return replace(field, force=tangent(field.force, normalize(places, dim=-1)))
+
+
+def _shown(found: Points, comparison: Comparison, at: Points) -> Points:
+    """The forces shown: on the sphere only what normalisation leaves of them, the part along it."""
+    if comparison.space == "plane":
+        return found
+    a, p, n = (tangent(force, normalize(x, dim=-1)) for force, x in zip(found, at, strict=True))
+    return a, p, n
+
+
+def tensors(comparison: Comparison) -> Points:
+    a, p, n = (torch.tensor(getattr(comparison, k), dtype=torch.float64) for k in POINTS)
+    return a, p, n
+
+
+def axes(comparison: Comparison, n: int) -> tuple[Tensor, Tensor]:
+    """Centres of n cells along either side of the view."""
+    x0, y0, half = comparison.view
+    cells = torch.arange(n, dtype=torch.float64).add(0.5).mul(2 * half / n).sub(half)
+    return cells + x0, cells + y0
+
+
+def signed(comparison: Comparison) -> bool:
+    """Energies before the clamp have a sign; forces' strengths and clamped energies have none."""
+    return comparison.shade == "energy" and not comparison.clamp
+
+
+def _shade(comparison: Comparison, field: VariantField) -> Floats:
+    values: Floats = (field.energy if comparison.shade == "energy" else field.force.norm(dim=-1)).numpy()
+    return values
+
+
+def _difference(comparison: Comparison, fields: Sequence[VariantField]) -> tuple[Floats, float, float]:
+    """What is drawn of first - second: signed energies, or lengths of force vectors; its scale; the largest size."""
+    first, second = (fields[k] for k in comparison.pair)
+    if comparison.shade == "energy":
+        apart: Floats = (first.energy - second.energy).numpy()
+    else:
+        apart = (first.force - second.force).norm(dim=-1).numpy()
+    size = np.abs(apart[np.isfinite(apart)])
+    return apart, stays_below(size, 97), float(size.max()) if size.size else 0.0
+
+
+def _boundaries(
+    variant: Variant, field: VariantField, x: Tensor, y: Tensor
+) -> tuple[list[int], list[int], list[Floats]]:
+    """Where the loss reaches 0 (outer) and its upper clamp (inner): numbers of points of the lines, and the lines."""
+    if variant.clamp:
+        levels = [(raw, level) for level in (0.0, variant.loss.m2) for raw in field.orders]
+    else:
+        levels = [(field.raw, 0.0)]
+    outer, inner = (
+        [
+            line
+            for raw, level in levels
+            if math.isfinite(level) and (level == 0.0) is wanted
+            for line in level_lines(x.numpy(), y.numpy(), raw.numpy(), level)
+        ]
+        for wanted in (True, False)
+    )
+    return [len(line) for line in outer], [len(line) for line in inner], outer + inner
+
+
+def _corners(lines: list[Floats], view: tuple[float, float, float]) -> NDArray[np.uint16]:
+    low, width = np.array(view[:2]) - view[2], 2 * view[2]
+    corners = np.concatenate(lines) if lines else np.empty((0, 2))
+    packed: NDArray[np.uint16] = np.rint(65535 * np.clip((corners - low) / width, 0, 1)).astype(np.uint16)
+    return packed
+
+
+def _arrows(force: Tensor, reference: float) -> NDArray[np.int8]:
+    """|F| / (|F| + reference): direction exact, length bounded."""
+    n = force.shape[0]
+    nodes = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
+    chosen = force.numpy()[np.ix_(nodes, nodes)]
+    length = np.linalg.norm(chosen, axis=-1, keepdims=True)
+    packed: NDArray[np.int8] = np.rint(127 * chosen / (length + reference)).astype(np.int8)
+    return packed
+
+
+def _top(variants: list[Variant]) -> float:
+    return max(v.m2 for v in variants)
+
+
+def _finite(values: Floats) -> Floats:
+    """Infinite energies saturate; inf - inf is no difference."""
+    cleared: Floats = np.nan_to_num(values, nan=0.0, posinf=1.0, neginf=-1.0)
+    return cleared
+
+
+def _bytes(values: Floats) -> NDArray[np.uint8]:
+    packed: NDArray[np.uint8] = np.rint(values).astype(np.uint8)
+    return packed
+
+
+def _json_number(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+ROUTES: list[BaseRoute] = [
+    socket_route("/api/compare", answer, heavy=lambda request: bounded(request.get("n"), 0, FINEST, INLINE) > INLINE)
+]

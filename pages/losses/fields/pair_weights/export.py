@@ -1,0 +1,35 @@
+"""The microscope's maps to take away: /api/microscope/export.FORMAT?<the page's own query>, as in `exports`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.routing import BaseRoute
+
+from dmlcore.figures import fields, pair_weights
+from pages.losses.fields.pair_weights.state import MicroscopeView
+from pages.shared.server.exports import export_route, file_name
+
+
+def export(view: MicroscopeView, format: str, *, dark: bool = False) -> bytes:
+    """The file of a view; format is a key of `exports.TYPES`."""
+    losses = [panel.module() for panel in view.panels]
+    placed: dict[str, Any] = {"rival": view.rival, "pn": view.pn, "at": view.at}
+    shown: dict[str, Any] = {"weight": view.weight, "by": view.by, "signed": view.scale == "signed", "dark": dark}
+    if format == "py":
+        return pair_weights.snippet(losses, **placed, **shown).encode()
+    if format in fields.FORMATS:
+        return fields.save_figure(pair_weights.draw_weights(losses, **placed, **shown), format=format)
+    arrays = pair_weights.weight_arrays(losses, **placed)
+    about = pair_weights.about(losses, rival=view.rival, pn=view.pn)
+    return fields.as_npz(arrays, about) if format == "npz" else fields.as_json(arrays, about)
+
+
+def _microscope(query: Mapping[str, str], format: str, dark: bool) -> tuple[bytes, str]:
+    view = MicroscopeView.from_query(query)
+    name = file_name("-".join(["microscope", *(panel.loss for panel in view.panels)]), {}, format)
+    return export(view, format, dark=dark), name
+
+
+ROUTES: list[BaseRoute] = [export_route("/api/microscope/export", _microscope)]

@@ -1,0 +1,131 @@
+"""Maps of pair weights over (S_ap, S_an) for two losses under one scale; one answer for both.
+
+Arrays, k = 0, 1: uint8 weight<k> (n, n), 128 = 0 (signed) or 0 = 0 (size); uint8 exists (n, n), the share
+of a cell whose triplets exist, 255 = all; uint16 corners<k>
+(K, 2) of the clamp boundaries over [-1, 1]. Columns are S_ap, rows S_an from -1 upwards.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from starlette.routing import BaseRoute
+from torch import Tensor
+
+from dmlcore.figures.field_layers import colour_top
+from dmlcore.figures.pair_weights import boundary
+from dmlcore.loss_analysis.pair_weights import PairWeights, Similarities, similarities, triplet_weights, unit_triplet
+from dmlcore.losses import TripletLoss
+from pages.losses.fields.pair_weights.state import MicroscopeView, place
+from pages.shared.server.websocket import pack, socket_route
+from pages.shared.state.held_scale import held
+from pages.shared.state.untrusted import bounded
+
+COARSEST, INLINE, FINEST = 21, 101, 181
+PAIRS = ("ap", "an", "pn")
+
+Floats = NDArray[np.float64]
+
+
+def answer(request: dict[str, Any]) -> bytes:
+    """Both maps of request["view"], n nodes a side, and the numbers at its triplet or at request["at"].
+
+    With "maps" false only the numbers. "top" holds the scale while the hand moves; "settle" refits one that misleads,
+    and asks for the link.
+    """
+    view = MicroscopeView.of(request.get("view"))
+    losses = [p.module() for p in view.panels]
+    header: dict[str, Any] = {"id": request.get("id") if isinstance(request.get("id"), int) else 0}
+    header |= readout(view, losses, place(request.get("at")) or view.at)
+    if request.get("maps") is False:
+        return pack(header, {})
+    n = int(bounded(request.get("n"), COARSEST, FINEST, INLINE))
+    axis = (torch.arange(n, dtype=torch.float64) + 0.5) * 2 / n - 1  # centres of n cells
+    s = similarities(axis[None, :], axis[:, None], view.rival, view.pn)
+    room = s.determinant().numpy()
+    exists = room >= 0
+    found = [triplet_weights(loss, s) for loss in losses]
+    weights = [_chosen(view, w, s) for w in found]
+    felt = np.stack([np.where(exists, np.abs(w), 0.0) for w in weights])
+    settle = request.get("settle") is True
+    top = held(request.get("top"), lambda: colour_top(felt, felt > 0), settle)
+    header |= {"n": n, "top": top, "signed": view.scale == "signed", "panels": []}
+    arrays: dict[str, NDArray[Any]] = {"exists": _share(room)}
+    for k, (loss, weight) in enumerate(zip(losses, weights, strict=True)):
+        outer, inner = (
+            boundary(axis.numpy(), found[k].raw.numpy(), level, view.rival, view.pn) for level in (0.0, loss.m2)
+        )
+        header["panels"].append({"outer": [len(x) for x in outer], "inner": [len(x) for x in inner]})
+        corners = np.concatenate([np.empty((0, 2)), *outer, *inner])
+        shade = np.clip(weight / top, -1, 1)
+        arrays |= {
+            f"weight{k}": np.rint(128 + 127 * shade if header["signed"] else 255 * np.abs(shade)).astype(np.uint8),
+            f"corners{k}": np.rint(65535 * np.clip((corners + 1) / 2, 0, 1)).astype(np.uint16),
+        }
+    if settle:
+        header["query"] = view.link()
+    return pack(header, arrays)
+
+
+def readout(view: MicroscopeView, losses: list[TripletLoss], at: tuple[float, float]) -> dict[str, Any]:
+    """The triplet with similarities `at`: its edges, where it lies on the sphere, and every weight under both losses.
+
+    "triplet" is None where no such triplet exists. "sphere": places of p, n and the arc between them, seen from a; the
+    distance from the centre is the angle, 1 = opposite.
+    """
+    ap, an = (torch.tensor(v, dtype=torch.float64) for v in at)
+    s = similarities(ap, an, view.rival, view.pn)
+    there: dict[str, Any] = {"at": at, "triplet": None}
+    if float(s.determinant()) < 1e-12:
+        return there
+    d = s.distances()
+    there["triplet"] = {
+        "S": {k: float(v) for k, v in zip(PAIRS, s, strict=True)},
+        "d": {k: float(v) for k, v in zip(PAIRS, d, strict=True)},
+        "sphere": _seen_from_anchor(unit_triplet(s)),
+        "losses": [_numbers(view, loss, s) for loss in losses],
+    }
+    return there
+
+
+def _numbers(view: MicroscopeView, loss: TripletLoss, s: Similarities) -> dict[str, Any]:
+    found = triplet_weights(loss, s)
+    shown = found.by_distance(s) if view.by == "d" else found
+    raw = float(found.raw)
+    weights = {k: float(getattr(shown, k)) + 0.0 for k in PAIRS}
+    return {"loss": float(found.loss), "raw": raw, "active": 0 < raw < loss.m2, "weights": weights}
+
+
+def _seen_from_anchor(points: Tensor) -> dict[str, list[list[float]]]:
+    """Azimuthal equidistant map about a: p, n and 17 points of the great circle between them."""
+    a, p, n = points
+    angle = torch.acos((p @ n).clamp(-1, 1))
+    t = torch.linspace(0, 1, 17, dtype=torch.float64)[:, None]
+    arc = (torch.sin((1 - t) * angle) * p + torch.sin(t * angle) * n) / torch.sin(angle)
+    across = arc[:, 1:]  # a = (1, 0, 0)
+    sine = across.norm(dim=-1, keepdim=True)
+    mapped = across / sine.clamp(min=1e-12) * torch.atan2(sine, arc @ a[:, None]) / math.pi
+    places: list[list[float]] = mapped.tolist()
+    return {"positive": places[:1], "negative": places[-1:], "arc": places}
+
+
+def _chosen(view: MicroscopeView, weights: PairWeights, s: Similarities) -> Floats:
+    shown = weights.by_distance(s) if view.by == "d" else weights
+    values: Floats = getattr(shown, view.weight).numpy()
+    return values
+
+
+def _share(room: Floats) -> NDArray[np.uint8]:
+    """How much of each cell lies where `room` >= 0, to first order."""
+    slope = np.hypot(*np.gradient(room))
+    covered: NDArray[np.uint8] = np.rint(255 * np.clip(room / np.maximum(slope, 1e-12) + 0.5, 0, 1)).astype(np.uint8)
+    return covered
+
+
+ROUTES: list[BaseRoute] = [
+    socket_route("/api/microscope", answer, heavy=lambda r: bounded(r.get("n"), 0, FINEST, INLINE) > INLINE)
+]

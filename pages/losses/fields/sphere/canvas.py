@@ -1,0 +1,171 @@
+"""The circle-and-sphere component, and beneath it what normalisation does to each loss, computed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import streamlit as st
+
+from dmlcore import losses
+from dmlcore.geometry.extremes import Extreme
+from dmlcore.loss_analysis.normalised import Normalised, normalisation
+from pages.losses.fields.sphere import service as sphere_service
+from pages.losses.fields.sphere.state import POINTS, STATES, SphereScene
+from pages.shared.server import static_files
+from pages.shared.widgets import misread_link
+
+KEY = "sphere"
+TINY = 1e-12  # a share below this is rounding
+# On a narrow screen the table scrolls under the names; its background is that of both themes (.streamlit/config.toml).
+STYLE = """<style>
+.st-key-sphere-losses :is(td, th):first-child { position: sticky; left: 0; background: light-dark(#fff, #12161c); }
+</style>"""
+
+_sphere = static_files.component("losses/fields/sphere")
+
+
+@st.fragment
+def show() -> None:
+    """The component, the statement for its loss, and the table over all losses."""
+    state: dict[str, Any] = st.session_state.get(KEY) or {}
+    with misread_link.told():
+        scene = SphereScene.of(state["scene"]) if state.get("scene") else SphereScene.from_query(st.query_params)
+    _sphere(
+        key=KEY,
+        data={
+            "scene": scene.to_json(),
+            "states": [_state(*x) for x in ((s.name, s.caption, s.sphere, s.circle) for s in STATES)],
+            "hide": st.query_params.get("hide", "")[:200].split(","),
+            "idle": not st.query_params.to_dict(),
+            "socket": st.query_params.get("socket") != "off",
+            "answer": static_files.fallback(state.get("ask"), sphere_service.answer),
+        },
+        on_scene_change=_nothing,
+        on_ask_change=_nothing,
+    )
+    _state_loss(scene)
+    _table(scene)
+
+
+def _nothing() -> None:
+    """Streamlit drops writes to state keys without a callback."""
+
+
+def _state(name: str, caption: str, sphere: Any, circle: Any) -> dict[str, Any]:
+    on_circle = circle and dict(zip(POINTS, ([angle, 0.0] for angle in circle), strict=True))
+    return {"name": name, "caption": caption, "sphere": dict(zip(POINTS, sphere, strict=True)), "circle": on_circle}
+
+
+def _state_loss(scene: SphereScene) -> None:
+    loss = scene.module()
+    found = normalisation(loss)
+    st.subheader(f"What normalisation does to {loss.formula.title}", anchor=False)
+    st.markdown("\n".join(f"- {line}" for line in statement(loss, found)))
+
+
+def statement(loss: losses.TripletLoss, found: Normalised) -> list[str]:
+    """What the unit sphere does to a loss, sentence by sentence, with the numbers found."""
+    lines = [_residual(found)]
+    lines.append(
+        f"**Removed:** {found.radial_share:.0%} of the squared forces is radial, on average over random triplets in "
+        "3-D. It would change norms only, and normalisation takes it away."
+    )
+    if found.identity:
+        lines.append(
+            f"**Form on the sphere:** $E_{{\\mathrm{{core}}}} = {found.identity.text}$ "
+            f"(largest deviation {found.identity.deviation:.0e} over 1024 random triplets)."
+        )
+    lines.append(
+        f"**Range of the core:** from {_extreme(found.least)} to {_extreme(found.greatest)}; "
+        "the same in every dimension from 3 on, because three vectors span no more."
+    )
+    lines.append(_lower_clamp(loss, found))
+    if math.isfinite(loss.m2):
+        lines.append(_upper_clamp(loss, found))
+    return lines
+
+
+def _residual(found: Normalised) -> str:
+    if found.residual < TINY:
+        return f"**Residual:** none to lose; all forces lie along the edges (to {found.residual:.0e})."
+    return (
+        f"**Residual:** parts that lie along no edge reach {found.residual:.2f} of a triplet's whole force. On the "
+        f"sphere they vanish (at most {found.residual_tangential:.0e} is left): they point along the radius."
+    )
+
+
+def _lower_clamp(loss: losses.TripletLoss, found: Normalised) -> str:
+    if found.margin_off is None:
+        always = "never reaches 0: every triplet is active, always" if found.clamp_is_off else "reaches 0"
+        return f"**Lower clamp:** there is no margin; the loss {always} (least {found.least.value:.4g})."
+    name = "m_1" if found.margin_name == "m1" else "m"
+    if math.isinf(found.margin_off):
+        return (
+            "**Lower clamp:** no margin switches it off: the core falls without bound as two points meet, and the "
+            "hardest negatives are dropped."
+        )
+    given = float(loss.hyper[found.margin_name or "m"])
+    verdict = (
+        "is not below it: no triplet is ever satisfied, and the loss has lost its stopping rule"
+        if given >= found.margin_off
+        else "is below it: far triplets can still be satisfied"
+    )
+    return (
+        f"**Lower clamp:** switched off everywhere from ${name} = {found.margin_off:.5g}$ on. "
+        f"The present ${name} = {given:.4g}$ {verdict}."
+    )
+
+
+def _upper_clamp(loss: losses.TripletLoss, found: Normalised) -> str:
+    if math.isinf(found.greatest.value):
+        return f"**Upper clamp:** $m_2 = {loss.m2:.4g}$ always drops some: the core rises without bound as points meet."
+    reached = found.greatest.value + loss.margin
+    does = "drops the hardest triplets" if reached >= loss.m2 else "is never reached"
+    return f"**Upper clamp:** $m_2 = {loss.m2:.4g}$ {does}: before it the loss is at most {reached:.4g}."
+
+
+def _extreme(extreme: Extreme) -> str:
+    if math.isinf(extreme.value):
+        return f"{_number(extreme.value)} (as two points meet)"
+    ap, an, pn = (math.degrees(x) for x in extreme.angles)
+    return f"{_number(extreme.value)} (at A–P {ap:.4g}°, A–N {an:.4g}°, P–N {pn:.4g}°)"
+
+
+def _number(x: float) -> str:
+    return ("∞" if x > 0 else "−∞") if math.isinf(x) else f"{x:.4g}".replace("-", "−")
+
+
+def _table(scene: SphereScene) -> None:
+    st.markdown("**All losses on the unit sphere**")
+    with st.container(key="sphere-losses"):
+        st.html(STYLE)
+        st.table([row(scene, name) for name in losses.names()], border="horizontal")
+    st.caption(
+        "Each number is computed: residuals over 1024 random unit triplets (dimensions 3 and 128, automatic "
+        "differentiation), extremes by search over all triplets of the sphere. Default hyper-parameters, but those of "
+        "the loss chosen above. A margin at or above the last number keeps every triplet active."
+    )
+
+
+def row(scene: SphereScene, name: str) -> dict[str, str]:
+    """One loss in the table."""
+    loss = scene.module() if name == scene.loss else losses.create(name)
+    found = normalisation(loss)
+    mark = "**" if name == scene.loss else ""
+    share = "none" if found.residual < TINY else f"{found.residual:.2f} → {found.residual_tangential:.0e}"
+    margin = (
+        "always on (no margin)"
+        if found.margin_off is None
+        else "none does"
+        if math.isinf(found.margin_off)
+        else f"{found.margin_name} = {_number(found.margin_off)}"
+    )
+    return {
+        "Loss": f"{mark}{loss.formula.title}{mark}",
+        "Residual: off → on the sphere": share,
+        "Radial share, removed": f"{found.radial_share:.0%}",
+        "Range of the core": f"{_number(found.least.value)} …\u00a0{_number(found.greatest.value)}",
+        "On the sphere it is": f"${found.identity.text}$" if found.identity else "",
+        "Lower clamp off from": margin,
+    }

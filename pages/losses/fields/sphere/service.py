@@ -1,0 +1,174 @@
+"""Energies and forces on circle and sphere over a WebSocket: a scene comes in, small bytes go out.
+
+Sphere: uint8 shade (rows, columns) over latitude -90..90 and longitude -180..180 (ends included), packed bits of the
+active region, boundary directions int16 (K, 3) / 32767, int16 nodes and int8 arrows (M, 3) of the tangential force.
+Circle: uint8 ring (RING,), its packed active bits, int8 whirl (WHIRL,) of the tangential force; and, when asked for,
+the map of theta_p - theta_a (columns) by theta_n - theta_a (rows), -180..180, with its lines as uint16.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from starlette.routing import BaseRoute
+from torch import Tensor
+
+from dmlcore import losses
+from dmlcore.figures.sphere_data import colour_scale, steady_lines
+from dmlcore.geometry import Probe, distance
+from dmlcore.geometry.boundary import Lines
+from dmlcore.geometry.sphere import (
+    angle_map,
+    central_angle,
+    fibonacci_sphere,
+    on_circle,
+    on_sphere,
+    raw_on_sphere,
+    scan_sphere,
+    sphere_forces,
+)
+from pages.losses.fields.sphere.state import POINTS, SphereScene
+from pages.shared.server.websocket import pack, socket_route
+
+Arrays = dict[str, NDArray[Any]]
+Header = dict[str, Any]
+
+COARSE, FINE = 91, 181  # rows of latitude while the hand moves, and at rest
+RING, WHIRL, MAP = 720, 36, 145  # nodes of the ring, arrows about it, nodes along a side of the map
+ARROWS = 360  # nodes of tangent arrows over the whole sphere
+BANDS = 8  # equal-energy lines of the map
+
+
+def answer(request: dict[str, Any]) -> bytes:
+    """Surface and readout of request["scene"]; fine: at rest; map: with the angle map of the circle."""
+    scene = SphereScene.of(request.get("scene"))
+    loss = scene.module()
+    scale, reference = _scales(scene.on, scene.probe, scene.loss, tuple(scene.hyper.items()))
+    header: Header = {
+        "id": request.get("id") if isinstance(request.get("id"), int) else 0,
+        "on": scene.on,
+        "scale": scale,
+        "link": urlencode(scene.to_query(), safe=","),
+    } | readout(scene)
+    if scene.on == "sphere":
+        more, arrays = _sphere(scene, loss, scale, reference, FINE if request.get("fine") is True else COARSE)
+    else:
+        more, arrays = _circle(scene, loss, scale, reference, request.get("map") is True)
+    return pack(header | more, arrays)
+
+
+def readout(scene: SphereScene) -> Header:
+    """The numbers of the triplet itself: energies, angles in degrees, distances, tangential and radial forces."""
+    loss = scene.module()
+    points = {name[0]: scene.unit(name) for name in POINTS}
+    a, p, n = points.values()
+    raw, energy = float(loss.raw(a, p, n)), float(loss.clamped(a, p, n))
+    forces = sphere_forces(loss, a, p, n)
+    pairs = {pair: (points[pair[0]], points[pair[1]]) for pair in ("ap", "an", "pn")}
+    return {
+        "raw": _json_number(raw),
+        "energy": _json_number(energy),
+        "m2": _json_number(loss.m2),
+        "hit": 0 < raw < loss.m2,
+        "points": [x.tolist() for x in points.values()],
+        "tangential": [(f + 0.0).tolist() for f in forces.tangential],  # + 0.0 makes a zero of -0
+        "radial": [float(f) + 0.0 for f in forces.radial],
+        "angles": {k: math.degrees(float(central_angle(*xy))) for k, xy in pairs.items()},
+        "edges": {k: float(distance(*xy)) for k, xy in pairs.items()},
+    }
+
+
+def _sphere(
+    scene: SphereScene, loss: losses.TripletLoss, scale: float, reference: float, rows: int
+) -> tuple[Header, Arrays]:
+    columns = 2 * rows - 1
+    latitude = torch.linspace(-math.pi / 2, math.pi / 2, rows, dtype=torch.float64)
+    longitude = torch.linspace(-math.pi, math.pi, columns, dtype=torch.float64)
+    points = [scene.unit(name) for name in POINTS]
+    raw = raw_on_sphere(loss, *points, probe=scene.probe, nodes=on_sphere(longitude, latitude[:, None]))
+    nodes = fibonacci_sphere(ARROWS)
+    field = scan_sphere(loss, *points, probe=scene.probe, nodes=nodes)
+    outer, inner = _boundaries(longitude, latitude, raw, loss.m2, scale)
+    corners = [on_sphere(*torch.from_numpy(line).T).numpy() for line in (*outer, *inner)]
+    header = {"rows": rows, "columns": columns, "outer": [len(x) for x in outer], "inner": [len(x) for x in inner]}
+    return header, {
+        "shade": _shade(raw, loss.m2, scale),
+        "active": _active(raw, loss.m2),
+        "nodes": np.rint(32767 * nodes.numpy()).astype(np.int16),
+        "arrows": _compressed(field.tangential, reference),
+        "corners": np.rint(32767 * _joined(corners, 3)).astype(np.int16),
+    }
+
+
+def _circle(
+    scene: SphereScene, loss: losses.TripletLoss, scale: float, reference: float, with_map: bool
+) -> tuple[Header, Arrays]:
+    points = [scene.unit(name) for name in POINTS]
+    angle = torch.arange(RING, dtype=torch.float64) * (2 * math.pi / RING)
+    field = scan_sphere(loss, *points, probe=scene.probe, nodes=on_circle(angle))
+    forward = on_circle(angle + math.pi / 2)  # the unit tangent of growing angle
+    whirl = (field.tangential * forward).sum(-1)[:: RING // WHIRL]
+    arrays: Arrays = {
+        "ring": _shade(field.raw, loss.m2, scale),
+        "active": _active(field.raw, loss.m2),
+        "whirl": _compressed(whirl[:, None], reference)[:, 0],
+    }
+    if not with_map:
+        return {}, arrays
+    axis = torch.linspace(-math.pi, math.pi, MAP, dtype=torch.float64)
+    raw = angle_map(loss, axis, axis)
+    outer, inner = _boundaries(axis, axis, raw, loss.m2, scale)
+    levels = [scale * k / BANDS for k in range(1, BANDS) if scale * k / BANDS < loss.m2]
+    bands = [line for level in levels for line in steady_lines(axis, axis, raw, level, scale)]
+    lines = np.rint(65535 * (_joined([*outer, *inner, *bands], 2) / (2 * math.pi) + 0.5))
+    header = {"outer": [len(x) for x in outer], "inner": [len(x) for x in inner], "bands": [len(x) for x in bands]}
+    return {"map": header | {"n": MAP}}, arrays | {
+        "map_shade": _shade(raw, loss.m2, scale),
+        "map_active": _active(raw, loss.m2),
+        "map_lines": np.clip(lines, 0, 65535).astype(np.uint16),
+    }
+
+
+def _boundaries(x: Tensor, y: Tensor, raw: Tensor, m2: float, scale: float) -> tuple[Lines, Lines]:
+    return steady_lines(x, y, raw, 0.0, scale), steady_lines(x, y, raw, m2, scale) if math.isfinite(m2) else []
+
+
+def _joined(lines: list[NDArray[np.float64]], width: int) -> NDArray[np.float64]:
+    return np.concatenate(lines) if lines else np.empty((0, width))
+
+
+def _shade(raw: Tensor, m2: float, scale: float) -> NDArray[np.uint8]:
+    energy = raw.clamp(0.0, m2).numpy()
+    return np.rint(255 * np.clip(np.nan_to_num(energy / scale, posinf=1.0), 0, 1)).astype(np.uint8)
+
+
+def _active(raw: Tensor, m2: float) -> NDArray[np.uint8]:
+    return np.packbits(((raw > 0) & (raw < m2)).numpy())
+
+
+def _compressed(force: Tensor, reference: float) -> NDArray[np.int8]:
+    """|F| / (|F| + reference) along F: direction exact, length bounded."""
+    values = force.numpy()
+    length = np.linalg.norm(values, axis=-1, keepdims=True)
+    arrows: NDArray[np.int8] = np.rint(127 * values / (length + reference)).astype(np.int8)
+    return arrows
+
+
+@lru_cache(maxsize=256)
+def _scales(on: str, probe: Probe, name: str, hyper: tuple[tuple[str, float | str], ...]) -> tuple[float, float]:
+    return colour_scale(losses.create(name, **dict(hyper)), probe, 2 if on == "circle" else 3)
+
+
+def _json_number(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+ROUTES: list[BaseRoute] = [
+    socket_route("/api/sphere", answer, heavy=lambda request: request.get("fine") is True or request.get("map") is True)
+]

@@ -1,0 +1,34 @@
+"""Writes assets/losses/toys/recorded.bin, the trainings that play at once when the toys page opens.
+
+`python -m pages.losses.toys.recording`: a recording is what the service answers for the page's first state, nothing
+else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pages.losses.toys import service as toys_service
+from pages.losses.toys import state as toys_state
+from pages.shared.server import static_files
+
+PATH = static_files.ASSETS / "losses" / "toys" / "recorded.bin"
+STEPS, STRIDE = 600, 4  # some 400 kB
+
+
+def recording(steps: int = STEPS) -> bytes:
+    """The answer that holds steps 0..steps of the first state, trained anew, with the frame of every STRIDE-th."""
+    toy = toys_state.Toy()
+    toys_service.trained(toy, steps, patience=float("inf"))
+    request: dict[str, Any] = {"toy": toys_state.to_json(toy), "have": -1, "want": steps, "stride": STRIDE}
+    return toys_service.answer(request, most=steps // STRIDE + 1)
+
+
+def main() -> None:
+    """Write the file."""
+    PATH.write_bytes(recording())
+    print(f"{PATH}: {PATH.stat().st_size / 1000:.0f} kB, {STEPS} steps of {toys_state.Toy()}")
+
+
+if __name__ == "__main__":
+    main()

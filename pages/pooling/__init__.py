@@ -1,0 +1,1 @@
+"""Poolings seen: what each selects, and what that is worth."""

@@ -1,0 +1,133 @@
+"""The canvas of the Collage page: pictures with weight maps over them, a row for each pooling."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from dmlcore.inspection.local.weight_maps import WeightMaps
+from pages.shared.server.static_files import component
+from pages.shared.state import untrusted
+
+PICTURES = 8
+OPACITY = 0.6
+LAST = 9999  # of the numbered draws of pictures
+KEY = "collage"
+
+_canvas = component("pooling/collage")
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A row of pictures: who looks, what is said of it, where it looks; address of the pictures, "" if none serves."""
+
+    name: str
+    words: str
+    maps: WeightMaps
+    address: str = ""
+
+
+def show(
+    lines: Sequence[Line], grid: int, name: Callable[[int], str], picture: Callable[[int], str] | None = None
+) -> int:
+    """The component with some test pictures; the index of the chosen one.
+
+    grid: tiles a side, 0 where pictures are no collages; name: of the class of a sample; picture: the address that
+    contains it, where the lines have none.
+    """
+    first = lines[0].maps
+    draw = int(untrusted.bounded(st.query_params.get("draw", "0"), 0, LAST, 0))
+    rows = np.random.default_rng(draw).permutation(len(first.indices))[:PICTURES]
+    asked = _row_of(first, st.query_params.get("query", ""))
+    if asked is not None and asked not in rows:
+        rows = np.concatenate([[asked], rows[:-1]])
+    chosen = int(first.indices[rows[0] if asked is None else asked])
+    weights = [line.maps.weights[rows] for line in lines]
+    height, width = weights[0].shape[1:]
+    same = [w.shape[1:] == (height, width) for w in weights]
+    most = float(max(1.5, max(w.max() * height * width for w, fits in zip(weights, same, strict=True) if fits)))
+    tiles = bool((first.tile >= 0).all())
+    said = [
+        {
+            "name": line.name,
+            "words": line.words,
+            "maps": base64.b64encode(np.rint(w * (height * width * 255 / most)).clip(0, 255).astype(np.uint8)).decode(),
+            "shares": [round(float(x), 6) for x in line.maps.foreground[rows]]
+            if np.isfinite(line.maps.foreground[rows]).all()
+            else None,
+            "pictures": line.address,
+        }
+        for line, w, fits in zip(lines, weights, same, strict=True)
+        if fits
+    ]
+    shown = [
+        {"index": int(i), "name": name(int(i)), "tile": int(t), "source": picture(int(i)) if picture else ""}
+        for i, t in zip(first.indices[rows], first.tile[rows], strict=True)
+    ]
+    tag = hashlib.sha256(repr((said, shown)).encode()).hexdigest()[:16]
+    opacity = untrusted.bounded(st.query_params.get("opacity", str(OPACITY)), 0, 1, OPACITY)
+    _canvas(
+        key=KEY,
+        data={
+            "tag": tag,
+            "rows": said,
+            "pictures": shown,
+            "side": [height, width],
+            "most": most,
+            "grid": grid if tiles else 0,
+            "followed": picture is None,
+            "opacity": opacity,
+            "chosen": chosen,
+        },
+        on_chosen_change=_follow_choice,
+        on_opacity_change=_follow_opacity,
+    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Other pictures",
+            key="other_collages",
+            icon=":material/shuffle:",
+            on_click=_other,
+            args=((draw + 1) % LAST,),
+        )
+        st.caption(
+            f"Light: much weight, on one scale for all rows. A position is one of {height} × {width} local features, "
+            "each of which sees beyond its own square, so a map is where the network looks from, not an outline."
+        )
+    return chosen
+
+
+def _row_of(maps: WeightMaps, index: str) -> int | None:
+    """The row of a sample named in a link, or None."""
+    if not (index.isascii() and index.isdigit() and len(index) < 10):
+        return None
+    rows = np.flatnonzero(maps.indices == int(index))
+    return int(rows[0]) if len(rows) else None
+
+
+def ask(index: object) -> None:
+    """Make a sample the chosen one, if there can be such a sample."""
+    if isinstance(index, int) and 0 <= index < 10**9:
+        st.query_params["query"] = str(index)
+
+
+def _follow_choice() -> None:
+    ask(st.session_state[KEY].get("chosen"))
+
+
+def _follow_opacity() -> None:
+    opacity = untrusted.bounded(st.session_state[KEY].get("opacity"), 0, 1, OPACITY)
+    if opacity == OPACITY:
+        st.query_params.pop("opacity", None)
+    else:
+        st.query_params["opacity"] = f"{opacity:.2f}"
+
+
+def _other(draw: int) -> None:
+    st.query_params["draw"] = str(draw)
+    st.query_params.pop("query", None)

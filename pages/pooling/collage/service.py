@@ -1,0 +1,37 @@
+"""Example collages of the test part, shown while nothing has been trained."""
+
+from __future__ import annotations
+
+import base64
+import io
+from html import escape
+
+import numpy as np
+import streamlit as st
+
+from dmlcore import data
+from dmlcore.inspection.images import fitted
+from pages.shared.server import thumbnails
+
+
+@st.cache_data(show_spinner="Putting collages together …")
+def examples() -> str:
+    """Some collages of the test part with the tile that shows the class outlined, and its class under each."""
+    found = data.load("omniglot_collage")
+    cells = []
+    for index in np.random.default_rng(0).permutation(found.parts["test"])[:8].tolist():
+        assert found.picture is not None  # collages have pictures
+        tile = int(found.facts["foreground"][index])
+        name = escape(found.class_names[found.labels[index]].replace("_", " "))
+        file = io.BytesIO()
+        fitted(found.picture(index), thumbnails.SIDE).save(file, "PNG")
+        address = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+        cells.append(
+            f'<figure style="margin:0;width:104px"><div style="position:relative;width:104px;height:104px"><img '
+            f'src="{address}" alt="collage of class {name}" style="width:100%;height:100%;image-rendering:pixelated">'
+            f'<span style="position:absolute;box-sizing:border-box;width:50%;height:50%;left:{50 * (tile % 2)}%;'
+            f'top:{50 * (tile // 2)}%;border:2px dashed #E69F00;outline:1px solid rgb(0 0 0 / .55)"></span></div>'
+            f'<figcaption title="{name}" style="font-size:12px;line-height:1.4;overflow:hidden;white-space:nowrap;'
+            f'text-overflow:ellipsis">{name}</figcaption></figure>'
+        )
+    return f'<div style="display:flex;flex-wrap:wrap;gap:10px">{"".join(cells)}</div>'

@@ -1,0 +1,35 @@
+"""GAP or GSP: the same bags of tokens pooled by the plain average and by a learned gate, trained side by side."""
+
+import streamlit as st
+
+from pages.pooling.gap_or_gsp import canvas as gap_or_gsp_canvas
+from pages.shared.widgets.study import panel as study_panel
+from pages.shared.widgets.study.panel import Layout
+
+LAYOUT = Layout(
+    columns={
+        "map_at_r": "test MAP@R",
+        "recall_at_1": "R@1",
+        "overlap.shared_weight": "weight on shared tokens",
+        "overlap.histogram_intersection": "histogram intersection",
+        "overlap.hull_iou": "hull IoU",
+    },
+    scores="On bags that were not trained on. The weight on shared tokens is about half for a plain average; histogram "
+    "intersection and hull IoU are means over pairs of classes, the lower the more apart.",
+    curves="GSP averages until its prototypes are placed; only later weights count as its best.",
+)
+
+st.title("GAP or GSP", anchor=False)
+st.markdown(
+    "Sixteen classes have four tokens each; four more tokens belong to **all** classes and fill about half of a bag. "
+    "A bag's embedding is pooled from its 50 tokens. Global average pooling (GAP) weighs all of them alike; "
+    "generalized sum pooling (GSP) lets a share μ pass, those nearest to its learned prototypes. **Can it learn to "
+    "leave the shared tokens out?**"
+)
+answer = st.container()
+gap_or_gsp_canvas.show()
+study_panel.show("tokens", LAYOUT, head=answer)
+study_panel.show("tokens-epsilon", LAYOUT)
+study_panel.about("tokens")
+with st.expander("The settings that the source leaves open, one by one", icon=":material/tune:"):
+    study_panel.show("tokens-sweep", LAYOUT)

@@ -1,0 +1,304 @@
+"""Local features read through prototypes, over a WebSocket; pictures and numbers to take along over HTTP.
+
+Arrays of an answer, N pictures, m prototypes, S shown classes, n local features of the picture looked at. With
+request["have"] equal to the answer's "key" only those of the picture come, beginning with "own".
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from dmlcore.geometry import k_center
+from dmlcore.geometry.cells import voronoi_cells
+from dmlcore.geometry.hulls import Overlaps, hull, overlaps
+from dmlcore.inspection.local import local_features
+from dmlcore.inspection.local.local_features import MOST_PER_CLASS, LocalFeatures
+from dmlcore.pooling.analysis.prototype_shares import Reading, read
+from dmlcore.storage.run_directory import LAST
+from dmlcore.storage.runs import RunError, RunStore
+from pages.pooling.prototypes.state import MOST, PrototypesView
+from pages.shared.server.websocket import pack, socket_route
+from pages.shared.words import sentences as words
+
+MEASURES = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separation", "membership_rate")
+COLUMNS = 8  # pictures a row of the sheet of a class
+TURNS = anyio.CapacityLimiter(1)  # a network runs over hundreds of pictures: leave the other cores to fields and pages
+
+Floats = NDArray[np.float64]
+Value = TypeVar("Value")
+
+
+class Kept:
+    """The latest results by key; what two ask for at once is computed once."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self._kept, self._lock = most, OrderedDict[Hashable, Any](), threading.RLock()
+
+    def of(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of a key, made if need be."""
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = make()
+                while len(self._kept) > self.most:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            return cast(Value, self._kept[key])
+
+
+SOURCES, READINGS = Kept(3), Kept(24)
+
+
+def answer(request: dict[str, Any]) -> bytes:
+    """The view request["view"]: the plane with cells, hulls and pooled points, and the picture looked at."""
+    view = PrototypesView.of(request.get("view"))
+    header: dict[str, Any] = {"id": request.get("id") if isinstance(request.get("id"), int) else 0}
+    try:
+        found = Shown(view)
+    except (RuntimeError, ValueError, OSError) as error:  # of runs, checkpoints, data and networks
+        return pack(header | {"error": words.plain(error), "query": view.link()}, {})
+    header |= {"query": found.link(), "view": found.view.to_json(), "key": found.key, "picture": found.picture()}
+    arrays = found.picture_arrays()
+    if request.get("have") != found.key:
+        header |= found.header()
+        arrays |= found.arrays()
+    return pack(header, arrays)
+
+
+class Shown:
+    """A view brought into the range of its source, with all that is computed for it."""
+
+    def __init__(self, view: PrototypesView) -> None:
+        self.local, self.version = features(view.source)
+        self.classes = np.unique(self.local.labels)
+        count, most = len(self.classes), int(self.local.ranks.max()) + 1
+        shown = tuple(dict.fromkeys(min(c, count - 1) for c in view.shown))
+        rows = (self.local.labels == self.classes[min(view.picture[0], count - 1)]).sum()
+        self.view = replace(
+            view,
+            per_class=min(view.per_class, most),
+            weights="uniform" if self.local.weights is None else view.weights,
+            shown=shown,
+            picture=(min(view.picture[0], count - 1), min(view.picture[1], int(rows) - 1, view.per_class - 1)),
+        )
+        v = self.view
+        self.key = replace(v, picture=(0, 0)).link() + f"@{self.version}"
+        self.rows = np.flatnonzero(self.local.ranks < v.per_class)
+        self.labels = self.local.labels[self.rows]
+        base = (v.source, self.version, v.per_class)
+        self.reading = READINGS.of((*base, v.prototypes, v.weights), lambda: self._read(base))
+        self.tau = v.tau / v.prototypes
+        self.overlaps: Overlaps = READINGS.of(
+            (*base, v.prototypes, v.weights, v.tau),
+            lambda: overlaps(
+                self.reading.prototypes, self.reading.histograms, self.labels, self.reading.pooled, self.tau
+            ),
+        )
+        at = np.flatnonzero((self.labels == self.classes[v.picture[0]]) & (self.local.ranks[self.rows] == v.picture[1]))
+        self.at = int(at[0])  # the picture, as a row of the reading
+
+    def _read(self, base: tuple[Hashable, ...]) -> Reading:
+        x = self.local.features[self.rows]
+        flat = x.reshape(-1, 2)
+        # Greedy centres are nested: the first m of MOST are those of m.
+        most = min(MOST, len(flat))
+        centres = READINGS.of((*base, "centres"), lambda: k_center(flat, None, most))
+        weights = (
+            self.local.weights[self.rows] if self.view.weights == "pooling" and self.local.weights is not None else None
+        )
+        return read(x, flat[centres[: self.view.prototypes]], weights)
+
+    def link(self) -> str:
+        """The link to this view; all pictures that there are is the default, however many that may be."""
+        v = self.view
+        return (v if v.per_class <= self.local.ranks.max() else replace(v, per_class=MOST_PER_CLASS)).link()
+
+    # ---- the plane
+    def header(self) -> dict[str, Any]:
+        """What is said in words and numbers of the plane."""
+        r, local, o = self.reading, self.local, self.overlaps
+        return {
+            "classes": [local.class_names[c] for c in self.classes],
+            "counts": [int((self.labels == c).sum()) for c in self.classes],
+            "most": int(local.ranks.max()) + 1,
+            "note": local.note,
+            "dimension": local.dimension,
+            "kept": local.kept,
+            "grid": local.grid,
+            "weighed": local.weights is not None,
+            "tau": self.tau,
+            "holds": int(r.holds.sum()),
+            "total": len(r.holds),
+            "mean": {k: float(getattr(r, k).mean()) for k in ("error", "mean_distance", "radius")},
+            "overlaps": {k: _number(getattr(o, k)) for k in MEASURES},
+            # membership_rate: pooled points of a in the hull of b; back: of b in that of a
+            "pairs": [
+                {"a": a, "b": b, "back": _number(o.pairs["membership_rate"][b, a])}
+                | {k: _number(o.pairs[k][a, b]) for k in MEASURES}
+                for i, a in enumerate(self.view.shown)
+                for b in self.view.shown[i + 1 :]
+            ],
+            "box": self.box(),
+            "cells": [len(c) for c in self.cells()],
+            "hulls": [len(h) for h in self.hulls()],
+            "window": local.window,
+            "features": [int((self.labels == self.classes[c]).sum()) * r.features.shape[1] for c in self.view.shown],
+            "sheet": f"api/prototypes/pictures.png?source={self.view.source}&v={self.version}",
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What is drawn of the plane."""
+        r, low, side = self.reading, np.array(self.box()[:2]), self.box()[2]
+        cloud = [r.features[self.labels == self.classes[c]].reshape(-1, 2) for c in self.view.shown]
+        points = np.concatenate([np.empty((0, 2)), *cloud])
+        return {
+            "prototypes": r.prototypes.astype(np.float32),
+            "patches": np.stack([self.local.patch(int(self.rows[i]), int(j)) for i, j in r.patches]),
+            "cell": np.concatenate([np.empty((0, 2)), *self.cells()]).astype(np.float32),
+            "hull": np.concatenate([np.empty((0, 2)), *self.hulls()]).astype(np.float32),
+            "cloud": np.rint(65535 * np.clip((points - low) / side, 0, 1)).astype(np.uint16),
+            "pooled": r.pooled.astype(np.float32),
+            "place": np.searchsorted(self.classes, self.labels).astype(np.uint8),
+            "share": np.stack([r.histograms[self.labels == self.classes[c]].mean(0) for c in self.view.shown]).astype(
+                np.float32
+            ),
+            "active": self.overlaps.active[list(self.view.shown)].astype(np.uint8),
+        }
+
+    def box(self) -> tuple[float, float, float]:
+        """Left, bottom and side of the square that holds all features."""
+        flat = self.reading.features.reshape(-1, 2)
+        low, high = flat.min(0), flat.max(0)
+        side = float((high - low).max()) * 1.08 or 1.0
+        left, bottom = ((low + high - side) / 2).tolist()
+        return left, bottom, side
+
+    def cells(self) -> list[Floats]:
+        """The Voronoi cell of each prototype within the box."""
+        left, bottom, side = self.box()
+        corners = np.array([[left, bottom], [left + side, bottom], [left + side, bottom + side], [left, bottom + side]])
+        v = self.view
+        key = ("cells", v.source, self.version, v.per_class, v.prototypes)
+        return READINGS.of(key, lambda: voronoi_cells(self.reading.prototypes, corners))
+
+    def hulls(self) -> list[Floats]:
+        """The hull of the active prototypes of each shown class."""
+        return [hull(self.reading.prototypes[self.overlaps.active[c]]) for c in self.view.shown]
+
+    # ---- the picture
+    def picture(self) -> dict[str, Any]:
+        """The picture looked at, in numbers."""
+        r, i = self.reading, self.at
+        return {
+            "index": int(self.local.indices[self.rows[i]]),
+            "row": i,
+            "name": self.local.class_names[self.labels[i]],
+            "pooled": r.pooled[i].tolist(),
+            "combination": r.combination[i].tolist(),
+            "error": float(r.error[i]),
+            "mean_distance": float(r.mean_distance[i]),
+            "radius": float(r.radius[i]),
+            "holds": bool(r.holds[i]),
+            "used": int((r.histograms[i] > 0).sum()),
+        }
+
+    def picture_arrays(self) -> dict[str, NDArray[Any]]:
+        """Its local features, their weights and prototypes, its histogram and its pixels."""
+        r, i = self.reading, self.at
+        return {
+            "own": r.features[i].astype(np.float32),
+            "weight": r.weights[i].astype(np.float32),
+            "assigned": r.assignment[i].astype(np.uint8),
+            "histogram": r.histograms[i].astype(np.float32),
+            "pixels": self.local.pictures[self.rows[i]],
+        }
+
+
+def features(source: str) -> tuple[LocalFeatures, str]:
+    """The local features of a source and their version, which changes when a run was trained further."""
+    if not source.startswith("run:"):
+        made = {
+            "digits3": lambda: local_features.digit_patches(3),
+            "digits4": lambda: local_features.digit_patches(4),
+            "cifar10": local_features.cifar10,
+        }[source]
+        return SOURCES.of(source, made), "0"
+    run = RunStore().open(source.removeprefix("run:"))
+    try:
+        version = f"{(run.path / LAST).stat().st_mtime_ns:x}"
+    except FileNotFoundError:
+        raise RunError(f"{run.id} has no checkpoint yet; let it train for a while") from None
+    return SOURCES.of((source, version), lambda: local_features.of_run(run)), version
+
+
+def _number(value: float | None) -> float | None:
+    """For JSON: what is no finite number is None."""
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+# ---- over HTTP
+def sheet(source: str, asked: str | None = None) -> bytes:
+    """A PNG with every picture of a source, COLUMNS a row, as many rows for each class as the largest one needs.
+
+    asked: the version in the address, under which browsers keep the picture; ValueError if there is another one now.
+    """
+    local, version = features(source)
+    if asked not in (None, version):
+        raise ValueError(f"not the version that is here: {asked}")
+    side, room = local.pictures.shape[1], -(-(int(local.ranks.max()) + 1) // COLUMNS) * COLUMNS
+    places = np.searchsorted(np.unique(local.labels), local.labels)
+    cells = np.zeros(((int(places.max()) + 1) * room, side, side, 3), np.uint8)
+    cells[places * room + local.ranks] = local.pictures
+    whole = cells.reshape(-1, COLUMNS, side, side, 3).swapaxes(1, 2).reshape(-1, COLUMNS * side, 3)
+    file = io.BytesIO()
+    Image.fromarray(whole).save(file, "PNG")
+    return file.getvalue()
+
+
+def export(query: dict[str, str]) -> bytes:
+    """The reading of a link as npz: features, prototypes, histograms, both points and the bound of every picture."""
+    found = Shown(PrototypesView.from_query(query))
+    r, file = found.reading, io.BytesIO()
+    names = ("features", "weights", "prototypes", "patches", "assignment", "histograms", "pooled", "combination")
+    arrays = {k: getattr(r, k) for k in (*names, "error", "mean_distance", "radius")}
+    np.savez_compressed(file, scale=r.scale, labels=found.labels, indices=found.local.indices[found.rows], **arrays)
+    return file.getvalue()
+
+
+async def _sheet(request: Request) -> Response:
+    view, asked = PrototypesView.of(dict(request.query_params)), request.query_params.get("v")
+    try:
+        content = await anyio.to_thread.run_sync(sheet, view.source, asked, limiter=TURNS)
+    except (RuntimeError, ValueError, OSError):
+        return Response(status_code=404)
+    lasting = "public, max-age=31536000, immutable" if asked else "no-cache"
+    return Response(content, media_type="image/png", headers={"Cache-Control": lasting})
+
+
+async def _export(request: Request) -> Response:
+    try:
+        content = await anyio.to_thread.run_sync(export, dict(request.query_params), limiter=TURNS)
+    except (RuntimeError, ValueError, OSError) as error:
+        return Response(words.plain(error), 404)
+    headers = {"Content-Disposition": 'attachment; filename="prototypes.npz"'}
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+ROUTES: list[BaseRoute] = [
+    socket_route("/api/prototypes", answer, heavy=lambda _: True, limiter=TURNS),
+    Route("/api/prototypes/pictures.png", _sheet),
+    Route("/api/prototypes/export.npz", _export),
+]

@@ -1,0 +1,179 @@
+"""The transport of a painted map over a WebSocket: the state comes in, weights, plan, gate and convergence go out.
+
+A request is {"id", "state", "rest"}; at rest the answer carries the link and the sweeps needed. Arrays, float32:
+weights (3, n) of linear programme, smoothed, average; plan (m, n) and left (n,) in shares of a pixel's mass;
+marginals (m,); soft_min, gates, distance (n,); over (2, E) epsilon and informative share; gate_curve (2, G) l and gate;
+mean_curve (2, G) a and mean gate; newton, swept (2, .) the biases visited and their mean gates; sweep_errors (K,),
+newton_errors; corners (., 2) of the Voronoi cells in the plane of `plane`. uint8 field (R, C): the gate over that
+plane, rows upward.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from starlette.routing import BaseRoute
+from torch import Tensor
+
+from dmlcore.geometry.cells import voronoi_cells
+from dmlcore.pooling.analysis.gate import MOST_SWEEPS, Gate
+from dmlcore.pooling.analysis.red_blue import informative
+from pages.pooling.transport.state import EPSILON, PIXELS, TransportState
+from pages.shared.server.websocket import pack, socket_route
+
+TABLE = (0.5, 5.0, 20.0, 100.0)  # the values of epsilon that Fig. 5.2's table compares
+POINTS = 121  # of a curve
+EPSILONS = 41
+SWEPT = 40  # iterates of the sweeps drawn on the mean gate
+FIELD = (48, 55)  # rows and columns over the triangle
+HEIGHT = math.sqrt(3) / 2
+TIE = 1e-9  # distances, or weights, that differ less are equal but for rounding
+TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, HEIGHT]])
+Floats = NDArray[np.float64]
+
+
+def solve(state: TransportState) -> Gate:
+    """The transport of a state."""
+    return Gate.of(torch.from_numpy(state.features()), torch.from_numpy(state.centres()), state.mu, state.epsilon)
+
+
+def plane(features: Floats) -> Floats:
+    """Features (..., 3) in the triangle red (0, 0), blue (1, 0), green (1/2, sqrt(3)/2): distances over sqrt 2."""
+    return np.stack([features[..., 2] + features[..., 1] / 2, HEIGHT * features[..., 1]], -1)
+
+
+def answer(request: dict[str, Any]) -> bytes:
+    """Everything about request["state"]."""
+    state = TransportState.of(request.get("state"))
+    gate = solve(state)
+    rest = request.get("rest") is True
+    weights, found = gate.weights, torch.from_numpy(informative(state.features()))
+    k, r = gate.contraction()
+    swept = gate.sweep_biases(state.sweeps)
+    errors = gate.sweep_errors(swept)
+    epsilons = torch.logspace(math.log10(EPSILON[0]), math.log10(EPSILON[1]), EPSILONS, dtype=torch.float64)
+    over = gate.weights_over(torch.cat([epsilons, torch.tensor(TABLE, dtype=torch.float64)]))[:, found].sum(-1)
+    cells = voronoi_cells(plane(state.centres()), TRIANGLE)
+    header: dict[str, Any] = {
+        "id": request.get("id") if isinstance(request.get("id"), int) else 0,
+        "state": state.to_json(),
+        "informative": int(found.sum()),
+        "shares": weights[:, found].sum(-1).tolist(),
+        "most": 1 / (PIXELS * state.mu),
+        "pooled": plane((weights @ gate.features).numpy()).tolist(),
+        "mixtures": (weights @ gate.features).tolist(),
+        "bias": gate.bias,
+        "k": k,
+        "r": r,
+        "needed": gate.sweeps_needed() if rest else None,
+        "most_sweeps": MOST_SWEEPS,
+        "newton_steps": max(len(gate.newton_biases) - 1, 0),
+        "error": float(errors[-1]),
+        "swept_sum": float(gate.mean_gate(swept[-2:-1])) / state.mu,  # of the weights of rho
+        "threshold": gate.threshold / math.sqrt(2),
+        "table": [[e, float(s)] for e, s in zip(TABLE, over[EPSILONS:], strict=True)],
+        "cells": [len(cell) for cell in cells],
+        "notes": notes(state, gate, weights, swept, r),
+    }
+    if rest:
+        header["query"] = state.link()
+    bias = _bias_axis(gate)
+    arrays = {
+        "weights": weights,
+        "plan": PIXELS * gate.pi,
+        "left": PIXELS * gate.rho,
+        "marginals": gate.marginals,
+        "soft_min": gate.soft_min,
+        "gates": 1 - PIXELS * gate.rho,
+        "distance": gate.cost.amin(-2),
+        "over": torch.stack([epsilons, over[:EPSILONS]]),
+        "gate_curve": _gate_curve(gate),
+        "mean_curve": torch.stack([bias, gate.mean_gate(bias)]),
+        "newton": _with_mean(gate, gate.newton_biases),
+        "swept": _with_mean(gate, swept[: SWEPT + 1]),
+        "sweep_errors": errors,
+        "newton_errors": gate.newton_errors(),
+    }
+    packed: dict[str, NDArray[Any]] = {name: x.numpy().astype(np.float32) for name, x in arrays.items()}
+    packed["corners"] = np.concatenate(cells).astype(np.float32)
+    packed["field"] = np.rint(255 * _field(gate)).astype(np.uint8)
+    return pack(header, packed)
+
+
+def notes(state: TransportState, gate: Gate, weights: Tensor, swept: Tensor, r: float) -> list[str]:
+    """What is special about this state, a sentence each, with its numbers."""
+    found = []
+    nearest = gate.cost.amin(-2)
+    apart = float((weights[1] - weights[2]).abs().max()) * PIXELS
+    if state.mu == 1:
+        left = float(torch.sigmoid(-swept[-2] - gate.soft_min).max())
+        found.append(
+            "μ = 1: everything is transported, ρ = 0 and the weights are exactly those of average pooling. The sweeps "
+            f"come only as 1/K: after {state.sweeps} the largest nρ is still {left:.2g}."
+        )
+    elif float(nearest.max() - nearest.min()) < TIE:
+        found.append("Every pixel is equally far from its nearest prototype: there is nothing to select.")
+    elif apart < 0.1:
+        found.append(f"Near average pooling: no weight differs from 1/n by more than {100 * apart:.1f} %.")
+    elif (near := float((weights[1] - weights[0]).abs().max()) / float(weights[0].max())) < 0.05:
+        found.append(f"Near the linear programme: no weight differs from its own by more than {100 * near:.2g} %.")
+    tied = (nearest - gate.threshold).abs() < TIE
+    if float(weights[0][tied].max() - weights[0][tied].min()) > TIE:
+        found.append(
+            f"The linear programme has many solutions: {int(tied.sum())} pixels tie for its last places, which go to "
+            "the first of them. The smoothed weights treat them alike."
+        )
+    if 0.9 < r < 1:
+        cause = "Much mass: r is never below μ" if state.mu > 0.85 else "Hard selection: gates stand near 0 or 1"
+        found.append(
+            f"{cause}, so one sweep removes only {100 * (1 - r):.2g} % of the error. Newton's method does not mind."
+        )
+    if len({tuple(c) for c in gate.prototypes.tolist()}) < len(gate.prototypes):
+        found.append("Prototypes that coincide share their mass equally and count as one that is nearer.")
+    return found
+
+
+def _gate_curve(gate: Gate) -> Tensor:
+    low, high = float(gate.soft_min.min()), float(gate.soft_min.max())
+    if gate.bias is not None:
+        low, high = min(low, -gate.bias), max(high, -gate.bias)
+    low, high = _padded(low, high)
+    axis = torch.linspace(low, high, POINTS, dtype=torch.float64)
+    opened = torch.ones_like(axis) if gate.bias is None else torch.sigmoid(gate.bias + axis)
+    return torch.stack([axis, opened])
+
+
+def _bias_axis(gate: Gate) -> Tensor:
+    """Biases about the bracket of the root, with the sweeps' start 0 where it is not far."""
+    low, high = float(-gate.soft_min.max()) - 4, float(-gate.soft_min.min()) + 4
+    if gate.bias is not None:
+        low, high = min(low, gate.bias), max(high, gate.bias)
+    if -2 * (high - low) < low and high < 2 * (high - low):
+        low, high = min(low, 0.0), max(high, 0.0)
+    return torch.linspace(*_padded(low, high), POINTS, dtype=torch.float64)
+
+
+def _padded(low: float, high: float) -> tuple[float, float]:
+    pad = max(0.06 * (high - low), 0.5)
+    return low - pad, high + pad
+
+
+def _with_mean(gate: Gate, biases: Tensor) -> Tensor:
+    return torch.stack([biases, gate.mean_gate(biases)])
+
+
+def _field(gate: Gate) -> Floats:
+    """The gate over the plane; outside the triangle features go on, as mixtures with negative shares."""
+    x, y = np.meshgrid(np.linspace(0, 1, FIELD[1]), np.linspace(0, HEIGHT, FIELD[0]))
+    green = y / HEIGHT
+    blue = x - green / 2
+    features = torch.from_numpy(np.stack([1 - green - blue, green, blue], -1))
+    opened: Floats = gate.open_at(features).numpy()
+    return opened
+
+
+ROUTES: list[BaseRoute] = [socket_route("/api/transport", answer, heavy=lambda r: r.get("rest") is True)]

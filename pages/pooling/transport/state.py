@@ -1,0 +1,219 @@
+"""The state of the transport page: map, prototypes, mu, epsilon, sweeps; from a link or a message, never trusted.
+
+A feature is a code, red * (STEPS + 1) + blue in steps of 1/STEPS. A link carries a painted map as runs of three
+letters: 15 bits of code and 3 of length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import groupby
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.pooling.analysis.red_blue import MAPS, SIDE, STEPS, mixture
+from pages.shared.state import untrusted
+
+PIXELS = SIDE * SIDE
+MOST_PROTOTYPES = 8
+MU, EPSILON, SWEEPS = (0.01, 1.0), (0.1, 450.0), (1, 400)
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+LONGEST_RUN = 8
+Codes = tuple[int, ...]
+
+
+def code(red: int, blue: int) -> int:
+    """The feature with these steps of red and blue."""
+    return red * (STEPS + 1) + blue
+
+
+def steps(codes: Sequence[int]) -> NDArray[np.int64]:
+    """Red and blue in steps, (n, 2)."""
+    return np.stack(np.divmod(np.array(codes, dtype=np.int64), STEPS + 1), -1)
+
+
+@cache
+def map_codes(name: str) -> Codes:
+    """A map of `red_blue.MAPS`, row by row."""
+    return tuple(code(int(r), int(b)) for r, b in MAPS[name]().reshape(-1, 2))
+
+
+RED, BLUE = code(STEPS, 0), code(0, STEPS)
+
+
+@dataclass(frozen=True)
+class TransportState:
+    """All that the page shows follows from this."""
+
+    pixels: Codes = field(default_factory=lambda: map_codes("figure"))
+    prototypes: Codes = (RED, BLUE)
+    mu: float = 0.2
+    epsilon: float = 5.0
+    sweeps: int = 100
+
+    @classmethod
+    def of(cls, data: Any) -> TransportState:
+        """A valid state from untrusted data; what is missing or senseless falls back, numbers are brought in range."""
+        data, usual = (data if isinstance(data, Mapping) else {}), cls()
+        pixels, prototypes = _codes(data.get("pixels"), PIXELS), _codes(data.get("prototypes"), MOST_PROTOTYPES)
+        return cls(
+            pixels if pixels and len(pixels) == PIXELS else usual.pixels,
+            prototypes or usual.prototypes,
+            untrusted.bounded(data.get("mu"), *MU, usual.mu),
+            untrusted.bounded(data.get("epsilon"), *EPSILON, usual.epsilon),
+            int(untrusted.bounded(data.get("sweeps"), *SWEEPS, usual.sweeps)),
+        )
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str]) -> TransportState:
+        """The state of a link: ?map=cross&prototypes=1,0;0,1&mu=0.3&epsilon=20&sweeps=25, or ?paint=... for a map."""
+        data: dict[str, Any] = {k: query[k] for k in ("mu", "epsilon", "sweeps") if k in query}
+        if "prototypes" in query:
+            data["prototypes"] = [_placed(text) for text in query["prototypes"][:400].split(";")]
+        if query.get("map") in MAPS:
+            data["pixels"] = map_codes(query["map"])
+        if "paint" in query:
+            data["pixels"] = unfolded(query["paint"]) or data.get("pixels")
+        return cls.of(data)
+
+    def query(self) -> dict[str, str]:
+        """What differs from the default, as query parameters."""
+        usual = TransportState()
+        found: dict[str, str] = {}
+        if self.pixels != usual.pixels:
+            named = next((name for name in MAPS if map_codes(name) == self.pixels), None)
+            found |= {"map": named} if named else {"paint": folded(self.pixels)}
+        if self.prototypes != usual.prototypes:
+            found["prototypes"] = ";".join(f"{r / STEPS:g},{b / STEPS:g}" for r, b in steps(self.prototypes))
+        for name in ("mu", "epsilon", "sweeps"):
+            if getattr(self, name) != getattr(usual, name):
+                found[name] = untrusted.plain(getattr(self, name))
+        return found
+
+    def link(self) -> str:
+        """The query as text."""
+        return urlencode(self.query(), safe=",;")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data that `of` reads back."""
+        return {
+            "pixels": list(self.pixels),
+            "prototypes": list(self.prototypes),
+            "mu": self.mu,
+            "epsilon": self.epsilon,
+            "sweeps": self.sweeps,
+        }
+
+    def features(self) -> NDArray[np.float64]:
+        """Features of the pixels, (100, 3)."""
+        return mixture(steps(self.pixels))
+
+    def centres(self) -> NDArray[np.float64]:
+        """The prototypes, (m, 3)."""
+        return mixture(steps(self.prototypes))
+
+
+def _codes(given: Any, most: int) -> Codes | None:
+    if not isinstance(given, (list, tuple)) or not 0 < len(given) <= most:
+        return None
+    if not all(isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= code(STEPS, 0) for x in given):
+        return None
+    found: Codes = tuple(given)
+    return found if (steps(found).sum(-1) <= STEPS).all() else None
+
+
+def _placed(text: str) -> int | None:
+    """The code of "red,blue" in shares, rounded to steps."""
+    parts = [untrusted.finite(part) for part in text.split(",")]
+    if len(parts) != 2 or parts[0] is None or parts[1] is None:
+        return None
+    red, blue = (round(STEPS * min(max(part, 0.0), 1.0)) for part in (parts[0], parts[1]))
+    return code(red, min(blue, STEPS - red))
+
+
+def folded(codes: Codes) -> str:
+    """Codes as runs of three letters."""
+    text = ""
+    for value, run in groupby(codes):
+        left = len(list(run))
+        while left:
+            length = min(left, LONGEST_RUN)
+            bits = value * LONGEST_RUN + length - 1
+            text += LETTERS[bits >> 12] + LETTERS[bits >> 6 & 63] + LETTERS[bits & 63]
+            left -= length
+    return text
+
+
+def unfolded(text: str) -> list[int] | None:
+    """The codes of `folded`, of any length up to PIXELS; None for other text."""
+    if len(text) % 3 or len(text) > 3 * PIXELS or not set(text) <= set(LETTERS):
+        return None
+    found: list[int] = []
+    for k in range(0, len(text), 3):
+        high, middle, low = (LETTERS.index(letter) for letter in text[k : k + 3])
+        bits = high << 12 | middle << 6 | low
+        found += [bits // LONGEST_RUN] * (bits % LONGEST_RUN + 1)
+    return found
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A state worth looking at."""
+
+    title: str
+    caption: str
+    state: TransportState
+
+
+_FIGURE = TransportState()
+PRESETS = (
+    Preset(
+        "The figure",
+        "Two blocks that fade, mass for 20 of 100 pixels: the linear programme keeps 20 of the 50 informative pixels, "
+        "the smoothed problem all of them.",
+        _FIGURE,
+    ),
+    Preset(
+        "ε → 0 is average pooling",
+        "At ε = 0.1 the costs hardly count: every pixel gets nearly the same weight, and a sweep shrinks the error by "
+        "nearly μ.",
+        replace(_FIGURE, epsilon=0.1),
+    ),
+    Preset(
+        "ε → ∞ is the linear programme",
+        "At ε = 450 the gate is nearly a step and the weights nearly those of the linear programme; 100 sweeps are far "
+        "from enough.",
+        replace(_FIGURE, epsilon=450.0),
+    ),
+    Preset(
+        "μ = 1 keeps everything",
+        "Nothing may be left out: every weight is 1/n, exactly average pooling. There the sweeps only creep, as 1/K.",
+        replace(_FIGURE, mu=1.0),
+    ),
+    Preset(
+        "A small object",
+        "Nine pixels of 100 are informative. With μ = 0.09 the selection pools them alone; the average drowns them.",
+        replace(_FIGURE, pixels=map_codes("object"), mu=0.09, epsilon=20.0),
+    ),
+    Preset(
+        "Slow sweeps",
+        "Much mass and hard selection: μ = 0.9, ε = 20. Five sweeps leave weights that do not even sum to 1.",
+        replace(_FIGURE, mu=0.9, epsilon=20.0, sweeps=5),
+    ),
+    Preset(
+        "No prototype for the blue",
+        "One prototype, red: the transport keeps the red block; blue is as far from it as background.",
+        replace(_FIGURE, prototypes=(RED,), epsilon=20.0),
+    ),
+    Preset(
+        "All pixels equal",
+        "Equal costs leave nothing to choose: the smoothed weights are 1/n at every ε. The linear programme has many "
+        "solutions; its tie goes to the first pixels.",
+        replace(_FIGURE, pixels=map_codes("equal")),
+    ),
+)

@@ -1,0 +1,158 @@
+"""The numbers of a scene: of its triplet, of a place under the pointer, and of what follows from the pair alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dmlcore.geometry import Snapshot, margin_for_ellipse, probe_field
+from dmlcore.geometry.hardness import hardness
+from dmlcore.geometry.worked import (
+    Worked,
+    explain_balanced_rho,
+    explain_margin_enclosing,
+    explain_margin_for_ellipse,
+)
+from pages.shared.plane.state import Scene
+from pages.shared.state.untrusted import bounded, finite
+from pages.shared.words.formulas import statements
+
+RANKING_MARGIN = 0.1  # of the ranking discs, as in Karaman 2021, Fig. B.1
+
+
+def number(value: Any) -> float | None:
+    """A finite number of a message, which texts are not."""
+    return finite(value) if isinstance(value, (int, float)) else None
+
+
+def triplet(scene: Scene, found: Snapshot) -> dict[str, Any]:
+    """Energies, forces and their parts, edge lengths, and the circles that depend on the points alone."""
+    loss = scene.module()
+    return {
+        "raw": _finite(found.raw),
+        "energy": _finite(min(max(found.raw, 0.0), loss.m2)),
+        "m2": _finite(loss.m2),
+        "m1": _finite(loss.margin),
+        "mu": scene.mu,
+        "hit": found.active,
+        "forces": found.forces.tolist(),
+        "residuals": found.residuals.tolist(),
+        "edges": found.lengths,
+        "strengths": found.strengths,
+        "discs": _discs(found.lengths["ap"]) if scene.discs else None,
+        "mining": _mining(scene) if scene.mining else None,
+    }
+
+
+def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
+    """What the scanning point would feel at `at`, and its distances there to the other two."""
+    loss = scene.module()
+    found = probe_field(loss, *scene.points(), probe=scene.probe, at=torch.tensor(at, dtype=torch.float64))
+    points = {"anchor": scene.anchor, "positive": scene.positive, "negative": scene.negative} | {scene.probe: at}
+    names = list(points)
+    return {
+        "at": at,
+        "raw": _finite(float(found.raw)),
+        "energy": _finite(float(found.energy)),
+        "force": (found.force + 0.0).tolist(),
+        "hit": bool(found.active),
+        "edges": {
+            x[0] + y[0]: math.dist(points[x], points[y])
+            for x, y in ((names[0], names[1]), (names[0], names[2]), (names[1], names[2]))
+        },
+    }
+
+
+def _discs(d: float) -> dict[str, Any] | None:
+    """The ranking discs about anchor and positive and the ellipse of Appendix B that encloses both."""
+    if d <= 0:
+        return None
+    major = margin_for_ellipse(d, RANKING_MARGIN, 0, 0.5) + d  # with rho = 1/2 and s = 0 the margin is r_major - d
+    return {
+        "radius": d + RANKING_MARGIN,
+        "axes": [major, math.sqrt(major**2 - d**2 / 4)],
+    }
+
+
+def _mining(scene: Scene) -> dict[str, Any]:
+    found = hardness(scene.module(), *scene.points(), scene.probe)
+    return {"centre": None if found.radius is None else "anchor", "radius": found.radius, "labels": found.names}
+
+
+def about_the_pair(scene: Scene, request: dict[str, Any]) -> dict[str, Any]:
+    """Shape and area of the negative's active region; margins worked out where they are looked at (a "batch" asks)."""
+    about = {"region": _region(scene), "has_margins": _has_margins(scene)}
+    return about | ({"margins": _margins(scene, request["batch"])} if "batch" in request else {})
+
+
+def _region(scene: Scene) -> dict[str, Any] | None:
+    if scene.probe != "negative":
+        return None
+    from dmlcore.loss_analysis.active_region import (
+        active_region,  # late: scipy loads for longer than a first field takes
+    )
+
+    found = active_region(scene.module(), scene.anchor, scene.positive)
+    return {
+        "shape": found.shape,
+        "area": _finite(found.area),
+        "latex": statements(found.latex) if found.latex else None,
+        "closed": found.closed_form,
+    }
+
+
+def _has_margins(scene: Scene) -> bool:
+    return scene.hyper.keys() >= {"s", "r", "rho", "m1"}
+
+
+def _margins(scene: Scene, batch: Any) -> list[dict[str, Any]]:
+    """Buttons that set m1 or rho, each with its formula, first in symbols, then with the numbers put in."""
+    if not _has_margins(scene):
+        return []
+    s, r, rho = (float(scene.hyper[k]) for k in ("s", "r", "rho"))
+    batch = batch if isinstance(batch, dict) else {}
+    B, C = (round(bounded(batch.get(key), 0, 100_000, default)) for key, default in (("B", 32), ("C", 4)))
+    d = math.dist(scene.anchor, scene.positive)
+    return [
+        _worked(
+            lambda: explain_margin_for_ellipse(d, RANKING_MARGIN, s, rho),
+            lambda m1: {"m1": m1, "r": 0},
+            "Margin for the ellipse: r = 0, m₁ = {:.6g}",
+            "The ellipse of r = 0 around both ranking discs (margin 0.1), as in Appendix B.",
+        ),
+        _worked(
+            lambda: explain_margin_enclosing(d, RANKING_MARGIN, s, r, rho),
+            lambda m1: {"m1": m1},
+            "Enclosing margin: m₁ = {:.6g}",
+            "The smallest margin whose outer boundary contains both ranking discs, for this r.",
+        ),
+        _worked(
+            lambda: explain_balanced_rho(B, C),
+            lambda ratio: {"rho": ratio},
+            "Balanced ρ = {:.6g}",
+            "Every link of the batch weighs the same (Eq. 3.19).",
+        )
+        | {"batch": True},
+    ]
+
+
+def _worked(
+    explain: Callable[[], Worked], sets: Callable[[float], dict[str, float]], label: str, note: str
+) -> dict[str, Any]:
+    try:
+        found = explain()
+    except (ValueError, OverflowError) as error:
+        return {"error": f"{label.split(':')[0].split('=')[0].strip()}: {error}"}
+    return {
+        "label": label.format(found.value),
+        "set": sets(found.value),
+        "latex": [*found.symbols, *found.numbers],
+        "note": note,
+    }
+
+
+def _finite(x: float) -> float | None:
+    return x if math.isfinite(x) else None

@@ -1,0 +1,207 @@
+"""Fields over a WebSocket: a scene comes in, small bytes go out; computed in Python, painted by the component.
+
+Arrays, each only where its layer is shown; rows run from the bottom of the view to its top:
+shade uint8 (n, n); arrows int8 (20, 20, 2); streams uint16 (S, K, 2); uint16 (K, 2) over the view: patches (rings
+about the active region, by the even-odd rule), corners (its boundaries), contours_at; float32: laws (3, K) of pull_ap,
+push_an and push_pn, cut (2, K) of raw and clamped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from starlette.routing import BaseRoute
+
+from dmlcore.figures.scales import round_top, stays_below
+from dmlcore.geometry import snapshot
+from dmlcore.geometry.boundary import Levels
+from dmlcore.geometry.streams import streamlets
+from pages.shared.plane import readout
+from pages.shared.plane.state import Scene
+from pages.shared.server.websocket import Request, pack, socket_route
+from pages.shared.server.worker_pool import Crew
+from pages.shared.state.held_scale import held
+from pages.shared.state.untrusted import bounded, jsonable, numbers
+
+ARROWS = 20  # arrows along one side
+SAMPLES = 96  # of a law
+SHARES = np.arange(1, SAMPLES + 1) / SAMPLES
+CUT = 160  # samples of a cut
+INLINE = 101  # grids up to this side are computed on the event loop (about 2 ms)
+FINEST = 201
+
+Array = NDArray[Any]
+
+
+def answer(request: Request) -> bytes:
+    """The field of request["scene"], at most FINEST nodes a side; or, with "hover", the numbers at that place.
+
+    request["scale"] and ["reference"] lock the scales of colour and arrows while the hand moves; "settle" says that it
+    rests: then the link and what needs more time (area, margins) come along.
+    """
+    return of_scene(Scene.of(request.get("scene")), request)
+
+
+def of_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None = None) -> bytes:
+    """`answer` for a valid scene, whatever it stands for; `more` is put into the header."""
+    identity = request.get("id") if isinstance(request.get("id"), int) else 0
+    if "hover" in request:
+        return pack({"id": identity, "hover": readout.place(scene, numbers(request["hover"], (0.0, 0.0)))}, {})
+    n = int(bounded(request.get("n"), 2 * ARROWS, FINEST, INLINE))
+    settle = request.get("settle") is True
+    header, arrays, active_places = _painted(scene, n, request, settle)
+    header |= {"id": identity, "n": n, "view": scene.view}
+    if settle:
+        header["bring"] = None if header["hit"] else _nearest_active(scene, active_places)
+        header |= {"query": scene.to_query(), "hyper": jsonable(scene.hyper)} | readout.about_the_pair(scene, request)
+    return pack(header | dict(more or {}), arrays)
+
+
+def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict[str, Any], dict[str, Array], Array]:
+    """Header and arrays of the layers that are shown; and the places where the probe feels a force, (K, 2)."""
+    x, y, places = _places(scene, n)
+    points = np.array([scene.anchor, scene.positive, scene.negative])
+    reach = _reach(points)
+    loss = scene.module()
+    found = snapshot(loss, points, probe=scene.probe, at=places, reach=reach * SHARES)
+    raw, force = found.field_raw[: n * n].reshape(n, n), found.field_force.T[:, : n * n].reshape(2, n, n)
+    active = found.field_active[: n * n].reshape(n, n)
+    strength = np.sqrt(force[0] ** 2 + force[1] ** 2)
+    shade = {"raw": raw, "force": strength}.get(scene.shade)
+    if shade is None:
+        shade = np.minimum(np.maximum(raw, 0.0), loss.m2)
+
+    upper = loss.m2 if scene.shade == "energy" else math.inf
+    scale = held(request.get("scale"), lambda: round_top(stays_below(np.abs(shade)[active], 97), upper), settle)
+    reference = held(request.get("reference"), lambda: round_top(stays_below(strength[active], 50)), settle)
+    levels = Levels(x, y, raw)
+    outer, inner = (levels.lines(level) if level < math.inf else [] for level in (0.0, loss.m2))
+    header = readout.triplet(scene, found) | {
+        "scale": scale,
+        "reference": reference,
+        "reach": reach,
+        "signed": scene.shade == "raw",
+        "quiet": not active.any(),
+        "outer": [len(line) for line in outer],
+        "inner": [len(line) for line in inner],
+    }
+    arrays: dict[str, Array] = {"corners": _over_view([*outer, *inner], scene.view), "laws": _finite32(found.laws)}
+    if scene.shade != "none":
+        arrays["shade"] = _bytes(shade / scale, signed=scene.shade == "raw")
+    if scene.region:
+        cx, cy, half = scene.view
+        rings = levels.patches(0.0, loss.m2, (cx - half, cx + half, cy - half, cy + half))
+        header["rings"] = [len(ring) for ring in rings]
+        arrays["patches"] = _over_view(rings, scene.view)
+    if scene.flow == "arrows":
+        nodes = _spread(n)
+        arrays["arrows"] = _arrows(np.stack((force[0][nodes], force[1][nodes]), axis=-1), reference)
+    elif scene.flow == "streams":
+        arrays["streams"] = _fraction(streamlets(np.moveaxis(force, 0, -1)))
+    if scene.lines != "none":
+        chosen = [(level, levels.lines(level)) for level in _levels(scene, raw, scale, loss.m2)]
+        header["contours"] = [[level, [len(line) for line in lines]] for level, lines in chosen]
+        arrays["contours_at"] = _over_view([line for _, lines in chosen for line in lines], scene.view)
+    if scene.cut:
+        along = found.field_raw[n * n :]
+        arrays["cut"] = _finite32(np.stack((along, np.clip(along, 0.0, loss.m2))))
+    return header, arrays, places[: n * n][active.ravel()]
+
+
+def _nearest_active(scene: Scene, places: Array) -> list[float] | None:
+    """Where in view the scanning point would feel a force, near to where it is but not on the very edge."""
+    if not len(places):
+        return None
+    here = np.array(getattr(scene, scene.probe))
+    nearest = places[np.linalg.norm(places - here, axis=1).argmin()]
+    inner = nearest + 0.25 * (places.mean(0) - nearest)
+    chosen = places[np.linalg.norm(places - inner, axis=1).argmin()]
+    return [round(float(v), 3) for v in chosen]
+
+
+def _places(scene: Scene, n: int) -> tuple[Array, Array, Array]:
+    """x (n,), y (n,) of the nodes, and all places to evaluate: the nodes row by row, then the cut."""
+    x, y, places = _nodes(scene.view, n)
+    if scene.cut:
+        ends = np.reshape(scene.line, (2, 2))
+        places = np.concatenate((places, ends[0] + np.linspace(0, 1, CUT)[:, None] * (ends[1] - ends[0])))
+    return x, y, places
+
+
+@lru_cache(maxsize=64)
+def _nodes(view: tuple[float, float, float], n: int) -> tuple[Array, Array, Array]:
+    x0, y0, half = view
+    step = 2 * half / n
+    x, y = ((np.arange(n) + 0.5) * step + (c - half) for c in (x0, y0))
+    return x, y, np.stack(np.meshgrid(x, y)).reshape(2, -1).T  # columns contiguous
+
+
+@lru_cache(maxsize=8)
+def _spread(n: int) -> tuple[Array, Array]:
+    """Index of the nodes that carry an arrow."""
+    nodes = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
+    return nodes[:, None], nodes[None, :]
+
+
+def _reach(points: Array) -> float:
+    """A round length beyond the longest edge, for the laws."""
+    longest = max(math.dist(points[i], points[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    return float(2.0 ** math.ceil(math.log2(max(1.25 * longest, 1.0))))
+
+
+def _levels(scene: Scene, raw: Array, scale: float, m2: float) -> Iterator[float]:
+    """Round energies for the equipotentials: of the clamped loss within its window, of raw on both sides of 0."""
+    step = _round_up(scale / 7)
+    finite = raw[np.isfinite(raw)]
+    if not finite.size:
+        return
+    low, high = float(finite.min()), float(finite.max())
+    if scene.lines == "clamped":
+        low, high = max(low, step / 2), min(high, m2 - step / 4)
+    first, last = math.ceil(max(low, -12 * step) / step), math.floor(min(high, 12 * step) / step)
+    yield from (k * step for k in range(first, last + 1) if k)
+
+
+def _round_up(value: float) -> float:
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= value * (1 - 1e-9))
+
+
+def _bytes(shade: Array, *, signed: bool) -> Array:
+    """0..255 for 0..1, or for -1..1 if signed; infinite is full."""
+    if signed:
+        shade = (np.maximum(shade, -1) + 1) / 2
+    return np.asarray((255 * np.minimum(np.maximum(shade, 0), 1) + 0.5).astype(np.uint8))
+
+
+def _arrows(force: Array, reference: float) -> Array:
+    """|F| / (|F| + reference) in the direction of F, times 127: direction exact, length bounded."""
+    length = np.sqrt(np.einsum("...i,...i->...", force, force))[..., None]
+    return np.asarray(np.rint(127 * force / (length + reference)).astype(np.int8))
+
+
+def _over_view(lines: list[Array], view: tuple[float, float, float]) -> Array:
+    if not lines:
+        return np.empty((0, 2), np.uint16)
+    return _fraction((np.concatenate(lines) - (np.array(view[:2]) - view[2])) / (2 * view[2]))
+
+
+def _fraction(values: Array) -> Array:
+    return np.asarray((65535 * np.minimum(np.maximum(values, 0), 1) + 0.5).astype(np.uint16))
+
+
+def _finite32(values: Array) -> Array:
+    return np.asarray(np.minimum(np.maximum(values, -1e30), 1e30).astype(np.float32))
+
+
+def _heavy(request: Request) -> bool:
+    return bounded(request.get("n"), 0, FINEST, INLINE) > INLINE
+
+
+CREW = Crew(__name__)
+ROUTES: list[BaseRoute] = [socket_route("/api/field", answer, heavy=_heavy, crew=CREW)]

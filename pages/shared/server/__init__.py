@@ -1,0 +1,1 @@
+"""Routes, guard, sockets, static files, images and exports; never streamlit's pages."""

@@ -1,0 +1,69 @@
+"""Views to take away: /api/PAGE/export.FORMAT?<the page's own query>.
+
+svg, pdf, png: the figure; npz, json: every number; py: a script that computes it again. `dark=1` draws on black.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import anyio
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pages.shared.state import untrusted
+
+TYPES = {
+    "svg": "image/svg+xml",
+    "pdf": "application/pdf",
+    "png": "image/png",
+    "npz": "application/octet-stream",
+    "json": "application/json",
+    "py": "text/x-python; charset=utf-8",
+}
+MOST_AT_ONCE = 2  # a figure takes about a second of one core
+LONGEST_QUERY = 4096
+
+_limiter = anyio.CapacityLimiter(MOST_AT_ONCE)
+
+
+def export_route(path: str, make: Callable[[Mapping[str, str], str, bool], tuple[bytes, str]]) -> Route:
+    """GET path.FORMAT?query for the formats of TYPES, answered by make(query, format, dark) -> content, file name.
+
+    `make` runs in a thread, few at a time; it gets any query a stranger may write.
+    """
+
+    async def answer(request: Request) -> Response:
+        format = request.path_params["format"]
+        if format not in TYPES or len(request.url.query) > LONGEST_QUERY:
+            return Response(status_code=404)
+        query = dict(request.query_params)
+        dark = untrusted.flag(query.get("dark"), False)
+        content, name = await anyio.to_thread.run_sync(make, query, format, dark, limiter=_limiter)
+        return file_response(content, name, format)
+
+    return Route(f"{path}.{{format}}", answer)
+
+
+def file_response(content: bytes, name: str, format: str) -> Response:
+    """A file to save under `name`; no browser runs what is in it."""
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "sandbox",
+    }
+    return Response(content, media_type=TYPES[format], headers=headers)
+
+
+def file_name(stem: str, hyper: Mapping[str, float | str], format: str) -> str:
+    """For example dml-ranking-m0.2.svg: what is shown, and the hyper-parameters that differ from the default."""
+    changed = "".join(f"-{k}{untrusted.plain(v)}" for k, v in hyper.items())
+    return f"dml-{stem.replace('_', '-')}{changed}.{format}"
+
+
+def changed(loss: str, hyper: Mapping[str, float | str]) -> dict[str, float | str]:
+    """The hyper-parameters that differ from those the loss has by default."""
+    usual = untrusted.hyper(loss, {})
+    return {k: v for k, v in hyper.items() if v != usual[k]}

@@ -1,0 +1,255 @@
+"""The front door: what a request passes before Streamlit or a route of ours sees it, and the headers of every answer.
+
+A browser lets any web page send requests to this machine, so a request counts as the user's own only if it calls the
+app by a name of its own (`Host`; a stranger's name may be made to point here), comes from the app's own pages
+(`Origin`, `Sec-Fetch-Site`) and, where the app can be reached by others, shows the token (`access`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from urllib.parse import parse_qsl, urlencode
+
+import streamlit as st
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import net_util
+
+from pages.shared.server.access import OPEN_TO_ALL, Access, AccessError, in_address, is_loopback, listening
+from pages.shared.server.content_policy import ASSETS, content_policy
+
+MOST_BYTES = 65_536  # of one WebSocket message to a route of ours; Streamlit bounds its own (server.maxWidgetStateSize)
+LONGEST_START = 60.0  # seconds from the start of the app until its server listens
+HEALTH = "/_stcore/health"  # says "ok" and nothing else: open without the token
+SECURITY_HEADERS = {
+    "X-Frame-Options": "SAMEORIGIN",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+}
+CLOSED = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/")
+
+SIGN_IN = (ASSETS / "shared" / "sign_in.html").read_text()
+
+
+class Guard:
+    """ASGI middleware around everything: refuses what is not the user's own, and puts the headers on every answer."""
+
+    def __init__(self, app: ASGIApp, access: Access | None = None) -> None:
+        self.app, self._access = app, access
+        self._beyond: bool | None = None  # whether a listening socket is reached from elsewhere; None until one is open
+
+    @property
+    def access(self) -> Access:
+        """The settings, read when first needed so that a bad one is told at the start of the server."""
+        if self._access is None:
+            self._access = Access.from_environment()
+        return self._access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, refuse, or hand on."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(scope, receive, send)
+            return
+        send = _with_headers(scope, send)
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await _answer(scope, send, *refusal)
+            return
+        if scope["type"] == "websocket" and "/api/" in scope["path"]:
+            receive = _bounded(receive, send)
+        await _handed_on(self.app, scope, receive, send)
+
+    def _refusal(self, scope: Scope) -> tuple[int, str, dict[str, str]] | None:
+        """Status, text and headers of what is answered in place of the app; None if the request may pass."""
+        headers, server = Headers(scope=scope), scope.get("server")
+        own = server[0] if server else None
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        name = self.access.names(hosts[0], own) if len(hosts) == 1 else None
+        if name is None:
+            return 403, "DML Lab does not answer to this name: start it with DML_HOSTS=name to let it.", {}
+        scheme = self.access.hosts.get(name) or scope.get("scheme", "http").replace("ws", "http")
+        if origins and origins != [f"{scheme}://{hosts[0]}"]:
+            return 403, "DML Lab answers its own pages only, and this request comes from another.", {}
+        if not _from_here(scope, headers):
+            return 403, "DML Lab answers its own pages only, and this request comes from another.", {}
+        if any(closed in f"{scope['path']}/" for closed in CLOSED):
+            return 404, "Not found", {}
+        beyond = self._is_beyond(own)
+        if self.access.refuses(beyond):
+            return 503, OPEN_TO_ALL.format(address=own), {}
+        if self.access.needs_token(beyond):
+            return self._without_token(scope, headers, hosts[0], scheme)
+        return None
+
+    def _without_token(
+        self, scope: Scope, headers: Headers, host: str, scheme: str
+    ) -> tuple[int, str, dict[str, str]] | None:
+        _, _, port = host.rpartition("]")[2].partition(":")
+        cookie = f"dml-lab-{port}" if port else "dml-lab"  # cookies ignore ports: one name for each app on this host
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        tokens = [value for key, value in query if key == "token"]
+        if tokens and scope["type"] == "http":
+            # Also out of what the server logs of this request.
+            scope["query_string"] = urlencode([(k, v) for k, v in query if k != "token"]).encode()
+            if self.access.accepts(tokens[-1]):
+                return 303, "", {"location": _address(scope), "set-cookie": self._set_cookie(cookie, scheme)}
+            return _sign_in("This is not the token of this app, or it was started anew since.")
+        known = cookie_parser(headers.get("cookie", "")).get(cookie, "")
+        bearer = headers.get("authorization", "").removeprefix("Bearer ")
+        if self.access.knows(known) or self.access.accepts(bearer):
+            return None
+        if scope["path"].endswith(HEALTH) and scope["type"] == "http":
+            return None
+        if "text/html" in headers.get("accept", ""):
+            return _sign_in("")
+        return 403, "DML Lab asks for its token.", {}
+
+    def _set_cookie(self, name: str, scheme: str) -> str:
+        # Lax, as a strict one would not be sent where the redirect from a link elsewhere ends.
+        secure = "; Secure" if scheme == "https" else ""
+        return f"{name}={self.access.cookie()}; Path=/; HttpOnly; SameSite=Lax{secure}"
+
+    def _is_beyond(self, own: str | None) -> bool:
+        unix = own is not None and "/" in own  # the path of a socket of this machine: there is no address to find
+        if self._beyond is None and not unix and (places := listening()):
+            self._beyond = not all(is_loopback(host) for host, _ in places)
+        return bool(self._beyond) or (own is not None and not is_loopback(own))
+
+    async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse to start where everybody could come in; say where the app is, once it listens."""
+        try:
+            refused = self.access.refuses(self._is_beyond(None)) and OPEN_TO_ALL.format(address=_listed())
+        except AccessError as error:
+            refused = str(error)
+        if refused:
+            await receive()
+            await send({"type": "lifespan.startup.failed", "message": refused})
+            return
+        telling = asyncio.create_task(self._tell())
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            telling.cancel()
+
+    async def _tell(self) -> None:
+        """Some servers open their socket after the start: then what was to be refused ends here."""
+        deadline = asyncio.get_running_loop().time() + LONGEST_START
+        while not (places := listening()):
+            if asyncio.get_running_loop().time() > deadline:
+                return  # it listens on a Unix socket, which has no address to tell
+            await asyncio.sleep(0.05)
+        if self.access.refuses(self._is_beyond(None)):
+            print(OPEN_TO_ALL.format(address=_listed()), file=sys.stderr, flush=True)
+            signal.raise_signal(signal.SIGTERM)
+            return
+        addresses = [a for host, port in places for a in self._addresses(host, port)]
+        print("\n  DML Lab is ready. Open", *(f"    {a}" for a in dict.fromkeys(addresses)), "", sep="\n", flush=True)
+
+    def _addresses(self, host: str, port: int) -> list[str]:
+        """Where a browser finds the app; with the token where one is asked for."""
+        beyond = self._is_beyond(None)
+        query = f"?token={self.access.token}" if self.access.needs_token(beyond) else ""
+        scheme = "https" if st.get_option("server.sslCertFile") else "http"
+        path = f"/{st.get_option('server.baseUrlPath') or ''}/".replace("//", "/")
+        hosts = ["127.0.0.1", net_util.get_internal_ip()] if host in ("0.0.0.0", "::") else [host]
+        found = [f"{scheme}://{in_address(h)}:{port}{path}{query}" for h in hosts if h]
+        public = [(s, n) for n, s in self.access.hosts.items() if s]
+        return found + [f"{s}://{n}{path}{query}" for s, n in public]
+
+
+def _listed() -> str:
+    return ", ".join(f"{in_address(host)}:{port}" for host, port in listening()) or "an unknown address"
+
+
+def _from_here(scope: Scope, headers: Headers) -> bool:
+    """What the browser says of who asks: no other page may load anything, but a link to the app may be followed."""
+    if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
+        return True
+    followed = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return followed and scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+
+
+def _address(scope: Scope) -> str:
+    """The address of a request on this server; it begins with one slash, as two would name another server."""
+    path = "/" + (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").lstrip("/\\")
+    query = scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
+
+
+def _sign_in(said: str) -> tuple[int, str, dict[str, str]]:
+    return 403, SIGN_IN.replace("{said}", said), {"content-type": "text/html; charset=utf-8"}
+
+
+def _with_headers(scope: Scope, send: Send) -> Send:
+    """`send` with the headers on the first message of an answer; a route's own policy stays beside the common one."""
+    starts = ("http.response.start", "websocket.accept", "websocket.http.response.start")
+    accepted = False
+
+    async def sent(message: Message) -> None:
+        nonlocal accepted
+        if message["type"] in starts:
+            accepted = True
+            message.setdefault("headers", [])
+            headers = MutableHeaders(scope=message)
+            headers.update(SECURITY_HEADERS)
+            headers.append("Content-Security-Policy", content_policy())
+        elif message["type"] == "websocket.close" and not accepted:
+            await _answer(scope, sent, 403, "Refused", {})  # the server's own answer would have no headers
+            return
+        await send(message)
+
+    return sent
+
+
+async def _answer(scope: Scope, send: Send, status: int, text: str, headers: dict[str, str]) -> None:
+    """A whole answer to a request, or to a handshake that stays one."""
+    prefix = ""
+    if scope["type"] == "websocket":
+        if "websocket.http.response" not in scope.get("extensions", {}):
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        prefix = "websocket."
+    fields = {"content-type": "text/plain; charset=utf-8", "cache-control": "no-store"} | headers
+    body = text.encode()
+    raw = [(k.encode(), v.encode("latin-1")) for k, v in (fields | {"content-length": str(len(body))}).items()]
+    await send({"type": f"{prefix}http.response.start", "status": status, "headers": raw})
+    empty = scope["type"] == "http" and scope["method"] == "HEAD"
+    await send({"type": f"{prefix}http.response.body", "body": b"" if empty else body})
+    if prefix:
+        await asyncio.sleep(0.01)  # uvicorn logs an error where the call returns before it has closed the connection
+
+
+def _bounded(receive: Receive, send: Send) -> Receive:
+    """`receive` that ends the connection at a message beyond MOST_BYTES."""
+
+    async def received() -> Message:
+        message = await receive()
+        if len(message.get("bytes") or message.get("text") or "") <= MOST_BYTES:
+            return message
+        await send({"type": "websocket.close", "code": 1009})
+        return {"type": "websocket.disconnect", "code": 1009}
+
+    return received
+
+
+async def _handed_on(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """The app's answer; where it fails before it began one, the answer is ours and has the headers."""
+    begun = False
+
+    async def sent(message: Message) -> None:
+        nonlocal begun
+        begun = True
+        await send(message)
+
+    try:
+        await app(scope, receive, sent)
+    except Exception:
+        if not begun:
+            with contextlib.suppress(Exception):
+                await _answer(scope, send, 500, "Internal Server Error", {})
+        raise

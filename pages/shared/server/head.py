@@ -1,0 +1,60 @@
+"""What all pages need in the head of the document, where Streamlit lets nobody write: a style sheet and a script."""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+# What is sent is no longer the file that these tell of, and it is asked for whole and uncompressed.
+_OF_THE_FILE = ("etag", "last-modified", "accept-ranges")
+_OF_A_PART = (b"if-none-match", b"if-modified-since", b"range", b"accept-encoding")
+
+
+class Head:
+    """ASGI middleware that adds assets/shared/page/ to Streamlit's one HTML document, whatever page is asked for."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass everything on; the document once it is whole."""
+        if scope["type"] != "http" or "text/html" not in Headers(scope=scope).get("accept", ""):
+            return await self.app(scope, receive, send)
+        start: Message | None = None
+        body = b""
+
+        async def whole(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start" and _is_document(message):
+                start = message
+            elif start is None or message["type"] != "http.response.body":
+                await send(message)
+            else:
+                body += message.get("body", b"")
+                if not message.get("more_body"):
+                    start["headers"], body = _with_head(start, body)
+                    await send(start)
+                    await send({"type": "http.response.body", "body": body})
+
+        asked = [(name, value) for name, value in scope["headers"] if name not in _OF_A_PART]
+        await self.app(dict(scope, headers=asked), receive, whole)
+        return None
+
+
+def _is_document(start: Message) -> bool:
+    return start["status"] == 200 and Headers(raw=start["headers"]).get("content-type", "").startswith("text/html")
+
+
+def _with_head(start: Message, body: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """Headers and body with the two links at the end of the head; an empty body (HEAD) stays empty."""
+    from pages.shared.server import static_files  # late: it loads the losses, and the server listens first
+
+    at = f"{static_files.base()}api/assets/{static_files.version()}/shared/page/page"
+    links = f'<link rel="stylesheet" href="{at}.css"><script type="module" src="{at}.js"></script>'
+    longer = body.replace(b"</head>", links.encode() + b"</head>", 1)
+    headers = MutableHeaders(raw=list(start["headers"]))
+    for name in _OF_THE_FILE:
+        del headers[name]
+    if body:
+        headers["content-length"] = str(len(longer))
+    return headers.raw, longer

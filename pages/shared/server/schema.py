@@ -1,0 +1,51 @@
+"""What every component needs to know, as JSON: the losses with formulas, sources and sliders, and the presets."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+from dmlcore import losses
+from dmlcore.catalogue import Parameter, Slider
+from dmlcore.loss_analysis.thesis_figures import PRESETS
+from pages.shared.plane.lessons import PLAIN, SITUATIONS, TOUR
+from pages.shared.state import untrusted
+
+
+@cache
+def schema() -> str:
+    """{"losses": {name: {title, sentence, source, latex, margin, controls}}, "presets", "plain", ...}."""
+    return json.dumps(
+        {
+            "losses": {name: loss(losses.formula(name)) for name in losses.names()},
+            "presets": [asdict(p) | {"hyper": untrusted.jsonable(untrusted.hyper(p.loss, p.hyper))} for p in PRESETS],
+            "plain": PLAIN,
+            "situations": SITUATIONS,
+            "tour": TOUR,
+        },
+        ensure_ascii=False,
+    )
+
+
+def loss(formula: losses.TripletFormula | losses.BatchFormula) -> dict[str, Any]:
+    """What a panel needs of a loss."""
+    margin = getattr(formula, "margin", None)
+    return {
+        "title": formula.title,
+        "sentence": formula.sentence,
+        "source": formula.source,
+        "latex": f"E = {formula.energy_latex}",
+        "margin": margin.name if margin else None,
+        "controls": [_control(k, p, formula.defaults[k]) for k, p in formula.sliders.items()],
+    }
+
+
+def _control(name: str, parameter: Parameter, default: float | str) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": name, "symbol": parameter.symbol, "help": parameter.help}
+    shown["default"] = None if default == math.inf else default
+    if isinstance(parameter, Slider):
+        return shown | {k: getattr(parameter, k) for k in ("low", "high", "step", "log", "optional")}
+    return shown | {"options": parameter.options}

@@ -1,0 +1,1 @@
+"""State in links and messages, read without trust; what run directories say."""

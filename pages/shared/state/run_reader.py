@@ -1,0 +1,154 @@
+"""What metrics.jsonl says of runs so far: one reader for all visitors, which reads each line once."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from bisect import bisect_left
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmlcore.storage.listing import Kept
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.run_directory import METRICS
+from dmlcore.storage.runs import Run, RunState
+from pages.shared.words.numbers import duration
+
+PACE = 60  # last looks at a run from which its speed is told
+KEPT = 256  # runs whose curves stay in memory: more than are listed, or each look would read all of them anew
+
+
+class Series:
+    """Values by ascending step; a step that comes again replaces itself and all after it, as a resumed run does."""
+
+    def __init__(self) -> None:
+        self._steps, self._values = array("q"), array("d")
+
+    def add(self, step: int, value: float) -> None:
+        if self._steps and step <= self._steps[-1]:
+            cut = bisect_left(self._steps, step)
+            del self._steps[cut:], self._values[cut:]
+        self._steps.append(step)
+        self._values.append(value)
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Copies (n,), (n,), as the reader goes on appending."""
+        return np.array(self._steps, dtype=np.int64), np.array(self._values, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of distances of one batch, from 0 to `top`: of pairs of one class, of two classes."""
+
+    step: int
+    top: float
+    positive: tuple[int, ...]
+    negative: tuple[int, ...]
+
+
+@dataclass
+class History:
+    """What metrics.jsonl of one run says so far; `scores` by "inputs", "untrained", "trained".
+
+    measures: numbers of the rows "measure" by name; histograms: of the same rows.
+    """
+
+    loss: Series = field(default_factory=Series)
+    active: Series = field(default_factory=Series)
+    validation: Series = field(default_factory=Series)
+    measures: dict[str, Series] = field(default_factory=dict)
+    histograms: list[Histogram] = field(default_factory=list)
+    scores: dict[str, Row] = field(default_factory=dict)
+    baselines: dict[tuple[str, str], Row] = field(default_factory=dict)  # further ones, by what and of which part
+    pace: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=PACE))  # (step, seconds) as seen
+    offset: int = 0
+
+    def take(self, row: Row) -> None:
+        kind = row.get("kind")
+        if kind == "step":
+            self.loss.add(row["step"], row["loss"])
+            if "active" in row:
+                self.active.add(row["step"], row["active"])
+        elif kind == "validation" and row["map_at_r"] is not None:
+            self.validation.add(row["step"], row["map_at_r"])
+        elif kind == "scores":
+            self.scores[row["of"]] = row
+        elif kind == "baseline":
+            self.baselines[row["of"], row["part"]] = row
+        elif kind == "measure":
+            self._measured(row)
+
+    def _measured(self, row: Row) -> None:
+        step = row["step"]
+        for name, value in row.items():
+            if name not in ("kind", "step") and isinstance(value, (int, float)):
+                self.measures.setdefault(name, Series()).add(step, value)
+        if "positive_histogram" in row:
+            while self.histograms and self.histograms[-1].step >= step:  # a resume has gone back
+                self.histograms.pop()
+            counts = tuple(row["positive_histogram"]), tuple(row["negative_histogram"])
+            self.histograms.append(Histogram(step, row["histogram_to"], *counts))
+
+
+class Reader:
+    """Reads each metrics.jsonl once and then only what was appended, for all visitors together."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, History] = OrderedDict()
+        self._scores: Kept[dict[str, Row]] = Kept(10 * KEPT)
+
+    def history(self, run: Run) -> History:
+        with self._lock:
+            known = self._known.pop(str(run.path), None) or History()
+            rows, offset = run.metrics(known.offset)
+            if offset < known.offset:  # a resume has cut the file; all rows came again
+                known = History()
+            for row in rows:
+                known.take(row)
+            known.offset = offset
+            self._known[str(run.path)] = known
+            while len(self._known) > KEPT:
+                self._known.popitem(last=False)
+            return known
+
+    def scores(self, run: Run) -> dict[str, Row]:
+        """Its test scores alone, for a table of many runs, whose other rows would take seconds to read."""
+        with self._lock:
+            return self._scores.get(f"{run.path}/{METRICS}", run.scores)
+
+
+@cache
+def reader() -> Reader:
+    """The one reader of this server."""
+    return Reader()
+
+
+def time_left(state: RunState, pace: deque[tuple[int, float]]) -> str:
+    """For example "2 min left", from the steps watched lately, as the beginning is slow; notes this state in `pace`."""
+    if pace and (state.step, state.seconds) < pace[-1]:
+        pace.clear()
+    if not pace or state.step > pace[-1][0]:
+        pace.append((state.step, state.seconds))
+    step, seconds = pace[0] if pace[0][0] < state.step else (0, 0.0)
+    if state.step - step < 3:
+        return "estimating the time left"
+    return f"{duration((state.seconds - seconds) / (state.step - step) * (state.steps - state.step))} left"
+
+
+def took(run: Run, state: RunState, steps: str) -> str:
+    """The steps, in words, and how long they took; of the example without the time, which was another machine's."""
+    return steps if run.is_example else f"{steps} in {duration(state.seconds)}"
+
+
+def busy(runs: Sequence[Run]) -> bool:
+    """Whether one of the runs waits or works."""
+    return any(run.status() in ("queued", "running") for run in runs)

@@ -1,0 +1,153 @@
+"""What may be taken away of a run: report, embeddings, map, projector folder; each made when its button is pressed."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import streamlit as st
+
+from dmlcore.data import DataError
+from dmlcore.experiments import protocols
+from dmlcore.inspection import export, report
+from dmlcore.inspection.export import ExportError, Table
+from dmlcore.inspection.neighbours import read
+from dmlcore.inspection.selections import Selection
+from dmlcore.spec import SpecError
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run
+from pages.shared.server import thumbnails
+
+ALL, CHOSEN = "all test samples", "the selection"
+READ = """import numpy as np, pandas as pd
+from dmlcore.inspection.index import Index
+from dmlcore.storage.runs import RunStore
+
+# embeddings, labels, indices, class_names, keys
+found = np.load("embeddings.npz")
+frame = pd.read_parquet("embeddings.parquet")
+index = Index.of_run(RunStore().open("{run}"))
+distances, rows = index.search(found["embeddings"][:5], k=8)"""
+
+
+def offer(run: Run, selection: Selection | None = None) -> None:
+    """A popover with all downloads of an evaluated run; with a selection, all of them of it alone if wanted."""
+    source = run.embeddings()
+    if source is None:
+        return
+    with st.popover("Take away", icon=":material/download:", key=f"take-{run.id}"):
+        chosen = None
+        if selection is not None:
+            which = st.segmented_control(
+                "Of which samples",
+                [CHOSEN, ALL],
+                default=CHOSEN,
+                required=True,
+                key=f"take-which-{run.id}",
+                format_func=lambda w: f"the {len(selection.indices):,} selected" if w == CHOSEN else w,
+            )
+            chosen = selection if which == CHOSEN else None
+        _downloads(run, source, chosen)
+        st.caption("From the command line, and read in Python:")
+        more = f" --selection {chosen.id}" if chosen else ""
+        st.code(f"python -m dmlcore export {shlex.quote(run.id)} --to report.html{more}", language="bash")
+        st.code(READ.format(run=run.id), language="python")
+
+
+def _downloads(run: Run, source: Path, chosen: Selection | None) -> None:
+    def button(label: str, suffix: str, mime: str, icon: str, text: str, make: Callable[[Table], bytes | str]) -> None:
+        st.download_button(
+            label,
+            lambda: make(_table(run, source, chosen)),
+            file_name=f"{run.id}{'-selection' if chosen else ''}{suffix}",
+            mime=mime,
+            icon=icon,
+            help=text,
+            key=f"take-{run.id}{suffix}",
+            on_click="ignore",
+            width="stretch",
+        )
+
+    st.caption("Each is made when it is pressed; the report of thousands of pictures takes some seconds.")
+    button(
+        "Report, one HTML file",
+        "-report.html",
+        "text/html",
+        ":material/article:",
+        "Scores, map, worst failures and best queries with their neighbours; opens offline, asks nobody for anything",
+        lambda table: report.html(table, _plane(run), _remarks(run)),
+    )
+    button(
+        "Embeddings, npz",
+        "-embeddings.npz",
+        "application/octet-stream",
+        ":material/data_array:",
+        "embeddings, labels, indices, class_names, keys for numpy.load; nothing is pickled",
+        lambda table: _written(lambda file: export.write_npz(table, file)),
+    )
+    button(
+        "Embeddings and neighbours, Parquet",
+        "-embeddings.parquet",
+        "application/vnd.apache.parquet",
+        ":material/table:",
+        "One row per sample: index, key, label, class, part, embedding, neighbours, distances, right",
+        lambda table: _written(lambda file: export.write_parquet(table, file, neighbours=True)),
+    )
+    button(
+        "TensorBoard projector, ZIP",
+        "-projector.zip",
+        "application/zip",
+        ":material/scatter_plot:",
+        "vectors.tsv, metadata.tsv, sprite.png and projector_config.pbtxt for TensorBoard's Embedding Projector",
+        export.projector_zip,
+    )
+    if _plane(run) is None:
+        st.caption("There is no map yet: once it is computed, it comes with the report, and as CSV.")
+        return
+    button(
+        "Map, CSV",
+        "-map.csv",
+        "text/csv",
+        ":material/csv:",
+        "index, key, label, class, part, x, y, whether the nearest neighbour is right, and AP@R",
+        _map,
+    )
+
+
+def _written(write: Callable[[IO[bytes]], None]) -> bytes:
+    file = io.BytesIO()
+    write(file)
+    return file.getvalue()
+
+
+def _table(run: Run, source: Path, chosen: Selection | None) -> Table:
+    try:
+        data = thumbnails.dataset(run.spec)
+    except DataError:  # then without names and pictures
+        data = None
+    return export.table(run, source, read(source), data, None if chosen is None else chosen.indices)
+
+
+def _plane(run: Run) -> report.Plane | None:
+    try:
+        return report.plane_of(run)
+    except Unreadable:  # the page of the map says so
+        return None
+
+
+def _map(table: Table) -> str:
+    found = report.plane_of(table.run)
+    if found is None:
+        raise ExportError("there is no map of this run any more; compute it again")
+    return export.map_csv(table, found.points)
+
+
+def _remarks(run: Run) -> list[str]:
+    try:
+        lines = protocols.deviations(run.spec)
+    except SpecError:
+        return []
+    return [f"The run leaves the protocol {run.spec.protocol} in: {'; '.join(lines)}."] if lines else []

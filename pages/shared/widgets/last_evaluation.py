@@ -1,0 +1,37 @@
+"""The last evaluation of a run, which the pages of Inspection read, or the way to one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from dmlcore.inspection.neighbours import Learned
+from dmlcore.storage.arrays import Unreadable
+from dmlcore.storage.runs import Run
+from pages.shared.widgets import job_button
+from pages.shared.widgets.test_neighbours import learned, outdated, refuse_other_data
+from pages.shared.words import sentences as words
+
+
+def evaluated(run: Run, what: str) -> tuple[Path, Learned] | None:
+    """The newest embeddings file and what was learned; None, and a button, where there is none that can be read.
+
+    what: of it is to be shown, for example "neighbours".
+    """
+    source = run.embeddings()
+    if source is None:
+        st.markdown(f"This run has not been evaluated yet: its {what} appear once its test part is embedded.")
+        job_button.offer(run, "evaluate")
+        return None
+    if outdated(run, source):
+        st.caption("The run was trained on since; below is its last evaluation.")
+        job_button.offer(run, "evaluate")
+    try:
+        found = learned(source)
+        refuse_other_data(run, source, found)
+        return source, found
+    except Unreadable as error:
+        st.error(words.plain(error), icon=":material/broken_image:")
+        job_button.offer(run, "evaluate")
+        return None

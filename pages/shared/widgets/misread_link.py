@@ -1,0 +1,39 @@
+"""What of an address was not understood, in one quiet line: a typo in a link of a lesson is no secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from dmlcore import losses
+from pages.shared.state import untrusted
+from pages.shared.state.untrusted import Misread
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.,+-]{1,40}")  # what can be quoted in Markdown as it is
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Read the address within; afterwards say what of it was replaced by a default."""
+    with untrusted.misreading() as found:
+        yield
+    if found:
+        st.caption(f":material/link_off: {sentence(found)}")
+
+
+def sentence(found: list[Misread]) -> str:
+    """The first thing that was not understood, and how many more."""
+    first, more = found[0], len({(each.what, each.asked, each.name) for each in found}) - 1
+    asked = f"“{first.asked}”" if _PLAIN.fullmatch(first.asked) else "something"
+    if first.what == "loss":
+        said = f"asks for the loss {asked}, which there is not; {losses.describe(first.used).title} is shown"
+    elif first.what == "number":
+        place = f" for {first.name}" if first.name else ""
+        said = f"gives {asked}{place} where a number belongs; the usual one is taken"
+    else:
+        said = f"asks for {asked}, which there is not to choose here; the usual is shown"
+    others = f" {more} more of what it says {'is' if more == 1 else 'are'} not understood." if more else ""
+    return f"This address {said}.{others}"

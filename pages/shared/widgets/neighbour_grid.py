@@ -1,0 +1,197 @@
+"""Queries and their neighbours as one piece of HTML with links, and a listener that makes clicks and keys quick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import Any
+
+from pages.shared.server.static_files import component
+
+# ✓ solid #009E73 and ✗ dashed #D55E00: told apart without colour, and by colour-blind eyes.
+STYLE = """<style>
+.neighbours { display: flex; flex-direction: column; font-size: 12px; line-height: 1.25; }
+.neighbours .row { display: flex; gap: 18px; padding: 14px 0 10px; border-top: 1px solid rgb(128 128 128 / .28); }
+.neighbours .row:first-of-type { border-top: 0; }
+.neighbours .found { display: grid; gap: 10px; flex: 1; /* eight in a row where they fit */
+  grid-template-columns: repeat(auto-fill, minmax(clamp(62px, calc((100% - 70px) / 8), 118px), 1fr)); }
+.neighbours figure { margin: 0; position: relative; max-width: 124px; }
+.neighbours figure.query { width: 128px; max-width: none; flex: none; }
+.neighbours .frame { display: block; position: relative; box-sizing: border-box; width: 100%; aspect-ratio: 1;
+  padding: 2px; border: 3px solid transparent; border-radius: 6px; background: rgb(128 128 128 / .10); }
+.neighbours .query .frame, .neighbours .unknown .frame { border-color: rgb(128 128 128 / .55); }
+.neighbours .right .frame { border-color: #009E73; }
+.neighbours .wrong .frame { border-color: #D55E00; border-style: dashed; }
+.neighbours a.frame:hover { box-shadow: 0 0 0 3px rgb(86 180 233 / .65); }
+.neighbours a.frame:focus-visible { outline: 3px solid #56B4E9; outline-offset: 2px; }
+.neighbours img { display: block; width: 100%; height: 100%; object-fit: contain; border-radius: 2px; }
+.neighbours img.over { position: absolute; inset: 2px; width: calc(100% - 4px); height: calc(100% - 4px); }
+.neighbours .mark { position: absolute; left: -7px; top: -7px; width: 19px; height: 19px; border-radius: 50%;
+  font: bold 13px/19px sans-serif; text-align: center; color: #fff; background: #00795A; }
+.neighbours .wrong .mark { background: #B34E00; }
+.neighbours figcaption { margin-top: 4px; overflow-wrap: anywhere; }
+.neighbours .name { display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden; }
+.neighbours .query .name { font-weight: 600; font-size: 13px; }
+.neighbours .number { opacity: .75; font-variant-numeric: tabular-nums; }
+.neighbours a.forces { display: inline-block; margin-top: 3px; color: inherit; text-decoration-color: #D55E00; }
+.neighbours .lines { flex: 1; display: flex; flex-direction: column; gap: 10px; min-width: 0; }
+.neighbours .line { display: flex; gap: 12px; }
+.neighbours .of { flex: none; width: 84px; }
+.neighbours .of b { display: inline-block; min-width: 20px; padding: 0 5px; text-align: center; border-radius: 5px;
+  background: rgb(128 128 128 / .22); }
+.neighbours .pairs { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 22px 28px; }
+.neighbours .pair > div { display: flex; gap: 12px; }
+.neighbours .pair figure { max-width: none; flex: 1; min-width: 0; }
+.neighbours .pair p { margin: 0 0 8px; font-variant-numeric: tabular-nums; }
+@media (max-width: 640px) { .neighbours .row, .neighbours .line { flex-direction: column; } }
+</style>"""
+
+_listener = component("shared/neighbour_grid")
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One picture: sample `index` of class `name`; `lines` stand under it.
+
+    src: its address, where it is no sample and so no link; over: address of a picture that lies on it; forces: the
+    query of a link to what the losses do about it.
+    """
+
+    index: int
+    name: str
+    lines: tuple[str, ...] = ()
+    src: str = field(default="", kw_only=True)
+    over: str = field(default="", kw_only=True)
+    forces: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True)
+class Neighbour(Tile):
+    """A picture that was found: whether its class is the query's, None where nobody knows."""
+
+    right: bool | None = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one of several runs found for a query: its letter, what stands under that, the neighbours."""
+
+    mark: str
+    run: str
+    lines: tuple[str, ...]
+    found: Sequence[Neighbour]
+
+
+Row = tuple[Tile, Sequence[Neighbour]]
+Link = Callable[[int], str]
+_KIND: Mapping[bool | None, tuple[str, str]] = {True: ("right", "✓"), False: ("wrong", "✗"), None: ("unknown", "")}
+
+
+def html(rows: Sequence[Row], picture: str, link: Link) -> str:
+    """The grid; `picture` + index is the address of a picture, link(index) that of the page with it as the query."""
+    body = "".join(
+        f'<div class="row">{_query(query, picture, link)}<div class="found">{_found(found, picture, link)}</div></div>'
+        for query, found in rows
+    )
+    return f'{STYLE}<div class="neighbours">{body}</div>'
+
+
+def compared(rows: Sequence[tuple[Tile, Sequence[Line]]], picture: str, link: Link) -> str:
+    """The grid with a line for each of several runs beside every query; arguments as those of `html`."""
+    body = ""
+    for query, lines in rows:
+        each = "".join(
+            f'<div class="line"><div class="of"><b title="{escape(line.run)}">{escape(line.mark)}</b>'
+            f'{_numbers(line.lines)}</div><div class="found">{_found(line.found, picture, link)}</div></div>'
+            for line in lines
+        )
+        body += f'<div class="row">{_query(query, picture, link)}<div class="lines">{each}</div></div>'
+    return f'{STYLE}<div class="neighbours">{body}</div>'
+
+
+def pairs(rows: Sequence[tuple[str, Tile, Tile]], picture: str, link: Link) -> str:
+    """Pairs side by side, each under a line of text; arguments as those of `html`."""
+    body = "".join(
+        f'<div class="pair"><p>{escape(words)}</p><div>'
+        + "".join(_figure(t, picture, link, kind="query", mark="", alt=f"class {t.name}") for t in both)
+        + "</div></div>"
+        for words, *both in rows
+    )
+    return f'{STYLE}<div class="neighbours"><div class="pairs">{body}</div></div>'
+
+
+def listen(
+    key: str,
+    *,
+    keys: Sequence[str] = (),
+    first: int = -1,
+    ahead: tuple[str, Sequence[int]] = ("", ()),
+    **callbacks: Callable[[], None],
+) -> dict[str, Any]:
+    """Listen for clicks and keys on the tiles of this page, and tell which keys there are.
+
+    keys: of "forces", "map", "pages", "back". first: index of the first tile, which gets the focus back after a key.
+    ahead: address and indices of pictures that may be shown next, fetched once those of this page are there.
+    callbacks: on_query_change, on_forces_change, ...; each may read session_state[key]["query"] and so on. Returns what
+    was asked just now.
+    """
+    wanted = dict.fromkeys(("query", "forces", "map", "turn", "back"))
+    quiet = {f"on_{name}_change": lambda: None for name in wanted}
+    found = _listener(
+        key=key,
+        data={"keys": list(keys), "first": first, "pictures": ahead[0], "ahead": list(ahead[1])},
+        **(quiet | callbacks),
+    )
+    return wanted | found
+
+
+def clicked(key: str, on_click: Callable[[], None]) -> int | None:
+    """Listen for clicks on pictures; the index of the one clicked just now, which `on_click` may read under `key`."""
+    chosen = listen(key, on_query_change=on_click)["query"]
+    return chosen if isinstance(chosen, int) else None
+
+
+def _query(query: Tile, picture: str, link: Link) -> str:
+    return _figure(query, picture, link, kind="query", mark="", alt=f"query {query.index}: class {query.name}")
+
+
+def _found(found: Sequence[Neighbour], picture: str, link: Link) -> str:
+    return "".join(_neighbour(tile, rank, picture, link) for rank, tile in enumerate(found, 1))
+
+
+def _neighbour(tile: Neighbour, rank: int, picture: str, link: Link) -> str:
+    kind, mark = _KIND[tile.right]
+    verdict = f", {kind}" if mark else ""
+    alt = f"neighbour {rank}: class {tile.name}{verdict}, {' '.join(tile.lines)}"
+    bare = replace(tile, forces="")  # the key alone: a link under each picture would be too many
+    return _figure(bare, picture, link, kind=kind, mark=mark, alt=alt, forces=tile.forces)
+
+
+def _figure(tile: Tile, picture: str, link: Link, *, kind: str, mark: str, alt: str, forces: str = "") -> str:
+    name, image = escape(tile.name), escape(tile.src or f"{picture}{tile.index}")
+    inside = f'<img src="{image}" alt="{escape(alt)}" loading="lazy">'
+    if tile.over:
+        inside += f'<img class="over" src="{escape(tile.over)}" alt="" loading="lazy">'
+    if tile.src:
+        frame = f'<span class="frame">{inside}</span>'
+    else:
+        key = escape(tile.forces or forces)
+        frame = (
+            f'<a class="frame" data-index="{tile.index}"{f" data-forces={chr(34)}{key}{chr(34)}" if key else ""} '
+            f'href="{escape(link(tile.index))}" title="{escape(f"{alt}; sample {tile.index}")}">{inside}</a>'
+        )
+    act = (
+        f'<a class="forces" data-forces="{escape(tile.forces)}" href="failure?{escape(tile.forces)}">Forces</a>'
+        if tile.forces
+        else ""
+    )
+    return (
+        f'<figure class="{kind}">{frame}'
+        + (f'<span class="mark" aria-hidden="true">{mark}</span>' if mark else "")
+        + f'<figcaption><bdi class="name" title="{name}">{name}</bdi>{_numbers(tile.lines)}{act}</figcaption></figure>'
+    )
+
+
+def _numbers(lines: Sequence[str]) -> str:
+    return "".join(f'<div class="number">{escape(line)}</div>' for line in lines)

@@ -1,0 +1,180 @@
+"""What came of runs: their curves laid over each other, and their scores before and after training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from dmlcore.figures.curves import Curve, Panel, linked
+from dmlcore.significance import verdicts
+from dmlcore.storage.metrics_rows import Row
+from dmlcore.storage.runs import Run
+from pages.shared.state import run_reader
+from pages.shared.state.run_reader import History
+from pages.shared.words import titles
+from pages.shared.words.numbers import percent
+
+REPRESENTATIONS = {
+    "inputs": "raw input",
+    "untrained": "untrained network",
+    "trained": "trained network",
+}
+# What may be drawn, in this order: name in History -> title, number format, height.
+PANELS = {
+    "loss": ("loss", ".3~g", 200),
+    "validation": ("validation MAP@R", ".3~%", 190),
+    "active": ("active tuples", ".3~%", 110),
+    "positive_distance": ("distance of positives", ".3~g", 130),
+    "negative_distance": ("distance of negatives", ".3~g", 130),
+    "violating": ("negatives nearer than positives", ".3~%", 110),
+    "pull": ("pull", ".3~g", 110),
+    "push": ("push", ".3~g", 110),
+    "gradient_norm": ("norm of the gradient", ".3~g", 110),
+    "effective_rank": ("effective dimensions", ".3~g", 110),
+    "spread": ("spread of the batch", ".3~g", 110),
+    "norm": ("length of embeddings", ".3~g", 110),
+    "alignment": ("alignment", ".3~g", 110),
+    "uniformity": ("uniformity", ".3~g", 110),
+    "covering_radius": ("covering radius", ".3~g", 110),
+    "learning_rate": ("learning rate", ".2~e", 90),
+}
+WIDE = 100.0  # times the smallest loss above 0, from which a linear scale hides it
+SMALL = "Small losses, on a logarithmic scale"
+HOW = "Logarithmic above the smallest loss that is not 0, linear below it, so that 0 has its place"
+FIRST = ("loss", "validation", "active")
+
+
+def show(runs: Sequence[Run]) -> None:
+    """Curves and test scores of the selected runs, laid over each other."""
+    histories = [(titles.label(run), run_reader.reader().history(run)) for run in runs]
+    there = [name for name in PANELS if any(len(_series(history, name)) for _, history in histories)]
+    if not there:
+        st.caption("Curves appear with the first steps.")
+        return
+    st.subheader("Curves", anchor=False)
+    chosen = _chosen(there)
+    panels = [_panel(name, histories) for name in PANELS if name in chosen]
+    panels = _with_small_losses(panels)
+    if panels:
+        spec, columns = linked(panels, steps=max(run.state().steps for run in runs))
+        shown = ", ".join(panel.title for panel in panels)
+        st.vega_lite_chart(columns, spec, width="stretch", key="curves", alt=f"Over the steps: {shown}")
+    st.caption(
+        "Hover to read values at the same step in all panels. The band is the range of the loss within a few steps; "
+        "active tuples, the triplets or pairs of a loss, are those that still move a point. Tested are the weights "
+        "with the best validation score."
+    )
+    _scores(runs, histories)
+
+
+def _chosen(there: Sequence[str]) -> list[str]:
+    """The curves to draw, by pills; those that newcomers need at first."""
+    first = [name for name in FIRST if name in there]
+    if len(there) == len(first):
+        return first
+    kept = [name for name in st.session_state.get("curves-shown", first) if name in there]  # another run has others
+    if kept != st.session_state.get("curves-shown"):
+        st.session_state["curves-shown"] = kept
+    with st.expander("More curves", icon=":material/add_chart:", key="open-curves"):
+        chosen = st.pills(
+            "Curves",
+            there,
+            selection_mode="multi",
+            key="curves-shown",
+            format_func=lambda name: PANELS[name][0],
+            label_visibility="collapsed",
+        )
+    return list(chosen)
+
+
+def _series(history: History, name: str) -> run_reader.Series:
+    own = {"loss": history.loss, "validation": history.validation, "active": history.active}
+    return own.get(name) or history.measures.get(name) or run_reader.Series()
+
+
+def _with_small_losses(panels: list[Panel]) -> list[Panel]:
+    """The panel of the loss on a scale that shows small ones too, once its switch is on; it has one where they are."""
+    losses = [value for panel in panels if panel.title == "loss" for curve in panel.curves for value in curve.values]
+    positive = [value for value in losses if 0 < value < math.inf]
+    if not positive or max(positive) < WIDE * min(positive) or not st.toggle(SMALL, key="curves-log", help=HOW):
+        return panels
+    bend = max(min(positive), max(positive) / 1e6)
+    return [replace(panel, bend=bend) if panel.title == "loss" else panel for panel in panels]
+
+
+def _panel(name: str, histories: Sequence[tuple[str, History]]) -> Panel:
+    title, unit, height = PANELS[name]
+    curves = [Curve(label, *_series(history, name).arrays()) for label, history in histories]
+    levels: tuple[tuple[str, float], ...] = ()
+    if name == "validation":  # the untrained network is the curve at step 0
+        raw = {history.baselines.get(("inputs", "validation"), {}).get("map_at_r") for _, history in histories}
+        if len(raw) == 1 and (level := raw.pop()) is not None:
+            levels = (("inputs", level),)
+    return Panel(title, [curve for curve in curves if len(curve.steps)], unit=unit, height=height, levels=levels)
+
+
+def score_columns(score: Row) -> dict[str, Any]:
+    """A line of a table of scores, as shown."""
+    recall = {f"R@{k}": percent(value) for k, value in score["recall_at"].items()}
+    more = {"R-precision": "r_precision", "kNN(3)": "knn3", "NMI": "nmi", "F1": "f1"}
+    found = {title: percent(score[name]) for title, name in more.items() if score.get(name) is not None}
+    return {"MAP@R": percent(score["map_at_r"])} | recall | found
+
+
+def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, History]]) -> None:
+    rows = []
+    for name, history in histories:
+        for of, words in REPRESENTATIONS.items():
+            if score := history.scores.get(of):
+                rows.append({"run": name, "embedding": words} | score_columns(score))
+    if not rows:
+        return
+    st.subheader("Scores on the test part", anchor=False)
+    _verdict(runs, [history for _, history in histories])
+    if len(histories) == 1:
+        rows = [{key: value for key, value in row.items() if key != "run"} for row in rows]
+    st.dataframe(rows, hide_index=True, key="scores", width="content", placeholder="–")
+    if any("trained" not in history.scores for _, history in histories):
+        st.caption("The trained network is tested at the end of the run.")
+
+
+def _verdict(runs: Sequence[Run], histories: Sequence[History]) -> None:
+    """What the scores say beside their baselines; runs that differ in the seed alone are one variant with its noise."""
+    values: dict[str, dict[int, float]] = {}
+    against: dict[str, dict[str, dict[int, float]]] = {}
+    tested = set()
+    for run, history in zip(runs, histories, strict=True):
+        if (score := history.scores.get("trained", {}).get("map_at_r")) is None:
+            continue
+        spec = run.spec
+        name = f"{titles.data_title(spec.data.name)} · {titles.loss_title(spec.loss.name)}"
+        key = spec.model_copy(update={"name": "", "seed": 0}).digest()
+        label = name if len(runs) == 1 else f"{name} ({key[:4]})"
+        values.setdefault(label, {})[spec.seed] = score
+        rows = [*history.scores.values(), *history.baselines.values()]
+        for of, scores in verdicts.baselines(rows, started=bool(spec.model.start)).items():
+            if of in verdicts.NAMES and "map_at_r" in scores:
+                against.setdefault(of, {}).setdefault(label, {})[spec.seed] = scores["map_at_r"]
+        tested.add(spec.data.model_dump_json())
+    if len(tested) != 1:  # scores on different samples are not set beside each other
+        return
+    said = verdicts.verdict(values, against, things="settings", measure="test MAP@R")
+    st.markdown(f"**{said.headline}** {' '.join(said.more)}")
+    if max(map(len, values.values())) > 1:
+        st.caption(verdicts.CLEARLY)
+
+
+def beside(run: Run) -> str:
+    """What the same test samples score without training, as the end of a line of scores; "" where it is not known."""
+    found = run_reader.reader().history(run).scores
+    named = {"inputs": "raw inputs", "untrained": "pretrained network" if run.spec.model.start else "untrained network"}
+    parts = [
+        f"{words} R@1 {percent(row['recall_at'].get('1'))}, MAP@R {percent(row['map_at_r'])}"
+        for of, words in named.items()
+        if (row := found.get(of))
+    ]
+    return f" Without training: {'; '.join(parts)}." if parts else ""

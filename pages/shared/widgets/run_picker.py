@@ -1,0 +1,125 @@
+"""The choice of a run by ?run=, shared by the pages that show one: the address always names the run that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dmlcore.experiments import example
+from dmlcore.storage.listing import Brief
+from dmlcore.storage.run_directory import SPEC
+from dmlcore.storage.runs import Run, RunError, RunStore
+from pages.shared.widgets import menu
+from pages.shared.words import titles
+
+KEY = "picked_run"
+MOST_OFFERED = 300  # runs in a box: every one is a word that goes to the browser
+_LAST = "last_run"  # of this session: changing the page in the navigation drops ?run=
+_GONE = "run that an address named in vain"  # (what it named, the run shown instead)
+
+
+def offered(
+    store: RunStore,
+    wanted: Callable[[str, Brief], object] = lambda run_id, brief: True,
+    also: Iterable[str | None] = (),
+) -> dict[str, Run]:
+    """The newest MOST_OFFERED runs that fulfil `wanted`, by id, newest first; then the example and the ids `also`."""
+    shipped = example.find(store)
+    found = {run.id: run for run in store.find(wanted, MOST_OFFERED)}
+    for name in (shipped.id if shipped else None, *also):
+        if name and name not in found:
+            with suppress(RunError):  # unknown, or not to be read
+                run = store.open(name)
+                _ = run.state()
+                if wanted(name, Brief.of(run.spec)):
+                    found[name] = run
+    return found
+
+
+def pick(store: RunStore, *, into: DeltaGenerator | None = None, width: int = 640) -> Run | None:
+    """A box with the newest runs, that follows and writes ?run=; None (and a way out) where there is no run.
+
+    into: the container for the box alone. Without ?run= it is the last run of the session, else the newest one that
+    has been evaluated, else the newest. Whichever it is, the address names it afterwards, so that it can be copied; a
+    run that there is not is replaced there, which is said until another one is chosen.
+    """
+    wanted = st.query_params.get("run")
+    runs = offered(store, also=(wanted, st.session_state.get(_LAST)))
+    if not runs:
+        if wanted:
+            st.warning("The run of the link is not in this store.", icon=":material/link_off:")
+        st.info("There are no runs yet. A first training takes seconds.", icon=":material/info:")
+        menu.link("train", "Train a first network")
+        return None
+    chosen = wanted if wanted in runs else _default(runs)
+    st.session_state[KEY] = chosen  # the link is the truth, the box follows
+    box = into or st.container()
+    everything = store.count()
+    box.selectbox(
+        "Run",
+        list(runs),
+        key=KEY,
+        format_func=lambda run: _label(runs[run]),
+        on_change=_write,
+        width=width,
+        help=f"The newest {MOST_OFFERED} of {everything:,} runs. The page Runs finds any other by its name."
+        if everything > MOST_OFFERED
+        else None,
+    )
+    if wanted != chosen:
+        st.session_state[_GONE] = (wanted, chosen)
+        st.query_params["run"] = chosen
+    asked, instead = st.session_state.get(_GONE, (None, None))
+    if asked is not None and instead == chosen:
+        st.warning("The run of the link is not in this store; another one is shown.", icon=":material/link_off:")
+    remember(runs[chosen])
+    if runs[chosen].is_example:
+        _say_example()
+    return runs[chosen]
+
+
+def _say_example() -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge("Example", icon=":material/school:", color="violet")
+        st.caption("It came with the lab; no ranking counts it.", width="content")
+        menu.link("train", "Train one")
+
+
+def remember(run: Run) -> None:
+    """What the pages show next when they are opened without ?run=."""
+    st.session_state[_LAST] = run.id
+
+
+def present(run: Run) -> bool:
+    """Whether a run is still there, for fragments, which outlive their page's look at the store; else starts that anew.
+
+    The page then shows another run and says so.
+    """
+    if (run.path / SPEC).is_file():
+        return True
+    st.rerun()
+
+
+def _write() -> None:
+    st.session_state.pop(_GONE, None)
+    st.query_params["run"] = st.session_state[KEY]
+
+
+def _default(runs: dict[str, Run]) -> str:
+    last = st.session_state.get(_LAST)
+    if last in runs:
+        return str(last)
+    own = {name: run for name, run in runs.items() if not run.is_example} or runs
+    return next((name for name, run in own.items() if run.embeddings()), next(iter(own)))
+
+
+def _label(run: Run) -> str:
+    """Plain text; the box shows it literally."""
+    try:
+        state = run.state()
+        return f"{titles.label(run)} · {state.message if state.state == 'done' else run.status()}"
+    except RunError:  # deleted this very moment
+        return run.id

@@ -1,0 +1,70 @@
+"""The selection of samples that the pages of Inspection share: ?selection= in the link, a file in the run.
+
+A session remembers the last one of each run, as the navigation drops what stands in the address.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+from numpy.typing import ArrayLike
+
+from dmlcore.inspection import selections
+from dmlcore.inspection.selections import Selection
+from dmlcore.storage.runs import Run
+from pages.shared.widgets import menu
+
+PARAMETER = "selection"
+_LAST = "last selections"  # of this session: run id -> selection id
+
+
+def chosen(run: Run) -> Selection | None:
+    """The selection of the link, else the last one of this session, or None; the link names it afterwards.
+
+    Says so if the link names one that this run does not have.
+    """
+    name = st.query_params.get(PARAMETER)
+    if name is None:
+        found = selections.load(run, _last().get(run.id, ""))
+        if found is not None:
+            st.query_params[PARAMETER] = found.id
+        return found
+    found = selections.load(run, name)
+    if found is None:
+        st.warning(
+            "The selection of the link is not kept with this run; all samples are shown.", icon=":material/link_off:"
+        )
+    else:
+        _last()[run.id] = found.id
+    return found
+
+
+def _last() -> dict[str, str]:
+    last: dict[str, str] = st.session_state.setdefault(_LAST, {})
+    return last
+
+
+def choose(run: Run, indices: ArrayLike, origin: str) -> Selection:
+    """Keep samples (indices in the data set) as the selection, and put it into the link."""
+    found = selections.save(run, indices, origin)
+    st.query_params[PARAMETER] = _last()[run.id] = found.id
+    return found
+
+
+def forget() -> None:
+    """Drop the selection: from the link, and from what the session remembers."""
+    name = st.query_params.get(PARAMETER)
+    last = _last()
+    for run in [run for run, kept in last.items() if kept == name]:
+        del last[run]
+    st.query_params.pop(PARAMETER, None)
+
+
+def bar(run: Run, selection: Selection, *, here: str) -> None:
+    """What is selected, a way to drop it, and the other pages that show it. here: the page itself, as "maps"."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge(f"{len(selection.indices):,} samples selected", icon=":material/select_all:")
+        st.text(selection.origin)
+        for page, label in (("maps", None), ("gallery", None), ("failure", "Forces of its failures")):
+            if page != here:
+                menu.link(page, label, {"run": run.id, PARAMETER: selection.id})
+        st.button("Drop the selection", key="drop_selection", icon=":material/close:", on_click=forget)

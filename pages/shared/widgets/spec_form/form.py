@@ -1,0 +1,277 @@
+"""The form of a RunSpec in the sidebar: what most need in sight, all else folded, and only what applies."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+
+import streamlit as st
+
+from dmlcore import data, losses, mining, pooling
+from dmlcore.data import DataError
+from dmlcore.spec import DataSpec, RunSpec, keys
+from dmlcore.storage.runs import RunStore
+from pages.shared.state.spec_link import BASES, FIRST, command, link, linked, overrides, presets
+from pages.shared.widgets import run_picker
+from pages.shared.widgets.forms import Form
+from pages.shared.widgets.spec_form import protocol as protocol_form
+from pages.shared.widgets.spec_form import training_part
+from pages.shared.widgets.spec_form.fields import LABELS, WORDS, cuda, field
+from pages.shared.widgets.spec_form.values import (
+    A_FILE,
+    A_RUN,
+    AT_RANDOM,
+    IMAGENET,
+    WITH_PARAMETERS,
+    WITH_SHARES,
+    fill,
+    folds_apply,
+    networks,
+    parameter_key,
+    shown_parameters,
+    spec_of,
+    takes_memory,
+    values_of,
+)
+from pages.shared.words import sentences as words
+from pages.shared.words.titles import label
+
+__all__ = [
+    "FIRST",
+    "WORDS",
+    "command",
+    "cuda",
+    "fill",
+    "link",
+    "linked",
+    "loss_fields",
+    "overrides",
+    "presets",
+    "sidebar",
+    "spec_of",
+]
+
+QUICK, PUBLISHED = "Example", "Protocol"
+STARTS = {AT_RANDOM: "random numbers", IMAGENET: "ImageNet weights", A_RUN: "a run of yours", A_FILE: "a file"}
+
+
+def sidebar(form: Form) -> None:
+    """All fields of the form."""
+    form.values.setdefault("begin", QUICK)
+    if form.switch("begin", "Start from", [QUICK, PUBLISHED]) == PUBLISHED:
+        protocol_form.sidebar(form)
+    else:
+        form.choice(
+            "preset",
+            "Example",
+            list(presets()),
+            words=lambda name: presets()[name].name or name,
+            help="Fills the whole form with one of the specs that ship with DML Lab.",
+            on_change=_use_preset,
+            args=(form,),
+        )
+    info = _data(form)
+    loss_fields(form)
+    _network(form, info.kind)
+    training_part.training(form)
+
+
+def _data(form: Form) -> data.Description:
+    st.subheader("Data", anchor=False)
+    name = form.choice(
+        "data.name",
+        LABELS["data.name"],
+        data.names(),
+        words=lambda name: data.describe(name).title,
+        help="Choosing one takes over its usual parts, and network, batch and steps where a spec has them.",
+        on_change=_use_data,
+        args=(form,),
+    )
+    info = data.describe(name)
+    if info.needs_files:
+        field(form, "data.root")
+        _where(info, form.values["data.root"])
+    if info.split == "own":
+        st.caption("This data set brings its own parts for training, validation and test.")
+    else:
+        field(form, "data.split", without=("own",))
+        field(form, "data.validation", without=("own",))
+    if info.resizes:
+        field(form, "data.image_size")
+    if info.grid:
+        field(form, "data.fresh")
+    if info.kind == "vectors":
+        field(form, "data.standardize")
+    if folds_apply(form.values, info):
+        with st.expander("Folds"):
+            _folds(form)
+    if info.kind == "pictures":
+        with st.expander("Crops"):
+            _crops(form)
+    return info
+
+
+def _folds(form: Form) -> None:
+    if not field(form, "data.folds"):
+        return
+    left, right = st.columns(2)
+    with left:
+        field(form, "data.fold")
+    order = field(form, "data.fold_order")
+    if order == "random":
+        with right:
+            field(form, "data.fold_seed")
+
+
+def _crops(form: Form) -> None:
+    if not field(form, "data.augment"):
+        return
+    if field(form, "data.crop") == "resized":
+        form.range("data.crop_area", LABELS["data.crop_area"], keys()["data.crop_area"], 0.01, 1.0)
+        form.range("data.crop_ratio", LABELS["data.crop_ratio"], keys()["data.crop_ratio"], 0.25, 4.0)
+
+
+def loss_fields(form: Form) -> None:
+    """Loss, its sliders, miner and memory."""
+    st.subheader("Loss", anchor=False)
+    loss = form.choice(
+        "loss.name",
+        LABELS["loss.name"],
+        [*losses.names(), *losses.batch_names()],
+        words=lambda name: losses.describe(name).title,
+        help="Triplet losses, then losses of pairs, proxies and classes.",
+    )
+    _parameters(form, "loss", loss)
+    if loss in losses.names():
+        field(form, "loss.reduction")
+    info = losses.describe(loss)
+    learns = bool(getattr(info, "proxies", False))
+    fitting = [name for name in mining.names() if mining.fits(name, info)]
+    if learns or len(fitting) > 1 or takes_memory(info):
+        with st.expander("Miner and memory" if len(fitting) > 1 else "Loss parameters"):
+            _miner(form, fitting, memory=takes_memory(info), learns=learns)
+
+
+def _miner(form: Form, fitting: list[str], *, memory: bool, learns: bool) -> None:
+    if len(fitting) > 1:
+        miner = form.choice(
+            "miner.name",
+            LABELS["miner.name"],
+            fitting,
+            words=lambda name: mining.describe(name).title,
+            help=keys()["miner.name"].description,
+        )
+        st.caption(mining.describe(miner).sentence)
+        _parameters(form, "miner", miner)
+    if memory and field(form, "loss.memory"):
+        field(form, "loss.memory_start", step=100)
+    if learns:
+        field(form, "loss.learning_rate")
+
+
+def _network(form: Form, kind: str) -> None:
+    st.subheader("Network", anchor=False)
+    known = networks(kind)
+    if kind == "pictures" and (_has_timm() or form.values.get("model.name") == "timm"):
+        known = [*known, "timm"]
+    network = form.choice(
+        "model.name", LABELS["model.name"], known, words=lambda name: WORDS[name], help=keys()["model.name"].description
+    )
+    if network == "timm":
+        form.text("model.timm", "Name in timm", placeholder="resnet26")
+    if kind == "vectors":
+        field(form, "model.hidden", placeholder="none: a linear map")
+    field(form, "model.embedding_dim")
+    field(form, "model.normalize")
+    if kind == "pictures":
+        with st.expander("Start and what stays frozen"):
+            _start(form, network)
+    if kind != "vectors":
+        with st.expander(f"Pooling: {pooling.describe(form.values.get('pooling.name') or 'gap').title}"):
+            _pooling(form)
+
+
+def _start(form: Form, network: str) -> None:
+    begin = form.choice(
+        "model.start",
+        LABELS["model.start"],
+        list(STARTS),
+        words=lambda name: STARTS[name],
+        help=keys()["model.start"].description,
+    )
+    if begin == A_RUN:
+        known = run_picker.offered(
+            RunStore(), lambda name, brief: brief.model == network, [form.values.get("model.run")]
+        )
+        runs = {name: run for name, run in known.items() if run.embeddings()}
+        if not runs:
+            st.caption("No finished run has this network.")
+        else:
+            form.choice("model.run", "Run", list(runs), words=lambda name: label(runs[name]))
+    if begin == A_FILE:
+        form.text("model.file", "File of weights", placeholder="/path/to/weights.pth or .safetensors")
+    field(form, "model.keep_classifier")
+    if field(form, "model.freeze") == "none":
+        field(form, "model.freeze_batch_norm")
+    elif form.values.get("data.augment"):
+        field(form, "data.views")
+
+
+def _pooling(form: Form) -> None:
+    pool = form.choice(
+        "pooling.name",
+        LABELS["pooling.name"],
+        pooling.names(),
+        words=lambda name: pooling.describe(name).title,
+        help=keys()["pooling.name"].description,
+    )
+    _parameters(form, "pooling", pool)
+    if pool in WITH_SHARES:
+        share = field(form, "pooling.zero_shot", step=0.1)
+        if share:
+            field(form, "pooling.ridge", step=0.01)
+            field(form, "pooling.logit_scale", step=0.5)
+
+
+def _parameters(form: Form, section: str, name: str) -> None:
+    """The sliders of a loss, a pooling or a miner."""
+    formula = WITH_PARAMETERS[section](name)
+    for key in shown_parameters(form, section, formula):
+        form.parameter(parameter_key(section, name, key), key, formula.parameters[key], formula.defaults[key])
+
+
+def _use_preset(form: Form) -> None:
+    fill(form, presets()[st.session_state[form.widget_key("preset")]])
+
+
+def _use_data(form: Form) -> None:
+    """Take over what suits another data set; loss, seed and device stay."""
+    name = st.session_state[form.widget_key("data.name")]
+    spec = next((spec for spec in presets().values() if spec.data.name == name), None)
+    if spec is None:
+        values = values_of(RunSpec(data=DataSpec(name=name), model=presets()[BASES[data.describe(name).kind]].model))
+        form.fill({key: value for key, value in values.items() if key.startswith(("data.", "model.", "pooling."))})
+        return
+    stays = ("loss.", "miner.", "seed", "device")
+    form.fill({key: value for key, value in values_of(spec).items() if not key.startswith(stays)})
+    named = next(preset for preset, other in presets().items() if other is spec)
+    form.fill({"preset": named})
+
+
+@cache
+def _has_timm() -> bool:
+    return importlib.util.find_spec("timm") is not None
+
+
+def _where(info: data.Description, root: str | None) -> None:
+    """Whether the files of a data set are there, and where."""
+    try:
+        found = data.available(info.name, (root or "").strip() or None)
+    except (DataError, OSError, ValueError) as error:
+        st.error(words.plain(error))
+        return
+    if found is None:
+        st.warning("Its files were not found.", icon=":material/folder_off:")
+    else:
+        st.caption(":material/folder: Found:")
+        st.code(str(found), language=None, wrap_lines=True)

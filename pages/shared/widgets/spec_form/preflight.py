@@ -1,0 +1,156 @@
+"""Before a training: what the data set holds, what cannot work, and one job per press of the button."""
+
+from __future__ import annotations
+
+import base64
+import io
+import threading
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from dmlcore import data
+from dmlcore.data import Dataset, Folds
+from dmlcore.data.dataset import Picture, Split, Validation
+from dmlcore.jobs import launch as jobs
+from dmlcore.monitoring.estimate import speed
+from dmlcore.monitoring.estimate.estimate import Estimate, Size, estimate
+from dmlcore.spec import DataSpec, RunSpec
+from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.training import objective
+from dmlcore.training.errors import TrainingError
+from pages.shared.widgets.spec_form.fields import cuda
+
+PICTURES = 12  # shown as examples
+ESTIMATED_FROM = 40  # finished runs
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a page shows of a data set: parts (samples, classes), notes, examples (class name, PNG as data: address)."""
+
+    parts: dict[str, tuple[int, int]]
+    pairable: int  # training classes with two samples or more: those a batch can draw
+    input_shape: tuple[int, ...]
+    notes: tuple[str, ...]
+    examples: tuple[tuple[str, str], ...]
+
+
+def summary(spec: DataSpec, seed: int) -> Summary:
+    """Read the data set once per setting; raises DataError."""
+    folds = Folds(spec.folds, spec.fold, spec.fold_order, spec.fold_seed) if spec.folds else None
+    return _summary(spec.name, spec.root, spec.split, spec.validation, folds, spec.image_size, seed)
+
+
+@st.cache_data(max_entries=64, ttl=600, show_spinner="Reading the data set; an archive is unpacked once …")
+def _summary(
+    name: str,
+    root: str | None,
+    split: Split | None,
+    validation: Validation | None,
+    folds: Folds | None,
+    image_size: int | None,
+    seed: int,
+) -> Summary:
+    found = data.load(
+        name, root=root, split=split, validation=validation, folds=folds, image_size=image_size, seed=seed
+    )
+    classes = {part: np.unique(found.labels[rows], return_counts=True) for part, rows in found.parts.items()}
+    return Summary(
+        parts={part: (len(rows), len(classes[part][0])) for part, rows in found.parts.items()},
+        pairable=int((classes["train"][1] > 1).sum()),
+        input_shape=tuple(found.inputs.shape[1:]),
+        notes=tuple(note for note in found.notes if not note.startswith(tuple(f"{p}: " for p in found.parts))),
+        examples=_examples(found),
+    )
+
+
+def _examples(found: Dataset) -> tuple[tuple[str, str], ...]:
+    """The first training sample of each of the first classes."""
+    if found.picture is None:
+        return ()
+    rows = found.parts["train"]
+    firsts = rows[np.unique(found.labels[rows], return_index=True)[1][:PICTURES]]
+    return tuple((found.class_names[found.labels[row]], _png(found.picture(int(row)))) for row in firsts)
+
+
+def _png(picture: Picture) -> str:
+    from PIL import Image
+
+    file = io.BytesIO()
+    image = Image.fromarray(picture)
+    image.thumbnail((96, 96))
+    image.save(file, "PNG")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def problems(spec: RunSpec, found: Summary) -> list[str]:
+    """What would make this training fail, each with the remedy."""
+    said = []
+    if spec.batch.classes > found.pairable:
+        said.append(
+            f"Batch classes: {spec.batch.classes} are asked for, but the training part has only {found.pairable} "
+            f"classes with two samples or more. Lower it to {found.pairable} at most, or choose another split."
+        )
+    if spec.device == "cuda" and not cuda():
+        said.append("Device: this machine has no usable CUDA device. Choose auto or CPU.")
+    try:
+        objective.refuse_unusable(spec)
+    except TrainingError as error:
+        said.append(str(error)[:1].upper() + str(error)[1:])
+    return said
+
+
+def told(spec: RunSpec, found: Summary) -> Estimate | None:
+    """Time and memory before the start; the first question has this machine measured in the background."""
+    speed.measure_in_background()
+    samples = {part: count for part, (count, _) in found.parts.items()}
+    size = Size(
+        found.input_shape,
+        found.parts["train"][1],
+        samples["train"],
+        samples["validation"],
+        samples["test"] + samples.get("gallery", 0),
+    )
+    return estimate(spec, size, _finished(spec.data.name))
+
+
+def _finished(data: str) -> list[Run]:
+    """The newest finished runs on a data set."""
+    runs = []
+    for run in RunStore().find(lambda run_id, brief: brief.data == data, 5 * ESTIMATED_FROM):
+        with suppress(RunError):  # deleted this very moment
+            if run.state().state == "done":
+                runs.append(run)
+    return runs[:ESTIMATED_FROM]
+
+
+class Submits:
+    """Launches at most one job per token, however often and from however many threads it is asked."""
+
+    KEPT = 10_000
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[str, str] = OrderedDict()
+
+    def launch(self, token: str, spec: RunSpec, store: RunStore) -> str:
+        """The run id of this token; raises what jobs.launch raises, and then the token may be used again."""
+        with self._lock:  # one after the other, so that the ceiling of jobs.launch holds too
+            if token not in self._runs:
+                self._runs[token] = jobs.launch(spec, store)
+                if len(self._runs) > self.KEPT:
+                    self._runs.popitem(last=False)
+            return self._runs[token]
+
+    def used(self, token: str) -> bool:
+        return token in self._runs
+
+
+@st.cache_resource
+def submits() -> Submits:
+    """The one of this server."""
+    return Submits()

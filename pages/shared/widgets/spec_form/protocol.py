@@ -1,0 +1,184 @@
+"""Published protocols: the choice in the sidebar, and on the page what a protocol does, all its runs, its command."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from dmlcore import data, losses
+from dmlcore.data import DataError
+from dmlcore.experiments import protocols, studies
+from dmlcore.experiments.protocols import Protocol, Request
+from dmlcore.experiments.studies import PRETRAINING, Entry
+from dmlcore.jobs import launch
+from dmlcore.spec import SpecError
+from dmlcore.storage.runs import RunStore
+from pages.shared.widgets import menu
+from pages.shared.widgets.forms import Form
+from pages.shared.widgets.spec_form.values import fill
+from pages.shared.words import sentences as words
+
+FOLD = "protocol.fold"
+
+
+@cache
+def _offline_first() -> list[str]:
+    """The protocols, those first whose data need no download."""
+    return sorted(protocols.names(), key=lambda name: data.describe(protocols.read(name).data).needs_files)
+
+
+def sidebar(form: Form) -> None:
+    """Protocol, data set, loss and fold; each choice fills the whole form with the spec of that run."""
+    name = form.choice(
+        "protocol.name",
+        "Protocol",
+        _offline_first(),
+        words=lambda name: protocols.read(name).title,
+        help="How a source trains, selects and reports. Everything below follows it until you change it.",
+        on_change=_use_protocol,
+        args=(form,),
+    )
+    if form.values.get("protocol.applied") != name:
+        _fill(form)
+    again: dict[str, Any] = {"on_change": _fill_from_widgets, "args": (form,)}
+    form.choice("protocol.data", "Data set of the protocol", data.names(), words=_data_title, **again)
+    form.choice("protocol.loss", "Loss, as the source calls it", _losses(name), words=_loss_title(name), **again)
+    if (runs := _runs(form)) and len(runs) > 1:
+        form.choice(FOLD, "Run", list(runs), **again)
+
+
+def panel(form: Form) -> None:
+    """What the protocol does, how many runs it takes, and how to make all of them."""
+    request, found = _request(form), protocols.read(form.values["protocol.name"])
+    with st.container(border=True, key="protocol"):
+        st.markdown(f"**{found.title}**: {found.sentence}")
+        st.caption(f"{found.source}. Weights are chosen by {found.selection}.")
+        _what_is_open(found)
+        try:
+            entries = _entries(request)
+        except (SpecError, DataError, OSError) as error:
+            st.text(words.plain(error))
+            return
+        steps = sum(entry.spec.schedule.steps for entry in entries)
+        st.markdown(
+            f"The whole protocol takes {len(entries)} run{'s' if len(entries) > 1 else ''}, {steps:,} steps at most. "
+            "**Start training** below makes the one run that the sidebar shows."
+        )
+        _queue_all(request, entries)
+        st.caption("All of it from the command line; the same command goes on where it stopped, and sums up:")
+        st.code(_command(request), language="bash", wrap_lines=True)
+
+
+def _queue_all(request: Request, entries: list[Entry]) -> None:
+    """One press queues every run that is not there yet; a double click finds its token used."""
+    if any(entry.variant == PRETRAINING for entry in entries):
+        st.caption("Its runs start from one another: make them by the command line.")
+        return
+    store = RunStore()
+    missing = [entry for entry, run in zip(entries, studies.find(entries, store), strict=True) if run is None]
+    if not missing:
+        st.caption("All of its runs are there: see Runs.")
+        return
+    token = st.session_state.setdefault("protocol-token", secrets.token_hex(8))
+    few = missing[: launch.MOST_QUEUED]
+    label = f"Queue {len(few)} run{'s' if len(few) > 1 else ''}" + (f" of {len(missing)}" if few != missing else "")
+    if st.button(label, key=f"queue-{token}", icon=":material/playlist_add:"):
+        st.session_state["protocol-token"] = secrets.token_hex(8)
+        try:
+            made = [launch.launch(entry.spec, store) for entry in few]
+        except (launch.JobError, DataError, OSError) as error:
+            st.text(words.plain(error))
+            return
+        menu.go("runs", {"run": ",".join(made[:4])})
+
+
+def _what_is_open(found: Protocol) -> None:
+    parts = {"Left open by the source": found.open, "Decided here": found.decided, "Not done here": found.missing}
+    if any(parts.values()):
+        with st.expander("What the source leaves open, and what was decided"):
+            for title, texts in parts.items():
+                if texts:
+                    st.markdown(f"**{title}**\n" + "\n".join(f"- {text}" for text in texts))
+
+
+def _request(form: Form) -> Request:
+    values = form.values
+    root = (values.get("data.root") or "").strip()
+    given = (f'data.root="{root}"',) if root and values.get("data.name") == values["protocol.data"] else ()
+    return Request(
+        protocol=values["protocol.name"],
+        data=values["protocol.data"],
+        loss=values["protocol.loss"],
+        overrides=given,
+    )
+
+
+@st.cache_data(max_entries=32, ttl=600, show_spinner="Reading the data set for the length of an epoch …")
+def _entries(request: Request) -> list[Entry]:
+    return request.entries()
+
+
+def _runs(form: Form) -> dict[str, Entry]:
+    """The runs of the protocol by their name; {} where they cannot be told."""
+    try:
+        entries = _entries(_request(form))
+    except (SpecError, DataError, OSError):
+        return {}
+    several = len({entry.seed for entry in entries}) > 1
+    return {f"{e.variant}, seed {e.seed}" if several else e.variant: e for e in entries}
+
+
+def _use_protocol(form: Form) -> None:
+    form.values["protocol.name"] = st.session_state[form.widget_key("protocol.name")]
+    _fill(form)
+
+
+def _fill(form: Form) -> None:
+    """Data and loss of the protocol, then its first run."""
+    name = form.values["protocol.name"]
+    found = protocols.read(name)
+    here = found.data if found.data in data.names() else data.names()[0]
+    choices = {"protocol.data": here, "protocol.loss": found.label(found.base.loss.name), "protocol.applied": name}
+    form.fill(choices | {FOLD: None})
+    _fill_run(form)
+
+
+def _fill_from_widgets(form: Form) -> None:
+    for key in ("protocol.data", "protocol.loss", FOLD):
+        form.values[key] = st.session_state.get(form.widget_key(key), form.values.get(key))
+    _fill_run(form)
+
+
+def _fill_run(form: Form) -> None:
+    if runs := _runs(form):
+        chosen = form.values.get(FOLD) or ""
+        fill(form, (runs.get(chosen) or next(iter(runs.values()))).spec)
+
+
+def _losses(protocol: str) -> list[str]:
+    """First those the source names, then the rest of the catalogue."""
+    found = protocols.read(protocol)
+    first = list(dict.fromkeys([found.label(found.base.loss.name), *found.losses]))
+    known = {found.losses.get(word, word) for word in first}
+    return [*first, *(name for name in (*losses.names(), *losses.batch_names()) if name not in known)]
+
+
+def _loss_title(protocol: str) -> Callable[[str], str]:
+    named = protocols.read(protocol).losses
+    return lambda word: (
+        f"{losses.describe(named[word]).title} ({word})" if word in named else losses.describe(word).title
+    )
+
+
+def _data_title(name: str) -> str:
+    return data.describe(name).title
+
+
+def _command(request: Request) -> str:
+    words = ["python", "-m", "dmlcore", "protocol", request.protocol, "--data", request.data, "--loss", request.loss]
+    return shlex.join([*words, *request.overrides])

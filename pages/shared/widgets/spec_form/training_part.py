@@ -1,0 +1,104 @@
+"""The part of the form on how a training goes: batches, optimiser, schedule, device."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dmlcore.experiments import protocols
+from dmlcore.spec import keys
+from pages.shared.widgets.forms import Form
+from pages.shared.widgets.spec_form.fields import LABELS, cuda, field
+from pages.shared.widgets.spec_form.values import chooses
+
+
+def training(form: Form) -> None:
+    """Batch, steps and optimiser in sight; what most leave as it is, folded."""
+    st.subheader("Training", anchor=False)
+    left, right = st.columns(2)
+    with left:
+        field(form, "batch.classes")
+        field(form, "schedule.steps", step=50)
+        field(form, "optimiser.name")
+    with right:
+        field(form, "batch.samples")
+        field(form, "schedule.validate_every", step=10)
+        field(form, "optimiser.learning_rate")
+    with st.expander("Batches"):
+        _batches(form)
+    with st.expander("Optimiser details"):
+        _optimiser(form)
+    with st.expander("Schedule details"):
+        _schedule(form)
+    with st.expander("Compute, name and seed"):
+        _compute(form)
+
+
+def _batches(form: Form) -> None:
+    sampler = field(form, "batch.sampler")
+    if sampler in ("mined", "neighbourhood"):
+        field(form, "batch.refresh", step=50)
+    if sampler == "neighbourhood":
+        field(form, "batch.neighbours")
+
+
+def _optimiser(form: Form) -> None:
+    left, right = st.columns(2)
+    with left:
+        decays = field(form, "optimiser.weight_decay")
+        field(form, "optimiser.head_factor", step=1.0)
+        field(form, "optimiser.clip_norm", step=0.1)
+    with right:
+        if form.values["optimiser.name"] == "sgd":
+            field(form, "optimiser.momentum", step=0.05)
+        else:
+            field(form, "optimiser.epsilon", step=1e-8)
+        field(form, "schedule.warm_up", step=10)
+        field(form, "optimiser.clip_value", step=0.1)
+    if decays:
+        field(form, "optimiser.decay_batch_norm")
+
+
+def _schedule(form: Form) -> None:
+    decay = field(form, "schedule.decay")
+    left, right = st.columns(2)
+    if decay == "step":
+        with left:
+            field(form, "schedule.decay_every", step=50)
+        with right:
+            field(form, "schedule.decay_factor", step=0.1)
+    field(form, "schedule.monitor_part")
+    if chooses(form.values):
+        field(form, "schedule.monitor")
+        left, right = st.columns(2)
+        with left:
+            field(form, "schedule.patience")
+            plateau = field(form, "schedule.plateau")
+        if plateau:
+            with right:
+                field(form, "schedule.plateau_factor", step=0.1)
+    left, right = st.columns(2)
+    with left:
+        field(form, "schedule.checkpoint_every", step=10)
+    with right:
+        field(form, "schedule.measure_every", step=10)
+    field(form, "schedule.keep_every", step=10)
+
+
+def _compute(form: Form) -> None:
+    field(form, "name")
+    left, right = st.columns(2)
+    with left:
+        field(form, "seed")
+    with right:
+        field(form, "ks")
+    device = {"auto": f"auto: {'CUDA' if cuda() else 'CPU'} on this machine"}
+    field(form, "device", words=device)
+    field(form, "compute.precision")
+    field(form, "compute.compile")
+    form.choice(
+        "protocol",
+        LABELS["protocol"],
+        ["", *protocols.names()],
+        words=lambda name: protocols.read(name).title if name else "none",
+        help=keys()["protocol"].description,
+    )

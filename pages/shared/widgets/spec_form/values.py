@@ -1,0 +1,188 @@
+"""Between a form and a spec: the values that fill it, and the spec that it shows, without what does not apply."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dmlcore import data, losses, mining, pooling
+from dmlcore.data import DataError
+from dmlcore.models import backbones
+from dmlcore.spec import RunSpec, SpecError, keys
+from dmlcore.storage.runs import RUN_ID
+from pages.shared.widgets.forms import Form
+
+WITH_SHARES = [
+    name for name in pooling.names() if issubclass(pooling.describe(name).layer, pooling.GeneralizedSumPooling)
+]
+WITH_PARAMETERS: Mapping[str, Any] = {"loss": losses.describe, "pooling": pooling.describe, "miner": mining.describe}
+TIMM = "timm:"
+# Where a backbone starts: what the form asks first.
+AT_RANDOM, IMAGENET, A_RUN, A_FILE = "random", "imagenet", "run", "file"
+
+
+def fill(form: Form, spec: RunSpec) -> None:
+    """Put a spec into the form."""
+    form.fill(values_of(spec) | {"base": spec})
+
+
+def values_of(spec: RunSpec) -> dict[str, Any]:
+    """The values of the form that show a spec."""
+    plain: dict[str, Any] = spec.model_dump()
+    values: dict[str, Any] = {}
+    for key in keys():
+        section, _, name = key.rpartition(".")
+        values[key] = plain[section][name] if section else plain[name]
+    values["ks"] = ", ".join(map(str, spec.ks))
+    values["model.hidden"] = ", ".join(map(str, spec.model.hidden))
+    values["data.root"] = spec.data.root or ""
+    if spec.data.name in data.names():
+        info = data.describe(spec.data.name)
+        values |= {"data.split": spec.data.split or info.split}
+        values |= {"data.validation": spec.data.validation or info.validation}
+    values |= _network_values(spec)
+    for section in WITH_PARAMETERS:
+        del values[f"{section}.parameters"]
+        formula = _formula(section, plain[section]["name"])
+        if formula is not None:
+            given = {**formula.defaults, **plain[section]["parameters"]}
+            values |= {parameter_key(section, formula.name, key): value for key, value in given.items()}
+            values |= {
+                f"{parameter_key(section, formula.name, key)}-open": value == math.inf for key, value in given.items()
+            }
+    return values
+
+
+def _network_values(spec: RunSpec) -> dict[str, Any]:
+    """A network of timm and the start of a backbone, each in two fields."""
+    name, start = spec.model.name, spec.model.start or ""
+    timm = {"model.name": "timm", "model.timm": name.removeprefix(TIMM)} if name.startswith(TIMM) else {}
+    kind = A_RUN if RUN_ID.fullmatch(start) and start != IMAGENET else A_FILE
+    begin = AT_RANDOM if not start else IMAGENET if start == IMAGENET else kind
+    return timm | {"model.start": begin, "model.run": start if begin == A_RUN else None, "model.file": start}
+
+
+def spec_of(form: Form) -> RunSpec:
+    """The spec that the form shows; raises SpecError naming what cannot be used."""
+    values = form.values
+    nested: dict[str, Any] = {}
+    for key in keys():
+        section, _, name = key.rpartition(".")
+        if name != "parameters":
+            (nested.setdefault(section, {}) if section else nested)[name] = values.get(key)
+    info = data.describe(values["data.name"])
+    nested["ks"] = _numbers(values["ks"])
+    _data_of(nested, values, info)
+    _model_of(nested, values, info)
+    loss = losses.describe(values["loss.name"])
+    nested["loss"]["parameters"] = _given_parameters(form, "loss", loss)
+    if values["loss.name"] not in losses.names():
+        del nested["loss"]["reduction"]
+    if not takes_memory(loss):
+        nested["loss"]["memory"] = 0
+    if not mining.fits(values["miner.name"], loss):
+        nested["miner"]["name"] = mining.ALL
+    miner = mining.describe(nested["miner"]["name"])
+    nested["miner"]["parameters"] = _given_parameters(form, "miner", miner)
+    if info.kind == "vectors":
+        del nested["pooling"]
+    else:
+        nested["pooling"]["parameters"] = _given_parameters(form, "pooling", pooling.describe(values["pooling.name"]))
+        if values["pooling.name"] not in WITH_SHARES:
+            del nested["pooling"]["zero_shot"]
+    if not chooses(values):
+        nested["schedule"] |= {"patience": 0, "plateau": 0}
+    return RunSpec.parse(nested)
+
+
+def _data_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Description) -> None:
+    section = nested["data"]
+    section["root"] = (values["data.root"] or "").strip() or None if info.needs_files else None
+    if info.split == "own":
+        section |= {"split": None, "validation": None}
+    if not folds_apply(values, info):
+        section |= {"folds": 0, "fold": 1}
+    section["image_size"] = values["data.image_size"] if info.resizes else None
+    section["fresh"] = bool(values["data.fresh"]) if info.grid else False
+
+
+def _model_of(nested: dict[str, Any], values: Mapping[str, Any], info: data.Description) -> None:
+    section = nested["model"]
+    section["hidden"] = _numbers(values["model.hidden"])
+    if values["model.name"] == "timm":
+        section["name"] = f"{TIMM}{(values.get('model.timm') or '').strip()}"
+        if section["name"] == TIMM:
+            raise SpecError("model.name: which network of timm? For example resnet26")
+    begin = values["model.start"]
+    found = {A_RUN: values.get("model.run"), A_FILE: (values.get("model.file") or "").strip(), IMAGENET: IMAGENET}
+    section["start"] = found.get(begin) or None if info.kind == "pictures" else None
+    if info.kind != "pictures":
+        section |= {"keep_classifier": False, "freeze_batch_norm": False, "freeze": "none"}
+    if section["freeze"] == "backbone":
+        nested["data"]["fresh"] = False
+    if section["freeze"] == "none" or not values["data.augment"]:
+        nested["data"]["views"] = 0
+
+
+def takes_memory(loss: Any) -> bool:
+    """Whether a cross-batch memory can stand behind a loss."""
+    return bool(getattr(loss, "pairs", False))
+
+
+def folds_apply(values: Mapping[str, Any], info: data.Description) -> bool:
+    """Whether classes are held out for validation, so that folds of them may be."""
+    return info.split != "own" and values.get("data.validation") == "classes"
+
+
+def chooses(values: Mapping[str, Any]) -> bool:
+    """Whether something scores the weights during the training."""
+    return bool(values.get("schedule.monitor_part") == "test" or values.get("data.validation") != "none")
+
+
+def networks(kind: str) -> list[str]:
+    """The networks that take such inputs, without those of timm."""
+    return {"vectors": ["mlp"], "tokens": ["tokens"]}.get(kind) or backbones.names()
+
+
+def parameter_key(section: str, name: str, key: str) -> str:
+    """Each loss, pooling and miner remembers its own values."""
+    return f"{section}.{name}.{key}"
+
+
+def shown_parameters(form: Form, section: str, formula: Any) -> list[str]:
+    """The parameters of its panel, and what the spec we started from sets beyond them."""
+    base = getattr(form.values["base"], section)
+    given: Mapping[str, Any] = base.parameters if base.name == formula.name else {}
+    panel = getattr(formula, "sliders", formula.parameters)
+    return [key for key in formula.parameters if key in panel or key in given]
+
+
+def _formula(section: str, name: str) -> Any:
+    """What is known of a loss, a pooling or a miner; None for a name that there is not."""
+    try:
+        return WITH_PARAMETERS[section](name)
+    except (KeyError, DataError):
+        return None
+
+
+def _given_parameters(form: Form, section: str, formula: Any) -> dict[str, float | str]:
+    """Every parameter shown, spelled out: a spec means the same even if a default changes one day.
+
+    What the spec we started from leaves to the defaults stays left to them, so that it comes out as it went in.
+    """
+    base = getattr(form.values["base"], section)
+    values: dict[str, float | str] = {}
+    for key in shown_parameters(form, section, formula):
+        name = parameter_key(section, formula.name, key)
+        opened = form.values.get(f"{name}-open", False)
+        value = math.inf if opened else form.values.get(name, formula.defaults[key])
+        if base.name != formula.name or key in base.parameters or value != formula.defaults[key]:
+            values[key] = value
+    return values
+
+
+def _numbers(text: str) -> list[Any]:
+    """Whole numbers of a text; what is none stays a word, which the spec refuses by name."""
+    parts = (text or "").replace(",", " ").split()
+    return [int(part) if part.isdecimal() else part for part in parts]

@@ -1,0 +1,65 @@
+"""What a study's numbers are worth: how many seeds a difference asks for, and how much was tried for the claim."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+import streamlit as st
+
+from dmlcore.experiments import studies
+from dmlcore.experiments.studies import Measured, trials
+from dmlcore.spec import SpecError
+from dmlcore.storage.runs import RunStore
+from pages.shared.words import sentences as words
+
+
+@st.fragment
+def seeds(name: str, found: Sequence[Measured]) -> None:
+    """Two variants of a study, chosen here, and what their paired difference says."""
+    study = studies.read(name)
+    values: dict[str, list[float]] = {}
+    for run in found:
+        if run.variant != studies.PRETRAINING and study.judged in run.scores:
+            values.setdefault(run.variant, []).append(run.scores[study.judged])
+    order = sorted(values, key=lambda variant: -statistics.fmean(values[variant]))
+    if len(order) < 2:
+        return
+    st.subheader("Two side by side" if study.rotate else "How many seeds?", anchor=False)
+    left, right = st.columns(2)
+    first = left.selectbox("One", order, index=0, key=f"one-{name}")
+    others = [variant for variant in order if variant != first]
+    second = right.selectbox("Against", others, index=0, key=f"against-{name}")
+    stored = RunStore()
+    chosen = [
+        run.model_copy(update={"classes": studies.by_class(run, stored)})
+        for run in found
+        if run.variant in (first, second)
+    ]
+    difference, *more = studies.pair(study, chosen, (first, second))
+    st.markdown(difference)
+    st.markdown("\n".join(f"- {sentence}" for sentence in more))
+
+
+def show_ledger(name: str) -> None:
+    """Every configuration that was run for the claim of a study, the quoted one first."""
+    try:
+        found = trials.ledger(name)
+    except SpecError as error:
+        st.error("The ledger of trials cannot be read.")
+        st.text(words.plain(error))
+        return
+    st.subheader("Ledger of trials", anchor=False)
+    st.markdown(f"**{found.claim.title}.**" if found.claim.outside else f"**{found.claim.title}**")
+    here = trials.here(name, RunStore())
+    beside = f" This machine holds {here:,} runs on the same data, whatever they were made for." if here else ""
+    st.markdown(f"{found.words}{beside}")
+    rows = trials.rows(found)
+    if rows:
+        with st.expander(f"All {len(rows)} rows", icon=":material/receipt_long:"):
+            wide = {"configuration": st.column_config.TextColumn(width=320)}
+            st.dataframe(rows, hide_index=True, key=f"ledger-{name}", column_config=wide)
+            st.caption(
+                "By the score of each study, mean and deviation over its seeds; rows of other data or another network "
+                "are not to be ranked with each other. The more was tried, the more the best of it owes to luck."
+            )

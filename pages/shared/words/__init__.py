@@ -1,0 +1,1 @@
+"""Labels, titles, numbers and errors in the words of the pages."""

@@ -1,0 +1,166 @@
+"""What the library says, in the words of the pages: labels for keys of a spec, names for runs, one sentence a fault."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from dmlcore import mining, pooling
+from dmlcore.data import DataError
+from dmlcore.experiments import protocols
+from dmlcore.spec import RunSpec, flat, keys
+from dmlcore.storage.runs import Run, RunError, RunStore
+from pages.shared.widgets.spec_form.fields import EMPTY, LABELS, WORDS, WORDS_OF
+from pages.shared.widgets.spec_form.values import WITH_PARAMETERS
+from pages.shared.words.titles import data_title, label, loss_title
+
+UNSAID = ("fork.run", "fork.step", "name")  # of a fork: said elsewhere
+_ID = re.compile(r"(?<![\w/.-])(\d{8}-\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{4}(?![\w-])")
+_KEY = re.compile(
+    rf"(?<![\w./-])(?:{'|'.join(sorted(map(re.escape, filter(lambda k: '.' in k, keys())), reverse=True))})(?![\w(])"
+)
+_PROTOCOL = re.compile(
+    rf"(?<![\w/.-])(?:{'|'.join(sorted(map(re.escape, protocols.names()), reverse=True))})(?![\w./-])"
+)
+_PARAMETER = re.compile(rf"(?<![\w./-])({'|'.join(WITH_PARAMETERS)})\.([a-z]\w*)(?![\w(])")
+_COMMAND = re.compile(r"(?:(?P<after>[:;]) (?:run: )?|\b(?:Run )?)python -m dmlcore (?P<word>\w+) \S+(?: --step \d+)?")
+_LINE = re.compile(r"([a-z_]+(?:\.[a-z_0-9]+)*): ")
+
+
+def called(run: Run) -> str:
+    """The display name of a run with its time."""
+    return f"{label(run)}, {_time(run.id)}"
+
+
+def plain(text: object) -> str:
+    """A message of the library with labels in place of keys and names in place of ids, each line with a capital."""
+    return "\n".join(map(_line, str(text).splitlines()))
+
+
+def faults(error: Exception) -> list[str]:
+    """One sentence for each field that a spec, or what is made of it, cannot be used for; the first fault of each."""
+    found: dict[str, str] = {}
+    for line in plain(error).splitlines():
+        found.setdefault(line.partition(":")[0], line)
+    return list(found.values())
+
+
+def changes(before: RunSpec, after: RunSpec) -> list[str]:
+    """What a spec changes of another, for example "Loss: Ranking → Multi-similarity"."""
+    old, new = flat(before), flat(after)
+    lines = []
+    for key in [key for key in LABELS if key not in UNSAID]:
+        section, _, name = key.rpartition(".")
+        if name == "parameters":
+            lines += _parameter_changes(section, getattr(before, section), getattr(after, section))
+        elif old.get(key) != new.get(key):
+            lines.append(f"{LABELS[key]}: {value(key, old.get(key))} → {value(key, new.get(key))}")
+    return lines
+
+
+def labels(of: Iterable[str]) -> str:
+    """The labels of keys of a spec, each once: "Loss, Learning rate"."""
+    return ", ".join(dict.fromkeys(_label(key) for key in of)) or "nothing"
+
+
+def setting(key: str) -> str:
+    """What the value of a key is a setting of: "Steps", "Loss: m"."""
+    section, _, name = key.partition(".parameters.")
+    return f"{LABELS[f'{section}.name']}: {name}" if name else LABELS.get(key, key)
+
+
+def value(key: str, of: Any) -> str:
+    """What a value of a key is called."""
+    if of is None or of == "" or of == ():
+        return EMPTY.get(key, "none")
+    if isinstance(of, bool):
+        return "on" if of else "off"
+    if isinstance(of, tuple):
+        return ", ".join(f"{part[0]} as class {part[1]}" if isinstance(part, tuple) else f"{part:g}" for part in of)
+    if isinstance(of, (int, float)):
+        return _number(of)
+    if key == "data.name":
+        return data_title(of)
+    if key == "loss.name":
+        return loss_title(of)
+    if key in ("miner.name", "pooling.name"):
+        known = mining.names() if key == "miner.name" else pooling.names()
+        return (mining if key == "miner.name" else pooling).describe(of).title if of in known else str(of)
+    if key == "protocol":
+        return protocols.read(of).title if of in protocols.names() else str(of)
+    return WORDS_OF.get(key, {}).get(of) or WORDS.get(of, str(of))
+
+
+def _parameter_changes(section: str, before: Any, after: Any) -> list[str]:
+    try:
+        formula = WITH_PARAMETERS[section](after.name)
+    except (KeyError, DataError):
+        return []
+    old = formula.defaults | (before.parameters if before.name == after.name else {})
+    new = formula.defaults | after.parameters
+    lines = []
+    for name, parameter in formula.parameters.items():
+        if old[name] != new[name]:
+            what = re.split(r"[:;,]", parameter.help)[0]
+            had = f"{_number(old[name])} → " if before.name == after.name else ""
+            lines.append(f"{formula.title}, {what[:1].lower()}{what[1:]}: {had}{_number(new[name])}")
+    return lines
+
+
+def _number(of: float | str) -> str:
+    if isinstance(of, str):
+        return of
+    return "open" if of == math.inf else f"{of:,}" if isinstance(of, int) else f"{of:g}"
+
+
+def _line(line: str) -> str:
+    """Without keys: that at the beginning becomes the label of its field, those inside the label in quotes."""
+    match = _LINE.match(line)
+    if match and (known := _known(match[1])):
+        line = f"{LABELS[known]}: {line[match.end() :]}"
+    line = _KEY.sub(lambda found: f"“{LABELS[found[0]]}”", line)
+    line = _COMMAND.sub(_done_here, line)
+    line = _PARAMETER.sub(r"“\2” of the \1", line)
+    line = _ID.sub(_named, line)
+    line = _PROTOCOL.sub(lambda name: f"“{protocols.read(name[0]).title}”", line)
+    return line[:1].upper() + line[1:]
+
+
+def _known(key: str) -> str | None:
+    """The key of a spec that "model.hidden.0" or "loss.parameters.m" belongs to."""
+    parts = key.split(".")
+    shorter = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    return next((k for k in [*shorter, f"{parts[0]}.name"] if k in LABELS), None)
+
+
+def _label(key: str) -> str:
+    known = _known(key)
+    return LABELS[known] if known else key
+
+
+def _done_here(match: re.Match[str]) -> str:
+    """What the page offers in place of a command."""
+    if match["word"] != "evaluate":
+        return ""
+    return "; evaluate the run again" if match["after"] else "Evaluate the run again"
+
+
+def _named(match: re.Match[str]) -> str:
+    store = RunStore()
+    try:
+        return f"“{called(store.open(match[0]))}”"
+    except RunError:
+        gone = "" if (store.root / match[0]).exists() else ", which is no longer here,"
+        return f"the run of {_time(match[0])}{gone}"
+
+
+def _time(run_id: str) -> str:
+    """When a run was made, as its id tells; the id where it tells nothing."""
+    try:
+        made = datetime.strptime(run_id[:13], "%Y%m%d-%H%M").replace(tzinfo=UTC)
+    except ValueError:
+        return run_id
+    return f"{made.day} {made:%b, %H:%M} UTC"

@@ -1,0 +1,1 @@
+"""Training: a spec, its runs, studies of many."""

@@ -1,0 +1,217 @@
+"""The form of a fork: from which checkpoint, with which loss, rate and training part, for how many steps."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from collections.abc import Callable
+from html import escape
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from dmlcore.data import DataError, Dataset
+from dmlcore.jobs import launch
+from dmlcore.spec import RunSpec, SpecError
+from dmlcore.storage.runs import Run, RunStore
+from dmlcore.training.errors import TrainingError
+from dmlcore.training.forks import fork_spec
+from pages.shared.server import thumbnails
+from pages.shared.widgets.forms import Bounds, Form, number
+from pages.shared.widgets.spec_form import form as spec_form
+from pages.shared.widgets.spec_form import preflight
+from pages.shared.widgets.spec_form.fields import field
+from pages.shared.words import sentences as words
+
+MOST_STEPS = 10_000_000  # of a schedule
+MOST_SHOWN = 30  # training samples of a class
+STRIP = """<style>
+.samples { display: flex; flex-wrap: wrap; gap: 8px; font-size: 11px; }
+.samples figure { margin: 0; width: 56px; text-align: center; }
+.samples img { width: 56px; height: 56px; object-fit: contain; border-radius: 4px; background: rgb(128 128 128 / .12); }
+</style>"""
+
+
+def show(run: Run, steps: list[int]) -> None:
+    """The whole form, and its button."""
+    form = Form("fork")
+    if form.values.get("forked") != run.id:
+        spec_form.fill(form, run.spec)
+        form.values["forked"] = run.id
+    step, steps_after = _clock(run, steps, form.faults)
+    spec_form.loss_fields(form)
+    field(form, "optimiser.learning_rate")
+    leave_out: list[int] = []
+    relabel: dict[int, int] = {}
+    try:
+        data = thumbnails.dataset(run.spec)
+        leave_out, relabel = _training_part(run, data)
+    except (DataError, SpecError) as error:
+        _refuse([words.plain(error)])
+        return
+    if form.faults or steps_after is None:
+        _refuse(form.faults)
+        return
+    try:
+        spec = fork_spec.of(
+            run,
+            step,
+            _changed(run.spec, spec_form.spec_of(form), step + steps_after),
+            leave_out=leave_out,
+            relabel=relabel,
+        )
+        fork_spec.check(spec, data)
+    except (SpecError, TrainingError, DataError) as error:
+        _refuse(words.faults(error))
+        return
+    _told(run, spec)
+    _start(spec)
+
+
+def _changed(before: RunSpec, shown: RunSpec, steps: int) -> RunSpec:
+    """The spec of the run with what this form has taken from what it shows."""
+    rate = {"learning_rate": shown.optimiser.learning_rate}
+    taken = {
+        "loss": shown.loss,
+        "miner": shown.miner,
+        "optimiser": before.optimiser.model_copy(update=rate),
+        "schedule": before.schedule.model_copy(update={"steps": steps}),
+    }
+    return RunSpec.parse(before.model_copy(update=taken).model_dump())
+
+
+def _clock(run: Run, steps: list[int], faults: list[str]) -> tuple[int, int | None]:
+    """The checkpoint it begins at, and how many steps it makes; None, and one fault more, for what is no number."""
+    wanted = st.query_params.get("step", "")
+    start = next((step for step in steps if str(step) == wanted), steps[len(steps) // 2])
+    if len(steps) > 1:
+        step = st.select_slider(
+            "From the checkpoint of step",
+            steps,
+            value=start,
+            format_func="{:,}".format,
+            key=f"fork-step-{run.id}",
+            help="Those kept on the way, and the last",
+        )
+    else:
+        step = steps[0]
+        st.markdown(f"From the checkpoint of step **{step:,}**, the only one of this run.")
+    left = run.spec.schedule.steps - step
+    more, fault = number(
+        "Steps from there on",
+        f"fork-more-{run.id}-{step}",
+        Bounds(1, MOST_STEPS - step),
+        start=left if left > 0 else max(1, run.spec.schedule.steps // 2),
+        whole=True,
+        step=50,
+        help="The clock of the parent goes on: a fork of step 200 makes step 201 next",
+    )
+    if fault:
+        faults.append(fault)
+    return int(step), None if fault else more
+
+
+def _training_part(run: Run, data: Dataset) -> tuple[list[int], dict[int, int]]:
+    """Classes to leave out, samples to relabel."""
+    part = data.parts["train"]
+    classes, counts = np.unique(data.labels[part], return_counts=True)
+    names = {int(c): data.class_names[c] for c in classes}
+    words = {c: name if name == str(c) else f"{c} · {name}" for c, name in names.items()}
+    number = {text: c for c, text in words.items()}
+    leave_out = st.multiselect(
+        "Leave out of the training part",
+        [c for c in words if c not in run.spec.fork.leave_out],
+        format_func=lambda c: f"{words[c]} ({counts[classes == c][0]:,})",
+        key=f"fork-leave-{run.id}",
+        placeholder="no class",
+        help="Validation and test still ask for it: see what is forgotten",
+    )
+    with st.expander("Relabel training samples", icon=":material/label:"):
+        asked = st.selectbox(
+            "Look at those of class", list(words), format_func=words.__getitem__, key=f"fork-look-{run.id}"
+        )
+        of = part[data.labels[part] == asked]
+        st.html(_strip(run, of[:MOST_SHOWN], lambda sample: ""))
+        st.caption(f"The first {min(MOST_SHOWN, len(of))} of {len(of):,}, by their number in the data set.")
+        edited = st.data_editor(
+            pd.DataFrame({"sample": pd.Series(dtype="Int64"), "class": pd.Series(dtype="str")}),
+            num_rows="dynamic",
+            hide_index=True,
+            key=f"fork-relabel-{run.id}",
+            column_config={
+                "sample": st.column_config.NumberColumn(min_value=0, step=1, required=True),
+                "class": st.column_config.SelectboxColumn("trained on as", options=list(number), required=True),
+            },
+        )
+        pairs = {int(row["sample"]): number[row["class"]] for _, row in edited.dropna().iterrows()}
+        there = [sample for sample in pairs if sample < len(data.labels)]
+        if there:
+            st.html(_strip(run, np.array(there), lambda s: f"{data.class_names[data.labels[s]]} → {words[pairs[s]]}"))
+    return leave_out, pairs
+
+
+def _strip(run: Run, samples: np.ndarray, more: Callable[[int], str]) -> str:
+    address = thumbnails.address(run)
+    cells = "".join(
+        f'<figure><img src="{escape(address)}{sample}" alt="sample {sample}" loading="lazy">'
+        f"<figcaption>{sample}<br><bdi>{escape(more(int(sample)))}</bdi></figcaption></figure>"
+        for sample in samples.tolist()
+    )
+    return f'{STRIP}<div class="samples">{cells}</div>'
+
+
+def _told(run: Run, spec: RunSpec) -> None:
+    """What is changed, and the command that does the same."""
+    lines = words.changes(run.spec, spec)
+    with st.container(border=True):
+        if lines:
+            st.markdown("**What changes**")
+            st.text("\n".join(lines))
+        else:
+            st.markdown("**Nothing is changed**: this fork will repeat its parent bit for bit.")
+        st.caption(
+            "The network goes on, with the moments of the same optimiser and the proxies of a loss that has the same "
+            "ones; what a new loss has of its own begins anew. The run notes which."
+        )
+    command = ["python", "-m", "dmlcore", "fork", run.id, "--step", str(spec.fork.step)]
+    kept = spec.model_copy(update={"fork": run.spec.fork, "name": run.spec.name})
+    changes = spec_form.overrides(run.spec, kept)
+    if changes is not None:
+        for c in sorted(set(spec.fork.leave_out) - set(run.spec.fork.leave_out)):
+            command += ["--leave-out", str(c)]
+        for sample, label in spec.fork.relabel:
+            if (sample, label) not in run.spec.fork.relabel:
+                command += ["--relabel", f"{sample}={label}"]
+        with st.expander("The same from the command line", icon=":material/terminal:"):
+            st.code(shlex.join([*command, *changes]), language="bash", wrap_lines=True)
+
+
+def _start(spec: RunSpec | None) -> None:
+    submits = preflight.submits()
+    token: str = st.session_state.setdefault("fork-token", secrets.token_hex(16))
+    pressed = st.button(
+        "Start the fork", key="fork-start", type="primary", icon=":material/fork_right:", disabled=spec is None
+    )
+    if pressed and spec is not None:
+        try:
+            submits.launch(token, spec, RunStore())
+        except (launch.JobError, DataError, SpecError, OSError) as error:
+            _problem(words.plain(error))
+            return
+        st.session_state["fork-token"] = secrets.token_hex(16)
+        st.rerun()
+
+
+def _refuse(faults: list[str]) -> None:
+    """The button, out of reach, and why."""
+    _start(None)
+    for fault in faults:
+        _problem(fault)
+
+
+def _problem(text: str) -> None:
+    """An error that may hold names and paths, shown as they are."""
+    with st.container(border=True):
+        st.badge("Cannot be forked like this", icon=":material/error:", color="red")
+        st.text(text)

@@ -1,0 +1,102 @@
+"""Fork: from a checkpoint of a run another future, and both futures on one clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.training.forks import fork_spec
+from pages.shared.state import run_reader
+from pages.shared.widgets import menu, results, run_picker, run_status
+from pages.shared.words import sentences as words
+from pages.shared.words import titles
+from pages.training.runs.fork.form import page as form_view
+
+MOST_FORKS = 4  # beside the run itself and its parent, the newest
+LIVE, IDLE = 1.0, 10.0  # seconds between two looks
+
+
+def page() -> None:
+    st.title("Fork a run", anchor=False)
+    st.markdown(
+        "What if, from here on, it had trained with another loss, without a class, or with a label put right? A fork "
+        "goes on from a checkpoint on the same clock: batches stay the same function of seed and step, so that nothing "
+        "differs but what you change and what follows from it."
+    )
+    run = run_picker.pick(RunStore())
+    if run is None:
+        return
+    steps = fork_spec.steps(run)
+    if not steps:
+        st.info("This run has no checkpoint yet; there is one as soon as it trains.", icon=":material/info:")
+        return
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        form_view.show(run, steps)
+    with right:
+        is_busy = run_reader.busy(_family(run))
+        st.fragment(futures, run_every=LIVE if is_busy else IDLE)(run, is_busy)
+
+
+def futures(run: Run, was_busy: bool) -> None:
+    """The run and its forks on one clock; the fragment that keeps itself up to date."""
+    try:
+        family = _family(run)
+        if run_reader.busy(family) != was_busy:
+            st.rerun()  # so that the fragment is registered anew, faster or slower
+        if len(family) < 2:
+            st.caption("This run has no forks yet. Its own curves:")
+        for other in family:
+            if other.spec.fork.run:
+                _fork(other)
+        results.show(family)
+        if len(family) > 1:
+            ids = ",".join(other.id for other in family)
+            menu.link("runs", "All of them under Runs", {"run": ids})
+    except (RunError, OSError) as error:  # a run was removed while we looked at it
+        st.caption("A run has changed meanwhile; looking again.")
+        st.text(words.plain(error))
+
+
+def _family(run: Run) -> Sequence[Run]:
+    parent = fork_spec.parent_of(run)
+    return [*([parent] if parent else []), run, *fork_spec.children(run)[:MOST_FORKS]]
+
+
+def _fork(run: Run) -> None:
+    """One fork: where it began, what was changed, what began anew."""
+    status, fork = run.status(), run.spec.fork
+    with st.container(border=True, key=f"fork-{run.id}"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            run_status.literal(titles.label(run), "b")
+            run_status.badge(status)
+        begun = _begun(str(run.path), status)
+        if status in ("failed", "queued", "cancelled", "lost") or not begun:
+            st.text(words.plain(run.state().message or "waiting for its turn"))
+        if begun:
+            changed = words.labels(key for key in begun["changed"] if key not in words.UNSAID)
+            st.text(
+                words.plain(
+                    f"From step {fork.step:,} of {fork.run}. Changed: {changed}. "
+                    f"Carried over: {', '.join(begun['carried'])}. Begun anew: {', '.join(begun['anew']) or 'nothing'}."
+                )
+            )
+        with st.container(horizontal=True):
+            menu.link("fork", "Fork this one", {"run": run.id})
+            if run.embeddings() and fork_spec.parent_of(run):
+                menu.link(
+                    "differences", "Differences to its parent", {"run": fork.run, "before": "best", "other": run.id}
+                )
+
+
+@st.cache_data(max_entries=64, show_spinner=False, ttl=60)
+def _begun(path: str, status: str) -> dict[str, Any] | None:
+    """The row of metrics.jsonl that says how a fork began; status: looked at again when it changes."""
+    return next((row for row in Run(Path(path)).metrics()[0] if row.get("kind") == "fork"), None)
+
+
+page()

@@ -1,0 +1,159 @@
+"""How one training stands: what the collapse monitor says, distances over the training, its commands and its spec."""
+
+from __future__ import annotations
+
+import math
+import shlex
+
+import altair as alt
+import numpy as np
+import streamlit as st
+
+from dmlcore import losses
+from dmlcore.figures.curves import COLOURS
+from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, values
+from dmlcore.monitoring import health
+from dmlcore.monitoring.health import Finding
+from dmlcore.storage.runs import Run, RunStore
+from pages.shared.state import run_reader
+from pages.shared.state.run_reader import Histogram
+from pages.shared.state.spec_link import command
+from pages.shared.words import sentences as words
+
+AGAIN = 10  # seconds between two readings of all rows of a run that goes on
+
+
+def show(run: Run, status: str) -> None:
+    """Findings, histograms and exports of a single run."""
+    history = run_reader.reader().history(run)
+    for finding in _findings(str(run.path.parent), run.id, status):
+        _finding(finding)
+    if history.histograms:
+        with st.expander("Distances over the training", icon=":material/bar_chart:", key=f"open-distances-{run.id}"):
+            _distances(run, history.histograms, goes_on=status in ("queued", "running"))
+    with st.expander("Command line, spec, TensorBoard", icon=":material/terminal:", key=f"open-exports-{run.id}"):
+        exports(run)
+
+
+@st.cache_data(max_entries=64, ttl=AGAIN, show_spinner=False)
+def _findings(root: str, run_id: str, status: str) -> list[Finding]:
+    """status: a run that has just ended is looked at once more."""
+    run = RunStore(root).open(run_id)
+    return health.watch(run.metrics()[0], run.spec)
+
+
+def _finding(finding: Finding) -> None:
+    with st.container(border=True, key=f"finding-{finding.kind}"):
+        st.badge(f"since step {finding.since:,}", icon=":material/monitor_heart:", color="orange")
+        st.markdown(f"**{words.plain(finding.sentence)}**")
+        st.markdown("What to try:\n" + "\n".join(f"- {words.plain(remedy)}" for remedy in finding.remedies))
+
+
+def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:
+    """Positive and negative distances of one batch; a slider moves through the training."""
+    steps = [histogram.step for histogram in histograms]
+    key = f"distances-{run.id}"
+    step = _step(key, steps, goes_on) if len(steps) > 1 else steps[0]
+    chosen = histograms[steps.index(step)]
+    spec, rows = _bars(chosen, _window(run))
+    st.vega_lite_chart(rows, spec, width="stretch", key=f"{key}-chart", alt=_words(chosen))
+    shaded = ""
+    if window := _window(run):
+        least = "" if math.isinf(window[0]) else f"at least {window[0]:.3g} and "
+        shaded = (
+            f" A triplet has a gradient while its negative is {least}at most {window[1]:.3g} farther than its "
+            "positive: the band, drawn for positives at their mean distance."
+        )
+    st.caption(f"Pairs of a batch at step {step:,}, as shares: same class and other classes.{shaded}")
+
+
+def _step(key: str, steps: list[int], goes_on: bool) -> int:
+    """The step that is shown: the newest while it is followed, else the one the slider was moved to.
+
+    While steps are added the slider is not there: its value would come back from the browser late, as if it were moved.
+    """
+    if goes_on and st.toggle("Follow the training", True, key=f"{key}-follow"):
+        return steps[-1]
+    if st.session_state.get(key) not in steps:
+        st.session_state[key] = steps[-1]
+    return int(st.select_slider("Step", steps, key=key))
+
+
+def _window(run: Run) -> tuple[float, float] | None:
+    """How much farther than its positive a negative may be to move a triplet, where that is all the loss looks at."""
+    spec = run.spec
+    if spec.loss.name != "ranking":
+        return None
+    try:
+        loss = losses.create(spec.loss.name, **spec.loss.parameters)
+    except (TypeError, ValueError):  # parameters that this release does not know
+        return None
+    return -math.inf if math.isinf(loss.m2) else loss.margin - loss.m2, loss.margin
+
+
+def _bars(chosen: Histogram, window: tuple[float, float] | None) -> tuple[Spec, Columns]:
+    bins = len(chosen.positive)
+    width = chosen.top / bins
+    low = np.arange(bins) * width
+    shares = [np.array(counts) / max(1, sum(counts)) for counts in (chosen.positive, chosen.negative)]
+    rows = {
+        "from": np.concatenate([low, low]),
+        "to": np.concatenate([low, low]) + width,
+        "share": np.concatenate(shares),
+        "pairs": np.repeat(["same class", "other classes"], bins),
+    }
+    domain = ["same class", "other classes"]
+    legend = alt.Legend(orient="top")
+    bars = alt.Chart().mark_bar(opacity=0.55, binSpacing=0)
+    bars = bars.encode(
+        alt.X(
+            "from:Q",
+            title="distance",
+            scale=alt.Scale(domain=[0, chosen.top]),
+            bin=alt.BinParams(binned=True, step=width),
+        ),
+        alt.X2("to"),
+        alt.Y("share:Q", title="pairs", stack=None, axis=alt.Axis(format="%")),
+        alt.Color("pairs:N", title=None, scale=alt.Scale(domain=domain, range=[COLOURS[2], COLOURS[1]]), legend=legend),
+        tooltip=[
+            alt.Tooltip("pairs:N"),
+            alt.Tooltip("from:Q", format=".3~f"),
+            alt.Tooltip("to:Q", format=".3~f"),
+            alt.Tooltip("share:Q", format=".1%"),
+        ],
+    )
+    layers = [bars]
+    if window:
+        mean = float(((low + width / 2) * shares[0]).sum())
+        ends = [min(max(mean + end, 0.0), chosen.top) for end in window]
+        band = alt.Chart(values({"a": ends[0], "b": ends[1]})).mark_rect(opacity=0.12)
+        layers.insert(0, band.encode(alt.X("a:Q"), alt.X2("b")))
+    return specification(alt.layer(*layers, data=ROWS, height=220)), rows
+
+
+def _words(chosen: Histogram) -> str:
+    width = chosen.top / len(chosen.positive)
+    places = (np.arange(len(chosen.positive)) + 0.5) * width
+    means = [float((places * counts).sum() / max(1, np.sum(counts))) for counts in (chosen.positive, chosen.negative)]
+    return f"Histogram of distances: same class {means[0]:.3g}, other classes {means[1]:.3g} in the mean"
+
+
+def exports(run: Run) -> None:
+    """The command that trains the same, the spec, the rows, and how to see the run in TensorBoard."""
+    known = command(run.spec)
+    if known is None:
+        st.caption("The same from the command line, with the spec below:")
+    st.code(known or "python -m dmlcore train spec.toml", language="bash", wrap_lines=True)
+    store = ["--runs", str(run.path.parent)]
+    write = shlex.join(["python", "-m", "dmlcore", "events", run.id, *store, "--follow"])
+    look = shlex.join(["tensorboard", "--logdir", str(run.path / "events")])
+    st.caption("In TensorBoard:")
+    st.code(f"{write} &\n{look}", language="bash", wrap_lines=True)
+    st.download_button(
+        "Spec as TOML",
+        run.spec.to_toml(),
+        f"{run.id}.toml",
+        "application/toml",
+        key=f"toml-{run.id}",
+        on_click="ignore",
+    )

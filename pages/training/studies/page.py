@@ -1,0 +1,40 @@
+"""Studies: questions answered by many runs with one budget: which loss is best, does a printed table come out again?"""
+
+import streamlit as st
+
+from dmlcore.experiments import studies
+from pages.shared.widgets import menu
+from pages.shared.widgets.study import panel as study_panel
+from pages.training.studies.variants import page as variants_view
+
+ELSEWHERE = {
+    "tokens": "gap_or_gsp",
+    "tokens-epsilon": "gap_or_gsp",
+    "tokens-sweep": "gap_or_gsp",
+    "omniglot-collage": "collage",
+    "omniglot-collage-poolings": "collage",
+    "collage": "collage",
+    "prototypes": "prototypes",
+}
+FIRST = "losses-omniglot"
+
+st.title("Studies", anchor=False)
+st.markdown(
+    "A study trains many variants on one budget and one protocol, over several seeds, and sets their scores side by "
+    "side. What is shipped was measured by the command given below each; start it to measure on this machine."
+)
+known = [name for name in studies.names() if name not in ELSEWHERE and studies.read(name).shown]
+asked = st.query_params.get("study")
+name = st.selectbox(
+    "Study",
+    known,
+    index=known.index(asked if asked in known else FIRST),
+    format_func=lambda name: studies.read(name).title,
+    key="study",
+)
+st.query_params["study"] = name
+variants_view.show(name)
+study_panel.about(name)
+with st.expander("Studies on other pages", icon=":material/open_in_new:"):
+    for other, page in ELSEWHERE.items():
+        menu.link(page, f"{studies.read(other).title}, on {menu.PLACES[page].title}")

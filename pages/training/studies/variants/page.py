@@ -1,0 +1,121 @@
+"""A study of many variants: bars, a sortable table, curves of a few, and published numbers beside where there are."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dmlcore.experiments import studies
+from dmlcore.experiments.studies import PRETRAINING, Measured
+from dmlcore.figures import studies as figures
+from dmlcore.replay import toy_runs
+from dmlcore.storage.runs import RunStore
+from pages.shared.widgets.study import panel as study_panel
+from pages.shared.widgets.study import trials as study_trials
+
+CURVES_AT_FIRST = 4  # the best of these many variants
+PUBLISHED = {
+    "train.recall_at_1": "R@1",
+    "train.recall_at_8": "R@8",
+    "train.r_precision": "P@R",
+    "train.map_at_r": "MAP@R",
+}
+
+
+def show(name: str) -> None:
+    """The question, the verdict, bars, what two of them differ by, numbers and curves; then how to measure it here."""
+    study = studies.read(name)
+    st.markdown(study.question)
+    said = st.container()  # the verdict comes first, though it is read off last
+    if busy := studies.conduct_of(name, RunStore()).busy():
+        study_panel.progress(name)
+    _reached(name, said)
+    if not busy:
+        study_panel.progress(name)
+
+
+def _reached(name: str, said: DeltaGenerator) -> None:
+    figure = st.container()
+    results = [r for r in study_panel.results(name) if r.variant != PRETRAINING]
+    if not results:
+        return
+    beside = _published(name)
+    with said:
+        study_panel.verdict(name, results)
+    with figure:
+        study_panel.bars(name, results)
+    if beside:
+        _beside(name, results, beside)
+    with st.expander("All scores", icon=":material/table:"):
+        _table(name, results)
+    study_trials.seeds(name, results)
+    _curves(name, results)
+
+
+def _table(name: str, results: Sequence[Measured]) -> None:
+    """Means and deviations as numbers, so that every column can be sorted."""
+    rows: list[dict[str, Any]] = []
+    for row in [*studies.baseline_rows(results), *studies.table(results)]:
+        shown: dict[str, Any] = {"variant": row["variant"], "seeds": row["seeds"]}
+        for key, title in studies.MEASURES.items():
+            if key in row:
+                mean, deviation = row[key]
+                shown |= {title: 100 * mean, f"± {title}": None if deviation is None else 100 * deviation}
+        shown["steps"] = max((r.steps for r in results if r.variant == row["variant"]), default=0)
+        rows.append(shown)
+    columns = [title for title in rows[0] if title not in ("variant", "seeds", "steps")]
+    config: dict[str, Any] = {c: st.column_config.NumberColumn(c, format="%.2f %%") for c in columns if c[0] != "±"}
+    config |= {"seeds": st.column_config.NumberColumn(studies.read(name).repeats)}
+    config |= {c: st.column_config.NumberColumn("±", format="%.2f", help=c) for c in columns if c[0] == "±"}
+    st.dataframe(rows, hide_index=True, key=f"scores-{name}", placeholder="–", column_config=config)
+    st.caption(f"Mean over the {studies.read(name).repeats} and standard deviation of a sample; click a head to sort.")
+
+
+def _curves(name: str, results: Sequence[Measured]) -> None:
+    found = study_panel.seed_curves(results)
+    variants = list(dict.fromkeys(curve.variant for curve in found))
+    if not variants:
+        return
+    best = sorted(variants, key=lambda variant: -(figures.ceiling_of(found, variant) or 0.0))[:CURVES_AT_FIRST]
+    chosen = st.multiselect("Validation curves of", variants, default=best, max_selections=8, key=f"curves-of-{name}")
+    if not chosen:
+        return
+    level = studies.levels(results, "validation.map_at_r").get("inputs", {})
+    of = [value for variant, value in level.items() if variant in chosen]
+    inputs = {"inputs": statistics.fmean(of)} if of else {}
+    spec, columns = figures.curves([curve for curve in found if curve.variant in chosen], against=inputs)
+    st.vega_lite_chart(
+        columns, spec, width="stretch", key=f"curves-{name}", alt=f"Validation MAP@R of {', '.join(chosen)}"
+    )
+    one = studies.read(name).repeats[:-1]
+    st.caption(
+        f"Validation MAP@R; step 0 is the network before its first step. Thin: one {one} each; thick: their mean."
+    )
+
+
+def _published(name: str) -> dict[str, toy_runs.PublishedRow]:
+    """The row of Table 4.1 of each variant whose loss it lists; only for studies of that table."""
+    if name not in ("toy-table", "toy-table-raw"):
+        return {}
+    variants = {entry.variant: entry.spec for entry in studies.expand(studies.read(name), seeds=(0,))}
+    rows = toy_runs.published()
+    return {variant: row for variant, spec in variants.items() for row in rows if toy_runs.matches(row, spec)}
+
+
+def _beside(name: str, results: Sequence[Measured], published: dict[str, toy_runs.PublishedRow]) -> None:
+    """Training scores here and in the thesis, in per cent."""
+    st.markdown("**Beside Table 4.1**, training scores in per cent: here (mean ± deviation over the seeds) | printed.")
+    rows = []
+    for row in studies.table(results):
+        shown = {"variant": row["variant"]}
+        for key, title in PUBLISHED.items():
+            mean, deviation = row[key]
+            spread = "" if deviation is None else f" ± {100 * deviation:.1f}"
+            shown[title] = f"{100 * mean:.1f}{spread} | {published[row['variant']].scores[title]:.2f}"
+        rows.append(shown)
+    st.dataframe(rows, hide_index=True, key=f"beside-{name}")
+    st.caption(toy_runs.NOT_STATED)

@@ -1,0 +1,39 @@
+"""What leads from a data set, split like this, to the command line and to the Train page."""
+
+from __future__ import annotations
+
+import json
+
+from dmlcore import data
+from pages.shared.state.spec_link import BASES, presets
+from pages.training.train.data.service import Cut, Where
+
+
+def command(at: Where, cut: Cut) -> str:
+    """The command line that saves this split."""
+    words = ["python -m dmlcore data split", at.name, f"--into {at.name}-split.json"]
+    words += [f"--root {json.dumps(at.root)}"] if at.root else []
+    words += [f"--split {cut.split}", f"--validation {cut.validation}"] if cut.split else []
+    words += [f"--folds {cut.folds} --fold {cut.fold} --fold-order {cut.order}"] if cut.folds else []
+    words += [f"--seed {at.seed}"] if at.seed else []
+    return " ".join(words)
+
+
+def link(at: Where, cut: Cut) -> dict[str, str]:
+    """The query under which the Train page opens with this data set, split like this."""
+    info = data.describe(at.name)
+    own = next((name for name, spec in presets().items() if spec.data.name == at.name), None)
+    changes = [f"data.name={at.name}"]
+    if own is None and info.kind == "pictures":
+        changes += [f"data.image_size={info.image_size}"] if info.resizes else []
+    if own is None and info.kind == "tokens":
+        changes += ["model.name=tokens"]
+    if at.root and ";" not in at.root:
+        changes += [f"data.root={json.dumps(at.root)}"]
+    if cut.split:
+        changes += [f"data.split={cut.split}", f"data.validation={cut.validation}"]
+    if cut.folds:
+        changes += [f"data.folds={cut.folds}", f"data.fold={cut.fold}", f"data.fold_order={cut.order}"]
+        changes += [f"data.fold_seed={at.seed}"]
+    changes += [f"seed={at.seed}"] if at.seed else []
+    return {"base": own or BASES[info.kind], "set": ";".join(changes)}

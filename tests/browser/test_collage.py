@@ -1,0 +1,114 @@
+"""The collage page: from nothing trained to a study that runs and is cancelled; weight maps under the hand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from dmlcore.data import load
+from dmlcore.experiments import studies
+from dmlcore.inspection.local import weight_maps
+from dmlcore.storage.runs import RunStore
+from tests.browser.harness import Server, address, becomes, eventually, quiet, served
+from tests.data import layouts
+from tests.experiments.studies import forged
+from tests.pages.conftest import make_run
+
+pytestmark = pytest.mark.browser
+
+RUNS = len(studies.expand(studies.read("omniglot-collage")))
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = forged.cifar100(tmp_path_factory.mktemp("data"), train=4, test=1)
+    layouts.omniglot_for_collages(root / "omniglot-py", characters=16)
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, pictures):
+    """The app, whose CIFAR-100 and Omniglot are forged."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DML_DATA", str(pictures))
+        with served(tmp_path_factory.mktemp("app") / "runs") as running:
+            yield running
+
+
+def linked(page, name: str, value: str) -> None:
+    """Wait until the link says so."""
+    becomes(lambda: dict(parse_qsl(urlsplit(address(page)).query)).get(name), value)
+
+
+def test_nothing_trained_then_the_study_starts_and_is_cancelled(page, server: Server):
+    page.goto(f"{server.url}/collage")
+    box = page.locator(".st-key-study-omniglot-collage")
+    expect(box).to_contain_text(f"Nothing of it has been trained here yet. It is {RUNS} runs")
+    expect(box.locator("img")).to_have_count(8)
+    # The shipped maps are those of the real Omniglot: none of the forged pictures is laid under them.
+    expect(page.locator(".collage .line")).to_have_count(3)
+    expect(page.locator(".collage img")).to_have_count(0)
+    expect(page.get_by_text("Omniglot's minimal sets, which are not here")).to_be_visible()
+    box.get_by_role("button", name="Start the study").click()
+    expect(box).to_contain_text(f"run 1 of {RUNS}: GAP, seed 0")
+    place = studies.conduct_of("omniglot-collage", RunStore(server.runs))
+    try:
+        box.get_by_role("button", name="Cancel").click()
+        becomes(lambda: (place.status(), place.alive()), ("cancelled", False))
+        expect(box.get_by_role("button", name=re.compile("Start the study|Continue"))).to_be_enabled()
+    finally:
+        studies.cancel(place)
+
+
+def test_weight_maps_fade_and_a_chosen_collage_shows_its_neighbours(page, server: Server, pictures):
+    data = ["data.name=collage", "data.augment=false", f"data.root={pictures}", "model.name=resnet20"]
+    small = [
+        "model.embedding_dim=8",
+        "batch.classes=4",
+        "batch.samples=2",
+        "schedule.steps=1",
+        "schedule.validate_every=1",
+    ]
+    gsp = ["pooling.name=gsp", "pooling.memory=0", "pooling.prototypes=4"]
+    runs = [make_run(server.runs, *data, *small, *extra) for extra in ([], gsp)]
+    for run in runs:
+        weight_maps.write(run)
+
+    page.goto(f"{server.url}/collage?runs={runs[0].id},{runs[1].id}")
+    lines = page.locator(".collage .line")
+    expect(lines).to_have_count(2)
+    expect(lines.nth(0)).to_contain_text("25.0 % of the weight on the tile")
+    cells = lines.nth(1).locator("button.cell")
+    expect(cells).to_have_count(8)
+
+    # The shares shown are those of the maps.
+    found = weight_maps.read(weight_maps.path_of(runs[1]))
+    shows = load("collage", root=str(pictures)).facts["shows"][found.indices]
+    share = dict(zip(found.indices.tolist(), weight_maps.foreground_share(found.weights, shows).tolist(), strict=True))
+
+    def shares():
+        for i in range(8):
+            index = int(cells.nth(i).get_attribute("data-index"))
+            shown = cells.nth(i).locator(".share").inner_text()
+            assert shown.endswith(" % on its tile")
+            assert abs(int(shown.split()[0]) - 100 * share[index]) < 0.501  # halves are rounded either way
+
+    eventually(shares)
+
+    # The opacity follows the keys at once; the address keeps it.
+    page.get_by_label("opacity of the weight maps").press("End")
+    becomes(lambda: cells.first.locator("canvas").evaluate("(x) => getComputedStyle(x).opacity"), "1")
+    linked(page, "opacity", "1.00")
+
+    # The chosen collage is the query of both runs.
+    chosen = quiet(lambda: cells.nth(3).get_attribute("data-index"))
+    cells.nth(3).click()
+    linked(page, "query", chosen)
+    queries = page.locator(".neighbours .query a")
+    becomes(lambda: [queries.nth(i).get_attribute("data-index") for i in range(queries.count())], [chosen, chosen])
+    expect(page.locator(".neighbours .found a")).to_have_count(16)
+    expect(cells.nth(3)).to_have_attribute("aria-pressed", "true")

@@ -1,0 +1,44 @@
+"""The data page under a real mouse: see pictures, split otherwise, save the split, go to training."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.harness import Server, becomes, eventually
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: Server, tmp_path: Path):
+    page.goto(f"{server.url}/data?data=digits_pictures")
+    pictures = page.locator(".samples img")
+    expect(pictures).to_have_count(48)
+    becomes(lambda: pictures.first.evaluate("(x) => x.decode().then(() => x.naturalWidth)"), 32)
+    first = pictures.first.get_attribute("title")
+    page.get_by_role("button", name="Others").click()
+    expect(pictures.first).not_to_have_attribute("title", first)
+    test = page.get_by_test_id("stMetric").filter(has_text="test")
+    expect(test).to_contain_text("896")
+
+    def choose() -> None:
+        page.get_by_test_id("stSelectbox").filter(has_text="Test on").get_by_role("combobox").click()
+        page.get_by_role("option", name="classes never seen").click(timeout=2000)  # a rerun closes the list
+
+    eventually(choose)
+    expect(test).to_contain_text("5 classes")
+    # The metric is drawn before the buttons, which until then still save the split that was: wait for the last line.
+    expect(page.get_by_test_id("stCode").last).to_contain_text("--split classes")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Split as JSON").click()
+    saved.value.save_as(tmp_path / "split.json")
+    split = json.loads((tmp_path / "split.json").read_text())
+    assert split["settings"]["split"] == "classes"
+    assert sum(row[0] == "test" for row in split["rows"]) == split["parts"]["test"]["samples"]
+    page.get_by_role("button", name="Train on it").click()
+    page.wait_for_url(re.compile(r"train\?.*data\.name(=|%3D)digits_pictures"))
+    expect(page.get_by_role("heading", name="Digits as pictures")).to_be_visible()

@@ -1,0 +1,84 @@
+"""The truth page under a real mouse: the picture is drawn from exact numbers, and the link reopens it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from pages.library.errata.service import readout
+from pages.library.errata.state import Example
+from tests.browser.harness import becomes, drag, eventually
+
+pytestmark = pytest.mark.browser
+
+
+def opened(page, server, query):
+    page.goto(f"{server.url}/truth{query}")
+    plane = page.locator("svg[data-seq]")
+    plane.wait_for()
+    return plane
+
+
+def seq(plane) -> int:
+    return int(plane.get_attribute("data-seq"))
+
+
+def tidy(vector) -> str:
+    return f"({', '.join(f'{round(x, 4):g}' for x in vector)})"
+
+
+def rows(page) -> list[list[str]]:
+    return [row.split("\t") for row in page.locator("tbody tr").filter(has=page.locator("th")).all_inner_texts()]
+
+
+def gradients(page) -> list[list[str]]:
+    return [row[1:3] for row in rows(page)]
+
+
+def of_python(number: int, **changed) -> list[list[str]]:
+    expected = readout(Example.of({"number": number} | changed))
+    return [[tidy(printed), tidy(true)] for printed, true in zip(expected["printed"], expected["true"], strict=True)]
+
+
+def test_dragging_shows_exact_gradients_and_the_link_reopens_them(page, server):
+    plane = opened(page, server, "?erratum=4")
+    expect(plane.locator("g.arrow.printed")).to_have_count(3)
+    expect(plane.locator("g.arrow.true")).to_have_count(3)
+    handle = page.get_by_role("button", name=re.compile("^negative at"))
+    before = seq(plane)
+    drag(page, handle, 60, 40, release=False)
+    becomes(lambda: seq(plane), lambda n: n > before + 2)  # it acts while it is held
+    page.mouse.up()
+    page.wait_for_url(re.compile(r"erratum=4&n="))
+
+    def shows_its_place() -> str:
+        label = handle.get_attribute("aria-label")
+        at = tuple(float(v) for v in label.removeprefix("negative at ").split(", "))
+        assert at != (0, 2)
+        assert gradients(page) == of_python(4, negative=at)
+        return label
+
+    label = eventually(shows_its_place)
+    again = page.context.new_page()
+    opened(again, server, page.url.removeprefix(f"{server.url}/truth"))
+    expect(again.get_by_role("button", name=re.compile("^negative at"))).to_have_attribute("aria-label", label)
+    becomes(lambda: rows(again), rows(page))
+    again.close()
+
+
+def test_keys_sliders_and_the_next_erratum(page, server):
+    plane = opened(page, server, "?erratum=6")
+    page.get_by_role("button", name=re.compile("^positive at")).press("Shift+ArrowRight")
+    page.wait_for_url(re.compile(r"erratum=6&p=1\.1%2C0|erratum=6&p=1\.1,0"))
+    slider = page.get_by_role("slider", name="rho", exact=True)
+    slider.focus()
+    slider.press("ArrowRight")
+    page.wait_for_url(re.compile(r"rho=0\.31"))
+    expected = of_python(6, positive=[1.1, 0], hyper={"rho": 0.31})
+    becomes(lambda: gradients(page), expected)
+    expect(plane).to_have_attribute("aria-label", re.compile(re.escape(f"true {expected[0][1]}")))
+    page.get_by_role("button", name="arrow_forward").or_(page.locator(".st-key-truth_next button")).first.click()
+    page.wait_for_url(re.compile(r"erratum=7$"))
+    page.get_by_text("Eq. 2.16, one pair: gradient by autograd").wait_for()

@@ -1,0 +1,279 @@
+"""The fields page under a real mouse and keyboard: whatever it shows is what dmlcore computes at the shown state."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import expect
+
+from dmlcore import losses
+from dmlcore.geometry import forces
+from pages.shared.plane.state import POINTS, Scene
+from tests.browser.harness import becomes, drag, eventually, press, quiet
+
+pytestmark = pytest.mark.browser
+
+
+def opened(page, server, query=""):
+    page.goto(f"{server.url}/{query}")
+    page.wait_for_selector("canvas.plane[data-seq]")
+    return page.locator("canvas.plane")
+
+
+def seq(plane) -> int:
+    return int(plane.get_attribute("data-seq"))
+
+
+def at_rest(plane) -> None:
+    """Every question answered: the plane shows its last number for half a second."""
+    quiet(lambda: seq(plane))
+
+
+def readout(page, name) -> str:
+    return page.locator(f'[data-readout="{name}"]').inner_text()
+
+
+def shown_scene(page) -> Scene:
+    """The state of the controls, read from the screen rather than from the link."""
+    loss = page.get_by_label("loss", exact=True).input_value()
+    hyper = {}
+    for name, parameter in losses.formula(loss).sliders.items():
+        if hasattr(parameter, "options"):
+            hyper[name] = page.get_by_label(name, exact=True).input_value()
+        else:
+            value = page.get_by_label(f"{name} value", exact=True).input_value()
+            hyper[name] = float(value) if value else None
+    points = {name: [float(page.get_by_label(f"{name} {axis}").input_value()) for axis in "xy"] for name in POINTS}
+    return Scene.of({"loss": loss, "hyper": hyper} | points)
+
+
+def assert_numbers_are_exact(page) -> None:
+    def exact() -> None:
+        scene = shown_scene(page)
+        loss, points = scene.module(), scene.points()
+        expected = {"loss": loss.clamped(*points).item(), "before clamp": loss.raw(*points).item()}
+        for letter, force in zip("APN", forces(loss, *points), strict=True):
+            expected[f"force on {letter}"] = force.norm().item()
+        a, p, n = (x.numpy() for x in points)
+        expected |= {"d(A,P)": np.hypot(*(a - p)), "d(A,N)": np.hypot(*(a - n)), "d(P,N)": np.hypot(*(p - n))}
+        for name, value in expected.items():
+            text = readout(page, name)
+            if math.isinf(value):
+                assert text == "∞"
+            else:
+                tolerance = 6e-3 if abs(value) >= 1000 else 0
+                assert float(text) == pytest.approx(value, abs=5.1e-4, rel=tolerance), name
+        raw = expected["before clamp"]
+        state = "active" if 0 < raw < loss.m2 else "satisfied" if raw <= 0 else "clamped"
+        assert readout(page, "triplet") == state
+
+    eventually(exact)
+
+
+def assert_link_reopens(page, server) -> None:
+    plane = page.locator("canvas.plane")
+    at_rest(plane)
+    scene, numbers = shown_scene(page), page.locator(".readout").inner_text()
+    again = page.context.new_page()
+    opened(again, server, page.url.removeprefix(server.url + "/"))
+    becomes(lambda: shown_scene(again), scene)
+    becomes(lambda: again.locator(".readout").inner_text(), numbers)
+    again.close()
+
+
+def test_dragging_a_point_keeps_every_number_exact_and_the_link_reopens_it(page, server):
+    plane = opened(page, server, "?n=0.3,0.8&shade=force&probe=positive&m2=9")
+    for name in POINTS:
+        handle = page.get_by_role("button", name=f"{name} at")
+        before, place = seq(plane), handle.get_attribute("aria-label")
+        drag(page, handle, -37, 23, release=False)
+        becomes(lambda before=before: seq(plane), lambda n, before=before: n > before + 3)  # it acts while it is held
+        page.mouse.up()
+        expect(handle).not_to_have_attribute("aria-label", place)
+        assert_numbers_are_exact(page)
+        page.wait_for_url(re.compile(rf"[?&]{name[0]}=(?!0\.3%2C0\.8)"))
+    assert_link_reopens(page, server)
+
+
+@pytest.mark.parametrize("loss", ["distance_sensitive", "moving", "location_aware", "ratio"])
+def test_every_slider_acts_while_it_is_dragged(page, server, loss):
+    plane = opened(page, server, f"?loss={loss}&a=0.1,0.1&n=0.3,0.8")
+    for name, parameter in losses.formula(loss).sliders.items():
+        if hasattr(parameter, "options"):
+            page.get_by_label(name, exact=True).select_option(parameter.options[-1])
+            continue
+        slider, before = page.get_by_role("slider", name=name, exact=True), seq(plane)
+        value = page.get_by_label(f"{name} value", exact=True).input_value()
+        drag(page, slider, 25, 0, release=False)
+        becomes(lambda before=before: seq(plane), lambda n, before=before: n > before + 2)
+        page.mouse.up()
+        expect(page.get_by_label(f"{name} value", exact=True)).not_to_have_value(value)
+        page.wait_for_url(re.compile(rf"[?&]{name}="))
+        assert_numbers_are_exact(page)
+    assert_link_reopens(page, server)
+
+
+def test_while_the_hand_moves_and_after_streamlit_is_not_asked(page, server):
+    sent: list[str] = []
+    page.on("websocket", lambda ws: ws.on("framesent", lambda _: sent.append(ws.url)))
+    plane = opened(page, server, "?n=0.3,0.8")
+    at_rest(plane)
+    asked = lambda route: sum(route in url for url in sent)  # noqa: E731
+    _, streamlit = quiet(lambda: (seq(plane), asked("_stcore/stream")), 1.0)
+    before = asked("api/field")
+    slider = page.get_by_role("slider", name="r", exact=True)
+    x, y = press(page, slider)
+
+    def followed() -> None:  # one question is in flight at a time: a slow server is asked less often
+        page.mouse.move(x + 40, y, steps=20)
+        page.mouse.move(x + 20, y, steps=20)
+        assert asked("api/field") > before + 5
+
+    eventually(followed)
+    page.mouse.up()
+    page.wait_for_url(re.compile(r"[?&]r="))
+    assert asked("_stcore/stream") == streamlit
+
+
+def test_hovering_reads_out_the_place_under_the_pointer(page, server):
+    plane = opened(page, server, "?n=0.3,0.8")
+    at_rest(plane)
+    box = quiet(plane.bounding_box)
+    page.mouse.move(box["x"] + box["width"] / 2 - 80, box["y"] + box["height"] / 2 - 60)
+
+    def of_the_place() -> None:
+        lines = page.locator(".tip:visible > div").all()
+        rows = {line.locator("span").inner_text(): line.locator("b").inner_text() for line in lines}
+        place = torch.tensor([float(v) for v in rows["N here"].split(",")], dtype=torch.float64)
+        scene = shown_scene(page)
+        loss, (a, p, _) = scene.module(), scene.points()
+        assert float(rows["loss"]) == pytest.approx(loss.clamped(a, p, place).item(), abs=0.02)
+        assert float(rows["force"]) == pytest.approx(forces(loss, a, p, place)[2].norm().item(), rel=0.02)
+
+    eventually(of_the_place)
+    plane.focus()
+    page.keyboard.press("Shift+ArrowRight")
+    page.locator(".tip:visible").wait_for()
+    page.keyboard.press("Escape")
+    page.locator(".tip").wait_for(state="hidden")
+
+
+def test_undo_redo_snap_and_keys(page, server):
+    opened(page, server, "?n=0.3,0.8")
+    negative = page.get_by_role("button", name="negative at")
+    page.get_by_role("button", name="anchor at").focus()
+    page.keyboard.press("Shift+ArrowUp")
+    page.wait_for_url(re.compile(r"[?&]a=0%2C0.1"))
+    page.get_by_label("snap").select_option("equilateral")
+    page.wait_for_url(re.compile("snap=equilateral"))
+    sides = lambda: [float(readout(page, name)) for name in ("d(A,P)", "d(A,N)", "d(P,N)")]  # noqa: E731
+    becomes(sides, lambda d: max(d) - min(d) < 0.002)
+    page.get_by_role("button", name="undo (Ctrl+Z)").click()
+    expect(negative).to_have_attribute("aria-label", re.compile("0.3, 0.8"))
+    page.keyboard.press("Control+z")
+    page.get_by_role("button", name="anchor at 0, 0", exact=True).wait_for()
+    page.keyboard.press("Control+Shift+Z")
+    page.get_by_role("button", name="anchor at 0, 0.1", exact=True).wait_for()
+
+
+def test_losses_figures_and_margins(page, server):
+    plane = opened(page, server, "?n=0.3,0.8")
+    page.get_by_label("loss", exact=True).select_option("angular")
+    page.get_by_role("heading", name="Angular").wait_for()
+    expect(page.get_by_role("slider")).to_have_count(2)
+    page.get_by_role("button", name="figure 3.6").click()
+    page.get_by_role("button", name="r = 2", exact=True).click()
+    page.wait_for_url(re.compile(r"rho=1.71429"))
+    expect(page.locator('[data-readout="force on N"]')).to_have_text("7.571")
+    page.get_by_text("Margins and balance").click()
+    page.get_by_role("button", name=re.compile("^Margin for the ellipse")).click()
+    page.wait_for_url(re.compile("m1=4.63809"))  # d = 1, s = 0, rho = 12/7: Appendix B
+    page.get_by_role("button", name="normalised margin μ").click()
+    page.wait_for_url(re.compile("mu=2.20952"))
+    drag(page, page.get_by_role("slider", name="r", exact=True), 30, 0)
+    page.wait_for_url(re.compile(r"[?&]r=(?!2(&|$)).*mu=2.20952|mu=2.20952.*[?&]r=(?!2(&|$))"))
+    at_rest(plane)
+    expect(page.get_by_label("mu value")).to_have_value("2.2095")
+
+
+def test_tour_and_situations(page, server):
+    opened(page, server, "?n=0.3,0.8")
+    page.get_by_role("button", name="Too easy").click()
+    expect(page.locator('[data-readout="triplet"]')).to_have_text("satisfied")
+    page.get_by_role("button", name="Tour").click()
+    for step in range(1, 7):
+        page.get_by_text(f"{step} / 6").wait_for()
+        page.keyboard.press("Enter")  # the focus is on next
+    page.get_by_role("button", name="Tour").wait_for()
+    page.wait_for_url(re.compile("discs=1"))
+    expect(page.locator(".marked")).to_have_count(0)
+
+
+def test_a_lesson_hides_its_controls(page, server):
+    opened(page, server, "?n=0.3,0.8&hide=m1,m2,figures,take,margins")
+    expect(page.get_by_role("slider", name="rho", exact=True)).to_have_count(1)
+    expect(page.get_by_role("slider", name="m1", exact=True)).to_have_count(0)
+    expect(page.get_by_text("Figures of the thesis")).to_have_count(0)
+    page.get_by_role("button", name="anchor at").press("ArrowUp")
+    page.wait_for_url(re.compile("a=0%2C0.01"))
+    assert "hide=m1" in page.url
+
+
+def test_without_a_socket_the_page_itself_carries_the_fields(page, server):
+    plane = opened(page, server, "?n=0.3,0.8&socket=off")
+    before = seq(plane)
+    drag(page, page.get_by_role("button", name="positive at"), 50, -50)
+    becomes(lambda: seq(plane), lambda n: n > before + 1)
+    page.wait_for_url(re.compile(r"[?&]p="))
+    assert "socket=off" in page.url
+    expect(page.locator(".notice")).to_contain_text("a little slower")
+
+
+def test_nothing_is_fetched_from_elsewhere(page, server):
+    foreign: list[str] = []
+    page.on(
+        "request",
+        lambda request: (
+            foreign.append(request.url) if not request.url.startswith((server.url, "data:", "blob:")) else None
+        ),
+    )
+    opened(page, server)
+    page.wait_for_timeout(500)
+    assert foreign == []
+
+
+def test_boxes_captions_and_colours_tell_the_state_in_use(page, server):
+    plane = opened(page, server, "?n=0.3,0.8")
+    box = page.get_by_label("r value", exact=True)
+    box.fill("3")
+    box.press("Enter")
+    page.wait_for_url(re.compile("r=3"))
+    box.fill("")
+    box.press("Tab")
+    expect(box).to_have_value("3")
+    box.fill("99")
+    box.press("Enter")
+    page.wait_for_url(re.compile("r=4"))
+    expect(box).to_have_value("4")
+    page.get_by_role("button", name="Semi-hard").click()
+    page.get_by_text("still within reach").wait_for()
+    at_rest(plane)
+    page.get_by_role("button", name="negative at").press("Shift+ArrowUp")
+    page.get_by_text("still within reach").wait_for(state="detached")
+    page.get_by_role("button", name="On the circle").click()
+    page.get_by_role("button", name="figure 3.2").click()
+    page.wait_for_url(lambda url: "loss=entangle" in url and "snap" not in url)
+    page.get_by_label("loss", exact=True).select_option("ranking")
+    across = page.get_by_label("negative x")
+    for typed, shown in (("1e6", "100"), ("-1e300", "-100"), ("-0", "0"), ("1e-300", "0"), ("", "0"), ("0.35", "0.35")):
+        across.fill(typed)
+        across.press("Enter")
+        expect(across).to_have_value(shown)
+    page.get_by_label("negative y").fill("9")
+    page.get_by_label("negative y").press("Enter")
+    page.get_by_role("button", name="bring the negative in").click()
+    expect(page.locator('[data-readout="triplet"]')).to_have_text("active")

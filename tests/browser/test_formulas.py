@@ -1,0 +1,125 @@
+"""Formulas: one typesetter on all pages, subscripts small and low, nothing cut at any width."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlcore import losses
+from dmlcore.geometry import worked
+from dmlcore.loss_analysis.active_region import active_region
+from dmlcore.published.errata import errata
+from pages.library.errata.view import marked
+from pages.shared.server.static_files import version
+from pages.shared.words.formulas import statements
+from tests.browser.harness import becomes, eventually
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = (390, 1440)
+# Every displayed formula, those of the components and those of st.latex: what it says, how much of it is beyond its
+# box, whether the box scrolls and fades there, how far it leaves the window, sizes of its subscripts, its typeface.
+MEASURE = """() => {
+  const found = [], roots = [document];
+  for (const root of roots) {
+    for (const node of root.querySelectorAll("*")) if (node.shadowRoot) roots.push(node.shadowRoot);
+    for (const box of root.querySelectorAll(".katex-display")) {
+      if (!box.getClientRects().length) continue;
+      const style = getComputedStyle(box), size = (node) => parseFloat(getComputedStyle(node).fontSize);
+      const base = box.querySelector(".katex-html");
+      found.push({
+        text: box.querySelector("annotation").textContent,
+        beyond: box.scrollWidth - box.clientWidth,
+        hint: style.overflowX === "auto" && style.maskImage.includes("gradient")
+          && parseFloat(style.getPropertyValue("--right")) > 20,
+        outside: box.getBoundingClientRect().right - innerWidth,
+        subscripts: [...box.querySelectorAll(".msupsub .mtight")].map((node) => size(node) / size(base)),
+        face: document.fonts.check("16px KaTeX_Math") && [...box.querySelectorAll(".mathnormal")]
+          .every((node) => getComputedStyle(node).fontFamily === "KaTeX_Math"),
+      });
+    }
+  }
+  return found;
+}"""
+
+
+def everything() -> list[str]:
+    """All LaTeX that a page can show: losses, regions, margins worked out, errata."""
+    loss = [losses.formula(name) for name in losses.names()] + [losses.describe(name) for name in losses.batch_names()]
+    regions = [active_region(losses.create(name), (0.0, 0.0), (0.5, 0.0)) for name in losses.names()]
+    charges = [
+        active_region(losses.create("distance_sensitive", r=r, m1=m1), (0.0, 0.0), (0.5, 0.0))
+        for r in (-1, 0, 1, 2)
+        for m1 in (-2.3, 1.0)
+    ]
+    margins = [
+        worked.explain_margin_for_ellipse(0.5, 0.1, 1, 1),
+        worked.explain_margin_enclosing(0.5, 0.1, 1, 2, 1),
+        worked.explain_margin_enclosing(0.5, 0.1, -1, 1, 1e-7),
+        worked.explain_balanced_rho(32, 4),
+    ]
+    told = [f"E = {formula.energy_latex}" for formula in loss]
+    told += [statements(region.latex) for region in regions + charges if region.latex]
+    told += [part for region in charges for part in region.shape.split("$")[1::2]]
+    told += [line for found in margins for line in (*found.symbols, *found.numbers)]
+    told += [marked(x, "#B04A00") for e in errata() for x in (e.printed_latex, e.true_latex) if x]
+    return told
+
+
+def whole(page) -> list[dict]:
+    """The formulas now on the page, each inside its window and its box, or scrolling there and saying so."""
+    found = page.evaluate(MEASURE)
+    assert found
+    for formula in found:
+        assert formula["beyond"] <= 1 or formula["hint"], formula
+        assert formula["outside"] <= 0, formula
+        assert all(0.4 < size < 0.85 for size in formula["subscripts"]), formula
+        assert formula["face"], formula
+    return found
+
+
+def test_katex_reads_every_formula(page, server):
+    page.goto(server.url)
+    page.wait_for_selector(".katex-display")
+    told = everything()
+    failed = page.evaluate(
+        """async ([module, told]) => {
+          const { formula } = await import(module);
+          const boxes = told.map((latex) => formula(latex));
+          document.body.append(...boxes);
+          await new Promise((done) => setTimeout(done, 0));
+          return boxes.filter((box) => !box.querySelector(".katex-html") || box.querySelector(".katex-error"))
+            .map((box) => box.dataset.latex);
+        }""",
+        [f"/api/assets/{version()}/shared/formula.js", told],
+    )
+    assert len(told) > 90
+    assert failed == []
+
+
+def test_no_formula_of_a_loss_is_cut(page, server):
+    page.goto(server.url)
+    page.wait_for_selector(".katex-display")
+    for name in losses.names():
+        page.get_by_label("loss", exact=True).select_option(name)
+        wanted = [f"E = {losses.formula(name).energy_latex}"]
+        region = active_region(losses.create(name), (0.0, 0.0), (0.5, 0.0)).latex
+        if region and name != "distance_sensitive":  # whose region has a formula for each r
+            wanted.append(statements(region))
+        becomes(lambda: [f["text"] for f in whole(page)], lambda shown, wanted=wanted: set(wanted) <= set(shown))
+        at_all_widths(page)
+    page.get_by_text("Margins and balance").click()
+    becomes(lambda: len(whole(page)), lambda count: count > 10)
+    at_all_widths(page)
+
+
+@pytest.mark.parametrize("name", ["transport", "truth?loss=angular"])
+def test_formulas_of_streamlit_itself_are_whole_too(page, server, name):
+    page.goto(f"{server.url}/{name}")
+    page.wait_for_selector(".stMarkdown .katex-display")
+    at_all_widths(page)
+
+
+def at_all_widths(page) -> None:
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        eventually(lambda: whole(page))

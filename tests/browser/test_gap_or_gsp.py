@@ -1,0 +1,92 @@
+"""GAP or GSP under a real mouse and keyboard, against the trainings of dmlcore."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from dmlcore import data
+from dmlcore.replay.recorded_training import LiveTraining
+from pages.pooling.gap_or_gsp import state as spec
+from pages.pooling.gap_or_gsp.state import Study
+from tests.browser.harness import address, becomes
+
+pytestmark = pytest.mark.browser
+
+STUDY = Study(prototypes=8, rate=2e-3)
+LINK = "?prototypes=8&rate=0.002"
+
+
+def opened(page, server, query):
+    page.goto(f"{server.url}/gap_or_gsp{query}")
+    page.wait_for_selector("canvas[data-side=gsp][data-step]")
+    return page.locator("canvas[data-side=gsp]")
+
+
+def at_step(canvas, wanted):
+    """The step shown, once it is `wanted` or fulfils it."""
+    return becomes(lambda: int(canvas.get_attribute("data-step")), wanted)
+
+
+def shows(page, name, value):
+    readout = page.locator(f'[data-readout="{name}"]')
+    becomes(lambda: float(readout.inner_text()), lambda shown: abs(shown - value) < 6e-4)
+
+
+def linked(page, name, wanted):
+    """What the link says of something, once it is `wanted`."""
+    return becomes(lambda: dict(parse_qsl(urlsplit(address(page)).query)).get(name), wanted)
+
+
+def test_numbers_are_the_trainings_scrubbed_and_forked(page, server):
+    canvas = opened(page, server, f"{LINK}&step=20")
+    at_step(canvas, 20)
+    bags = data.load("tokens", seed=0)
+    gap, gsp = (LiveTraining(STUDY.live(p), bags) for p in spec.POOLINGS)
+    for name, training in (("gap", gap), ("gsp", gsp)):
+        shows(page, f"{name} map_at_r", training.frame(20).map_at_r)
+        shows(page, f"{name} loss", training.frame(20).loss)
+    page.get_by_role("slider", name="step", exact=True).fill("18")
+    at_step(canvas, 18)
+    shows(page, "gsp loss", gsp.frame(18).loss)
+    linked(page, "step", "18")
+
+    # A class stands out, and its numbers are told.
+    page.get_by_role("button", name="class 3", exact=True).click()
+    weight = 100 * gsp.frame(18).histograms[2, 64:].sum()
+    expect(page.locator(".about")).to_contain_text(
+        re.compile(rf"Class 3: .*GSP puts {weight:.1f} % of its weight on shared")
+    )
+    linked(page, "class", "3")
+
+    # From step 18 on another gate: GSP alone changes.
+    box = page.get_by_label("share pooled value")
+    box.fill("0.6")
+    box.press("Enter")
+    linked(page, "then", "18:mu=0.6")
+    both = page.get_by_role("group", name=re.compile("both trainings"))
+    for step in (19, 20, 21):
+        both.press("ArrowRight")
+        at_step(canvas, step)
+    changed = spec.from_query({"prototypes": "8", "rate": "0.002", "then": "18:mu=0.6"})
+    forked = LiveTraining(changed.live("gsp"), bags)
+    assert abs(forked.frame(21).loss - gsp.frame(21).loss) > 2e-3
+    shows(page, "gsp loss", forked.frame(21).loss)
+    shows(page, "gap loss", gap.frame(21).loss)
+
+    linked(page, "step", "21")
+    again = page.context.new_page()
+    at_step(opened(again, server, f"?{urlsplit(address(page)).query}"), 21)
+    shows(again, "gsp loss", forked.frame(21).loss)
+    expect(again.get_by_role("button", name="class 3", exact=True)).to_have_attribute("aria-pressed", "true")
+
+
+def test_it_plays_on_opening_until_paused(page, server):
+    canvas = opened(page, server, "")
+    at_step(canvas, lambda k: k >= 3)
+    page.get_by_role("button", name="pause", exact=True).click()
+    page.get_by_role("button", name="play", exact=True).wait_for()
+    linked(page, "step", lambda step: step == canvas.get_attribute("data-step"))

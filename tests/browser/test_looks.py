@@ -1,0 +1,88 @@
+"""Small things of looks and access that pages share, measured on the screen."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from pages.shared.server.static_files import version
+from tests.browser.harness import becomes, eventually
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_slider_tells_its_value_and_boxes_keep_apart(page, server):
+    page.goto(f"{server.url}/?loss=ratio")
+    slider, box = page.get_by_label("m", exact=True), page.get_by_label("m value", exact=True)
+    expect(slider).to_have_attribute("aria-valuetext", "0.01")  # at 333 of 1000: it is logarithmic
+    slider.press("PageUp")
+    eventually(lambda: expect(slider).to_have_attribute("aria-valuetext", box.input_value()))
+    assert box.input_value() != "0.01"
+    box.fill("0.5")
+    box.press("Enter")
+    expect(slider).to_have_attribute("aria-valuetext", "0.5")
+    for name in ("colour", "equipotentials", "field", "snap"):
+        expect(page.locator("label.menu > span", has_text=name)).to_be_visible()
+    page.get_by_label("loss", exact=True).select_option("distance_sensitive")
+    gaps = """boxes => boxes.map((box) => box.getBoundingClientRect())
+      .map((box, i, all) => i ? box.top - all[i - 1].bottom : 9)"""
+    becomes(lambda: page.locator(".sliders input[type=number]").evaluate_all(gaps), lambda all: len(all) == 5)
+    assert min(page.locator(".sliders input[type=number]").evaluate_all(gaps)) >= 4
+
+
+def test_pictures_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
+    page.goto(server.url)
+    page.wait_for_selector(".katex-display")
+    covered = page.evaluate(
+        """async (module) => {
+          const { beside } = await import(module), size = 640, bad = [];
+          let seed = 1;
+          const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+          const apart = (a, b) => Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[1]));
+          for (let k = 0; k < 500; k++) {
+            const spread = [0, 1, 20, 60, 300][k % 5], at = [60 + 520 * random(), 60 + 520 * random()];
+            const inside = (x) => Math.min(Math.max(x, 0), size);
+            const points = [0, 1, 2].map(() => at.map((x) => inside(x + spread * (random() - 0.5))));
+            const places = beside(points, size);
+            for (const [i, p] of places.entries()) {
+              if (places.some((q, j) => j < i && apart(p, q) < 42) || points.some((q) => apart(p, q) < 30)
+                || p.some((x) => x < 21 || x > size - 21)) bad.push([points, places]);
+            }
+          }
+          return bad;
+        }""",
+        f"/api/assets/{version()}/inspection/failures/thumbnails.js",
+    )
+    assert covered == []
+
+
+def test_handles_of_the_turning_sphere_move_with_its_picture(page, server):
+    page.goto(f"{server.url}/sphere")
+    page.wait_for_selector("canvas[data-seq]")
+    found = page.evaluate(
+        """() => new Promise((done) => {
+          const roots = [document];
+          for (const root of roots) {
+            for (const node of root.querySelectorAll("*")) if (node.shadowRoot) roots.push(node.shadowRoot);
+          }
+          const root = roots.find((r) => r.querySelector("canvas[data-painted]"));
+          let both = 0, alone = 0;
+          const seen = new MutationObserver((all) => { // one call a frame
+            const moved = all.some((m) => m.attributeName === "style" && m.target.matches(".handle"));
+            const painted = all.some((m) => m.attributeName === "data-painted");
+            if (moved && painted) both++; else if (moved) alone++;
+            if (both + alone >= 5) { seen.disconnect(); done([both, alone]); }
+          });
+          seen.observe(root, { subtree: true, attributes: true, attributeFilter: ["style", "data-painted"] });
+        })"""
+    )
+    assert found == [5, 0]
+
+
+def test_no_tick_of_the_comparison_lies_under_its_buttons(page, server):
+    page.goto(f"{server.url}/compare")
+    zoom = page.locator(".zoom")
+    expect(zoom).to_be_visible()
+    frame, box = page.locator(".frame").first.bounding_box(), zoom.bounding_box()
+    assert box["y"] + box["height"] < frame["y"] + frame["height"] - 20  # ticks of x along the lower edge
+    assert box["x"] > frame["x"] + 40  # ticks of y along the left one

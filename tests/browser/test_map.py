@@ -1,0 +1,244 @@
+"""The map under a real mouse and keyboard, on a real run."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import expect
+
+from dmlcore.inspection import selections
+from dmlcore.inspection.maps import maps, trajectory
+from dmlcore.inspection.neighbours import read
+from dmlcore.storage.runs import Run
+from tests.browser.harness import Server, address, becomes, eventually, quiet
+from tests.pages.conftest import make_run
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def shown(server: Server) -> Run:
+    run = make_run(server.runs, "schedule.keep_every=4")
+    maps.make(run, maps.Settings("pca"))
+    trajectory.make(run, maps.Settings("pca"))
+    return run
+
+
+def opened(page: Any, server: Server, run: Run, more: str = "") -> Any:
+    """The canvas of the map, painted and at rest."""
+    page.goto(f"{server.url}/maps?run={run.id}{more}")
+    canvas = page.locator("canvas.map")
+    page.locator("canvas.map[data-painted]").wait_for()
+    quiet(lambda: (canvas.get_attribute("width"), canvas.bounding_box(), canvas.get_attribute("data-painted")))
+    return canvas
+
+
+def around(page: Any, canvas: Any, share: float = 0.3) -> None:
+    """Draw a ring about the middle of the map."""
+    box = quiet(canvas.bounding_box)
+    x, y, r = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, share * box["height"]
+    page.mouse.move(x + r, y)
+    page.mouse.down()
+    for k in range(1, 33):
+        page.mouse.move(x + r * math.cos(k * math.pi / 16), y + r * math.sin(k * math.pi / 16))
+    page.mouse.up()
+
+
+def selected(page: Any, run: Run) -> np.ndarray:
+    """The samples of the selection that the link names, once Python has shown their number."""
+    count = becomes(lambda: page.locator(".count").get_attribute("data-count"), lambda n: n not in (None, "", "0"))
+    page.get_by_text(f"{int(count):,} samples selected").wait_for()
+    found = becomes(lambda: re.search("selection=([0-9a-f]{16})", address(page)), lambda match: match is not None)
+    bar = page.get_by_role("button", name="Drop the selection").bounding_box()
+    assert bar["y"] + bar["height"] <= 900, "what to do with it is in sight"
+    kept = selections.load(run, found[1])
+    assert kept is not None
+    assert len(kept.indices) == int(count), "the browser and Python count the same"
+    return kept.indices
+
+
+def test_a_point_shows_its_picture_and_its_neighbours_and_leads_to_the_gallery(page, server, shown):
+    canvas = opened(page, server, shown)
+    canvas.focus()
+    page.keyboard.press("ArrowRight")
+    page.locator(".card img").wait_for()
+    first = canvas.get_attribute("data-hovered")
+    page.keyboard.press("ArrowUp")
+    hovered = becomes(lambda: canvas.get_attribute("data-hovered"), lambda index: index not in ("", first))
+    page.locator(f'.card img[src$="/{shown.id}/{hovered}"]').wait_for()
+    becomes(lambda: page.locator(".map-lab [aria-live]").text_content(), lambda text: f"sample {hovered}" in text)
+    page.keyboard.press("Enter")
+    known = read(shown.embeddings())
+    row = int(np.flatnonzero(known.indices == int(hovered))[0])
+    marks = ["✓" if right else "✗" for right in known.right[row, :5]]
+    becomes(lambda: [text.strip() for text in page.locator(".card .near button").all_text_contents()], marks)
+    forces = page.locator(".card a", has_text="Forces of its failure")
+    expect(forces).to_have_attribute("href", re.compile(f"failure.run={shown.id}&query={hovered}"))
+    expect(forces).to_be_visible(visible=not known.right[row, 0])  # of a failure alone
+    page.evaluate("window.same_page = true")
+    page.get_by_role("link", name="Neighbours in the gallery").click()
+    page.wait_for_url(re.compile(f"gallery.*query={hovered}"))
+    assert page.evaluate("window.same_page"), "the app was not loaded again"
+
+
+def test_the_point_under_the_mouse_is_ringed_and_opened(page, server, shown):
+    canvas = opened(page, server, shown)
+
+    def on_a_point() -> str:
+        """Along the middle until a point is near."""
+        box = quiet(canvas.bounding_box)
+        for share in range(20, 80, 2):
+            page.mouse.move(box["x"] + box["width"] * share / 100, box["y"] + box["height"] / 2)
+            if index := canvas.get_attribute("data-hovered"):
+                return index
+        raise AssertionError("the pointer met no point")
+
+    under = eventually(on_a_point)
+    page.locator(f'.card img[src$="/{shown.id}/{under}"]').wait_for()
+    page.mouse.down()
+    page.mouse.up()
+    page.locator(".card.pinned").wait_for()
+    canvas.focus()
+    page.keyboard.press("Escape")
+    page.locator(".card").wait_for(state="hidden")
+
+
+def test_a_lasso_selects_and_another_adds_and_both_carry_over(page, server, shown):
+    canvas = opened(page, server, shown)
+    page.get_by_role("button", name="Lasso").click()
+    around(page, canvas, 0.15)
+    first = selected(page, shown)
+    page.keyboard.down("Shift")
+    around(page, canvas, 0.3)
+    page.keyboard.up("Shift")
+    becomes(lambda: int(page.locator(".count").get_attribute("data-count")), lambda count: count > len(first))
+    second = eventually(
+        lambda: (found := selected(page, shown), np.testing.assert_array_less(len(first), len(found)))[0]
+    )
+    assert set(first) < set(second)
+    canvas.focus()
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowRight")
+    one = int(becomes(lambda: canvas.get_attribute("data-hovered"), lambda index: index != ""))
+    page.keyboard.press(" ")
+    becomes(lambda: int(page.locator(".count").get_attribute("data-count")), len(second) - 1)
+    eventually(lambda: np.testing.assert_array_equal(selected(page, shown), second[second != one]))
+    page.get_by_role("link", name="Gallery", exact=True).last.click()
+    page.wait_for_url(re.compile("gallery.*selection="))
+
+
+def test_colours_and_classes_stand_out_and_the_link_says_so(page, server, shown):
+    canvas = opened(page, server, shown)
+    page.get_by_label("colour by").select_option("right or wrong")
+    wrong = int((~read(shown.embeddings()).right[:, 0]).sum())
+    page.locator(".key").get_by_text(f"{wrong}", exact=True).wait_for()
+    page.locator('canvas.map[data-colour="right"]').wait_for()
+    page.get_by_role("button", name=re.compile("^3 ")).click()
+    page.locator('.legend button[aria-pressed="true"]').wait_for()
+    expect(page.locator(".legend button.faint")).to_have_count(9)
+    becomes(lambda: address(page), lambda url: "colour=right" in url and "classes=3" in url)
+    page.reload()
+    page.locator('canvas.map[data-colour="right"]').wait_for()
+    expect(page.locator(".legend button.faint")).to_have_count(9)
+    page.get_by_role("button", name="all classes again").click()
+    expect(page.locator(".legend button.faint")).to_have_count(0)
+    for _ in range(8):
+        page.get_by_role("button", name="zoom in").click()
+    becomes(lambda: int(canvas.get_attribute("data-pictures")), lambda count: 0 < count <= 150)
+    page.get_by_label("pictures").uncheck()
+    becomes(lambda: canvas.get_attribute("data-pictures"), "0")
+    page.get_by_role("button", name="whole map").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="PNG").click()
+    picture = np.asarray(Image.open(download.value.path()).convert("RGB"))
+    box = canvas.bounding_box()
+    assert picture.shape[0] == pytest.approx(2 * (box["height"] + 30), abs=3)
+    green, vermillion = ((picture == colour).all(axis=-1).sum() for colour in ((0, 158, 115), (213, 94, 0)))
+    assert min(green, vermillion) > 20, "points as they are shown"
+
+
+def test_the_map_plays_over_training(page, server, shown):
+    opened(page, server, shown, "&training=1")
+    bar = page.get_by_label("step of the training")
+    becomes(lambda: bar.get_attribute("aria-valuetext"), "step 8")
+    bar.focus()
+    page.keyboard.press("Home")
+    becomes(lambda: bar.get_attribute("aria-valuetext"), "step 0")
+    page.get_by_role("button", name="play").click()
+    becomes(lambda: bar.get_attribute("aria-valuetext"), "step 8")
+    page.get_by_role("button", name="play").wait_for()
+
+
+DRAWN = """(points) => new Promise((done) => {
+  const map = points.parentElement.querySelector("canvas.map");
+  map.dispatchEvent(new KeyboardEvent("keydown", { key: "+" }));
+  requestAnimationFrame(() => { // what WebGL has drawn can be read within the frame that drew it
+    const copy = document.createElement("canvas"), ctx = copy.getContext("2d");
+    [copy.width, copy.height] = [points.width, points.height];
+    ctx.drawImage(points, 0, 0);
+    done(ctx.getImageData(0, 0, copy.width, copy.height).data.some((v, i) => i % 4 === 3 && v > 200));
+  });
+})"""
+
+
+def test_the_map_survives_the_loss_of_its_graphics(page, server, shown):
+    opened(page, server, shown)
+    points = page.locator("canvas.points")
+    becomes(lambda: points.evaluate(DRAWN), True)
+    points.evaluate(
+        "(c) => { window.gl = c.getContext('webgl2'); window.lose = gl.getExtension('WEBGL_lose_context'); }"
+    )
+    page.evaluate("lose.loseContext()")
+    becomes(lambda: points.evaluate(DRAWN), False)
+    becomes(lambda: page.evaluate("gl.isContextLost() && lose.restoreContext(), gl.isContextLost()"), False)
+    becomes(lambda: points.evaluate(DRAWN), True)
+
+
+def test_without_webgl_the_map_is_drawn_and_says_so(visitor, server, shown):
+    page = visitor()
+    page.add_init_script("""
+      const get = HTMLCanvasElement.prototype.getContext;
+      HTMLCanvasElement.prototype.getContext = function (kind, ...more) {
+        return kind === "webgl2" ? null : get.call(this, kind, ...more);
+      };
+    """)
+    canvas = opened(page, server, shown)
+    page.get_by_text("no WebGL2").wait_for()
+    page.get_by_role("button", name="Lasso").click()
+    around(page, canvas)
+    assert len(selected(page, shown))
+
+
+def test_hostile_class_names_are_only_text(page, server, shown, monkeypatch):
+    names = ["<img src=x onerror=alert(1)>", "![](http://evil.example/a.png)", "$\\frac12$", "\u202eabc", "a" * 300]
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+
+    def renamed(route: Any) -> None:
+        """The points as they are, the classes under other names."""
+        response = route.fetch()
+        body = response.body()
+        length = int.from_bytes(body[:4], "little")
+        head = body[4 : 4 + length].decode()
+        told = json.loads(head)
+        told["names"] = [names[k % len(names)] for k in range(len(told["names"]))]
+        text = json.dumps(told).encode()
+        route.fulfill(
+            body=len(text).to_bytes(4, "little") + text + body[4 + length :], content_type="application/octet-stream"
+        )
+
+    page.route("**/points.bin", renamed)
+    canvas = opened(page, server, shown)
+    for name in names:
+        assert name in page.locator(".legend bdi").all_text_contents()
+    canvas.focus()
+    page.keyboard.press("ArrowRight")
+    page.locator(".card b bdi").wait_for()
+    assert page.locator(".map-lab img:not([src*='/api/thumb/'])").count() == 0
+    assert not [url for url in asked if "evil" in url or url.endswith("/x")]

@@ -1,0 +1,68 @@
+"""The menu in a phone's window: a drawer that shows all pages and goes once one is chosen."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.harness import becomes
+
+pytestmark = pytest.mark.browser
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+IPHONE = (
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+    "Version/17.0 Mobile/15E148 Safari/604.1"
+)
+
+
+# Of every link: whether it is whole on the screen, with its name not shortened.
+WHOLE = """links => links.map((link) => {
+  const box = link.getBoundingClientRect(), name = link.querySelector("p");
+  return box.left >= 0 && box.right <= innerWidth && box.bottom <= innerHeight && name.scrollWidth <= name.clientWidth;
+})"""
+
+
+def opened(page, server, name, touch):
+    """The links of the drawer, opened on a page; and what acts as the hand does."""
+    page.goto(f"{server.url}/{name}")
+    act = (lambda locator: locator.tap()) if touch else (lambda locator: locator.click())
+    act(page.get_by_test_id("stExpandSidebarButton"))
+    return page.get_by_test_id("stSidebarNavLink"), act
+
+
+@pytest.mark.parametrize(
+    ("touch", "options"),
+    [(False, {}), (True, {}), (True, {"user_agent": IPHONE})],  # for the last one Streamlit closes it itself
+    ids=["click", "tap", "tap on a phone"],
+)
+def test_the_drawer_closes_on_choice(visitor, server, touch, options):
+    page = visitor(**PHONE, **options)
+    links, act = opened(page, server, "fork", touch)
+    act(links.filter(has_text="Studies"))
+    expect(page.get_by_role("heading", name="Studies")).to_be_visible()
+    expect(page.get_by_test_id("stSidebar")).not_to_be_in_viewport()
+    expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
+
+
+def test_beside_the_form_of_train_no_page_is_hidden(visitor, server):
+    page = visitor(**PHONE)
+    links, _ = opened(page, server, "train", True)
+    expect(links).to_have_count(22)
+    becomes(lambda: links.evaluate_all(WHOLE), [True] * 22)
+    expect(page.get_by_text("Start from")).to_be_in_viewport()
+
+
+def test_the_toolbar_of_a_table_lies_over_no_text(visitor, server):
+    page = visitor(**PHONE)
+    page.goto(f"{server.url}/data")
+    page.get_by_test_id("stElementToolbar").first.wait_for()
+    covered = """bars => bars.flatMap((bar) => {
+      const box = bar.getBoundingClientRect(), range = document.createRange();
+      return [...document.querySelectorAll(".stMarkdown p, .stMarkdown li")].filter((text) => {
+        range.selectNodeContents(text);
+        return [...range.getClientRects()].some((line) => line.left < box.right && line.right > box.left
+          && line.top < box.bottom && line.bottom > box.top);
+      }).map((text) => text.textContent);
+    })"""
+    becomes(lambda: page.get_by_test_id("stElementToolbar").evaluate_all(covered), [])

@@ -1,0 +1,197 @@
+"""The circle-and-sphere page under a real mouse and keyboard: drag, rotate, link, numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from pages.losses.fields.sphere.service import readout
+from pages.losses.fields.sphere.state import POINTS, SphereScene
+from tests.browser.harness import address, becomes, drag, eventually, quiet
+
+pytestmark = pytest.mark.browser
+
+
+def opened(page, server, query=""):
+    page.goto(f"{server.url}/sphere{query}")
+    name = "Unit circle" if "on=circle" in query else "Unit sphere"
+    canvas = page.get_by_role("img", name=name)
+    canvas.wait_for()
+    expect(canvas).to_have_attribute("data-seq", re.compile(r"\d"))
+    return canvas
+
+
+def painted(canvas) -> int:
+    return int(canvas.get_attribute("data-painted"))
+
+
+def point(page, name):
+    return page.get_by_role("button", name=f"{name} at")
+
+
+def centre(locator):
+    box = locator.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def shown(page, name) -> str:
+    return page.locator(f'[data-readout="{name}"]').inner_text()
+
+
+def of_link(page) -> SphereScene:
+    return SphereScene.from_query(dict(parse_qsl(urlsplit(address(page)).query)))
+
+
+def assert_numbers_are_the_library_s(page) -> None:
+    """Loss, distances and forces on the page against dmlcore at the state of the link."""
+
+    def equal() -> None:
+        expected = readout(of_link(page))
+        assert shown(page, "loss") == f"{expected['energy']:.3f}"
+        for pair, label in (("ap", "d(A,P)"), ("an", "d(A,N)"), ("pn", "d(P,N)")):
+            assert float(shown(page, label)) == pytest.approx(expected["edges"][pair], abs=6e-4)
+        for k, name in enumerate(POINTS):
+            size = sum(x * x for x in expected["tangential"][k]) ** 0.5
+            assert float(shown(page, f"tangential {name}")) == pytest.approx(size, abs=6e-4)
+            assert float(shown(page, f"radial {name}")) == pytest.approx(expected["radial"][k], abs=6e-4)
+
+    eventually(equal)
+
+
+def assert_reopens(page, server) -> None:
+    again = page.context.new_page()
+    opened(again, server, "?" + urlsplit(address(page)).query)
+    assert_numbers_are_the_library_s(again)
+    for name in POINTS:
+        expect(point(again, name)).to_have_attribute("aria-label", point(page, name).get_attribute("aria-label"))
+    again.close()
+
+
+def test_points_are_dragged_along_the_sphere_and_the_link_reopens_the_state(page, server):
+    opened(page, server, "?n=45,-10")
+    before = of_link(page)
+    for name, dx, dy in (("anchor", 40, 30), ("positive", -30, -25), ("negative", -40, -20)):
+        drag(page, point(page, name), dx, dy)
+        page.wait_for_url(re.compile(rf"[?&]{name[0]}=(?!45,-10)"))
+        assert getattr(of_link(page), name) != getattr(before, name)
+        assert_numbers_are_the_library_s(page)
+    assert_reopens(page, server)
+
+
+def test_rotation_asks_python_for_nothing_until_it_rests(page, server):
+    sent: list[str] = []
+    page.on("websocket", lambda ws: ws.on("framesent", lambda _: sent.append(ws.url)))
+    globe = opened(page, server, "?n=45,-10")
+    labels = [point(page, name) for name in POINTS]
+    quiet(lambda: (globe.get_attribute("data-seq"), len(sent)), 1.0)
+    places, before = [centre(x) for x in labels], painted(globe)
+    x, y = centre(globe)
+    page.mouse.move(x, y + 120)
+    page.mouse.down()
+    asked = len(sent)
+    page.mouse.move(x + 90, y + 160, steps=15)
+    becomes(lambda: painted(globe), lambda n: n > before + 3)
+    assert len(sent) == asked, "a rotation is a change of view only"
+    page.mouse.up()
+    page.wait_for_url(re.compile("eye="))
+    becomes(lambda: [centre(x) for x in labels], lambda now: now != places)
+    assert of_link(page).negative == (45, -10)
+    quiet(lambda: address(page))  # it has coasted
+    globe.focus()
+    eye = of_link(page).eye
+    page.keyboard.press("Shift+ArrowRight")
+    becomes(lambda: (of_link(page).eye[0] - eye[0]) % 360, pytest.approx(30, abs=0.01))
+    assert_reopens(page, server)
+
+
+def test_circle_and_map_share_one_state(page, server):
+    opened(page, server, "?on=circle&loss=facenet&m=2")
+    drag(page, point(page, "negative"), -60, -30)
+    page.wait_for_url(re.compile("[?&]n="))
+    assert_numbers_are_the_library_s(page)
+    scene = of_link(page)
+    dot = page.get_by_role("button", name="degrees from A")
+    drag(page, dot, 30, 40)
+    page.wait_for_url(re.compile("[?&]p="))
+    moved = of_link(page)
+    assert moved.positive[0] > scene.positive[0]
+    assert moved.negative[0] < scene.negative[0]
+    assert moved.anchor == scene.anchor
+    assert_numbers_are_the_library_s(page)
+    dot.focus()
+    page.keyboard.press("Shift+ArrowUp")
+    becomes(lambda: of_link(page).negative[0] - moved.negative[0], pytest.approx(10, abs=0.01))
+    assert_numbers_are_the_library_s(page)
+    assert_reopens(page, server)
+
+
+def test_states_losses_and_the_statement_follow(page, server):
+    opened(page, server, "?n=45,-10")
+    page.get_by_role("button", name="antipodal negative").click()
+    page.wait_for_url(re.compile("n=-180,0"))
+    expect(page.locator('[data-readout="angle A–N"]')).to_have_text("180.0°")
+    page.get_by_label("loss", exact=True).select_option("facenet")
+    page.get_by_role("heading", name="What normalisation does to FaceNet").wait_for()
+    page.get_by_label("m value").fill("4.5")
+    page.get_by_label("m value").press("Enter")
+    page.get_by_text("no triplet is ever satisfied").wait_for()
+    page.wait_for_url(re.compile("m=4.5"))
+    assert_numbers_are_the_library_s(page)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save PNG").click()
+    assert saved.value.suggested_filename == "sphere.png"
+
+
+def test_it_turns_on_opening_and_not_for_those_who_asked_for_stillness(page, server, visitor):
+    globe = opened(page, server)
+    first = painted(globe)
+    becomes(lambda: painted(globe), lambda n: n > first + 5)
+    still = visitor(reduced_motion="reduce")
+    globe = opened(still, server)
+    place = lambda: point(still, "anchor").evaluate("(el) => el.style.transform")  # noqa: E731
+    resting = quiet(place)
+    still.wait_for_timeout(400)
+    assert place() == resting
+
+
+def test_without_a_socket_the_page_itself_carries_the_answers(page, server):
+    opened(page, server, "?n=45,-10&socket=off")
+    drag(page, point(page, "negative"), -40, -30)
+    page.wait_for_url(lambda url: "n=45,-10" not in url)
+    assert "socket=off" in page.url
+    assert_numbers_are_the_library_s(page)
+    expect(page.locator(".notice")).to_contain_text("a little slower")
+
+
+def test_files_are_those_of_the_view_shown(page, server):
+    opened(page, server, "?on=circle&loss=ranking")
+    drag(page, page.locator('[data-point="negative"]'), 40, 90)
+    page.wait_for_function("location.search.includes('n=')")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="arrays (JSON)").click()
+    assert download.value.suggested_filename == "dml-circle-ranking.json"
+    found = json.loads(Path(download.value.path()).read_text())
+    scene = of_link(page)
+    assert (found["on"], found["loss"], found["negative"]) == ("circle", "ranking", scene.negative[0])
+    assert found["triplet"][1] == readout(scene)["energy"]
+
+
+def test_the_table_of_losses_scrolls_under_their_names_on_a_phone(page, server):
+    page.set_viewport_size({"width": 390, "height": 844})
+    opened(page, server)
+    table = page.get_by_test_id("stTable")
+    cell, box = table.locator("tbody td").first, table.locator("div").first
+
+    def stays() -> None:
+        box.evaluate("(el) => { el.scrollLeft = 0; }")
+        before = cell.bounding_box()["x"]
+        assert box.evaluate("(el) => { el.scrollLeft = 1e4; return el.scrollLeft; }") > 0
+        assert cell.bounding_box()["x"] == pytest.approx(before, abs=1)
+
+    eventually(stays)
+    becomes(lambda: page.evaluate("document.documentElement.scrollWidth - innerWidth"), lambda over: over <= 0)

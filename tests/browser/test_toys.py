@@ -1,0 +1,126 @@
+"""The toys page under a real mouse and keyboard."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from dmlcore.replay.recorded_training import LiveTraining
+from pages.losses.toys import recording
+from pages.losses.toys import state as toys_state
+from pages.shared.server.websocket import unpack
+from tests.browser.harness import address, becomes, quiet
+
+pytestmark = pytest.mark.browser
+
+QUIET = "?data=moons&classes=2&samples=4&step=2"  # a link with a step opens paused
+TOY = toys_state.from_query({"data": "moons", "classes": "2", "samples": "4"})
+
+
+def opened(page, server, query=QUIET):
+    page.goto(f"{server.url}/toys{query}")
+    page.wait_for_selector(".work[data-step]")
+    return page.locator(".work[data-step]")
+
+
+def at_step(work, wanted) -> int:
+    """The step shown, once it is `wanted` or fulfils it."""
+    return becomes(lambda: int(work.get_attribute("data-step")), wanted)
+
+
+def shows(page, side: int, name: str, value: float) -> None:
+    """Wait until the readout of a side is this number."""
+    readout = page.locator(".view.embedding").nth(side).locator(f'[data-readout="{name}"]')
+    becomes(lambda: float(readout.inner_text()), lambda shown: abs(shown - value) < 6e-4)
+
+
+def linked(page) -> dict[str, str]:
+    """The query of the link of this moment."""
+    return dict(parse_qsl(urlsplit(address(page)).query))
+
+
+def trainings(toy, step):
+    found = [LiveTraining(toy.live(i), toy.dataset) for i in range(len(toy.sides))]
+    for training in found:
+        training.frame(step)
+    return found
+
+
+def test_a_recording_plays_on_opening_and_pause_stops_it(page, server):
+    work = opened(page, server, "")
+    stored = unpack(recording.PATH.read_bytes())
+    becomes(lambda: int(work.get_attribute("data-last")), lambda last: last >= stored["ready"])
+    at_step(work, lambda k: k >= 8)
+    page.get_by_role("button", name="pause", exact=True).click()
+    page.get_by_role("button", name="play", exact=True).wait_for()
+    becomes(lambda: linked(page).get("step") == work.get_attribute("data-step"), True)
+    # However far it came on a slow machine, the first steps are those of the recording.
+    stopped = 8
+    page.get_by_role("slider", name="step", exact=True).fill(str(stopped))
+    becomes(lambda: linked(page).get("step"), str(stopped))
+    page.locator(".notice", has_text="recording of these very trainings").wait_for()
+    for i in range(2):
+        shows(page, i, "loss", stored["arrays"][f"curve_{i}"][stopped, 0])
+    page.locator("table tr.ours", has_text="untrained network").wait_for()
+
+
+def test_numbers_are_the_librarys_and_a_change_forks_the_future(page, server):
+    work = opened(page, server)
+    at_step(work, 2)
+    before = trainings(TOY, 12)
+    page.get_by_label("speed").select_option("1")
+    page.get_by_role("button", name="play", exact=True).click()
+    at_step(work, lambda k: k >= 12)
+    page.get_by_role("button", name="pause", exact=True).click()
+    page.get_by_role("slider", name="step", exact=True).fill("10")
+    at_step(work, 10)
+    for i in range(2):
+        shows(page, i, "loss", before[i].frames[10].loss)
+        shows(page, i, "MAP@R", before[i].frames[10].map_at_r)
+
+    slider = page.get_by_role("slider", name="A: m", exact=True)
+    slider.press("ArrowRight")
+    becomes(lambda: linked(page).get("then", ""), lambda then: then.startswith("10:a.m"))
+    page.get_by_role("button", name="one batch on").click()
+    at_step(work, 11)
+    forked = toys_state.from_query(linked(page))
+    assert [change.at for change in forked.changes] == [10]
+    after = trainings(forked, 11)
+    assert after[0].frames[11].loss != before[0].frames[11].loss
+    assert after[1].frames[11].loss == before[1].frames[11].loss
+    for i in range(2):
+        shows(page, i, "loss", after[i].frames[11].loss)
+    page.get_by_role("button", name="one batch back").click()
+    at_step(work, 10)
+    shows(page, 0, "loss", before[0].frames[10].loss)
+
+    page.get_by_role("group", name="forces of B").get_by_role("button", name="pushes").click()
+    link = becomes(lambda: linked(page), lambda q: "b.moves=pushes" in q.get("then", "") and q.get("step") == "10")
+    again = page.context.new_page()
+    other = opened(again, server, f"?{urlencode(link)}")
+    at_step(other, 10)
+    pushes = again.get_by_role("group", name="forces of B").get_by_role("button", name="pushes")
+    expect(pushes).to_have_attribute("aria-pressed", "true")
+    shows(again, 0, "loss", before[0].frames[10].loss)
+    becomes(lambda: linked(again), link)
+
+
+def test_space_is_turned_by_hand_and_reduced_motion_stands_still(visitor, server):
+    page = visitor(reduced_motion="reduce", viewport={"width": 390, "height": 844})
+    work = opened(page, server, "")
+    quiet(lambda: work.get_attribute("data-seq"))  # painted, and at rest
+    at_step(work, 0)
+    expect(page.get_by_role("button", name="play", exact=True)).to_be_visible()
+    becomes(lambda: page.evaluate("document.documentElement.scrollWidth <= innerWidth"), True)
+
+    work = opened(page, server, "?socket=off&data=moons")
+    quiet(lambda: work.get_attribute("data-seq"))
+    canvas = page.locator(".view.input canvas")
+    before = canvas.evaluate("(el) => el.toDataURL()")
+    page.locator(".view.input .frame").press("ArrowRight")
+    becomes(lambda: canvas.evaluate("(el) => el.toDataURL()") != before, True)
+    page.get_by_role("button", name="one batch on").click()
+    at_step(work, 1)
+    expect(page.locator(".notice")).to_contain_text("slower")

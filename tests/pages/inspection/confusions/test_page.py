@@ -1,0 +1,223 @@
+"""The Confusions page shows what dmlcore counts, hands samples over, and survives every link and every name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from streamlit.testing.v1 import AppTest
+
+from dmlcore import data
+from dmlcore.inspection import confusions, distance_density, selections, snapshots
+from dmlcore.inspection.hubness import hubness
+from dmlcore.inspection.neighbours import Learned, read
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore, scores
+from tests.pages.conftest import make_run
+from tests.pages.inspection.gallery.test_page import opened
+
+HOSTILE = "<img src=x onerror=alert(1)>![](http:evil.test:a.png)$x^2$\u202edrow"
+
+
+def hostile_run(root: Path, tree: Path) -> Run:
+    """A run on four folders of pictures, one with a name made to hurt, whose classes are confused."""
+    for number, name in enumerate((HOSTILE, "b", "c", "d")):
+        for i in range(6):
+            path = tree / name / f"{i}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (20, 16), (60 * number, 40 * i, 7)).save(path)
+    run = RunStore(root).create(
+        RunSpec().with_overrides(
+            ["data.name=folder", f"data.root={tree}", "data.split=samples", "data.validation=none"]
+        )
+    )
+    made = data.load("folder", root=tree, split="samples", validation="none")
+    embeddings = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
+    (run.path / "embeddings").mkdir(exist_ok=True)
+    np.savez(
+        run.path / "embeddings" / f"{'0' * 64}.npz", embeddings=embeddings, labels=made.labels, indices=np.arange(24)
+    )
+    assert HOSTILE in made.class_names
+    with run.lock():
+        run.update(state="running")
+        run.update(state="done")
+    return run
+
+
+def view(name: str, **query: str) -> AppTest:
+    app = opened("confusions", view=name, **query)
+    assert not app.exception
+    return app
+
+
+def charts(app: AppTest) -> list[dict]:
+    return [json.loads(chart.proto.spec) for chart in app.get("vega_lite_chart")]
+
+
+def texts(app: AppTest) -> str:
+    return "\n".join(element.value for kind in ("markdown", "caption", "html", "text") for element in app.get(kind))
+
+
+@pytest.fixture
+def found(run) -> Learned:
+    return read(run.embeddings())
+
+
+def test_no_run_yet_leads_to_training(tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    (tmp_path / EXAMPLE_REMOVED).touch()
+    assert "no runs yet" in opened("confusions").info[0].value
+
+
+def test_the_first_screen_shows_the_most_confused_pair_and_its_queries(run, found):
+    app = view("Class pairs")
+    table = confusions.of_neighbours(found.labels, found.neighbours, ~found.is_gallery, 8)
+    best = confusions.pairs(table)
+    names = data.load("digits").class_names
+    frame = app.dataframe[0].value
+    assert frame["class"].tolist() == [names[i] for i in best.first]
+    assert frame["confused"].tolist() == pytest.approx(best.mutual, abs=6e-4)
+    assert f"**{100 * table.wrong:.1f} %** of the neighbours counted" in texts(app)
+    first, second = best.first[0], best.second[0]
+    query, other = (first, second) if best.there[0] >= best.back[0] else (second, first)
+    assert f"Queries of “{names[query]}” with neighbours of “{names[other]}”" in texts(app)
+    near = (found.labels[found.neighbours[:, :8]] == other).sum(1)
+    expected = int(((found.labels == query) & (near > 0)).sum())
+    assert f"{expected} of {(found.labels == query).sum()} queries" in texts(app)
+    spec = charts(app)[0]
+    assert spec["encoding"]["x"]["scale"]["domain"] == confusions.ordered(table.matrix()).tolist()
+
+
+def test_all_neighbours_that_could_be_right_are_counted_on_request(run, found):
+    app = view("Class pairs", neighbours="R")
+    table = confusions.of_class_size(found.embeddings, found.labels, found.is_gallery)
+    assert f"**{100 * table.wrong:.1f} %** of the neighbours counted" in texts(app)
+
+
+def test_a_pair_becomes_a_selection(run, found):
+    app = view("Class pairs", pair="8-1", neighbours="4")
+    near = found.labels[found.neighbours[:, :4]] == 1
+    rows = np.flatnonzero((found.labels == 8) & near.any(1))
+    met = found.neighbours[rows, :4][near[rows]]
+    app.button(key="select-8-1").click().run()
+    assert not app.exception
+    (name,) = np.atleast_1d(app.query_params["selection"])
+    kept = selections.load(run, name)
+    assert kept.indices.tolist() == sorted({*found.indices[rows], *found.indices[met]})
+    assert kept.origin == "8 found near 1"
+    assert any(
+        badge.startswith(f"{len(kept.indices)} samples") or f"{len(kept.indices)} samples" in badge
+        for badge in [texts(app)]
+    )
+    app.button(key="swap").click().run()
+    assert "Queries of “1” with neighbours of “8”" in texts(app)
+
+
+@pytest.mark.parametrize("bad", ["9" * 5000, "<script>", "1-99"])
+def test_a_senseless_link_gets_a_plain_message(run, bad):
+    app = opened("confusions", run=bad, view=bad, pair=bad, neighbours=bad)
+    assert not app.exception
+    assert "pair of the link" in app.warning[-1].value
+    assert "<script>" not in texts(app)
+
+
+def test_classes_have_the_scores_that_the_evaluation_kept(run, found):
+    app = view("Classes")
+    with np.load(run.embeddings()) as kept:
+        by_name = dict(
+            zip(kept["class_labels"], zip(kept["class_map_at_r"], kept["class_recall_at_1"], strict=True), strict=True)
+        )
+    table = app.dataframe[0].value
+    assert table["MAP@R"].is_monotonic_increasing
+    names = data.load("digits").class_names
+    for row in table.itertuples():
+        assert (row[3], row[4]) == pytest.approx(by_name[names.index(row[1])], abs=6e-4)
+    worst = table["class"][0]
+    assert f"Queries of “{worst}”, worst first" in texts(app)
+
+
+def test_distances_say_what_was_counted_and_compare_runs(runs, run, found):
+    other = make_run(runs, "seed=1", "loss.name=multi_similarity")
+    app = view("Distances", run=run.id)
+    measured = distance_density.measure(found.embeddings, found.labels).distances
+    assert app.metric[0].value == f"{100 * measured.overlap:.1f} %"
+    assert f"All {measured.positives.sum():,} ordered pairs of one class" in texts(app)
+    app.selectbox(key="compare-distances").set_value(other.id).run()
+    assert not app.exception
+    theirs = read(other.embeddings())
+    overlap = distance_density.measure(theirs.embeddings, theirs.labels).distances.overlap
+    assert app.metric[0].delta == f"{100 * overlap:.1f} % in the other run"
+    assert "no loss of single triplets" in texts(view("Distances", run=other.id))
+
+
+def test_the_portrait_counts_what_the_loss_of_the_run_moves(run, found):
+    app = view("Phase portrait", triplets="nearest")
+    loss = distance_density.loss_of(run.spec)
+    measured = distance_density.measure(found.embeddings, found.labels)
+    table = app.dataframe[0].value.set_index("triplets")
+    for kind in distance_density.KINDS:
+        triplets = measured.triplets(kind)
+        assert table.loc[kind, "active"] == pytest.approx(triplets.active(loss).mean(), abs=6e-5)
+        assert table.loc[kind, "wrong"] == pytest.approx(triplets.violated, abs=6e-5)
+    recall = scores(run.metrics()[0])["trained"]["recall_at"]["1"]
+    assert table.loc["nearest", "wrong"] == pytest.approx(1 - recall, abs=6e-5)
+    margin = app.slider[0]
+    margin.set_value(margin.max).run()
+    assert app.dataframe[0].value["active"][1] > table["active"].iloc[1], "a larger margin takes up more"
+    assert "kept no checkpoints" in app.info[0].value
+
+
+def test_the_portrait_follows_the_kept_checkpoints(runs):
+    run = make_run(runs, "schedule.keep_every=4", "seed=2")
+    app = view("Phase portrait", run=run.id)
+    assert app.button(key="snapshots"), "kept, but not embedded"
+    assert snapshots.embed_all(run) == 3
+    app.run()
+    assert not app.exception
+    assert not [button for button in app.button if button.key == "snapshots"]
+    slider = app.select_slider[0]
+    assert slider.options == ["0", "4", "8", "tested"]
+    before = app.dataframe[0].value["wrong"].tolist()
+    slider.set_value("0").run()
+    first = np.load(snapshots.snapshots(run)[0].embeddings)
+    expected = distance_density.measure(first["embeddings"], first["labels"], triplets=10_000)
+    after = app.dataframe[0].value["wrong"].tolist()
+    assert after == pytest.approx([expected.triplets(kind).violated for kind in distance_density.KINDS], abs=6e-5)
+    assert after != before
+
+
+def test_hubs_are_counted_and_selected(run, found):
+    app = view("Hubs")
+    counted = hubness(found.labels, found.neighbours, found.is_gallery, 8)
+    shown = {metric.label: metric.value for metric in app.metric}
+    assert shown["Skewness of N_k"] == f"{counted.skewness:.2f}"
+    assert shown["Bad hubs"] == f"{len(counted.bad_hubs)} of {len(counted.hubs)}"
+    assert f"{counted.occurrences.max()} times" in texts(app)
+    app.button(key="select-hubs-hubs-8").click().run()
+    (name,) = np.atleast_1d(app.query_params["selection"])
+    assert selections.load(run, name).indices.tolist() == sorted(found.indices[counted.rows[counted.hubs]])
+
+
+def test_a_single_class_is_told(run):
+    with np.load(run.embeddings()) as kept:
+        arrays = dict(kept) | {"labels": np.zeros(len(kept["labels"]), np.int64)}
+    np.savez(run.embeddings(), **arrays)
+    assert "nothing is confused" in view("Class pairs").info[0].value
+    assert "No sample has both" in view("Distances").info[0].value
+
+
+def test_damaged_embeddings_are_named(run):
+    run.embeddings().write_bytes(b"PK\x03\x04 cut")
+    assert "cannot be read" in opened("confusions", run=run.id).error[0].value
+
+
+def test_names_that_hurt_are_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
+    hostile_run(tmp_path / "runs", tmp_path / "tree")
+    for name in ("Class pairs", "Hubs"):
+        app = view(name)
+        assert HOSTILE not in "".join(x.value for kind in ("markdown", "caption") for x in app.get(kind))
+        assert "<img src=x" not in texts(app)

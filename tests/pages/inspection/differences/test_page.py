@@ -1,0 +1,172 @@
+"""The page shows the very flips that the library finds, refuses what cannot be compared, and hands selections on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html import escape, unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dmlcore.inspection import differences, neighbours, selections, snapshots
+from dmlcore.storage.runs import Run, RunStore
+from pages.inspection.differences.queries import page as queries_view
+from pages.inspection.differences.queries.page import Shown
+from pages.inspection.differences.sides.page import Side
+from tests.pages.conftest import make_run, page_opened
+
+
+def opened(**query: str) -> AppTest:
+    return page_opened("differences", **query)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with snapshots, on few and hard classes, so that queries flip."""
+    root = tmp_path_factory.mktemp("kept")
+    run = make_run(root, "schedule.keep_every=3", "optimiser.learning_rate=0.02", "model.hidden=[16]")
+    assert snapshots.embed_all(run) == 4
+    return root
+
+
+@pytest.fixture
+def run(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    root = tmp_path / "runs"
+    shutil.copytree(kept, root)
+    monkeypatch.setenv("DML_RUNS", str(root))
+    return RunStore(root).list()[0]
+
+
+def of(run: Run, first: int, second: int) -> differences.Difference:
+    paths = {snapshot.step: snapshot.embeddings for snapshot in snapshots.snapshots(run)}
+    return differences.difference(neighbours.read(paths[first]), neighbours.read(paths[second]))
+
+
+def blocks(app: AppTest) -> str:
+    return next(element.body for element in app.get("html") if 'class="difference"' in element.body)
+
+
+def test_the_flips_shown_are_those_of_the_library(run: Run) -> None:
+    app = opened(run=run.id)
+    assert not app.exception
+    first = snapshots.snapshots(run)[0].embeddings
+    found = differences.difference(
+        neighbours.read(first), neighbours.read(run.embeddings())
+    )  # the first kept, and the best
+    shown = {metric.label: metric.value for metric in app.metric}
+    assert shown["right in A alone"] == f"{found.lost.sum():,}"
+    assert shown["right in B alone"] == f"{found.gained.sum():,}"
+    assert f"{100 * found.comparison.right[0].mean():.1f} %" in shown["R@1, A → B"]
+    kind = "lost" if found.lost.any() else "gained"
+    expected = found.indices[found.queries(kind)][:4]
+    assert len(expected)
+    assert [int(n.replace(",", "")) for n in re.findall(r"<span>sample ([\d,]+)</span>", blocks(app))] == list(expected)
+    words = unescape(re.search(r'class="change">(.*?)<', blocks(app)).group(1))
+    at = found.queries(kind)[0]
+    before, after = found.comparison.average_precision[:, at]
+    assert words == f"AP@R {100 * before:.1f} % → {100 * after:.1f} % ({100 * (after - before):+.1f})"
+
+
+def test_the_first_and_the_best_checkpoint_stand_once_each_and_wait_for_one_press(run: Run) -> None:
+    best = opened(run=run.id).selectbox(key=f"differences-after-{run.id}")
+    step = int(re.fullmatch(r"best: step (\d+)", best.format_func(best.value)).group(1))
+    kept = {snapshot.step for snapshot in snapshots.snapshots(run)}
+    assert best.options == [f"best: step {step}", *(f"step {other}" for other in sorted(kept - {step}))]
+    for snapshot in snapshots.snapshots(run):
+        snapshot.embeddings.unlink()
+    app = opened(run=run.id)
+    assert not app.exception
+    first = app.selectbox(key=f"differences-before-{run.id}")
+    assert (first.value, first.options[1]) == ("0", "step 0 (not embedded)")
+    assert app.selectbox(key=f"differences-after-{run.id}").value == "best"
+    assert any("not embedded yet" in info.value for info in app.info)
+
+
+@pytest.mark.parametrize("step", [3, 8])
+def test_a_link_to_the_step_of_the_best_weights_is_one_to_them(run: Run, step: int) -> None:
+    app = opened(run=run.id, after=str(step))
+    chosen = app.selectbox(key=f"differences-after-{run.id}")
+    assert chosen.format_func(chosen.value) in (f"step {step}", f"best: step {step}")
+
+
+def test_the_link_chooses_both_sides_and_a_broken_one_does_no_harm(run: Run) -> None:
+    app = opened(run=run.id, before="0", after="6")
+    assert {metric.label: metric.value for metric in app.metric}[
+        "right in B alone"
+    ] == f"{of(run, 0, 6).gained.sum():,}"
+    app = opened(run=run.id, before="../../etc", after="7", other="<b>")
+    assert not app.exception
+    assert app.metric
+    app = opened(run=run.id, before="8", after="8")
+    assert not app.exception
+    assert "A and B are the same" in " ".join(element.value for element in app.markdown)
+
+
+def test_queries_are_handed_on_as_a_selection(run: Run) -> None:
+    app = opened(run=run.id, before="0", after="8")
+    found = of(run, 0, 8)
+    app.button(key="select-queries").click().run()
+    assert not app.exception
+    name = app.query_params["selection"]
+    kept = selections.load(run, name if isinstance(name, str) else name[0])
+    kind = "lost" if found.lost.any() else "gained"
+    assert np.array_equal(kept.indices, np.sort(found.indices[found.queries(kind)]))
+    assert kept.origin.endswith(("A is step 0, B is step 8", "A is step 0, B is best weights"))
+
+
+def test_labels_that_many_snapshots_doubt_are_listed(run: Run) -> None:
+    path = snapshots.snapshots(run)[1].embeddings
+    views = [neighbours.read(snapshot.embeddings) for snapshot in snapshots.snapshots(run) if snapshot.step]
+    wrong = 17
+    for snapshot in snapshots.snapshots(run):  # a label error in the test part, in every snapshot
+        with np.load(snapshot.embeddings) as file:
+            arrays = dict(file)
+        arrays["labels"][wrong] = (arrays["labels"][wrong] + 1) % 10
+        np.savez(snapshot.embeddings, **arrays)
+    app = opened(run=run.id, before="0", after="3")
+    app.segmented_control(key="difference-kind").set_value("labels").run()
+    assert not app.exception
+    expected = differences.doubted([neighbours.read(s.embeddings) for s in snapshots.snapshots(run) if s.step])
+    assert views[0].indices[wrong] in expected.indices
+    assert f"<span>sample {views[0].indices[wrong]:,}, labelled</span>" in blocks(app) or len(expected.indices) > 4
+    assert f"{len(expected.indices):,} samples" in " ".join(element.value for element in app.caption)
+    assert path is not None
+
+
+def test_other_test_samples_are_refused_with_the_reason(run: Run) -> None:
+    other = make_run(run.path.parent, "data.split=classes", "batch.classes=3")
+    app = opened(run=run.id, other=other.id, before="best", after="best")
+    assert not app.exception
+    assert not app.metric
+    assert any("the parts of the data set differ" in element.value for element in app.text)
+
+
+def test_without_snapshots_and_without_others_it_says_what_to_do(runs: Path) -> None:
+    app = opened()
+    assert not app.exception
+    assert "A and B are the same" in " ".join(element.value for element in app.markdown)
+    assert [link.proto.page for link in app.get("page_link")] == ["train"]
+
+
+def test_hostile_names_stay_text(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    hostile = '<img src="//evil/x" onerror=alert(1)>![x](//evil/y)\u202e$\\frac{1}{2}$'
+    found = of(run, 0, 8)
+    paths = {snapshot.step: snapshot.embeddings for snapshot in snapshots.snapshots(run)}
+    sides = (Side(run, "0", paths[0]), Side(run, "8", paths[8]))
+    shown: list[str] = []
+    monkeypatch.setattr(queries_view.st, "html", shown.append)
+    queries_view.blocks(Shown(sides, found, lambda label: hostile), found.queries("better")[:1], 4)
+    queries_view.labels(
+        Shown(sides, found, lambda label: hostile),
+        differences.Doubted(found.indices[:1], np.array([3]), np.array([2]), np.array([1.0]), 2),
+        found.comparison.learned[1],
+    )
+    assert len(shown) == 2
+    for text in shown:
+        assert hostile not in text
+        assert '<img src="//evil' not in text
+        assert f"<bdi>{escape(hostile)}</bdi>" in text
+        assert set(re.findall(r'<img src="([^"]*)"', text)) <= {f"/api/thumb/{run.id}/{i}" for i in range(2000)}

@@ -1,0 +1,279 @@
+"""The page of a failure without a browser: what it opens with, what its link says, what its socket answers."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from dmlcore import losses
+from dmlcore.geometry import forces
+from dmlcore.inspection import neighbours as learned
+from dmlcore.inspection import selections
+from dmlcore.inspection.failure import true_step
+from dmlcore.inspection.failure.one_step import Failure, Standing, failures, neighbours
+from dmlcore.spec import RunSpec
+from dmlcore.spec.sections import OptimiserSpec
+from pages.inspection.failures import images
+from pages.inspection.failures import service as failures_service
+from pages.inspection.failures import words as failure_words
+from pages.inspection.failures.state import RealScene, home, unit_of
+from pages.shared.plane.state import POINTS
+from pages.shared.server.websocket import unpack
+from tests.pages.conftest import page_opened
+
+
+def opened(**query: str) -> AppTest:
+    return page_opened("failure", **query)
+
+
+def handed(app: AppTest) -> dict[str, Any]:
+    """What the plane is given."""
+    assert not app.exception
+    given = (json.loads(x.proto.json) for x in app.get("bidi_component") if x.proto.json)
+    return next(x for x in given if x and "scene" in x)
+
+
+def case_of(run, of: dict[str, Any]) -> Failure:
+    found = learned.read(run.embeddings())
+    rows = [found.row(str(of[name])) for name in ("query", "right", "wrong")]
+    return Failure(found, *rows, on_sphere=True)
+
+
+def worst(run) -> dict[str, Any]:
+    """What the plane is given of the worst failure, without a page."""
+    found = learned.read(run.embeddings())
+    query = int(failures(found)[0])
+    rows = query, int(neighbours(found, query, right=True)[-1]), int(found.neighbours[query, 0])
+    scene = RealScene.at(home(Failure(found, *rows, on_sphere=True).triplet, run.spec), {})
+    names = ("query", "right", "wrong")
+    return {
+        "of": {"run": run.id, **dict(zip(names, map(int, found.indices[list(rows)]), strict=True))},
+        "scene": scene.to_json(),
+    }
+
+
+def ask(given: dict[str, Any], **request: Any) -> dict[str, Any]:
+    found = unpack(failures_service.answer({"scene": given["scene"], "of": given["of"], "n": 41} | request))
+    return found | found["arrays"]
+
+
+def test_it_opens_with_the_worst_failure_and_its_hardest_right_and_nearest_wrong_neighbour(run):
+    given, found = handed(opened()), learned.read(run.embeddings())
+    query = failures(found)[0]
+    assert found.average_precision[query] == found.average_precision[found.failures].min()
+    right, wrong = neighbours(found, query, right=True)[-1], found.neighbours[query, 0]
+    assert given["of"] == {
+        "run": run.id,
+        **dict(zip(("query", "right", "wrong"), map(int, found.indices[[query, right, wrong]]), strict=True)),
+    }
+    # The plane keeps the distances, and the first loss is the run's own.
+    x = found.embeddings[[query, right, wrong]].astype(float)
+    for (i, name), (j, other) in zip(enumerate(POINTS), [(1, POINTS[1]), (2, POINTS[2]), (0, POINTS[0])], strict=True):
+        drawn = math.dist(given["scene"][name], given["scene"][other])
+        assert drawn == pytest.approx(np.linalg.norm(x[i] - x[j]), abs=1e-12)
+    assert given["scene"]["loss"] == run.spec.loss.name == "ranking"
+
+
+def test_the_next_failure_and_back(run):
+    app, found = opened(), learned.read(run.embeddings())
+    first = handed(app)["of"]["query"]
+    app.button(key="Next failure").click().run()
+    assert handed(app)["of"]["query"] == int(found.indices[failures(found)[1]])
+    app.button(key="Previous failure").click().run()
+    assert handed(app)["of"]["query"] == first
+    assert app.button(key="Previous failure").disabled
+
+
+def test_a_selection_leads_through_its_failures_alone(run):
+    found = learned.read(run.embeddings())
+    chosen = found.indices[failures(found)[[3, 5]]]
+    app = opened(selection=selections.save(run, chosen, "lasso on the map").id)
+    assert handed(app)["of"]["query"] == chosen[0]
+    app.button(key="Next failure").click().run()
+    assert handed(app)["of"]["query"] == chosen[1]
+    assert app.button(key="Next failure").disabled
+
+
+def test_a_link_names_the_three_the_loss_and_the_step(run):
+    found = learned.read(run.embeddings())
+    query = int(failures(found)[2])
+    right, wrong = neighbours(found, query, right=True)[1], neighbours(found, query, right=False)[4]
+    of = dict(zip(("query", "right", "wrong"), (str(i) for i in found.indices[[query, right, wrong]]), strict=True))
+    given = handed(opened(run=run.id, loss="facenet", m="0.75", rate="0.4", by="length", n="0.5,0.25", **of))
+    assert {k: str(given["of"][k]) for k in of} == of
+    assert (given["scene"]["loss"], given["scene"]["hyper"]["m"]) == ("facenet", 0.75)
+    assert (given["rate"], given["by"]) == (0.4, "length")
+    assert given["scene"]["negative"] == [0.5, 0.25]
+    assert given["home"]["negative"] != [0.5, 0.25]
+    for part in ("loss=facenet", "m=0.75", "rate=0.4", "by=length", "n=0.5%2C0.25", f"wrong={of['wrong']}"):
+        assert part in given["query"]
+
+
+@pytest.mark.parametrize("bad", ["999999", "<script>alert(1)</script>"])
+def test_a_senseless_link_opens_the_worst_failure_and_says_so(run, bad):
+    app = opened(query=bad, right=bad, wrong=bad, loss=bad, rate=bad, by=bad, a=bad)
+    given = handed(app)
+    assert given["of"]["query"] == int(
+        learned.read(run.embeddings()).indices[failures(learned.read(run.embeddings()))[0]]
+    )
+    assert len(app.warning) == 3
+    assert "<script>" not in "".join(x.value for x in app.warning)
+    assert failures_service.RATES[0] <= given["rate"] <= failures_service.RATES[1]
+    assert given["by"] == "rate"
+
+
+@pytest.mark.parametrize("name", ["distance_sensitive", "npairs", "location_aware"])
+def test_the_socket_answers_with_forces_and_ranks_of_the_embeddings(run, name):
+    given = worst(run)
+    given["scene"] |= {"loss": name, "hyper": {"m": 1.5} if name == "location_aware" else {}}
+    case = case_of(run, given["of"])
+    found = ask(given, rate=0.3, settle=True)
+    loss = losses.create(name, **given["scene"]["hyper"])
+    points = [torch.from_numpy(x) for x in case.points]
+    expected = np.stack([f.numpy() for f in forces(loss, *points)])
+    told = found["failure"]
+    assert found["raw"] == pytest.approx(float(loss.raw(*points)), rel=1e-9)
+    assert told["parts"]["size"] == pytest.approx(np.linalg.norm(expected, axis=1), abs=1e-9)
+    assert told["parts"]["radial"] == pytest.approx((expected * case.points).sum(1), abs=1e-6)  # float32 lengths
+    assert np.array(found["forces"]) @ case.triplet.basis == pytest.approx(
+        expected - np.outer(told["parts"]["off"], case.triplet.normal), abs=1e-9
+    )
+    assert list(told["steps"]) == losses.names()
+    for other in losses.names():
+        hyper = loss.hyper if other == name else run.spec.loss.parameters if other == run.spec.loss.name else {}
+        (step,) = case.steps([losses.create(other, **hyper)], 0.3)
+        after, row = step.after, told["steps"][other]
+        assert (row["right"], row["wrong"], row["ap"]) == (after.right, after.wrong, after.average_precision)
+        assert row["active"] == step.forces.active
+    before = {"right": case.before.right, "wrong": case.before.wrong, "ap": case.before.average_precision}
+    assert told["now"] == told["data"] == before
+
+
+def test_a_dragged_point_is_an_embedding_of_the_plane_with_ranks_of_its_own(run):
+    given = worst(run)
+    case = case_of(run, given["of"])
+    given["scene"]["negative"] = [3.0, 2.0]
+    told = ask(given)["failure"]
+    lifted = case.triplet.lift_points([given["scene"][k] for k in POINTS])
+    (expected,) = case.standings(lifted[None])
+    assert told["moved"]
+    assert (told["now"]["right"], told["now"]["wrong"]) == (expected.right, expected.wrong)
+    assert told["now"]["wrong"] > told["data"]["wrong"] == 1
+    assert any("off the sphere" in words for words in told["words"])
+
+
+def test_where_no_socket_opens_the_page_answers_itself(run):
+    app = opened(socket="off")
+    given = handed(app)
+    app.session_state["failure"] = {"ask": {"id": 5, "scene": given["scene"], "of": given["of"], "n": 41}}
+    app.run()
+    assert handed(app)["answer"]["id"] == 5
+
+
+def test_the_true_step_is_shown_where_it_was_taken(run):
+    of = worst(run)["of"]
+    samples = of["query"], of["right"], of["wrong"]
+    path = true_step.make(run, true_step.Question(*samples, {"ranking": {"m": 0.5}, "facenet_mined": {}}))
+    found, app = true_step.read(path), opened()
+    (table,) = app.dataframe
+    ranking, clamped = table.value.to_dict("records")
+    before, after = found["before"], found["after"]["ranking"]
+    assert (ranking["loss"], ranking["settings"]) == ("Ranking", "m = 0.5")
+    assert ranking["right"] == f"{before['right']:,} → {after['right']:,}"
+    (free,) = case_of(run, of).steps([losses.create("ranking", m=0.5)], failures_service.RATE)
+    assert ranking["free"] == f"{before['right']:,} → {free.after.right:,}"
+    told = failure_words.why("ranking", before, after, free.after, run.spec.optimiser)
+    assert told in [text.value for text in app.text]
+    assert ranking["map"] == f"{100 * before['map_at_r']:.2f} → {100 * after['map_at_r']:.2f}"
+    assert clamped["wrong"] == "1"
+    assert "no force" in clamped["settings"]
+    app.button(key="Next failure").click().run()
+    assert not app.dataframe
+
+
+BEFORE = {"right": 297, "wrong": 1, "d_ap": 1.02}
+
+
+@pytest.mark.parametrize(
+    ("after", "free", "said"),
+    [
+        ({"right": 344}, 28, ["297 → 28, nearer by the free", "297 → 344, away by the true", "They disagree"]),
+        (
+            {"right": 344, "d_ap": 0.98},
+            28,
+            ["P itself came nearer to A (1.02 → 0.98), but 47 samples more stand before"],
+        ),
+        (
+            {"right": 344, "d_ap": 1.1},
+            28,
+            ["P itself went away from A (1.02 → 1.1), and 47 samples more stand before it."],
+        ),
+        ({"right": 296, "d_ap": 0.98}, 28, ["They agree in direction", "A (1.02 → 0.98), and 1 sample fewer stands"]),
+        ({"right": 297}, 28, ["stays at rank 297 by the true one", "They disagree"]),
+        ({"right": 344}, 344, ["They agree"]),
+    ],
+)
+def test_why_the_free_and_the_true_step_differ(after, free, said):
+    told = failure_words.why("ranking", BEFORE, after | {"active": True}, Standing(free, 2, 0.5), OptimiserSpec())
+    assert all(part in told for part in said), told
+    assert "weights that all samples share" in told
+    assert "equally far" in told
+    assert "equally far" not in failure_words.why(
+        "ranking", BEFORE, after | {"active": True}, Standing(free, 2, 0.5), OptimiserSpec(name="sgd")
+    )
+    still = failure_words.why("ranking", BEFORE, BEFORE | {"active": False}, Standing(297, 1, 0.5), OptimiserSpec())
+    assert still == "Ranking has no force on this triplet: neither step moves anything."
+
+
+def test_a_strange_question_gets_words(run):
+    of = {"run": run.id, "query": 0, "right": 1, "wrong": 2}
+    for bad in (
+        None,
+        [],
+        {"run": 3},
+        of | {"run": "nobody"},
+        of | {"query": -1},
+        of | {"query": "0"},
+        of | {"wrong": 10**8},
+    ):
+        assert unpack(failures_service.answer({"of": bad}))["error"]
+
+
+def test_names_are_shown_literally():
+    nasty = '<img src=x onerror=alert(1)> "quote" \u202e **bold** $x$'
+    three = [images.Sample(1, nasty), images.Sample(2, nasty, 3), images.Sample(4, nasty, 1)]
+    others = [images.Others("wrong", "Others", [(4, nasty)], [])]
+    html = images.html(three, {"ap": 1.0, "an": 0.5}, others, '/x"', lambda role, index: f"?{role}={index}&a=b")
+    assert "<img src=x" not in html
+    assert html.count("<bdi") == 3
+    assert sorted(set(re.findall(r'src="([^"]+)"', html))) == ["/x&quot;1", "/x&quot;2", "/x&quot;4"]
+    assert nasty in unescape(html)
+
+
+@pytest.mark.parametrize(("scale", "unit"), [(1.0, 1.0), (3000.0, 100.0), (1e-4, 0.0001)])
+def test_embeddings_far_out_or_close_together_are_drawn_in_a_unit_that_is_said(tmp_path, scale, unit):
+    x = np.random.default_rng(0).normal(size=(6, 5)) * scale / 2
+    np.savez(tmp_path / "a.npz", embeddings=x, labels=np.arange(6) % 2, indices=np.arange(6))
+    case = Failure(learned.read(tmp_path / "a.npz"), 0, 2, 1, on_sphere=False)
+    there = home(case.triplet, RunSpec())
+    assert there.unit == unit == unit_of(case.triplet.points)
+    scene = RealScene.at(there, {"loss": "facenet"})
+    assert scene.is_home
+    assert scene.coordinates == pytest.approx(case.triplet.points)
+    expected = losses.create("facenet").raw(*(torch.from_numpy(p) for p in case.points))
+    assert float(scene.module().raw(*scene.points())) == pytest.approx(float(expected))
+    told = failures_service.about(case, scene, {}, whole=True)
+    assert any(f"units of {unit:g}" in words for words in told["words"]) == (unit != 1)
+
+
+def test_runs_without_embeddings_or_failures(run):
+    run.embeddings().unlink()
+    assert opened(run=run.id).button(key="evaluate")

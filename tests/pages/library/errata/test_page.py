@@ -1,0 +1,140 @@
+"""The truth page without a browser: every erratum and every loss, their formulas and numbers, hostile links."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dmlcore import losses
+from dmlcore.published import checks
+from dmlcore.published.errata import errata, erratum
+from dmlcore.published.printed import COUNTEREXAMPLES
+from dmlcore.published.reference import reference
+from pages.library.errata.state import Example
+from pages.library.errata.view import literal, marked, snippet
+from tests.pages.conftest import page_opened
+
+NUMBERS = [e.number for e in errata()]
+
+
+def opened(**query: str) -> AppTest:
+    return page_opened("truth", **query)
+
+
+def texts(app: AppTest) -> str:
+    return "\n".join(x.value for x in app.markdown)
+
+
+def tables(app: AppTest) -> list[str]:
+    return [x.value for x in app.markdown if x.value.startswith("| number |")]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_each_erratum_shows_both_sides_and_its_numbers(number):
+    e = erratum(number)
+    app = opened(erratum=str(number))
+    assert not app.exception
+    assert [x.value for x in app.subheader] == [f"{number}. {e.title}"]
+    assert literal(e.printed) in texts(app)
+    assert literal(e.true) in texts(app)
+    assert len(app.latex) == (2 if e.printed_latex else 0)
+    found = tables(app)
+    stated = checks.numbers(number)
+    assert len(found) == bool(stated or e.shown)
+    for x in stated:
+        assert f"| {literal(x.what)} | {x.stated} |" in found[0]
+    for shown in e.shown:
+        for side, coordinates in (("printed", shown.printed), ("true", shown.true)):
+            assert f"| gradient on the {shown.point}, {side} | ({', '.join(coordinates)}) |" in found[0]
+    assert "✗" not in "".join(found)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_picture_or_the_reason_why_there_is_none(number):
+    app = opened(erratum=str(number))
+    reasons = [x.value for x in app.caption if "nothing to plot" in x.value or "no picture" in x.value]
+    assert len(reasons) == (number not in COUNTEREXAMPLES)
+    assert len(app.code) == (number in COUNTEREXAMPLES)
+
+
+@pytest.mark.parametrize("name", losses.names())
+def test_each_loss_has_its_reference(name):
+    app = opened(loss=name)
+    r = reference(name)
+    assert not app.exception
+    assert [x.value for x in app.subheader] == [r.formula.title]
+    latex = [x.value for x in app.latex]
+    assert latex[0].replace("$$", "").strip() == f"E = {r.energy}"
+    if r.closed_form:
+        for part in (*r.closed_form.gradient_latex, *r.closed_form.laws_latex):
+            assert part in "".join(latex)
+    assert any(r.formula.source in x.value for x in app.caption)
+    for what, holds, found in r.invariances.rows:
+        assert f"| {'✓' if holds else '–'} | {what} | {found} |" in texts(app)
+    assert r.clamp_off in texts(app)
+    for result in r.results:
+        for column, row in result.best:
+            assert f"| {result.dataset} | {column} | {row.scores['R@1']:.2f} | {row.scores['MAP@R']:.2f} |" in texts(
+                app
+            )
+
+
+def test_filters_narrow_the_list():
+    app = opened()
+    assert any(x.value == "46 of 46" for x in app.caption)
+    app.toggle(key="truth_seen").set_value(True).run()
+    assert any(x.value == f"{len(COUNTEREXAMPLES)} of 46" for x in app.caption)
+    app.selectbox(key="truth_loss").set_value("moving").run()
+    assert app.radio(key="truth_erratum").options == [f"**{n}** {erratum(n).title}" for n in (5, 6)]
+    assert app.subheader[0].value.startswith("5.")
+    app.text_input(key="truth_text").set_value("no such words").run()
+    assert "No erratum" in app.info[0].value
+    assert not app.exception
+
+
+def test_choosing_writes_the_link_and_the_buttons_turn_the_page():
+    app = opened(erratum="46", rho="0.3")
+    app.radio(key="truth_erratum").set_value(9).run()
+    assert app.subheader[0].value.startswith("9.")
+    assert app.query_params["erratum"] in ("9", ["9"])
+    assert "rho" not in app.query_params
+    app.button(key="truth_back").click().run()
+    assert app.subheader[0].value.startswith("8.")
+    app.button(key="truth_to_npairs").click().run()
+    assert app.subheader[0].value == losses.formula("npairs").title
+    app.button(key="truth_to_9").click().run()
+    assert app.subheader[0].value.startswith("9.")
+    assert not app.exception
+
+
+@pytest.mark.parametrize("bad", ["nan", "0", "47", "-1", "٣", "1e3", "9" * 5000, "<script>", "\0", ""])
+def test_a_senseless_link_opens_the_default(bad):
+    app = opened(erratum=bad, rho=bad, a=bad, n=f"{bad},{bad}", view=bad, probe=bad)
+    assert not app.exception
+    assert app.subheader[0].value.startswith("4.")
+
+
+@pytest.mark.parametrize("bad", ["nan", "../x", "9" * 5000, ""])
+def test_a_senseless_loss_opens_the_first(bad):
+    app = opened(loss=bad)
+    assert not app.exception
+    assert app.subheader[0].value == losses.formula(losses.names()[0]).title
+
+
+def test_the_triplet_of_the_link_is_in_the_snippet():
+    app = opened(erratum="4", rho="0.3", n="0.25,1.5")
+    code = app.code[0].value
+    assert "[0.25, 1.5]" in code
+    assert "'rho': 0.3" in code
+
+
+@pytest.mark.parametrize("number", COUNTEREXAMPLES)
+def test_the_snippet_runs_and_prints_both_sides(number, capsys):
+    exec(snippet(Example.of({"number": number})), {})
+    assert len(capsys.readouterr().out.splitlines()) >= 3
+
+
+def test_marks_close_where_their_brace_does():
+    assert marked(r"a\diff{b_{c}}+\frac{\diff{1}}{2}", "#123") == (
+        r"a\textcolor{#123}{\underline{b_{c}}}+\frac{\textcolor{#123}{\underline{1}}}{2}"
+    )

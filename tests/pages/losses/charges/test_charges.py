@@ -1,0 +1,221 @@
+"""The charges socket says what the library computes; strangers' messages get an answer; what is kept is bounded."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from dmlcore.figures import charges
+from dmlcore.simulation import FIXED_COLUMNS, MOST_CHANGES, MOST_STEPS, Change, Law, Simulation, Spec, phase_portrait
+from pages.losses.charges import canvas as charges_canvas
+from pages.losses.charges import service as charges_service
+from pages.losses.charges import state as charges_state
+from pages.shared.server import exports
+from pages.shared.server.websocket import MOST_BYTES, unpack
+
+SMALL = Spec(classes=2, per_class=5, law=Law(loss="ranking", hyper={"m": 0.4}))
+CHANGED = replace(
+    SMALL,
+    start="rings",
+    seed=9,
+    changes=(
+        Change(2, Law(loss="ranking", hyper={"m": 0.7}, optimiser="adam", step_size=0.02)),
+        Change(4, None, ((1, 0.25, -0.5), (3, 0.0, 1.0))),
+        Change(6, Law(hyper={"m2": float("inf"), "s": 0.5}, miner="semi_hard", side="pull", normalise="project")),
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    kept = charges_service.Kept()
+    monkeypatch.setattr(charges_service, "KEPT", kept)
+    return kept
+
+
+@pytest.fixture
+def client():
+    with TestClient(Starlette(routes=charges_service.ROUTES)) as client:
+        yield client
+
+
+def ask(spec: Spec, **more) -> dict:
+    answer = unpack(charges_service.answer({"spec": charges_state.to_json(spec), **more}))
+    return answer | answer.pop("arrays")
+
+
+def all_of(spec: Spec, want: int) -> list[dict]:
+    """Answers until `want` is reached: one answer computes only for a moment."""
+    answers = [ask(spec, have=-1, want=want)]
+    while answers[-1]["ready"] < want or sum(len(a["positions"]) for a in answers) <= want:
+        have = answers[-1]["first"] + len(answers[-1]["positions"]) - 1
+        answers.append(ask(spec, have=have, want=want))
+    return answers
+
+
+def test_the_socket_hands_over_the_very_frames_of_the_library():
+    simulation = Simulation(CHANGED)
+    answers = all_of(CHANGED, 8)
+    positions = np.concatenate([a["positions"] for a in answers])
+    measures = np.concatenate([a["measures"] for a in answers])
+    for k in range(9):
+        frame = simulation.frame(k)
+        assert np.array_equal(positions[k], frame.positions)
+        assert measures[k] == pytest.approx([getattr(frame, c) for c in FIXED_COLUMNS], rel=1e-6)
+
+
+def test_the_portrait_is_of_the_step_looked_at():
+    all_of(SMALL, 5)
+    answer = ask(SMALL, have=5, want=5, show=3)
+    frame = Simulation(SMALL).frame(3)
+    expected = phase_portrait(frame.positions.astype(float), np.repeat([0, 1], 5))
+    assert answer["shown"] == 3
+    assert answer["valid"] == expected.counts.sum() == 2 * 5 * 4 * 5
+    assert np.array_equal(answer["density"] > 0, expected.counts > 0)
+    assert answer["violated"] == expected.violated
+
+
+def test_a_draft_is_answered_but_not_kept(fresh):
+    all_of(SMALL, 4)
+    kept = len(fresh._kept)
+    spec = replace(SMALL, changes=(Change(4, Law()),))
+    assert len(ask(spec, have=3, want=4, show=4, draft=True)["positions"]) == 1
+    assert len(fresh._kept) == kept
+
+
+def test_a_change_later_on_shares_the_steps_before(fresh):
+    all_of(SMALL, 4)
+    (parent, _) = fresh.of(SMALL)
+    (child, _) = fresh.of(replace(SMALL, changes=(Change(3, Law()),)))
+    assert child is not parent
+    assert all(a is b for a, b in zip(child.frames, parent.frames[:3], strict=True))
+
+
+def test_what_is_kept_is_bounded_in_bytes():
+    kept = charges_service.Kept(most=8 * charges_service.frame_bytes(SMALL))
+    for seed in range(20):
+        simulation, _ = kept.of(replace(SMALL, seed=seed))
+        simulation.frame(3)
+    kept.of(replace(SMALL, seed=99))
+    assert kept.bytes() <= kept.most
+    full = Simulation(Spec(classes=3, per_class=100))
+    frame = full.frame(0)
+    arrays = sum(v.nbytes for v in vars(frame).values() if isinstance(v, np.ndarray))
+    assert arrays <= charges_service.frame_bytes(full.spec)
+
+
+@pytest.mark.parametrize("bad", [None, [], "x", -5, 10**400, 1e300, True, {"spec": 1}, [[1, 2]]])
+@pytest.mark.parametrize("key", ["id", "spec", "have", "want", "show", "draft", "rest"])
+def test_any_value_of_any_key_gets_an_answer(client, key, bad):
+    request = {"spec": charges_state.to_json(SMALL)} | {key: bad}
+    with client.websocket_connect("/api/charges") as socket:
+        socket.send_text(json.dumps(request))
+        assert unpack(socket.receive_bytes())["most"] == MOST_STEPS
+
+
+@pytest.mark.parametrize(
+    "bad", [None, [], "x", -5, 10**400, float("inf"), True, [[1, 2, "y"]], {"loss": {}}, [{}] * 99]
+)
+@pytest.mark.parametrize("key", ["start", "classes", "per_class", "seed", "law", "changes"])
+def test_any_spec_becomes_a_valid_one(key, bad):
+    spec = charges_state.spec_of({key: bad})
+    assert charges_state.spec_of(charges_state.to_json(spec)) == spec
+    for inner in ("loss", "hyper", "optimiser", "step_size", "miner", "side", "normalise"):
+        charges_state.spec_of({"law": {inner: bad}, "changes": [{"at": bad, "law": {inner: bad}, "moved": bad}]})
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["start", "classes", "per", "seed", "loss", "m", "rate", "then", "step"]), st.text()
+    )
+)
+def test_any_link_becomes_a_valid_spec(query):
+    spec = charges_state.from_query(query)
+    assert charges_state.from_query(charges_state.to_query(spec)) == spec
+
+
+def test_a_link_reopens_every_change():
+    query = charges_state.to_query(CHANGED)
+    assert query["then"].startswith("2:")
+    assert charges_state.from_query(query) == CHANGED
+    assert charges_state.to_query(Spec()) == {}
+    for preset in charges_state.PRESETS:
+        spec = charges_state.from_query(preset.parsed)
+        assert charges_state.to_query(spec) == preset.parsed, preset.title
+
+
+def test_a_request_with_all_changes_fits_into_a_message():
+    laws = [
+        Law(hyper={"m1": -2.3251 + i / 1000, "s": 1.2345, "r": 2.3456, "rho": 1.23456}) for i in range(MOST_CHANGES)
+    ]
+    spec = replace(Spec(), changes=tuple(Change(900 + i, law) for i, law in enumerate(laws)))
+    request = {"id": 10**6, "spec": charges_state.to_json(spec), "have": 999, "want": 1000, "show": 1000, "draft": True}
+    assert len(json.dumps(request, separators=(",", ":"))) < MOST_BYTES
+
+
+def test_the_history_can_be_taken_along(client):
+    query = charges_state.to_query(CHANGED) | {"step": "7"}
+    answer = client.get("/api/charges/history.npz", params=query)
+    assert "attachment" in answer.headers["content-disposition"]
+    arrays = np.load(io.BytesIO(answer.content))
+    frame = Simulation(CHANGED).frame(7)
+    assert np.array_equal(arrays["positions"][7], frame.positions)
+    assert arrays["loss"].shape == (8,)
+    body = client.get("/api/charges/history.json", params=query).json()
+    assert charges_state.spec_of(body["spec"]) == CHANGED
+    assert np.float32(body["positions"][7]).tolist() == frame.positions.tolist()
+    assert client.get("/api/charges/history.exe", params=query).status_code == 404
+
+
+def test_a_history_that_takes_too_long_is_put_off():
+    assert charges_service.history(SMALL, 500, patience=0.0) is None
+
+
+def test_the_snippet_and_link_come_on_rest():
+    answer = ask(CHANGED, have=-1, want=0, rest=True)
+    assert answer["query"] == charges_state.to_query(CHANGED)
+    assert "Simulation(spec)" in answer["python"]
+    assert "query" not in ask(CHANGED, have=-1, want=0)
+
+
+def test_the_panel_offers_what_the_library_has():
+    options = charges_canvas.options()
+    assert next(iter(options["miner"])) == "all"
+    assert all(
+        entry["title"] and entry["help"] for group in ("start", "miner", "side") for entry in options[group].values()
+    )
+    json.dumps(options, allow_nan=False)
+
+
+@pytest.mark.parametrize(("format", "start"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")])
+def test_a_step_as_a_figure(client, format, start):
+    query = charges_state.to_query(CHANGED) | {"step": "7", "arrows": "1", "dark": "1"}
+    response = client.get(f"/api/charges/export.{format}", params=query)
+    assert response.status_code == 200
+    assert response.headers["content-type"] == exports.TYPES[format]
+    assert response.headers["content-disposition"] == f'attachment; filename="charges-rings-9-7.{format}"'
+    assert response.content.startswith(start)
+    expected = charges.draw_charges(Simulation(CHANGED), 7, arrows=True, dark=True)
+    assert response.content == charges.save_figure(expected, format=format)
+
+
+@pytest.mark.parametrize("bad", ["nan", "1e999", "../x", "-5", "x" * 100])
+def test_a_senseless_query_gets_a_valid_figure(client, bad):
+    keys = ("step", "start", "seed", "loss", "m1", "rate", "trails", "arrows", "circles", "dark", "normalise")
+    response = client.get("/api/charges/export.png", params=dict.fromkeys(keys, bad) | {"classes": "2", "per": "4"})
+    assert response.status_code == 200
+    assert response.content.startswith(b"\x89PNG")
+    assert '"' not in response.headers["content-disposition"].split('filename="')[1][:-1]
+
+
+def test_what_takes_too_long_or_is_no_figure_is_refused(client):
+    assert charges_service.picture({"step": "300"}, "svg", patience=0.0) is None
+    assert client.get("/api/charges/export.exe").status_code == 404

@@ -1,0 +1,46 @@
+"""The compare page without a browser: it opens from any link and hands the component what the link says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.losses.fields.compare.presets import PAIRS
+from tests.pages.conftest import page_opened
+
+
+def opened(**query: str) -> AppTest:
+    return page_opened("compare", **query)
+
+
+def handed(app: AppTest) -> dict:
+    """What the component receives."""
+    (component,) = (e.proto for e in app.main if "BidiComponent" in type(e.proto).__name__)
+    return json.loads(component.json)
+
+
+def test_the_default_page_offers_the_identities():
+    app = opened()
+    assert not app.exception
+    assert app.title[0].value == "Are these the same loss?"
+    data = handed(app)
+    assert [p["title"] for p in data["presets"]] == [p.title for p in PAIRS]
+    assert [p["loss"] for p in data["comparison"]["panels"]] == ["ranking", "distance_sensitive"]
+
+
+def test_a_link_reaches_the_component():
+    data = handed(opened(l1="angular,rho:0.3", l3="facenet", n="0.5,0.25", hide="points,rho"))
+    assert data["comparison"]["panels"][0]["hyper"]["rho"] == 0.3
+    assert len(data["comparison"]["panels"]) == 3
+    assert data["comparison"]["negative"] == [0.5, 0.25]
+    assert data["hide"] == ["points", "rho"]
+    assert not data["idle"]
+
+
+@pytest.mark.parametrize("bad", ["nan", "1e999", "../x", "\0", "x" * 100_000])
+def test_a_senseless_link_opens_the_default(bad):
+    app = opened(l1=bad, l2=bad, a=bad, pair=bad, view=bad, hide=bad)
+    assert not app.exception
+    assert handed(app)["comparison"]["pair"] == [0, 1]

@@ -1,0 +1,264 @@
+"""One answer for all planes: each says what dmlcore computes, under one scale, and the rest is their difference."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from dmlcore import losses
+from dmlcore.geometry import forces
+from dmlcore.geometry.sphere import tangent
+from dmlcore.loss_analysis.equivalence import same_loss
+from pages.losses.fields.compare import export as compare_export
+from pages.losses.fields.compare import sameness
+from pages.losses.fields.compare import service as compare_service
+from pages.losses.fields.compare.presets import PAIRS
+from pages.losses.fields.compare.state import POINTS, Comparison
+from pages.shared.server.websocket import MOST_BYTES, unpack
+
+FOUR = [{"loss": k} for k in ("ranking", "distance_sensitive", "angular", "moving")]
+NODES = ((0, 0), (20, 20), (25, 8), (40, 3), (18, 30))
+N = 60
+
+
+def answered(comparison: Comparison, **request) -> dict:
+    answer = unpack(compare_service.answer({"comparison": comparison.to_json(), "n": N, **request}))
+    return answer | answer["arrays"]
+
+
+def moved(comparison: Comparison, row: int, col: int, n: int = N) -> dict[str, torch.Tensor]:
+    x, y, half = comparison.view
+    place = torch.tensor(
+        [x - half + (col + 0.5) * 2 * half / n, y - half + (row + 0.5) * 2 * half / n], dtype=torch.float64
+    )
+    points = {k: torch.tensor(getattr(comparison, k), dtype=torch.float64) for k in POINTS}
+    return points | {comparison.probe: place}
+
+
+def value_at(loss, points, comparison: Comparison) -> tuple[float, torch.Tensor]:
+    """Energy as compared, in one order, and force on the probe: straight from the loss."""
+    if comparison.clamp:
+        energy = loss.clamped(*points.values())
+        force = dict(zip(POINTS, forces(loss, *points.values()), strict=True))[comparison.probe]
+        return energy.item(), force
+    leaves = {k: v.clone().requires_grad_() for k, v in points.items()}
+    energy = loss.raw(*leaves.values())
+    (gradient,) = torch.autograd.grad(energy, leaves[comparison.probe], allow_unused=True, materialize_grads=True)
+    return energy.item(), -gradient
+
+
+@pytest.mark.parametrize("clamp", [True, False])
+@pytest.mark.parametrize("shade", ["energy", "force"])
+@pytest.mark.parametrize("probe", POINTS)
+def test_every_plane_is_its_own_loss_under_one_scale(probe, shade, clamp):
+    comparison = Comparison.of({"panels": FOUR, "probe": probe, "shade": shade, "clamp": clamp})
+    answer = answered(comparison, id=7)
+    assert (answer["id"], answer["n"], len(answer["panels"])) == (7, N, 4)
+    assert answer["signed"] == (shade == "energy" and not clamp)
+    for k, panel in enumerate(comparison.panels):
+        loss = panel.module()
+        active = np.unpackbits(answer[f"active{k}"], count=N * N).reshape(N, N)
+        for row, col in NODES:
+            points = moved(comparison, row, col)
+            energy, force = value_at(loss, points, comparison)
+            share = (energy if shade == "energy" else force.norm().item()) / answer["scale"]
+            expected = 128 + 127 * min(max(share, -1), 1) if answer["signed"] else 255 * min(max(share, 0), 1)
+            assert answer[f"shade{k}"][row, col] == pytest.approx(expected, abs=0.51)
+            assert active[row, col] == (not clamp or 0 < loss.raw(*points.values()) < loss.m2)
+
+
+def test_arrows_of_all_planes_have_one_reference():
+    comparison = Comparison.of({"panels": FOUR})
+    answer = answered(comparison)
+    for k, panel in enumerate(comparison.panels):
+        for row, col in ((3, 4), (9, 9), (12, 8)):
+            force = value_at(panel.module(), moved(comparison, 3 * row + 1, 3 * col + 1), comparison)[1].numpy()
+            expected = 127 * force / (np.linalg.norm(force) + answer["reference"])
+            assert np.abs(answer[f"arrows{k}"][row, col] - expected).max() <= 0.51
+
+
+@pytest.mark.parametrize("fit", [True, False])
+@pytest.mark.parametrize("pair", [[0, 1], [2, 0], [1, 3]])
+def test_the_difference_is_the_first_minus_factor_times_the_second(pair, fit):
+    comparison = Comparison.of({"panels": FOUR, "pair": pair, "fit": fit})
+    answer = answered(comparison)
+    first, second = (comparison.panels[k].module() for k in pair)
+    factor = same_loss(first, second).factor if fit else 1.0
+    assert answer["panels"][pair[1]]["factor"] == pytest.approx(factor if factor > 0 else 1.0)
+    seen = 0
+    for row, col in np.ndindex(6, 6):
+        points = moved(comparison, 10 * row + 4, 10 * col + 4)
+        left = first.clamped(*points.values()) - answer["panels"][pair[1]]["factor"] * second.clamped(*points.values())
+        share = min(max(left.item() / answer["span"], -1), 1)
+        assert answer["difference"][10 * row + 4, 10 * col + 4] == pytest.approx(128 + 127 * share, abs=0.51)
+        seen += abs(share) > 0.01
+    assert seen > 3
+
+
+def test_the_difference_of_forces_is_that_of_vectors():
+    comparison = Comparison.of({"panels": FOUR, "shade": "force"})
+    answer = answered(comparison)
+    for row, col in NODES:
+        points = moved(comparison, row, col)
+        one, other = (value_at(comparison.panels[k].module(), points, comparison)[1] for k in (0, 1))
+        share = min((one - other).norm().item() / answer["span"], 1)
+        assert answer["difference"][row, col] == pytest.approx(128 + 127 * share, abs=0.51)
+
+
+def test_the_same_loss_leaves_nothing_on_a_scale_that_hides_rounding():
+    answer = answered(Comparison.of({"panels": [FOUR[1], FOUR[1]]}))
+    assert (answer["difference"] == 128).all()
+    assert answer["largest"] == 0
+    assert answer["span"] >= answer["scale"] / 1001
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda p: p.title)
+def test_each_preset_is_what_it_claims(pair):
+    comparison = pair.comparison()
+    answer = answered(comparison)
+    assert answer["same"]["same"] == (pair.kind == "same")
+    assert answer["same"]["sentence"]
+    if pair.kind == "same":
+        assert answer["same"]["largest"] < 1e-12
+        if comparison.space == "plane":
+            assert answer["largest"] < 1e-9 * answer["scale"]
+    else:
+        assert answer["same"]["largest"] > 0.1
+        assert answer["largest"] > 0.05 * answer["scale"]
+
+
+@pytest.mark.parametrize(
+    ("title", "factor", "shift"),
+    [
+        ("Angular = c · (1, −1)", 2 / math.cos(0.6) ** 2, 0),
+        ("Angular 45° = 4 · entangled", 4, 0),
+        ("Σ FaceNet = 2 · (1, −1)", 2, 0),
+        ("Σ ranking = modified ½", 1, 0),
+        ("Location-aware = entangled, on the sphere", 1, 2.5),
+    ],
+)
+def test_factors_of_the_identities(title, factor, shift):
+    found = sameness.judge(next(p for p in PAIRS if p.title == title).comparison())
+    assert found["factor"] == pytest.approx(factor, rel=1e-12)
+    assert found["shift"] == pytest.approx(shift, abs=1e-12)
+
+
+def test_on_the_sphere_only_the_part_along_it_is_shown():
+    comparison = next(p for p in PAIRS if p.title.startswith("Location-aware =")).comparison()
+    answer = answered(comparison)
+    points = {k: torch.tensor(getattr(comparison, k), dtype=torch.float64) for k in POINTS}
+    force = value_at(comparison.panels[1].module(), points, comparison)[1]
+    expected = tangent(force, points["negative"] / points["negative"].norm())
+    assert expected.norm() > 0.1
+    for panel in answer["panels"]:
+        assert panel["forces"][2] == pytest.approx(expected.tolist(), abs=1e-12)
+    shaded = answered(Comparison.of(comparison.to_json() | {"shade": "force"}))
+    assert shaded["largest"] < 1e-12
+
+
+def test_numbers_at_the_pointer_are_those_of_the_loss_there():
+    comparison = Comparison.of({"panels": FOUR, "probe": "positive", "pair": [1, 2]})
+    answer = unpack(compare_service.answer({"comparison": comparison.to_json(), "at": [0.2, -0.3], "fields": False}))
+    assert answer["arrays"] == {}
+    points = {k: torch.tensor(getattr(comparison, k), dtype=torch.float64) for k in POINTS}
+    points["positive"] = torch.tensor([0.2, -0.3], dtype=torch.float64)
+    energies = []
+    for panel, there in zip(comparison.panels, answer["there"], strict=True):
+        energy, force = value_at(panel.module(), points, comparison)
+        energies.append(energy)
+        assert there["energy"] == pytest.approx(energy)
+        assert there["force"] == pytest.approx(force.tolist())
+    assert answer["left"]["energy"] == pytest.approx(energies[1] - energies[2])
+
+
+def test_scales_hold_while_the_hand_moves_and_give_way_when_it_rests_unless_locked():
+    comparison = Comparison()
+    fitting = answered(comparison)["scale"]
+    assert answered(comparison, scale=9 * fitting)["scale"] == 9 * fitting
+    assert answered(comparison, scale=9 * fitting, settle=True)["scale"] == fitting
+    assert answered(comparison, scale=9 * fitting, settle=True, lock=True)["scale"] == 9 * fitting
+    assert answered(comparison, scale=1.1 * fitting, settle=True)["scale"] == pytest.approx(1.1 * fitting)
+
+
+@pytest.fixture
+def client():
+    with TestClient(Starlette(routes=[*compare_service.ROUTES, *compare_export.ROUTES])) as client:
+        yield client
+
+
+@pytest.mark.parametrize("bad", [None, [], "x", 5, 10**400, {"n": 1}, True, 1e300, [1e300, "y"], [[1], {}]])
+@pytest.mark.parametrize("key", ["id", "comparison", "n", "scale", "span", "settle", "lock", "at", "fields"])
+def test_any_value_of_any_key_gets_an_answer(client, key, bad):
+    with client.websocket_connect("/api/compare") as socket:
+        socket.send_text(json.dumps({key: bad}))
+        assert unpack(socket.receive_bytes())["n"] >= 40
+
+
+@pytest.mark.parametrize("value", [-1e9, 0.0, 1e9, None])
+@pytest.mark.parametrize("clamp", [True, False])
+def test_extreme_parameters_and_coincident_points_get_fields(value, clamp):
+    for shade in ("energy", "force"):
+        for start in range(0, len(losses.names()), 4):
+            names = losses.names()[start : start + 4]
+            panels = [{"loss": k, "hyper": dict.fromkeys(losses.formula(k).parameters, value)} for k in names]
+            comparison = Comparison.of(
+                {"panels": panels, "anchor": [0, 0], "positive": [0, 0], "negative": [0, 100], "shade": shade}
+                | {"clamp": clamp, "fit": True, "orders": True, "space": "sphere"}
+            )
+            answer = answered(comparison, n=40, at=[0, 0], settle=True)
+            assert min(answer["scale"], answer["span"], answer["reference"]) > 0
+
+
+def test_a_request_with_four_full_panels_fits_the_socket():
+    panels = [{"loss": "distance_sensitive", "hyper": dict.fromkeys(("s", "r", "rho", "m1", "m2"), 1 / 3)}] * 4
+    assert len(json.dumps({"comparison": Comparison.of({"panels": panels}).to_json(), "settle": True})) < MOST_BYTES / 2
+
+
+def test_the_arrays_are_those_of_the_library(client):
+    response = client.get("/api/compare.npz?l3=angular&pair=1,3&probe=anchor")
+    file = np.load(io.BytesIO(response.content))
+    comparison = Comparison.of(json.loads(str(file["comparison"])))
+    assert comparison == Comparison.from_query({"l3": "angular", "pair": "1,3", "probe": "anchor"})
+    _, p, n = (torch.tensor(getattr(comparison, k), dtype=torch.float64) for k in POINTS)
+    for k, panel in enumerate(comparison.panels, start=1):
+        place = torch.tensor([file["x"][30], file["y"][77]])
+        loss = panel.module()
+        assert file[f"energy{k}"][77, 30] == pytest.approx(loss.clamped(place, p, n).item())
+        assert file[f"force{k}"][77, 30] == pytest.approx(forces(loss, place, p, n)[0].numpy())
+    assert (file["energy_difference"] == file["energy1"] - file["energy3"]).all()
+
+
+@pytest.mark.parametrize(("suffix", "begins"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")])
+def test_the_planes_are_drawn_for_print(client, suffix, begins):
+    query = PAIRS[4].comparison().link()
+    response = client.get(f"/api/compare.{suffix}?{query}&dark=1")
+    assert response.content.startswith(begins)
+    assert client.get("/api/compare.exe").status_code == 404
+    assert client.get(f"/api/compare.{suffix}?l1=nan&view=x,y,z&shade=force&space=sphere").status_code == 200
+
+
+@pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[4], PAIRS[6], PAIRS[7]], ids=lambda p: p.title)
+def test_the_script_runs_and_says_what_the_page_says(pair):
+    comparison = pair.comparison()
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        scope: dict = {}
+        exec(sameness.snippet(comparison), scope)
+    assert scope["sameness"].factor == sameness.judge(comparison)["factor"]
+    assert len(scope["fields"]) == 2
+    if pair.kind == "same" and comparison.space == "plane":
+        assert scope["difference"].abs().max() < 1e-12
+    for force, shown in zip(
+        forces(scope["variants"][1], *scope["points"]),
+        forces(compare_service.read_as(comparison)[1], *scope["points"]),
+        strict=True,
+    ):
+        assert torch.equal(force, shown)

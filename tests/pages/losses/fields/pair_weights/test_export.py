@@ -1,0 +1,98 @@
+"""Exports of the microscope: the address of the page gives its file; a hostile one a valid file."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from dmlcore import losses
+from dmlcore.figures import pair_weights
+from pages.losses.fields.pair_weights import export as pair_weights_export
+from pages.losses.fields.pair_weights.state import MicroscopeView
+from pages.shared.server import exports
+
+QUERY = {
+    "l1": "ranking,m:0.3",
+    "l2": "npairs",
+    "weight": "ap",
+    "by": "d",
+    "rival": "fixed",
+    "pn": "0.25",
+    "at": "0.1,0.2",
+}
+VIEW = "&".join(f"{k}={v}" for k, v in QUERY.items())
+
+
+@pytest.fixture(scope="module")
+def client():
+    with TestClient(Starlette(routes=pair_weights_export.ROUTES)) as client:
+        yield client
+
+
+@pytest.mark.parametrize("format", exports.TYPES)
+def test_every_format_of_the_shown_view(client, format):
+    response = client.get(f"/api/microscope/export.{format}?{VIEW}")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == exports.TYPES[format]
+    name = f'attachment; filename="dml-microscope-ranking-npairs.{format}"'
+    assert response.headers["content-disposition"] == name
+    chosen = [losses.create("ranking", m=0.3), losses.create("npairs")]
+    expected = pair_weights.weight_arrays(chosen, rival="fixed", pn=0.25, at=(0.1, 0.2))
+    if format == "npz":
+        with np.load(io.BytesIO(response.content)) as kept:
+            for key, array in expected.items():
+                np.testing.assert_array_equal(kept[key], array)
+    elif format == "json":
+        found = response.json()
+        assert found["at_dL_dd1"] == expected["at_dL_dd1"].tolist()
+        assert found["losses"][0]["hyper"] == {"m": 0.3, "m2": None}
+        assert (found["rival"], found["pn"]) == ("fixed", 0.25)
+    elif format == "py":
+        assert "losses.create('ranking', m=0.3, m2=None)" in response.text
+        drawn = "rival='fixed', pn=0.25, at=(0.1, 0.2), n=161, weight='ap', by='d', signed=True, dark=False)"
+        assert f"draw_weights(chosen, {drawn}" in response.text
+    else:
+        start = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}[format]
+        assert response.content.startswith(start)
+        assert response.content == pair_weights_export.export(MicroscopeView.from_query(QUERY), format)
+
+
+BAD = ("nan", "1e999", "../x", "%00", "x" * 100, "1,2,3,4", "inf", 'ranking,m:1";x')
+
+
+@pytest.mark.parametrize(("bad", "format"), [*((bad, "py") for bad in BAD), ("nan", "svg"), ("1e999", "json")])
+def test_a_senseless_query_gets_a_valid_file(client, bad, format):
+    keys = ("l1", "l2", "weight", "by", "scale", "rival", "pn", "at", "dark")
+    response = client.get(f"/api/microscope/export.{format}?" + "&".join(f"{k}={bad}" for k in keys))
+    assert response.status_code == 200
+    assert '"' not in response.headers["content-disposition"].split('filename="')[1][:-1]
+    if format == "json":
+        json.loads(response.text, parse_constant=lambda name: pytest.fail(name))
+    if format == "py":
+        compile(response.text, "snippet.py", "exec")
+    if format == "svg":
+        assert response.content.startswith(b"<?xml")
+
+
+@pytest.mark.parametrize("value", ["-1e9", "1e9", "inf"])
+def test_extreme_parameters_are_drawn_and_measured(client, value):
+    names = ("distance_sensitive", "moving")
+    query = "&".join(
+        f"l{i}={name}," + ",".join(f"{k}:{value}" for k in losses.formula(name).parameters)
+        for i, name in enumerate(names, start=1)
+    )
+    query += f"&rival=fixed&pn={value}&at=1,1"
+    assert client.get(f"/api/microscope/export.svg?{query}").status_code == 200
+    with np.load(io.BytesIO(client.get(f"/api/microscope/export.npz?{query}").content)) as kept:
+        for key in ("dL_dS1", "dL_dd1", "dL_dS2", "loss2", "at_dL_dS1"):
+            assert np.isfinite(kept[key]).all(), key
+
+
+@pytest.mark.parametrize("path", ["export.exe", "export.", "export.svg?" + "x" * 5000])
+def test_anything_else_is_not_found(client, path):
+    assert client.get(f"/api/microscope/{path}").status_code == 404

@@ -1,0 +1,68 @@
+"""The circle-and-sphere page without a browser: statement and table say what the library computes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dmlcore import losses
+from dmlcore.loss_analysis.normalised import normalisation
+from pages.losses.fields.sphere.canvas import row, statement
+from pages.losses.fields.sphere.state import SphereScene
+from tests.pages.conftest import page_opened
+
+
+def opened(**query: str) -> AppTest:
+    return page_opened("sphere", **query)
+
+
+def test_the_page_states_its_loss_and_all_others():
+    app = opened(loss="moving")
+    assert not app.exception
+    assert app.subheader[0].value == "What normalisation does to Moving in the right direction"
+    assert any("no margin switches it off" in x.value for x in app.markdown)
+    table = app.table[0].value
+    assert len(table) == len(losses.names())
+
+
+@pytest.mark.parametrize("bad", ["nan", "../x", "\0", "x" * 1000])
+def test_a_senseless_link_opens_the_default(bad):
+    app = opened(loss=bad, a=bad, eye=bad, on=bad, hide=bad)
+    assert not app.exception
+    assert losses.formula("distance_sensitive").title in app.subheader[0].value
+
+
+def test_a_committed_loss_is_stated():
+    app = opened()
+    app.session_state["sphere"] = {"scene": {"loss": "ranking", "hyper": {"m": 2.5}}}
+    app.run()
+    assert app.subheader[0].value.endswith("Ranking")
+    assert any("no triplet is ever satisfied" in x.value for x in app.markdown)
+
+
+@pytest.mark.parametrize("name", losses.names())
+def test_statements_hold_their_numbers(name):
+    loss = losses.create(name)
+    found = normalisation(loss)
+    text = " ".join(statement(loss, found))
+    assert f"{found.radial_share:.0%}" in text
+    cells = row(SphereScene(), name)
+    if found.margin_off is not None and math.isfinite(found.margin_off):
+        assert f"{found.margin_off:.5g}" in text
+        assert f"{found.margin_off:.4g}".replace("-", "−") in cells["Lower clamp off from"]
+    assert ("vanish" in text) == (name in ("moving", "npairs", "location_aware"))
+    assert ("Form on the sphere" in text) == bool(cells["On the sphere it is"])
+
+
+def test_the_verdict_on_a_margin_turns_where_the_clamp_does():
+    for m, word in ((1.99, "can still be satisfied"), (2.0, "no triplet is ever satisfied")):
+        loss = losses.create("ranking", m=m)
+        assert word in " ".join(statement(loss, normalisation(loss)))
+
+
+def test_the_upper_clamp_is_reached_or_not():
+    for m2, word in ((2.05, "drops the hardest"), (2.2, "is never reached")):
+        loss = losses.create("ranking", m=0.1, m2=m2)
+        assert word in " ".join(statement(loss, normalisation(loss)))

@@ -1,0 +1,231 @@
+"""The transport page: its bytes are the library's numbers, its link is its state, a hostile one opens the default."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from streamlit.testing.v1 import AppTest
+
+from dmlcore.pooling import pooling_weights, prototype_costs, selection, sweeps, transport
+from dmlcore.pooling.analysis.red_blue import MAPS, STEPS
+from pages.pooling.transport import export as transport_export
+from pages.pooling.transport import service as transport_service
+from pages.pooling.transport.state import (
+    BLUE,
+    PIXELS,
+    PRESETS,
+    RED,
+    TransportState,
+    code,
+    folded,
+    map_codes,
+    steps,
+    unfolded,
+)
+from pages.shared.server import exports
+from pages.shared.server.websocket import MOST_BYTES, unpack
+from tests.pages.conftest import page_opened
+
+SOME = TransportState(map_codes("cross"), (RED, BLUE, code(40, 30)), 0.35, 12.0, 60)
+
+
+def answered(state: TransportState, **request) -> dict:
+    answer = unpack(transport_service.answer({"state": state.to_json(), **request}))
+    return answer | answer["arrays"]
+
+
+@pytest.mark.parametrize("state", [TransportState(), SOME, *(p.state for p in PRESETS)], ids=lambda s: s.link() or "-")
+def test_every_number_is_the_librarys(state):
+    cost = prototype_costs(torch.from_numpy(state.features()), torch.from_numpy(state.centres()))
+    rho, pi = transport(cost, state.mu, state.epsilon)
+    weights = np.stack([selection(cost, state.mu), pooling_weights(rho, state.mu), np.full(PIXELS, 1 / PIXELS)])
+    found = answered(state)
+    np.testing.assert_allclose(found["weights"], weights, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found["plan"], PIXELS * pi, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(found["left"], PIXELS * rho, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(found["marginals"], pi.sum(-1) / state.mu, rtol=1e-6)
+    informative = state.features()[:, 1] < 0.5
+    assert found["informative"] == informative.sum()
+    np.testing.assert_allclose(found["shares"], weights[:, informative].sum(-1), atol=1e-9)
+    np.testing.assert_allclose(found["mixtures"], weights @ state.features(), atol=1e-9)
+    rho_k, pi_k = sweeps(cost, state.mu, state.epsilon, state.sweeps)
+    off = max(float((rho_k - rho).abs().max()), float((pi_k - pi).abs().max())) * PIXELS
+    assert found["error"] == pytest.approx(off, rel=1e-6, abs=1e-13)
+    assert found["swept_sum"] == pytest.approx(float(pooling_weights(rho_k, state.mu).sum()))
+    assert found["sweep_errors"].shape == (state.sweeps,)
+    assert sum(found["cells"]) == len(found["corners"])
+    assert np.isfinite(found["field"]).all()
+
+
+def test_the_plane_keeps_distances():
+    features = SOME.features()
+    flat = transport_service.plane(features)
+    apart = np.linalg.norm(features[:, None] - features, axis=-1)
+    np.testing.assert_allclose(np.linalg.norm(flat[:, None] - flat, axis=-1), apart / math.sqrt(2), atol=1e-12)
+
+
+def test_the_field_is_the_gate_at_its_place():
+    found = answered(SOME)
+    rows, columns = found["field"].shape
+    assert (rows, columns) == transport_service.FIELD
+    gate = transport_service.solve(SOME)
+    corners = torch.eye(3, dtype=torch.float64)[[0, 2]]  # red and blue, the ends of the lowest row
+    np.testing.assert_allclose(found["field"][0, [0, -1]] / 255, gate.open_at(corners), atol=0.5 / 255)
+
+
+def test_captions_of_the_presets_are_true():
+    by_title = {p.title: answered(p.state, rest=True) for p in PRESETS}
+    figure = by_title["The figure"]
+    assert ((figure["weights"][0] > 0).sum(), figure["informative"]) == (20, 50)
+    painted = (TransportState().features()[:, 1] < 0.5).nonzero()
+    assert figure["weights"][1][painted].min() > 0.0095
+    flat = by_title["ε → 0 is average pooling"]
+    np.testing.assert_allclose(flat["weights"][1], 0.01, rtol=0.04)
+    assert flat["r"] == pytest.approx(0.2, abs=1e-3)
+    hard = by_title["ε → ∞ is the linear programme"]
+    np.testing.assert_allclose(hard["weights"][1], hard["weights"][0], atol=0.002)
+    assert hard["needed"] > 1000
+    assert hard["swept_sum"] < 0.9
+    everything = by_title["μ = 1 keeps everything"]
+    assert (everything["weights"] == np.float32(0.01)).all()
+    assert (everything["needed"], everything["bias"], everything["r"]) == (None, None, 1)
+    small = by_title["A small object"]
+    assert small["informative"] == 9
+    assert small["shares"][1] > 0.99 > 0.1 > small["shares"][2]
+    assert by_title["Slow sweeps"]["swept_sum"] < 0.5
+    red_only = by_title["No prototype for the blue"]
+    gates = red_only["gates"].reshape(10, 10)
+    assert gates[:5, :5].mean() > 0.7
+    assert gates[5:, 5:].max() < 1e-6
+    equal = by_title["All pixels equal"]
+    np.testing.assert_allclose(equal["weights"][1], 0.01, rtol=1e-6)
+    assert (equal["weights"][0][:20] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (TransportState(mu=1.0), "exactly those of average pooling"),
+        (TransportState(epsilon=0.1), "Near average pooling"),
+        (TransportState(epsilon=450.0), "Near the linear programme"),
+        (TransportState(mu=0.9, epsilon=20.0), "r is never below μ, so one sweep removes only 8.9 %"),
+        (TransportState(mu=0.9, epsilon=20.0), "50 pixels tie for its last places"),
+        (TransportState(epsilon=450.0), "Hard selection"),
+        (TransportState(map_codes("equal")), "nothing to select"),
+        (TransportState(map_codes("equal")), "100 pixels tie"),
+        (TransportState(prototypes=(RED, RED)), "coincide"),
+    ],
+)
+def test_what_is_special_is_said(state, words):
+    assert any(words in note for note in answered(state)["notes"])
+
+
+def test_an_ordinary_state_needs_no_words():
+    assert answered(TransportState())["notes"] == []
+
+
+def test_a_link_is_the_whole_state():
+    assert TransportState().link() == ""
+    painted = TransportState(tuple(code(k, STEPS - k) for k in range(PIXELS)), mu=0.123, epsilon=77.7, sweeps=3)
+    for state in (SOME, painted, *(p.state for p in PRESETS)):
+        assert TransportState.from_query(state.query()) == state
+        assert TransportState.of(json.loads(json.dumps(state.to_json(), allow_nan=False))) == state
+        assert answered(state, rest=True)["query"] == state.link()
+        assert len(state.link()) < exports.LONGEST_QUERY
+    assert all(TransportState(map_codes(name)).link() in ("", f"map={name}") for name in MAPS)
+
+
+def test_runs_fold_and_unfold():
+    codes = [0] * 17 + [RED] * 8 + [BLUE, RED] + [code(3, 5)] * 73
+    assert unfolded(folded(tuple(codes))) == codes
+    for bad in ("A", "AA!", "é12", "AAA" * 200):
+        assert unfolded(bad) is None
+
+
+@pytest.fixture(scope="module")
+def client():
+    with TestClient(Starlette(routes=[*transport_service.ROUTES, *transport_export.ROUTES])) as client:
+        yield client
+
+
+BAD = [None, [], "x", 5, -1, 10**400, {"n": 1}, True, 1e300, [1, 2], ["nan"], [-1] * 100, [RED + 1] * 100, [0.5] * 100]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda b: str(b)[:20])
+def test_any_value_of_any_key_gets_an_answer(client, bad):
+    with client.websocket_connect("/api/transport") as socket:
+        for request in (
+            *({key: bad} for key in ("id", "state", "rest")),
+            *({"state": {key: bad}} for key in ("pixels", "prototypes", "mu", "epsilon", "sweeps")),
+        ):
+            socket.send_text(json.dumps(request))
+            found = unpack(socket.receive_bytes())
+            assert np.isfinite(found["arrays"]["weights"]).all()
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.5, 0.99, 1.0])
+@pytest.mark.parametrize("epsilon", [0.1, 450.0])
+def test_the_ends_of_the_sliders_get_finite_numbers(mu, epsilon):
+    for pixels in map(map_codes, MAPS):
+        found = answered(TransportState(pixels, (RED,) * 8, mu, epsilon, 400))
+        assert all(np.isfinite(x).all() for x in found["arrays"].values())
+
+
+def test_a_full_request_fits_the_socket_and_its_answer_is_small():
+    state = TransportState((RED,) * PIXELS, (RED,) * 8, 0.123456789, 449.123456, 400)
+    assert len(json.dumps({"id": 10**9, "state": state.to_json(), "rest": True})) < MOST_BYTES
+    assert len(transport_service.answer({"state": state.to_json()})) < 24_000
+
+
+@pytest.mark.parametrize("format", ["json", "npz", "py", "svg"])
+def test_exports_are_of_the_link(client, format):
+    response = client.get(f"/api/transport/export.{format}?{SOME.link()}")
+    assert response.status_code == 200
+    if format == "svg":
+        assert response.content.startswith(b"<?xml")
+    else:
+        assert response.content == transport_export.export(SOME, format)
+    assert f'dml-transport-mu0.35-epsilon12.{format}"' in response.headers["content-disposition"]
+    if format == "json":
+        np.testing.assert_allclose(response.json()["weights"], answered(SOME)["weights"], atol=1e-7)
+
+
+@pytest.mark.parametrize("bad", ["nan", "1e999", "../x", "%00", "x" * 300, "AAA", ";,;"])
+def test_a_senseless_query_gets_a_valid_file(client, bad):
+    keys = ("map", "paint", "prototypes", "mu", "epsilon", "sweeps", "dark")
+    response = client.get("/api/transport/export.json?" + "&".join(f"{k}={bad}" for k in keys))
+    assert response.status_code == 200
+    json.loads(response.text, parse_constant=lambda name: pytest.fail(name))
+
+
+def opened(**query: str) -> AppTest:
+    return page_opened("transport", **query)
+
+
+def handed(app: AppTest) -> dict:
+    """What the component receives."""
+    (component,) = (e.proto for e in app.main if "BidiComponent" in type(e.proto).__name__)
+    return json.loads(component.json)
+
+
+def test_the_page_hands_over_what_the_link_says():
+    app = opened(map="cross", prototypes="1,0;0.25,0.5", mu="0.4", hide="presets")
+    assert not app.exception
+    data = handed(app)
+    assert data["state"]["pixels"] == list(map_codes("cross"))
+    assert steps(data["state"]["prototypes"]).tolist() == [[160, 0], [40, 80]]
+    assert (data["state"]["mu"], data["state"]["epsilon"], data["hide"]) == (0.4, 5.0, ["presets"])
+    assert r"\sigma" in app.latex[1].value
+
+
+@pytest.mark.parametrize("bad", ["nan", "../x", "\0", "x" * 100_000])
+def test_a_senseless_link_opens_the_default(bad):
+    app = opened(**dict.fromkeys(("map", "paint", "prototypes", "mu", "epsilon", "sweeps", "hide"), bad))
+    assert not app.exception
+    assert handed(app)["state"] == TransportState().to_json()

@@ -1,0 +1,118 @@
+"""Curves are read once and by what was appended; a resume overwrites its overlap."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+
+import pytest
+
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import RunState, RunStore
+from pages.shared.state import run_reader
+from pages.shared.widgets import run_status
+from pages.shared.words import numbers
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunStore(tmp_path).create(RunSpec())
+
+
+def append(run, *rows):
+    with open(run.path / "metrics.jsonl", "a") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def step(number, loss):
+    return {"kind": "step", "step": number, "loss": loss}
+
+
+def losses_of(history):
+    steps, values = history.loss.arrays()
+    return dict(zip(steps.tolist(), values.tolist(), strict=True))
+
+
+def test_only_what_was_appended_is_read(run):
+    reader = run_reader.Reader()
+    tested = {"kind": "scores", "step": 0, "of": "inputs", "map_at_r": None, "recall_at": {}, "queries": 0}
+    append(run, step(1, 0.5), {"kind": "validation", "step": 0, "map_at_r": 0.25}, tested)
+    first = reader.history(run)
+    offset = first.offset
+    # Overwrite what was read by as many bytes of nonsense: a reader that goes on from its offset does not notice.
+    path = run.path / "metrics.jsonl"
+    path.write_bytes(b"x" * (path.stat().st_size - 1) + b"\n")
+    append(run, step(2, 0.4))
+    second = reader.history(run)
+    assert losses_of(second) == {1: 0.5, 2: 0.4}
+    assert second.validation.arrays()[1].tolist() == [0.25]
+    assert set(second.scores) == {"inputs"}
+    assert second.offset > offset
+
+
+def test_a_torn_last_line_waits(run):
+    reader = run_reader.Reader()
+    line = json.dumps(step(1, 0.5)) + "\n"
+    with open(run.path / "metrics.jsonl", "w") as file:
+        file.write(line[:10])
+    assert losses_of(reader.history(run)) == {}
+    with open(run.path / "metrics.jsonl", "a") as file:
+        file.write(line[10:])
+    assert losses_of(reader.history(run)) == {1: 0.5}
+
+
+def test_a_resume_that_cuts_the_file_drops_what_it_cut(run):
+    reader = run_reader.Reader()
+    append(run, step(1, 0.5), step(2, 0.4), step(3, 0.3))
+    reader.history(run)
+    path = run.path / "metrics.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:1]))
+    assert losses_of(reader.history(run)) == {1: 0.5}
+    append(run, step(2, 0.45))
+    assert losses_of(reader.history(run)) == {1: 0.5, 2: 0.45}
+
+
+def test_a_step_that_comes_again_replaces_itself_and_what_followed():
+    series = run_reader.Series()
+    for number, value in [(1, 1.0), (2, 2.0), (3, 3.0), (2, 20.0)]:
+        series.add(number, value)
+    steps, values = series.arrays()
+    assert (steps.tolist(), values.tolist()) == ([1, 2], [1.0, 20.0])
+
+
+def test_all_listed_runs_stay_in_memory():
+    assert run_reader.KEPT > run_status.MOST_LISTED
+
+
+def test_no_more_runs_stay_in_memory_than_agreed(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_reader, "KEPT", 3)
+    reader, store = run_reader.Reader(), RunStore(tmp_path)
+    made = [store.create(RunSpec()) for _ in range(5)]
+    for run in made:
+        append(run, step(1, 0.5))
+        reader.history(run)
+    assert list(reader._known) == [str(run.path) for run in made[-3:]]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0, "0 s"), (89.4, "89 s"), (90, "2 min"), (5340, "89 min"), (7500, "2 h 5 min")]
+)
+def test_durations_as_people_say_them(seconds, words):
+    assert numbers.duration(seconds) == words
+
+
+def test_time_left_follows_the_steps_watched_not_the_slow_beginning():
+    pace = deque(maxlen=run_reader.PACE)
+    states = [RunState(step=step, steps=300, seconds=100 + step) for step in (0, 1, 10, 10, 20)]
+    said = [run_reader.time_left(state, pace) for state in states]
+    assert said == ["estimating the time left"] * 2 + ["5 min left"] * 2 + ["5 min left"]
+    assert [step for step, _ in pace] == [0, 1, 10, 20]
+
+
+def test_a_run_first_seen_late_is_judged_by_its_average():
+    assert run_reader.time_left(RunState(step=100, steps=300, seconds=10), deque()) == "20 s left"
+
+
+def test_a_run_that_fell_back_to_its_checkpoint_is_watched_anew():
+    pace = deque([(50, 60.0), (90, 100.0)])
+    assert run_reader.time_left(RunState(step=40, steps=80, seconds=20), pace) == "20 s left"

@@ -1,0 +1,61 @@
+"""The popover offers what there is, of the selection if there is one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dmlcore.inspection import selections
+from dmlcore.inspection.maps import maps
+from pages.shared.widgets import export_menu
+
+
+def opened(chosen: str = "") -> AppTest:
+    def script(chosen: str) -> None:
+        from dmlcore.inspection import selections
+        from dmlcore.storage.runs import RunStore
+        from pages.shared.widgets import export_menu
+
+        run = RunStore().list()[0]
+        export_menu.offer(run, selections.load(run, chosen) if chosen else None)
+
+    return AppTest.from_function(script, default_timeout=60, kwargs={"chosen": chosen}).run()
+
+
+def labels(app: AppTest) -> list[str]:
+    return [button.proto.label for button in app.get("download_button")]
+
+
+@pytest.fixture
+def indices(run) -> np.ndarray:
+    return np.load(run.embeddings())["indices"]
+
+
+def test_everything_is_offered_and_the_map_once_there_is_one(run):
+    app = opened()
+    assert not app.exception
+    offered = labels(app)
+    assert offered[0] == "Report, one HTML file"
+    assert ("Map, CSV" in offered) == (run.projection() is not None)
+    maps.make(run, maps.Settings(method="pca"))
+    assert labels(opened())[-1] == "Map, CSV"
+    assert f"python -m dmlcore export {run.id} --to report.html" in app.code[0].value
+
+
+def test_a_selection_is_what_is_taken_unless_all_is_asked_for(run, indices):
+    chosen = selections.save(run, indices[:7], "a test")
+    app = opened(chosen.id)
+    assert app.code[0].value.endswith(f"--selection {chosen.id}")
+    assert len(export_menu._table(run, run.embeddings(), chosen).rows) == 7
+    app.session_state[f"take-which-{run.id}"] = export_menu.ALL
+    app.run()
+    assert not app.exception
+    assert "--selection" not in app.code[0].value
+    assert len(export_menu._table(run, run.embeddings(), None).rows) == len(indices)
+
+
+def test_nothing_is_offered_before_an_evaluation(run):
+    for path in (run.path / "embeddings").iterdir():
+        path.unlink()
+    assert labels(opened()) == []

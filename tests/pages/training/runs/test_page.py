@@ -1,0 +1,306 @@
+"""The runs page without a browser: every status in words, buttons that act on real processes, curves and scores."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from html import escape
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dmlcore import losses
+from dmlcore.jobs import device_queue, launch
+from dmlcore.monitoring import comparability, health
+from dmlcore.spec import RunSpec
+from dmlcore.storage.runs import EXAMPLE, Run, RunStore, scores
+from dmlcore.training.loop import train
+from pages.shared.words.sentences import called, plain
+from tests.pages.conftest import page_opened
+
+TINY = RunSpec().with_overrides(["schedule.steps=12", "schedule.validate_every=4", "schedule.checkpoint_every=5"])
+HOSTILE = "<img src=//x/y> $x$ **b** ![a](http://x/y) :red[r]"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Two runs that are done and one that failed."""
+    store = RunStore(tmp_path_factory.mktemp("finished"))
+    made = [
+        store.create(TINY.with_overrides(["name=first"])),
+        store.create(TINY.with_overrides(["loss.name=facenet", f"name={HOSTILE}", "schedule.steps=8"])),
+        store.create(TINY.with_overrides(["data.split=classes", "batch.classes=9"])),
+    ]
+    for run in made:
+        with run.lock():
+            train(run)
+    assert [run.status() for run in made] == ["done", "done", "failed"]
+    return store, made
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    def run(store: RunStore, **query: str) -> AppTest:
+        monkeypatch.setenv("DML_RUNS", str(store.root))
+        return page_opened("runs", **query)
+
+    return run
+
+
+def wait(condition, seconds=180):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def texts(app: AppTest, *kinds: str) -> str:
+    return "\n".join(str(element.value) for kind in kinds for element in app.get(kind))
+
+
+def test_without_runs_the_page_leads_to_train(opened, tmp_path):
+    app = opened(RunStore(tmp_path))
+    assert not app.exception
+    assert "No runs yet" in texts(app, "markdown")
+    assert app.page_link[0].label == "Go to Train"
+
+
+def test_the_example_stands_below_and_goes_and_comes_back(opened, tmp_path):
+    store = RunStore(tmp_path)
+    app = opened(store)
+    assert "Example · Glyphs, unseen alphabets" in texts(app, "html")
+    steps = next(line for line in texts(app, "text").splitlines() if "step 400 of 400" in line)
+    assert " in " not in steps, "how long another machine took says nothing here"
+    assert len(app.dataframe) == 0 or EXAMPLE not in texts(app, "dataframe")
+    app.button(key=f"delete-for-good-{EXAMPLE}").click().run()
+    assert not app.exception
+    assert not (tmp_path / EXAMPLE).exists()
+    app.button(key="bring-back").click().run()
+    assert not app.exception
+    assert (tmp_path / EXAMPLE / "spec.json").is_file()
+    mine = store.create(TINY)
+    app = opened(store)
+    assert [name[-4:] for name in app.dataframe[0].value["run"]] == [mine.id[-4:]]
+    assert "The example that came along" in [link.label for link in app.page_link]
+
+
+def test_the_table_lists_every_run_newest_first(opened, finished):
+    store, made = finished
+    table = opened(store).dataframe[0].value
+    assert list(table["status"]) == ["failed", "done", "done"]
+    assert [name[-4:] for name in table["run"]] == [run.id[-4:] for run in reversed(made)]
+    assert list(table["steps"]) == [0.0, 100.0, 100.0]
+    trained = scores(made[0].metrics()[0])["trained"]["map_at_r"]
+    assert table["trained"].iloc[-1] == pytest.approx(100 * trained)
+
+
+def test_without_a_choice_the_newest_run_is_shown_with_its_reason(opened, finished):
+    store, made = finished
+    app = opened(store)
+    assert any("Failed" in error.value for error in app.error)
+    assert "a batch needs 9 classes" in texts(app, "code")
+    assert app.button(key=f"resume-{made[2].id}")
+    assert not any(button.key == f"cancel-{made[2].id}" for button in app.button)
+
+
+def test_several_runs_share_curves_and_scores(opened, finished):
+    store, (first, second, _) = finished
+    app = opened(store, run=f"{first.id},{second.id}")
+    assert not app.exception
+    (chart,) = app.get("vega_lite_chart")
+    for run in (first, second):
+        assert run.id[-4:] in chart.proto.spec
+    table = next(frame.value for frame in app.dataframe if "embedding" in frame.value)
+    assert len(table) == 6
+    assert list(table["embedding"][:3]) == ["raw input", "untrained network", "trained network"]
+    expected = scores(first.metrics()[0])["trained"]
+    assert table["MAP@R"][2] == f"{100 * expected['map_at_r']:.1f} %"
+    assert table["R@1"][2] == f"{100 * expected['recall_at']['1']:.1f} %"
+
+
+def test_runs_side_by_side_show_findings_differences_and_classes(opened, finished):
+    store, (first, second, _) = finished
+    app = opened(store, run=f"{first.id},{second.id}")
+    specs = next(frame.value for frame in app.dataframe if "setting" in frame.value)
+    assert set(specs["setting"]) == {"Name", "Loss", "Steps"}
+    shown = texts(app, "html")
+    for finding in comparability.lint([first, second]):
+        assert escape(finding.sentence) in shown
+    assert "12 steps of 64 and 8 steps of 64" in shown
+    reached = next(frame.value for frame in app.dataframe if "of" in frame.value).set_index("of")
+    trained = scores(second.metrics()[0])["trained"]
+    assert reached.loc["tested"].iloc[1] == f"step {trained['step']}"
+    assert reached.loc["NMI"].iloc[1] == f"{100 * trained['nmi']:.1f} %"
+    classes = next(frame.value for frame in app.dataframe if "class" in frame.value)
+    assert sorted(classes["class"]) == list(range(10))
+    assert classes["difference"].abs().is_monotonic_decreasing
+    assert f"python -m dmlcore lint {first.id} {second.id}" in texts(app, "code")
+
+
+def test_the_curves_can_be_chosen(opened, finished):
+    store, (first, _, _) = finished
+    app = opened(store, run=first.id)
+    app.button_group(key="curves-shown").set_value(["effective_rank", "gradient_norm"]).run()
+    assert not app.exception
+    chart = app.get("vega_lite_chart")[0].proto.spec
+    assert "effective dimensions" in chart
+    assert "validation MAP@R" not in chart
+
+
+def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(opened, tmp_path):
+    store = RunStore(tmp_path)
+    run = store.create(TINY.with_overrides(["schedule.steps=60"]))
+    rows = [{"kind": "step", "step": step, "loss": 0.5, "active": 1.0} for step in range(1, 61)]
+    histogram = {"histogram_to": 2.0, "positive_histogram": [3] * 20, "negative_histogram": [1] * 20}
+    rows += [{"kind": "measure", "step": step, "spread": 0.001} | histogram for step in range(10, 61, 10)]
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    app = opened(store, run=run.id)
+    assert not app.exception
+    (finding, *_) = health.watch(rows, run.spec)
+    assert f"**{plain(finding.sentence)}**" in texts(app, "markdown")
+    assert all(plain(remedy) in texts(app, "markdown") for remedy in finding.remedies)
+    assert "at step 60" in texts(app, "caption")
+    with open(run.path / "metrics.jsonl", "a") as file:  # the training goes on, and the newest step is shown
+        file.write(json.dumps({"kind": "measure", "step": 70, "spread": 0.001} | histogram) + "\n")
+    app.run()
+    assert "at step 70" in texts(app, "caption")
+    margin = losses.create(run.spec.loss.name, **run.spec.loss.parameters).margin
+    assert f"at most {margin:.3g} farther" in texts(app, "caption")
+    app.toggle(key=f"distances-{run.id}-follow").set_value(False).run()
+    slider = app.select_slider(key=f"distances-{run.id}")
+    assert (slider.value, len(slider.options)) == (70, 7)
+    slider.set_value(20).run()
+    assert "at step 20" in texts(app, "caption")
+    assert f"dmlcore events {run.id}" in texts(app, "code")
+
+
+def test_a_waiting_run_shows_its_place_and_may_begin_at_once(opened, tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_CPU_RUNS", "1")
+    store = RunStore(tmp_path)
+    long = TINY.with_overrides(["schedule.steps=1000000", "device=cpu"])
+    first, second, third = (store.open(launch.launch(spec, store)) for spec in (long, long, long))
+    try:
+        wait(lambda: len(device_queue.waiting(store)) == 2)
+        (working,) = device_queue.at_work_on(store, "cpu")
+        after = list(device_queue.waiting(store))
+        app = opened(store, run=after[1])
+        told = f"number 2 in the queue for the CPU; at work: “{called(store.open(working))}”"
+        assert any(told in bar.proto.text for bar in app.get("progress"))
+        launch.cancel(store.open(after[0]))
+        wait(lambda: store.open(after[0]).status() == "cancelled")
+        assert store.open(after[0]).state().step == 0
+        app.run()
+        assert any("next in the queue" in bar.proto.text for bar in app.get("progress"))
+        app.button(key=f"hurry-{after[1]}").click().run()
+        wait(lambda: store.open(after[1]).status() == "running")
+    finally:
+        for run in (first, second, third):
+            launch.cancel(run)
+        wait(lambda: not any(run.alive() for run in (first, second, third)))
+
+
+def test_a_name_is_shown_literally(opened, finished):
+    store, (_, hostile, _) = finished
+    app = opened(store, run=hostile.id)
+    assert not app.exception
+    assert "&lt;img src=//x/y&gt;" in texts(app, "html")
+    interpreted = texts(app, "markdown", "caption", "subheader", "title", "badge", "warning", "error", "html")
+    assert "<img" not in interpreted
+    assert "![a]" not in texts(app, "markdown", "caption", "subheader")
+
+
+@pytest.mark.parametrize(
+    "bad", ["nan", "1e999", "\0", "../x", "/etc", "%252e", "a,b,,c", "<b>x</b>", "x" * 100_000, "," * 100_000]
+)
+def test_a_senseless_link_gives_a_plain_message_and_the_newest_run(opened, finished, bad):
+    app = opened(finished[0], run=bad)
+    assert not app.exception
+    assert len(app.warning) == (0 if bad.strip(",") == "" else 1)
+    assert app.button(key=f"resume-{finished[1][2].id}")
+
+
+def test_a_damaged_run_is_named_and_the_others_stay(opened, tmp_path):
+    store = RunStore(tmp_path)
+    good, bad = store.create(TINY), store.create(TINY)
+    (bad.path / "state.json").write_text("{")
+    app = opened(store, run=bad.id)
+    assert not app.exception
+    assert [expander.label for expander in app.expander if "Unreadable" in expander.label] == [f"Unreadable: {bad.id}"]
+    assert app.button(key=f"cancel-{good.id}")
+
+
+def test_cancel_resume_kill_and_delete(opened, tmp_path):
+    store = RunStore(tmp_path)
+    run = store.open(launch.launch(TINY.with_overrides(["schedule.steps=1000000"]), store))
+    try:
+        _live(opened, store, run)
+    finally:
+        if run.path.exists() and run.alive():
+            os.kill(run.state().pid, signal.SIGKILL)
+
+
+def _live(opened, store: RunStore, run: Run) -> None:
+    app = opened(store, run=run.id)
+    wait(lambda: run.state().step > 10)
+    app.run()
+    assert "running" in texts(app, "badge", "markdown")
+    assert any("of 1,000,000" in bar.proto.text and "left" in bar.proto.text for bar in app.get("progress"))
+
+    app.button(key=f"cancel-{run.id}").click().run()
+    wait(lambda: run.status() == "cancelled" and not run.alive())
+    at = run.state().step
+    app.run().button(key=f"resume-{run.id}").click().run()
+    assert not app.error
+    wait(lambda: run.status() == "running" and run.state().step > at)
+
+    os.kill(run.state().pid, signal.SIGKILL)
+    wait(lambda: run.status() == "lost")
+    app.run()
+    assert "Lost, not gone" in texts(app, "warning")
+    assert app.button(key=f"resume-{run.id}")
+
+    app.button(key=f"delete-for-good-{run.id}").click().run()
+    assert not app.exception
+    assert not run.path.exists()
+    assert "run" not in app.query_params
+    assert "No runs yet" in texts(app, "markdown")
+
+
+def test_of_many_runs_the_newest_are_listed_and_the_others_found(opened, tmp_path, monkeypatch):
+    monkeypatch.setattr("pages.shared.widgets.run_status.MOST_LISTED", 3)
+    store = RunStore(tmp_path)
+    made = [store.create(TINY.with_overrides([f"name={name}"])) for name in ("first", "second", "third", "fourth")]
+    made.append(store.create(TINY.with_overrides(["loss.name=facenet", "name=other"])))
+    app = opened(store)
+    assert not app.exception
+    assert [name[-4:] for name in app.dataframe[0].value["run"]] == [run.id[-4:] for run in made[:1:-1]]
+    assert "The newest 3 of 5 runs." in texts(app, "caption")
+    app.text_input(key="find").input("SECOND digits").run()
+    assert [name[-4:] for name in app.dataframe[0].value["run"]] == [made[1].id[-4:]]
+    assert "Of 5 runs, 1 with these words." in texts(app, "caption")
+    app.text_input(key="find").input("no such words").run()
+    assert not app.exception
+    assert "No run has all of these words." in texts(app, "info")
+    linked = opened(store, find="facenet", run=made[0].id)  # a run that the table does not show is shown below it
+    assert len(linked.dataframe[0].value) == 1
+    assert made[0].id[-4:] in texts(linked, "html")
+
+
+def test_a_loss_that_falls_far_may_be_seen_on_a_logarithmic_scale(opened, tmp_path):
+    store = RunStore(tmp_path)
+    run = store.create(TINY)
+    rows = [{"kind": "step", "step": step, "loss": loss} for step, loss in enumerate((2.0, 0.5, 0.001, 0.0), 1)]
+    (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    app = opened(store, run=run.id)
+
+    def scales() -> set[str]:
+        (chart,) = app.get("vega_lite_chart")
+        layers = json.loads(chart.proto.spec)["vconcat"][0]["layer"]
+        return {layer["encoding"]["y"]["scale"].get("type", "linear") for layer in layers if "y" in layer["encoding"]}
+
+    assert scales() == {"linear"}
+    app.toggle(key="curves-log").set_value(True).run()
+    assert not app.exception
+    assert scales() == {"symlog"}

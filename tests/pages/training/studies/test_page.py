@@ -1,0 +1,56 @@
+from pathlib import Path
+
+import pytest
+
+from dmlcore.experiments import studies
+from dmlcore.experiments.studies import Measured, Results
+from dmlcore.experiments.studies.results import Curve
+from tests.pages.conftest import page_opened
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture
+def shipped(monkeypatch, tmp_path):
+    """Results of the toy table as if measured elsewhere: MAP@R 0.30, 0.32 with m = 0.01, then a little less each."""
+    monkeypatch.setenv("DML_RUNS", str(tmp_path))
+    study = studies.read("toy-table")
+    runs = []
+    for number, entry in enumerate(studies.expand(study, seeds=(0, 1))):
+        base = 0.30 + 0.02 * entry.seed - 0.001 * (number % len(study.variants))
+        names = ("train.map_at_r", "train.r_precision", "train.recall_at_1", "train.recall_at_8", "map_at_r")
+        scores = dict.fromkeys((*names, "recall_at_1"), base)
+        curve = Curve(step=(0, 10), map_at_r=(0.2, base))
+        runs.append(
+            Measured(
+                variant=entry.variant,
+                seed=entry.seed,
+                digest=entry.digest(),
+                scores=scores,
+                validation=curve,
+                steps=10,
+                seconds=1.0,
+                device="CPU",
+            )
+        )
+    found = Results(
+        study="toy-table", written="2026-11-22", torch="2.13.0", machine="a test", data={}, runs=tuple(runs)
+    )
+    monkeypatch.setattr(studies, "load", lambda name: found if name == "toy-table" else None)
+
+
+def test_a_study_of_many_variants_shows_bars_numbers_curves_and_the_printed_table(shipped):
+    app = page_opened("studies")
+    app.selectbox(key="study").select("toy-table").run()
+    assert not app.exception
+    frames = {frame.value.columns[1]: frame.value for frame in app.dataframe}
+    beside, numbers = frames["R@1"], frames["seeds"]
+    assert beside["MAP@R"][0] == "31.0 ± 1.4 | 37.32"  # Karaman 2021, Table 4.1, ranking m = 0.01
+    assert numbers["train MAP@R"][0] == pytest.approx(31.0)
+    assert numbers["± train MAP@R"][0] == pytest.approx(1.4142, abs=1e-3)
+    said = [m.value for m in app.markdown]
+    assert any(value.startswith("Ranking, m = 0.01 minus Ranking, m = 0.1: +0.1") for value in said)
+    app.selectbox(key="against-toy-table").select("Ranking, m = 40").run()
+    assert any("Ranking, m = 0.01 minus Ranking, m = 40: +0.3" in m.value for m in app.markdown)
+    assert any("configurations were run for this claim" in m.value for m in app.markdown)
+    assert app.multiselect[0].value == [variant.name for variant in studies.read("toy-table").variants[:4]]

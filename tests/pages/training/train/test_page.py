@@ -1,0 +1,491 @@
+"""The train page without a browser: the form makes valid specs, refuses what cannot work, and starts one job."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from dmlcore import data, losses, pooling
+from dmlcore.catalogue import Slider
+from dmlcore.experiments import protocols
+from dmlcore.experiments.protocols import Request
+from dmlcore.jobs import launch
+from dmlcore.jobs.launch import JobError
+from dmlcore.monitoring.estimate import speed
+from dmlcore.spec import RunSpec, keys
+from dmlcore.storage.runs import RunStore
+from pages.shared.state import spec_link
+from pages.shared.widgets.forms import _log_stops
+from pages.shared.widgets.spec_form.form import command, overrides, presets
+from pages.shared.widgets.spec_form.preflight import Submits
+from tests.data import layouts
+from tests.pages.conftest import go_to, page_opened
+
+TINY = ["data.name=toy", "schedule.steps=2", "batch.classes=4", "data.split=classes", "data.validation=none"]
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("DML_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(speed, "measure_in_background", lambda: None)
+    return RunStore()
+
+
+@pytest.fixture
+def opened(store):
+    def run(**query: str) -> AppTest:
+        """The page under an address; without one, of the digits, which nothing has to draw or to wait for."""
+        return page_opened("train", **(query or {"base": "digits"}))
+
+    return run
+
+
+def shown_spec(app: AppTest) -> RunSpec:
+    return RunSpec.from_toml(next(code.value for code in app.code if code.language == "toml"))
+
+
+def wait(condition, seconds=180):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def test_the_first_form_is_the_default_spec(opened):
+    app = opened(like="")
+    assert not app.exception
+    assert shown_spec(app) == presets()["glyphs"]
+    assert not app.button(key="start").disabled
+    assert [(m.label, m.value) for m in app.metric if "samples" in m.label] == [
+        ("train samples", "2,880"),
+        ("validation samples", "960"),
+        ("test samples", "2,400"),
+    ]
+
+
+@pytest.mark.parametrize("name", list(presets()))
+def test_a_preset_fills_the_whole_form(opened, name):
+    app = opened()
+    app.selectbox(key="train-preset").select(name).run()
+    assert not app.exception
+    assert shown_spec(app) == presets()[name]
+
+
+def test_every_key_of_a_spec_has_a_widget_with_its_description_as_help(opened):
+    app = opened()
+    helps: set[str] = set()
+
+    def look() -> None:
+        assert not app.exception
+        kinds = ("selectbox", "number_input", "text_input", "toggle", "slider")
+        helps.update(widget.help for kind in kinds for widget in app.get(kind))
+
+    look()  # what an mlp has
+    app.selectbox(key="train-preset").select("cub").run()
+    for key, choice in {
+        "pooling-name": "gsp",
+        "data-crop": "resized",
+        "batch-sampler": "neighbourhood",
+        "schedule-decay": "step",
+        "loss-name": "contrastive",
+    }.items():
+        app.selectbox(key=f"train-{key}").select(choice).run()
+    for key in ("pooling-zero-shot", "optimiser-weight-decay"):
+        app.number_input(key=f"train-{key}").set_value(0.1).run()
+    for key in ("schedule-plateau", "loss-memory", "data-folds"):
+        app.number_input(key=f"train-{key}").set_value(4).run()
+    app.selectbox(key="train-data-fold-order").select("random").run()
+    look()
+    app.selectbox(key="train-optimiser-name").select("sgd").run()
+    app.selectbox(key="train-loss-name").select("proxy_nca").run()
+    app.selectbox(key="train-model-freeze").select("backbone").run()
+    look()
+    app.selectbox(key="train-loss-name").select("ranking").run()
+    look()
+    app.selectbox(key="train-data-name").select("omniglot_collage").run()
+    look()
+    # Their own words: data set and loss. Not widgets of their own: the tables of parameters, which have sliders.
+    left = {"data.name", "loss.name", "loss.parameters", "pooling.parameters", "miner.parameters"}
+    left |= {key for key in keys() if key.startswith("fork.")}  # forks have a page of their own
+    assert {key for key, field in keys().items() if field.description not in helps} == left
+
+
+def test_only_what_applies_is_shown_and_handed_on(opened):
+    app = opened()
+    keys_of = lambda: {w.key for kind in ("selectbox", "number_input", "toggle") for w in app.get(kind)}  # noqa: E731
+    assert not {"train-schedule-plateau-factor", "train-loss-memory", "train-data-crop", "train-data-folds"} & keys_of()
+    app.selectbox(key="train-loss-name").select("contrastive").run()
+    app.selectbox(key="train-miner-name").select("multi_similarity").run()
+    app.number_input(key="train-loss-memory").set_value(3).run()
+    spec = shown_spec(app)
+    assert (spec.miner.name, spec.miner.parameters, spec.loss.memory) == ("multi_similarity", {"epsilon": 0.1}, 3)
+    app.selectbox(key="train-loss-name").select("proxy_nca").run()  # takes neither tuples nor a memory
+    spec = shown_spec(app)
+    assert (spec.miner.name, spec.loss.memory) == ("all", 0)
+    assert not {"train-miner-name", "train-loss-memory"} & keys_of()
+    assert "train-loss-learning-rate" in keys_of()
+
+
+def test_a_backbone_starts_from_weights_a_run_or_a_file(opened):
+    app = opened()
+    app.selectbox(key="train-preset").select("cub").run()
+    assert shown_spec(app).model.start is None
+    app.selectbox(key="train-model-start").select("imagenet").run()
+    assert shown_spec(app).model.start == "imagenet"
+    app.selectbox(key="train-model-start").select("file").run()
+    app.text_input(key="train-model-file").set_value("/w/a.safetensors").run()
+    assert shown_spec(app).model.start == "/w/a.safetensors"
+    app.selectbox(key="train-model-start").select("run").run()
+    assert any("No finished run" in caption.value for caption in app.caption)
+
+
+def test_a_published_protocol_fills_the_form_and_shows_its_command(opened, store):
+    app = opened()
+    app.button_group(key="train-begin").set_value("Protocol").run()
+    app.selectbox(key="train-protocol-name").select("karaman-2021-toy").run()
+    assert not app.exception
+    (entry, *_) = Request(protocol="karaman-2021-toy").entries()
+    assert shown_spec(app) == entry.spec
+    app.selectbox(key="train-protocol-loss").select("distance_sensitive").run()
+    asked = Request(protocol="karaman-2021-toy", data="toy", loss="distance_sensitive")
+    assert shown_spec(app) == asked.entries()[0].spec
+    command = next(code.value for code in app.code if "dmlcore protocol" in code.value)
+    assert command == "python -m dmlcore protocol karaman-2021-toy --data toy --loss distance_sensitive"
+    assert not any("Leaves" in text.value for text in app.text)
+    app.number_input(key="train-batch-samples").set_value(4).run()  # now it is another protocol, and that is said
+    left = f"Leaves “{protocols.read('karaman-2021-toy').title}” in “Samples each”"
+    assert any(left in text.value for text in app.text)
+
+
+def test_time_and_memory_are_told_before_the_start(opened):
+    app = opened()
+    told = {metric.label: metric for metric in app.metric}
+    assert told["time"].value.startswith("≈ ")
+    assert told["memory"].value.endswith("B")
+    assert told["parameters"].value == "57,792"  # 64 x 256 + 256 x 128 + 128 x 64, and biases
+
+
+def test_a_pooling_shows_its_sliders_its_formula_and_gives_a_valid_spec(opened):
+    app = opened()
+    app.selectbox(key="train-preset").select("cub").run()
+    for name in pooling.names():
+        app.selectbox(key="train-pooling-name").select(name).run()
+        assert not app.exception, name
+        spec = shown_spec(app)
+        assert spec.pooling.name == name
+        info = pooling.describe(name)
+        assert info.resolve(spec.pooling.parameters) == info.resolve({})
+        assert any(info.latex in latex.value for latex in app.latex)
+
+
+@pytest.mark.parametrize("name", losses.batch_names()[::4])  # each opens the page anew
+def test_losses_of_pairs_proxies_and_classes_are_offered_too(opened, name):
+    app = opened()
+    app.selectbox(key="train-loss-name").select(name).run()
+    assert not app.exception
+    spec = shown_spec(app)
+    assert (spec.loss.name, spec.loss.parameters) == (name, losses.describe(name).defaults)
+
+
+@pytest.mark.parametrize("name", losses.names())
+def test_a_loss_shows_its_own_sliders_at_once_and_gives_a_valid_spec(opened, name):
+    app = opened()
+    app.selectbox(key="train-loss-name").select(name).run()
+    assert not app.exception
+    formula = losses.formula(name)
+    sliders = {w.key for kind in ("slider", "select_slider") for w in app.get(kind)}
+    assert sliders == {
+        f"train-loss-{name.replace('_', '-')}-{key}" for key, p in formula.sliders.items() if isinstance(p, Slider)
+    }
+    spec = shown_spec(app)
+    assert set(spec.loss.parameters) == set(formula.sliders)
+    given = presets()["digits"].loss
+    start = given.parameters if given.name == name else {}
+    assert losses.create(name, **spec.loss.parameters).hyper == losses.create(name, **start).hyper
+    assert any(formula.energy_latex in latex.value for latex in app.latex)
+
+
+def test_the_upper_clamp_opens_and_closes_and_each_loss_keeps_its_values(opened):
+    app = opened()
+    app.selectbox(key="train-loss-name").select("distance_sensitive").run()
+    app.slider(key="train-loss-distance-sensitive-r").set_value(1.5).run()
+    app.toggle(key="train-loss-distance-sensitive-m2-open").set_value(True).run()
+    assert shown_spec(app).loss.parameters["m2"] == math.inf
+    app.selectbox(key="train-loss-name").select("ranking").run()
+    assert shown_spec(app).loss.parameters == {"m": 0.5}
+    app.selectbox(key="train-loss-name").select("distance_sensitive").run()
+    app.toggle(key="train-loss-distance-sensitive-m2-open").set_value(False).run()
+    assert shown_spec(app).loss.parameters["m2"] == 5.0
+    assert shown_spec(app).loss.parameters["r"] == 1.5
+
+
+def test_settings_outlive_a_visit_to_another_page(opened):
+    app = opened()
+    app.number_input(key="train-schedule-steps").set_value(77).run()
+    go_to(app, "runs").run()
+    go_to(app, "train").run()
+    assert shown_spec(app).schedule.steps == 77
+
+
+def test_a_logarithmic_slider_keeps_to_its_range_and_holds_its_start():
+    stops = _log_stops(Slider(0.001, 1.0, "m", "h", log=True), 0.0123)
+    assert (stops[0], stops[-1]) == (0.001, 1.0)
+    assert 0.0123 in stops
+    assert stops == sorted(set(stops))
+
+
+def test_too_many_classes_are_refused_before_the_start_with_both_numbers(opened):
+    app = opened()
+    app.selectbox(key="train-preset").select("digits-classes").run()
+    assert any("too few to generalise" in info.value for info in app.info)
+    app.number_input(key="train-batch-classes").set_value(8).run()
+    assert any("8 are asked for" in text.value and "only 5" in text.value for text in app.text)
+    assert app.button(key="start").disabled
+
+
+def test_missing_files_are_refused_with_the_folder_and_the_remedy(opened, tmp_path):
+    app = opened()
+    app.selectbox(key="train-data-name").select("cub").run()
+    app.text_input(key="train-data-root").set_value(str(tmp_path)).run()
+    assert not app.exception
+    assert any(str(tmp_path) in text.value and "Download" in text.value for text in app.text)
+    assert app.button(key="start").disabled
+    assert app.warning[0].value == "Its files were not found."
+
+
+def test_a_senseless_layer_is_named(opened):
+    app = opened()
+    app.text_input(key="train-model-hidden").set_value("128, many").run()
+    assert [text.value for text in app.text] == ["Hidden layers: 'many' is not a whole number"]
+    assert app.button(key="start").disabled
+    app.text_input(key="train-ks").set_value("x").run()
+    assert [text.value for text in app.text] == [
+        "K of R@K: 'x' is not a whole number",
+        "Hidden layers: 'many' is not a whole number",
+    ]
+
+
+NO_NUMBERS = [
+    ("schedule-steps", None, "Steps is required."),
+    ("schedule-steps", -5, "Steps must lie between 1 and 10,000,000, not -5."),
+    ("schedule-steps", 1e9, "Steps must lie between 1 and 10,000,000, not 1,000,000,000."),
+    ("schedule-steps", 3.7, "Steps must be a whole number, not 3.7."),
+    ("schedule-validate-every", 0, "Validate every must be at least 1, not 0."),
+    ("optimiser-learning-rate", 0, "Learning rate must be more than 0 and at most 10, not 0."),
+    ("seed", 2**32, "Seed must lie between 0 and 4,294,967,295, not 4,294,967,296."),
+]
+
+
+def test_a_number_that_is_none_is_named_by_its_label_and_nothing_can_start(opened):
+    app = opened()
+    before = shown_spec(app)
+    for key, typed, said in NO_NUMBERS:
+        field = app.number_input(key=f"train-{key}")
+        good = field.value
+        field.set_value(typed).run()
+        assert not app.exception
+        assert [text.value for text in app.text] == [said]
+        assert any(said in below.value for below in app.sidebar.markdown)  # below the field
+        assert app.button(key="start").disabled
+        if key != "seed":
+            app.number_input(key=f"train-{key}").set_value(good)
+    go_to(app, "runs").run()
+    go_to(app, "train").run()
+    assert shown_spec(app) == before  # the number of seeds that is none has left nothing behind
+
+
+def test_a_field_that_may_be_empty_is(opened):
+    app = opened()
+    app.selectbox(key="train-preset").select("cub").run()
+    app.number_input(key="train-data-image-size").set_value(None).run()
+    assert shown_spec(app).data.image_size is None
+    assert not app.exception
+
+
+@pytest.mark.parametrize("bad", ["nan", "../x", "\0", "<b>", "x" * 100_000])
+def test_a_senseless_link_opens_the_default(opened, bad):
+    app = opened(like=bad)
+    assert not app.exception
+    assert shown_spec(app) == presets()["glyphs"]
+    assert len(app.warning) == 1
+
+
+def test_a_link_to_an_example_names_it(opened):
+    app = opened(base="toy", set="schedule.steps=40")
+    assert shown_spec(app) == presets()["toy"].with_overrides(["schedule.steps=40"])
+    assert app.selectbox(key="train-preset").value == "toy"
+
+
+def test_a_link_to_a_run_takes_its_spec_even_beyond_the_sliders(opened, store):
+    spec = presets()["toy"].with_overrides(["loss.name=facenet", "loss.m=40.0", "loss.m2=3.0", "seed=7", "name=mine"])
+    app = opened(like=store.create(spec).id)
+    assert shown_spec(app) == spec
+
+
+def test_one_press_starts_one_detached_run_and_leads_to_it(opened, store):
+    app = opened()
+    app.selectbox(key="train-data-name").select("toy").run()
+    app.number_input(key="train-schedule-steps").set_value(2).run()
+    app.button(key="start").click().run()
+    assert not app.exception
+    (run,) = store.list()
+    assert app.title[0].value == "Runs"
+    assert app.query_params["run"] in (run.id, [run.id])
+    assert run.spec.data.name == "toy"
+    wait(lambda: run.status() == "done")
+
+
+def test_two_hundred_presses_with_one_token_start_one_job(store):
+    submits, spec = Submits(), RunSpec().with_overrides(TINY)
+    with ThreadPoolExecutor(32) as pool:
+        found = set(pool.map(lambda _: submits.launch("token", spec, store), range(200)))
+    (run,) = store.list()
+    assert found == {run.id}
+    wait(lambda: run.status() == "done")
+
+
+def test_many_tokens_do_not_pass_the_ceiling_and_a_refused_one_may_try_again(store, monkeypatch):
+    started = []
+    monkeypatch.setattr(launch, "MOST_QUEUED", 8)
+    monkeypatch.setattr(launch, "start", lambda run, task: started.append((run.id, task)))  # two hundred presses train
+    submits, spec = Submits(), RunSpec().with_overrides(TINY)
+    waiting = [store.create(spec) for _ in range(7)]  # queued: their workers may be on the way
+
+    def press(number: int) -> str | None:
+        try:
+            return submits.launch(str(number), spec, store)
+        except JobError:
+            return None
+
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(press, range(40)))
+    (run_id,) = filter(None, found)
+    assert len(store.list()) == 8
+    refused = str(found.index(None))
+    assert not submits.used(refused)
+    waiting[0].delete()
+    second = submits.launch(refused, spec, store)
+    assert started == [(run_id, "train"), (second, "train")]
+
+
+CHANGES = [
+    [],
+    ["schedule.steps=100", "loss.m=0.25"],
+    ["loss.name=distance_sensitive", "loss.m2=inf", "seed=3"],
+    ["model.hidden=[]", "model.normalize=false", 'name=it\'s $x$ "here"'],
+    ["data.name=cifar100", "data.root=/tmp/a folder", "model.name=resnet20", "device=cuda"],
+    ["loss.name=location_aware", "loss.variant=rule", "optimiser.learning_rate=1e-5"],
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+def test_the_command_line_gives_the_very_same_spec(changes):
+    spec = presets()["digits"].with_overrides(changes)
+    python, m, module, train, name, *rest = shlex.split(command(spec) or "")
+    assert (python, m, module, train) == ("python", "-m", "dmlcore", "train")
+    assert presets()[name].with_overrides(rest) == spec
+
+
+def test_what_only_removing_a_key_can_reach_has_no_overrides():
+    sized = presets()["digits"].with_overrides(["data.image_size=64"])
+    assert overrides(sized, presets()["digits"]) is None
+
+
+def test_data_and_network_fit_together_for_every_data_set(opened):
+    app = opened()
+    for name in data.names():
+        app.selectbox(key="train-data-name").select(name).run()
+        kind = data.describe(name).kind
+        spec = shown_spec(app)
+        if name in presets():
+            assert spec.model == presets()[name].model
+            assert app.selectbox(key="train-preset").value == name
+        else:
+            assert spec.data.name == name
+            assert spec.model.name == {"vectors": "mlp", "pictures": "resnet20", "tokens": "tokens"}[kind]
+            assert not any("must be left out" in text.value for text in app.text)
+
+
+def test_a_set_with_its_own_parts_offers_no_split_and_the_next_one_its_default(opened):
+    app = opened()
+    app.selectbox(key="train-data-name").select("tokens").run()
+    assert (shown_spec(app).data.split, shown_spec(app).data.validation) == (None, None)
+    assert not {"train-data-split", "train-data-validation"} & {box.key for box in app.selectbox}
+    assert [(m.label, m.value) for m in app.metric if "samples" in m.label] == [
+        ("train samples", "32,768"),
+        ("validation samples", "2,048"),
+        ("test samples", "2,048"),
+    ]
+    app.selectbox(key="train-data-name").select("moons").run()
+    assert (shown_spec(app).data.split, shown_spec(app).data.validation) == ("samples", "samples")
+    assert app.selectbox(key="train-data-split").options == ["classes never seen", "new samples of known classes"]
+
+
+HOSTILE = [
+    "ks=" + "[" * 3000,
+    "ks=" + "[1," * 1000,
+    "loss.m=abc",
+    "loss.nonsense=1",
+    "loss.name=nonsense",
+    "pooling.name=gem;pooling.p=abc",
+    "miner.name=nonsense",
+    "seed=" + "9" * 5000,
+    "schedule.steps=400;" * 500,
+    "a." * 2000 + "b=1",
+    "model.name=<b>x</b>",
+]
+
+
+@pytest.mark.parametrize("changes", HOSTILE, ids=lambda text: text[:24])
+def test_a_link_that_cannot_be_used_says_so_and_leaves_the_form(opened, changes):
+    app = opened(base="digits", set=changes)
+    assert not app.exception
+    assert app.warning[0].value == ("The address asks for settings that cannot be used; the form is left as it was.")
+    assert shown_spec(app) == presets()["glyphs"]
+    begun = time.process_time()
+    app.run()
+    assert time.process_time() - begun < 1
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The folders that the data sets are asked to look into."""
+    seen = []
+    for name in ("available", "load"):
+        real = getattr(data, name)
+        monkeypatch.setattr(
+            data, name, lambda *args, real=real, **kw: (seen.append(kw.get("root") or args[1:]), real(*args, **kw))[1]
+        )
+    return seen
+
+
+def test_a_folder_of_a_link_is_read_once_the_visitor_says_so(opened, reads, tmp_path):
+    folder = str(layouts.class_folders(tmp_path / "mine"))
+    app = opened(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
+    assert not app.exception
+    assert any(text.value == folder for text in app.text), "shown as it is"
+    assert not any(folder in str(seen) for seen in reads), "and not looked into"
+    app.button(key="read-folder").click().run()
+    assert not app.exception
+    assert app.text_input(key="train-data-root").value == folder
+    assert any(folder in str(seen) for seen in reads)
+    assert [m.value for m in app.metric if m.label == "train samples"] == ["16"]
+    assert not any(button.key == "read-folder" for button in app.button)
+
+
+def test_a_folder_among_those_searched_for_data_is_read_at_once(opened, monkeypatch, tmp_path):
+    monkeypatch.setenv("DML_DATA", str(tmp_path))
+    folder = str(layouts.class_folders(tmp_path / "mine"))
+    app = opened(base="cub", set=f"data.name=folder;data.root={json.dumps(folder)};data.image_size=32")
+    assert [m.value for m in app.metric if m.label == "train samples"] == ["16"]
+    outside = str(layouts.class_folders(tmp_path.with_name(tmp_path.name + "-outside")))
+    known = RunSpec().with_overrides([f"data.root={json.dumps(folder)}"])
+    assert spec_link.unread(known) is None
+    for other in (outside, f"{folder}/../../{tmp_path.name}-outside", "/", "~", "~nobody", "a\0b"):
+        assert spec_link.unread(known.model_copy(update={"data": known.data.model_copy(update={"root": other})}))
