@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { beside } from "../../../../assets/inspection/failures/thumbnails.js";
+
+const SIZE = 560,
+  SIDE = 42;
+
+test("pictures stand in the plane, over no point and no other picture", () => {
+  for (const points of [
+    [
+      [280, 280],
+      [350, 280],
+      [280, 120],
+    ],
+    [
+      [280, 280],
+      [284, 283],
+      [279, 290],
+    ],
+    [
+      [5, 5],
+      [555, 5],
+      [280, 555],
+    ],
+  ]) {
+    const placed = beside(points, SIZE);
+    placed.forEach(([x, y], i) => {
+      assert.ok(x >= SIDE / 2 && y >= SIDE / 2 && x <= SIZE - SIDE / 2 && y <= SIZE - SIDE / 2);
+      for (const [u, v] of points)
+        assert.ok(Math.max(Math.abs(u - x), Math.abs(v - y)) >= SIDE / 2, `${placed} over a point`);
+      for (const [u, v] of placed.slice(0, i))
+        assert.ok(Math.max(Math.abs(u - x), Math.abs(v - y)) >= SIDE, `${placed} over each other`);
+    });
+  }
+});
+
+test("a picture is near its own point, away from the others where that is free", () => {
+  const points = [
+    [200, 280],
+    [360, 280],
+    [280, 400],
+  ];
+  const [anchor, positive] = beside(points, SIZE);
+  assert.ok(anchor[0] < 200 && positive[0] > 360);
+  assert.ok(Math.hypot(anchor[0] - 200, anchor[1] - 280) < 50);
+});
