@@ -122,6 +122,8 @@ test("two failures in a row, and the page itself carries the requests", (t) => {
   Socket.all[2].open(); // a socket after all
   link.send({ id: 3 });
   assert.deepEqual([asked, Socket.all[2].sent], [[1, 2], [3]]);
+  Socket.all[2].drop();
+  assert.equal(link.fallback, false); // it counts anew
 });
 
 test("without an address nothing is opened; what is closed stays closed", (t) => {

@@ -22,6 +22,11 @@ test("pictures stand in the plane, over no point and no other picture", () => {
       [555, 5],
       [280, 555],
     ],
+    [
+      [3, 3],
+      [4, 40],
+      [5, 80],
+    ],
   ]) {
     const placed = beside(points, SIZE);
     placed.forEach(([x, y], i) => {

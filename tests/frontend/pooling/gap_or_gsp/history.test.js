@@ -52,6 +52,15 @@ test("both trainings are taken apart step by step", () => {
   assert.equal(gap.weight(1, 7), 0);
 });
 
+test("each step has the prototypes placed in it", () => {
+  const answer = answerOf(0),
+    history = new History();
+  answer.gsp_placed = Uint16Array.from([1, 1]);
+  answer.gsp_prototypes = Int16Array.from([10, 20, 30, 40]);
+  history.add(answer);
+  assert.deepEqual([...history.at(1).gsp.prototypes], [15, 20]);
+});
+
 test("tokens that count are bits, the lowest first", () => {
   const history = new History();
   history.add(answerOf(0));
