@@ -13,7 +13,7 @@ import tomli_w
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from dmlcore.first_defaults import FIRST
+from dmlcore.spec.first_defaults import FIRST
 from dmlcore.spec.sections import (
     BatchSpec,
     ComputeSpec,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmlcore.first_defaults import FIRST
 from dmlcore.spec import RunSpec, SpecError, keys
+from dmlcore.spec.first_defaults import FIRST
 
 
 def changed(*assignments: str) -> RunSpec:
@@ -47,8 +47,9 @@ def test_digest_changes_with_every_key() -> None:
 def test_a_default_that_changes_makes_other_runs() -> None:
     """Stored runs hold all keys and keep their digest; what leaves a key out is another experiment from then on."""
     before, stored = RunSpec().digest(), RunSpec().to_json()
-    code = "from dmlcore.spec import sections; sections.ScheduleSpec.model_fields['steps'].default = 777; "
-    code += "sections.ScheduleSpec.model_rebuild(force=True); from dmlcore.spec import RunSpec; "
+    code = "from dmlcore.spec import RunSpec, sections; "
+    code += "RunSpec.model_fields['schedule'].default = sections.ScheduleSpec(steps=777); "
+    code += "RunSpec.model_rebuild(force=True); "
     code += f"print(RunSpec().schedule.steps, RunSpec().digest(), RunSpec.from_json({stored!r}).digest())"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert found[0] == "777"

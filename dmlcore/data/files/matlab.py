@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.data import matlab_worker
 from dmlcore.data.dataset import DataError, Description
+from dmlcore.data.files import matlab_worker
 
 MAX_BYTES = 64 * 2**20  # of a file; the largest official annotations have 6 MiB unpacked
 MEMORY = 2**30  # bytes that reading one may take

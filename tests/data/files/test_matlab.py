@@ -8,8 +8,8 @@ import pytest
 from scipy.io import loadmat, savemat
 from scipy.io.matlab import MatlabFunction, MatlabObject, MatlabOpaque
 
-from dmlcore.data import DataError, locate, matlab_worker
-from dmlcore.data.files import matlab
+from dmlcore.data import DataError, locate
+from dmlcore.data.files import matlab, matlab_worker
 from dmlcore.data.readers import flowers
 from tests.data import layouts
 
