@@ -1,17 +1,31 @@
 // The four charts beneath the maps: gate, its bias, convergence, and the share of the informative
 // pixels by epsilon.
-import { el, tidy } from "../../shared/dom.js";
+/** @import { TransportAnswer } from "./types.js" */
+/** @import { Child, Theme } from "../../shared/types.js" */
+import { drawing, el, tidy } from "../../shared/dom.js";
 import { colourOf } from "./draw.js";
 import { plot, valueAt } from "./plots.js";
 
+/** @param {number} v */
 const short = (v) =>
   v === 0 ? "0" : Math.abs(v) < 1e-3 ? v.toExponential(1) : String(Number(v.toPrecision(4)));
 const FLOOR = 1e-16;
 
 export class Charts {
+  /** @type {{ low: number; high: number; log: boolean; name: string; }} */
+  axis;
+
   // onEpsilon while the last chart is dragged, onRest after.
+  /**
+   * @param {(epsilon: number) => void} onEpsilon
+   * @param {() => void} onRest
+   */
   constructor(onEpsilon, onRest) {
-    const chart = (name, title, ...caption) => {
+    const chart = (
+      /** @type {string} */ name,
+      /** @type {string} */ title,
+      /** @type {(Child)[]} */ ...caption
+    ) => {
       const canvas = el("canvas", { role: "img", "data-chart": name }),
         text = el("p", { class: "caption" }, ...caption);
       return {
@@ -25,7 +39,7 @@ export class Charts {
     this.convergence = chart("convergence", "Error by step: published sweeps and Newton");
     this.over = chart("over", "Share of the informative pixels by ε");
     this.over.canvas.classList.add("scrub");
-    const scrub = (e) => {
+    const scrub = (/** @type {PointerEvent} */ e) => {
       if (this.axis) onEpsilon(valueAt(e.offsetX, this.over.canvas.clientWidth, this.axis));
     };
     this.over.canvas.addEventListener("pointerdown", (e) => {
@@ -41,6 +55,11 @@ export class Charts {
     this.whole = el("div", { class: "charts" }, ...this.all.map((c) => c.box));
   }
 
+  /**
+   * @param {TransportAnswer} answer
+   * @param {Theme} theme
+   * @param {number | null} mark
+   */
   paint(answer, theme, mark) {
     this.paintGate(answer, theme, mark);
     this.paintBias(answer, theme);
@@ -48,6 +67,11 @@ export class Charts {
     this.paintOver(answer, theme);
   }
 
+  /**
+   * @param {TransportAnswer} answer
+   * @param {Theme} theme
+   * @param {number | null} mark
+   */
   paintGate(answer, theme, mark) {
     const { canvas, text } = this.gate,
       g = answer.shapes.gate_curve[1],
@@ -60,7 +84,7 @@ export class Charts {
       },
       { bias, state } = answer;
     plot(
-      canvas.getContext("2d"),
+      drawing(canvas),
       canvas.clientWidth,
       canvas.clientHeight,
       x,
@@ -85,7 +109,7 @@ export class Charts {
         );
       },
     );
-    const opened = answer.gates.reduce((n, s) => n + (s > 0.5), 0);
+    const opened = answer.gates.reduce((n, s) => n + Number(s > 0.5), 0);
     text.textContent =
       bias === null
         ? "μ = 1: every gate is open."
@@ -96,6 +120,10 @@ export class Charts {
     );
   }
 
+  /**
+   * @param {TransportAnswer} answer
+   * @param {Theme} theme
+   */
   paintBias(answer, theme) {
     const { canvas, text } = this.bias,
       g = answer.shapes.mean_curve[1],
@@ -103,9 +131,9 @@ export class Charts {
       ys = answer.mean_curve.subarray(g),
       { bias, state } = answer;
     const x = { low: xs[0], high: xs[g - 1], name: "a" },
-      half = (name) => answer.shapes[name][1];
+      half = (/** @type {string} */ name) => answer.shapes[name][1];
     plot(
-      canvas.getContext("2d"),
+      drawing(canvas),
       canvas.clientWidth,
       canvas.clientHeight,
       x,
@@ -135,6 +163,10 @@ export class Charts {
     );
   }
 
+  /**
+   * @param {TransportAnswer} answer
+   * @param {Theme} theme
+   */
   paintConvergence(answer, theme) {
     const { canvas, text } = this.convergence,
       errors = answer.sweep_errors,
@@ -144,12 +176,12 @@ export class Charts {
     const x = { low: 0, high: Math.max(K, newton.length, 4), name: "steps" },
       y = { low: FLOOR, high: 10, log: true };
     const ks = Array.from(errors, (_, k) => k + 1);
-    plot(canvas.getContext("2d"), canvas.clientWidth, canvas.clientHeight, x, y, theme, (pen) => {
+    plot(drawing(canvas), canvas.clientWidth, canvas.clientHeight, x, y, theme, (pen) => {
       pen.across(1e-6, pen.ink.residual, [2, 3]);
       // The predicted line goes through the last error that is not yet rounding.
       let last = K - 1;
       while (last > 0 && errors[last] < 1e-12) last--;
-      const predicted = (k) =>
+      const predicted = (/** @type {number} */ k) =>
         r < 1 ? errors[last] * r ** (k - last - 1) : (errors[last] * (last + 1)) / k;
       pen.curve(ks, errors, pen.ink.negative, { width: 3 });
       pen.curve(ks, ks.map(predicted), pen.ink.text, { dash: [5, 5], width: 1.1 });
@@ -180,6 +212,10 @@ export class Charts {
     );
   }
 
+  /**
+   * @param {TransportAnswer} answer
+   * @param {Theme} theme
+   */
   paintOver(answer, theme) {
     const { canvas, text } = this.over,
       e = answer.shapes.over[1],
@@ -188,7 +224,7 @@ export class Charts {
       [lp, smoothed, average] = answer.shares;
     const x = (this.axis = { low: 0.1, high: 450, log: true, name: "ε" });
     plot(
-      canvas.getContext("2d"),
+      drawing(canvas),
       canvas.clientWidth,
       canvas.clientHeight,
       x,

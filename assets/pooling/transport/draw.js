@@ -1,4 +1,7 @@
 // Maps of 10 x 10 cells and the triangle of features; all values come from Python.
+/** @import { To, TransportAnswer } from "./types.js" */
+/** @import { Context, Ink, Place, Theme } from "../../shared/types.js" */
+import { drawing } from "../../shared/dom.js";
 import { INK, halo, rampColour } from "../../shared/colours.js";
 
 export const SIDE = 10,
@@ -10,9 +13,18 @@ const CORNERS = {
   dark: { red: [240, 122, 43], blue: [61, 155, 214], green: [33, 66, 56] },
 };
 
+/** @param {number} code */
 export const split = (code) => [Math.floor(code / (STEPS + 1)), code % (STEPS + 1)];
+/**
+ * @param {number} red
+ * @param {number} blue
+ */
 export const join = (red, blue) => red * (STEPS + 1) + blue;
 
+/**
+ * @param {number} code
+ * @param {Theme} theme
+ */
 export function colourOf(code, theme) {
   const [red, blue] = split(code),
     green = STEPS - red - blue,
@@ -21,6 +33,7 @@ export function colourOf(code, theme) {
 }
 
 // Where a code lies in the plane of Python's `plane`: red (0, 0), blue (1, 0), green (1/2, HEIGHT).
+/** @param {number} code */
 export function planeOf(code) {
   const [red, blue] = split(code),
     green = STEPS - red - blue;
@@ -28,6 +41,7 @@ export function planeOf(code) {
 }
 
 // The code nearest to a place of the plane, within the triangle.
+/** @param {number[]} xy */
 export function codeAt([x, y]) {
   const green = Math.min(Math.max(y / HEIGHT, 0), 1),
     blue = Math.min(Math.max(x - green / 2, 0), 1 - green);
@@ -36,10 +50,17 @@ export function codeAt([x, y]) {
   return join(Math.max(STEPS - steps - kept, 0), Math.min(steps, STEPS - kept));
 }
 
-export function cells(ctx, size, colour, ink, { mark, cursor } = {}) {
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {(j: number) => string} colour
+ * @param {Ink} ink
+ * @param {{ mark?: number | null, cursor?: boolean }} at what is pointed at
+ */
+export function cells(ctx, size, colour, ink, { mark = null, cursor = false }) {
   const step = size / SIDE,
     scale = ctx.getTransform().a,
-    snap = (v) => Math.round(v * scale) / scale;
+    snap = (/** @type {number} */ v) => Math.round(v * scale) / scale;
   ctx.clearRect(0, 0, size, size);
   for (let j = 0; j < SIDE * SIDE; j++) {
     const x = snap((j % SIDE) * step),
@@ -62,16 +83,23 @@ export function cells(ctx, size, colour, ink, { mark, cursor } = {}) {
     ctx.lineTo(size, k * step);
   }
   ctx.stroke();
-  if (mark !== null && mark !== undefined) ring(ctx, mark, step, ink, cursor);
+  if (mark !== null) ring(ctx, mark, step, ink, cursor);
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} j
+ * @param {number} step
+ * @param {Ink} ink
+ * @param {boolean | undefined} thick
+ */
 function ring(ctx, j, step, ink, thick) {
   const x = (j % SIDE) * step,
     y = Math.floor(j / SIDE) * step;
-  for (const [colour, width, inset] of [
+  for (const [colour, width, inset] of /** @type {const} */ ([
     [ink.rim, thick ? 4 : 3, 1.5],
     [ink.text, thick ? 2 : 1.3, 1.5],
-  ]) {
+  ])) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = width;
     ctx.strokeRect(x + inset, y + inset, step - 2 * inset, step - 2 * inset);
@@ -79,51 +107,75 @@ function ring(ctx, j, step, ink, thick) {
 }
 
 // The ramp in 256 steps: as words for cells, as bytes for the triangle.
+/** @type {Partial<Record<Theme, { words: string[], bytes: number[] }>>} */
 const ramps = {};
+/** @param {Theme} theme */
 function ramp(theme) {
-  return (ramps[theme] ??= Array.from({ length: 256 }, (_, k) => rampColour(k / 255, theme)).reduce(
-    (all, rgb) => {
-      all.words.push(`rgb(${rgb})`);
-      all.bytes.push((255 << 24) | (rgb[2] << 16) | (rgb[1] << 8) | rgb[0]);
-      return all;
-    },
-    { words: [], bytes: [] },
-  ));
+  const known = ramps[theme];
+  if (known) return known;
+  const steps = Array.from({ length: 256 }, (_, k) => rampColour(k / 255, theme));
+  const made = {
+    words: steps.map((rgb) => `rgb(${rgb})`),
+    bytes: steps.map(([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r),
+  };
+  ramps[theme] = made;
+  return made;
 }
+/** @param {number} t */
 const level = (t) => Math.min(Math.max(Math.round(255 * t), 0), 255);
-export const shade = (values, top, theme) => (j) => ramp(theme).words[level(values[j] / top)];
+/**
+ * @param {ArrayLike<number>} values
+ * @param {number} top
+ * @param {Theme} theme
+ */
+export const shade = (values, top, theme) => (/** @type {number} */ j) =>
+  ramp(theme).words[level(values[j] / top)];
 
 // The triangle within a canvas of width w and height h: `to` maps the plane to pixels, `from` back.
+/**
+ * @param {number} w
+ * @param {number} h
+ */
 export function frameOf(w, h) {
   const side = Math.min(w - 44, (h - 58) / HEIGHT),
     left = (w - side) / 2,
     base = h - 30;
   return {
     side,
+    /** @type {To} */
     to: ([x, y]) => [left + side * x, base - side * y],
+    /** @type {To} */
     from: ([px, py]) => [(px - left) / side, (base - py) / side],
   };
 }
 
+/** @type {OffscreenCanvas | undefined} */
 let tile;
+/**
+ * @param {Context} ctx
+ * @param {number} w
+ * @param {number} h
+ * @param {{ answer: TransportAnswer, pixels: number[], mark: number | null }} settings
+ * @param {Theme} theme
+ */
 export function triangle(ctx, w, h, { answer, pixels, mark }, theme) {
   const ink = INK[theme],
     { side, to } = frameOf(w, h),
     path = new Path2D(),
     [rows, columns] = answer.shapes.field;
-  [
+  /** @type {const} */ ([
     [0, 0],
     [1, 0],
     [0.5, HEIGHT],
-  ]
-    .map(to)
+  ])
+    .map((place) => to(place))
     .forEach(([x, y], i) => (i ? path.lineTo(x, y) : path.moveTo(x, y)));
   path.closePath();
   ctx.clearRect(0, 0, w, h);
   ctx.save();
   ctx.clip(path);
   tile ??= new OffscreenCanvas(columns, rows);
-  const pen = tile.getContext("2d"),
+  const pen = drawing(tile),
     image = pen.createImageData(columns, rows);
   const pixels32 = new Int32Array(image.data.buffer),
     { bytes } = ramp(theme);
@@ -153,11 +205,11 @@ export function triangle(ctx, w, h, { answer, pixels, mark }, theme) {
   ctx.stroke(path);
   ctx.font = "11.5px system-ui, sans-serif";
   ctx.textAlign = "center";
-  for (const [name, at, dy2] of [
+  for (const [name, at, dy2] of /** @type {const} */ ([
     ["red", [0, 0], 25],
     ["blue", [1, 0], 25],
     ["green, background", [0.5, HEIGHT], -15],
-  ]) {
+  ])) {
     const [x, y] = to(at);
     halo(ctx, name, x, y + dy2, ink.text, ink.page);
   }
@@ -167,6 +219,12 @@ export function triangle(ctx, w, h, { answer, pixels, mark }, theme) {
     circle(ctx, to(planeOf(pixels[mark])), 8, null, ink.text, 1.6);
 }
 
+/**
+ * @param {Context} ctx
+ * @param {TransportAnswer} answer
+ * @param {To} to
+ * @param {Ink} ink
+ */
 function outlines(ctx, answer, to, ink) {
   ctx.strokeStyle = ink.faint;
   ctx.lineWidth = 1;
@@ -185,7 +243,15 @@ function outlines(ctx, answer, to, ink) {
 }
 
 // Equal features once, larger and with their number.
+/**
+ * @param {Context} ctx
+ * @param {number[]} pixels
+ * @param {To} to
+ * @param {Ink} ink
+ * @param {Theme} theme
+ */
 function dots(ctx, pixels, to, ink, theme) {
+  /** @type {Map<number, number>} */
   const counts = new Map();
   for (const code of pixels) counts.set(code, (counts.get(code) ?? 0) + 1);
   ctx.textAlign = "center";
@@ -202,7 +268,14 @@ function dots(ctx, pixels, to, ink, theme) {
   ctx.textBaseline = "alphabetic";
 }
 
+/**
+ * @param {Context} ctx
+ * @param {Place[]} places
+ * @param {To} to
+ * @param {Ink} ink
+ */
 function pooled(ctx, places, to, ink) {
+  /** @type {((x: number, y: number, r: number) => void)[]} */
   const shapes = [
     (x, y, r) => {
       ctx.moveTo(x, y - r - 1);
@@ -215,10 +288,10 @@ function pooled(ctx, places, to, ink) {
   ];
   places.forEach((place, i) => {
     const [x, y] = to(place);
-    for (const [colour, width] of [
+    for (const [colour, width] of /** @type {const} */ ([
       [ink.rim, 5],
       [ink.text, 2.2],
-    ]) {
+    ])) {
       ctx.beginPath();
       shapes[i](x, y, 5);
       ctx.closePath();
@@ -229,6 +302,14 @@ function pooled(ctx, places, to, ink) {
   });
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number[]} xy
+ * @param {number} radius
+ * @param {string | null} fill
+ * @param {string} stroke
+ * @param {number} width
+ */
 function circle(ctx, [x, y], radius, fill, stroke, width) {
   ctx.beginPath();
   ctx.arc(x, y, radius, 0, 7);

@@ -1,19 +1,26 @@
 // The hand on the map (mouse, finger, keys) and on the triangle (prototypes and brush).
+/** @import { Transport } from "./transport.js" */
+/** @import { Handle } from "./types.js" */
 import { el } from "../../shared/dom.js";
 import { HEIGHT, SIDE, STEPS, codeAt, frameOf, planeOf, split } from "./draw.js";
 
+/** @type {Record<string, number[]>} */
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-// lab: the app, with paintCell(j), strokeEnds(), look(j), undo(), redo(), choose(k).
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Transport} lab
+ */
 export function paintable(canvas, lab) {
+  /** @type {number[] | null} */
   let last = null;
-  const cellAt = (e) => {
+  const cellAt = (/** @type {PointerEvent} */ e) => {
     const box = canvas.getBoundingClientRect(),
-      clip = (v) => Math.min(Math.max(Math.floor(v * SIDE), 0), SIDE - 1);
+      clip = (/** @type {number} */ v) => Math.min(Math.max(Math.floor(v * SIDE), 0), SIDE - 1);
     return [clip((e.clientX - box.left) / box.width), clip((e.clientY - box.top) / box.height)];
   };
   // A fast stroke leaves no gaps: every cell on the way from the last one.
-  const stroke = (to) => {
+  const stroke = (/** @type {number[]} */ to) => {
     const from = last ?? to,
       n = Math.max(Math.abs(to[0] - from[0]), Math.abs(to[1] - from[1]), 1);
     for (let k = 0; k <= n; k++)
@@ -76,10 +83,14 @@ export function paintable(canvas, lab) {
 }
 
 // Over a map of weights: only look.
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Transport} lab
+ */
 export function lookable(canvas, lab) {
   canvas.addEventListener("pointermove", (e) => {
     const box = canvas.getBoundingClientRect(),
-      clip = (v) => Math.min(Math.max(Math.floor(v * SIDE), 0), SIDE - 1);
+      clip = (/** @type {number} */ v) => Math.min(Math.max(Math.floor(v * SIDE), 0), SIDE - 1);
     lab.look(
       clip((e.clientX - box.left) / box.width) + SIDE * clip((e.clientY - box.top) / box.height),
     );
@@ -89,6 +100,11 @@ export function lookable(canvas, lab) {
 
 // A code a key away, within the triangle: across by one step, up by two of background, which keeps
 // the place across.
+/**
+ * @param {number} code
+ * @param {number[]} dxdy
+ * @param {number} by
+ */
 function nudged(code, [dx, dy], by) {
   const [x, y] = planeOf(code);
   return codeAt([x + (dx * by) / STEPS, y - (2 * HEIGHT * dy * by) / STEPS]);
@@ -96,9 +112,16 @@ function nudged(code, [dx, dy], by) {
 
 // A handle over the triangle: `get` and `set` its code, `rest` once it stands, `remove` for the
 // delete key.
+/**
+ * @param {string} name
+ * @param {() => string} label
+ * @param {Transport} lab
+ * @param {Handle} handle
+ */
 export function handle(name, label, lab, { get, set, rest, remove }) {
   const node = el("button", { class: `handle ${name}`, "data-handle": name });
   const canvas = () => lab.plane;
+  let resting = 0;
   node.addEventListener("pointerdown", (e) => {
     e.preventDefault();
     e.stopPropagation();
@@ -106,10 +129,12 @@ export function handle(name, label, lab, { get, set, rest, remove }) {
     node.setPointerCapture(e.pointerId);
     const box = canvas().getBoundingClientRect(),
       frame = frameOf(box.width, box.height);
-    const move = (m) => set(codeAt(frame.from([m.clientX - box.left, m.clientY - box.top])));
+    const move = (/** @type {PointerEvent} */ m) =>
+      set(codeAt(frame.from([m.clientX - box.left, m.clientY - box.top])));
     const end = () => {
-      for (const t of ["pointermove", "pointerup", "pointercancel"])
-        node.removeEventListener(t, t === "pointermove" ? move : end);
+      node.removeEventListener("pointermove", move);
+      node.removeEventListener("pointerup", end);
+      node.removeEventListener("pointercancel", end);
       rest();
     };
     node.addEventListener("pointermove", move);
@@ -120,13 +145,13 @@ export function handle(name, label, lab, { get, set, rest, remove }) {
     const arrow = ARROWS[e.key];
     if (arrow) {
       set(nudged(get(), arrow, e.shiftKey ? 10 : 1));
-      clearTimeout(node.resting);
-      node.resting = setTimeout(rest, 250);
+      clearTimeout(resting);
+      resting = setTimeout(rest, 250);
     } else if ((e.key === "Delete" || e.key === "Backspace") && remove) remove();
     else return;
     e.preventDefault();
   });
-  const place = (w, h) => {
+  const place = (/** @type {number} */ w, /** @type {number} */ h) => {
     const [x, y] = frameOf(w, h).to(planeOf(get())),
       [red, blue] = split(get());
     node.style.transform = `translate(${x}px, ${y}px) translate(-50%, -50%)`;

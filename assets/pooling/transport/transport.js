@@ -1,7 +1,9 @@
 // The transport page: a map to paint, prototypes to drag, and what three poolings make of it.
 // Python computes everything.
+/** @import { Schema, SetState, Theme } from "../../shared/types.js" */
+/** @import { TransportAnswer, TransportData, TransportRequest } from "./types.js" */
 import { carried, dressed, mounted, newTheme, paintScale } from "../../shared/component.js";
-import { el, tidy } from "../../shared/dom.js";
+import { drawing, el, say, tidy } from "../../shared/dom.js";
 import { INK, rampColour } from "../../shared/colours.js";
 import { control } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
@@ -24,6 +26,7 @@ import { handle, lookable, paintable } from "./hand.js";
 const POOLINGS = ["linear programme", "smoothed", "average"];
 const MARKS = ["◇", "○", "□"];
 const MOST_UNDO = 200;
+/** @param {number} v */
 const plain = (v) =>
   v === null
     ? "–"
@@ -33,27 +36,112 @@ const plain = (v) =>
         ? v.toExponential(2)
         : String(Number(v.toPrecision(4)));
 
-class Transport {
+export class Transport {
+  /** @type {Schema} */
+  schema;
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  observer;
+  /** @type {HTMLCanvasElement} */
+  map;
+  /** @type {HTMLButtonElement[]} */
+  brushes;
+  /** @type {HTMLInputElement} */
+  purityBar;
+  /** @type {HTMLOutputElement} */
+  purityText;
+  /** @type {HTMLButtonElement[]} */
+  sizes;
+  /** @type {HTMLButtonElement} */
+  undoButton;
+  /** @type {HTMLButtonElement} */
+  redoButton;
+  /** @type {HTMLParagraphElement} */
+  cellText;
+  /** @type {{ canvas: HTMLCanvasElement; share: HTMLElement; box: HTMLElement; }[]} */
+  cards;
+  /** @type {HTMLCanvasElement} */
+  bar;
+  /** @type {HTMLSpanElement} */
+  most;
+  /** @type {HTMLCanvasElement} */
+  plane;
+  /** @type {HTMLDivElement} */
+  planeBox;
+  /** @type {HTMLDivElement} */
+  plans;
+  /** @type {HTMLButtonElement} */
+  addButton;
+  /** @type {HTMLButtonElement} */
+  removeButton;
+  /** @type {Charts} */
+  charts;
+  /** @type {HTMLDivElement} */
+  side;
+  /** @type {HTMLParagraphElement} */
+  presetText;
+  /** @type {HTMLDivElement} */
+  presets;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {HTMLParagraphElement} */
+  notice;
+  /** @type {HTMLButtonElement[]} */
+  tableButtons;
+  /** @type {HTMLDivElement} */
+  numbers;
+  /** @type {HTMLDivElement} */
+  notes;
+  /** @type {number} */
+  panelling;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  seq = 0;
+  answered = 0;
+  /** @type {string[]} */
+  past = [];
+  /** @type {string[]} */
+  future = [];
+  cursor = 0; // the cell of the keys
+  /** @type {number | null} */
+  mark = null; // the cell looked at
+  wide = 1;
+  purity = 1;
+  hue = "red";
+  brush = join(STEPS, 0);
+  brushText = "";
+  /** @type {TransportAnswer | undefined} */
+  answer;
+  /** @type {number | undefined} */
+  chosen; // the preset
+  /** @type {number | undefined} */
+  touched; // the prototype
+  holding = false;
+  before = "";
+  /** @type {ReturnType<typeof handle>[]} */
+  pins = [];
+  /** @type {{ canvas: HTMLCanvasElement, text: HTMLElement, bar: HTMLElement, box: HTMLElement }[]} */
+  shares = [];
+  /** @type {number | null} */
+  frameRequest = null;
+
+  /**
+   * @param {ParentNode} root
+   * @param {TransportData} data
+   */
   constructor(root, data) {
-    Object.assign(this, {
-      root,
-      data,
-      state: structuredClone(data.state),
-      query: data.query,
-      queries: new Set([data.query]),
-      hidden: new Set(data.hide),
-      options: data.options,
-      seq: 0,
-      answered: 0,
-      past: [],
-      future: [],
-      cursor: 0,
-      mark: null,
-      wide: 1,
-      purity: 1,
-      hue: "red",
-      brush: join(STEPS, 0),
-    });
+    this.root = root;
+    this.data = data;
+    this.state = structuredClone(data.state);
+    this.query = data.query;
+    this.queries = new Set([data.query]);
+    this.hidden = new Set(data.hide);
+    this.options = data.options;
+    /** @type {Link<TransportRequest>} */
     this.link = new Link(
       socketAddress(data, "api/transport"),
       (buffer) => this.receive(buffer),
@@ -76,8 +164,12 @@ class Transport {
 
   // ---- the page
   dom() {
-    const small = (text, title, act, extra = {}) =>
-      el("button", { title, onclick: act, ...extra }, text);
+    const small = (
+      /** @type {string} */ text,
+      /** @type {string} */ title,
+      /** @type {() => void} */ act,
+      extra = {},
+    ) => el("button", { title, onclick: act, ...extra }, text);
     this.map = el("canvas", { class: "map", tabindex: 0, role: "application" });
     paintable(this.map, this);
     this.brushes = [
@@ -152,6 +244,10 @@ class Transport {
     this.planeBox = el("div", { class: "plane" }, this.plane);
     this.plane.addEventListener("pointerdown", (e) => this.pick(e));
     this.plans = el("div", { class: "plans" });
+    this.addButton = small("Add prototype", "a prototype where the brush is", () => this.add());
+    this.removeButton = small("Remove", "remove the prototype last touched (delete key)", () =>
+      this.remove(),
+    );
     this.charts = new Charts(
       (epsilon) => this.setEpsilon(epsilon),
       () => this.rest(),
@@ -229,18 +325,7 @@ class Transport {
               {},
               el("h4", {}, "Features and prototypes"),
               this.planeBox,
-              el(
-                "div",
-                { class: "pills" },
-                (this.addButton = small("Add prototype", "a prototype where the brush is", () =>
-                  this.add(),
-                )),
-                (this.removeButton = small(
-                  "Remove",
-                  "remove the prototype last touched (delete key)",
-                  () => this.remove(),
-                )),
-              ),
+              el("div", { class: "pills" }, this.addButton, this.removeButton),
               el(
                 "p",
                 { class: "caption" },
@@ -267,7 +352,7 @@ class Transport {
       this.live,
     );
     whole.addEventListener("keydown", (e) => {
-      if (!(e.ctrlKey || e.metaKey) || e.target.matches?.("input")) return;
+      if (!(e.ctrlKey || e.metaKey) || /** @type {Element} */ (e.target).matches("input")) return;
       const key = e.key.toLowerCase();
       if (key === "z" && !e.shiftKey) this.undo();
       else if (key === "y" || key === "z") this.redo();
@@ -280,13 +365,20 @@ class Transport {
   controls() {
     const { limits } = this.options,
       { state, hidden } = this;
-    const slider = (name, symbol, help, range, extra = {}) => {
+    /**
+     * @param {"mu" | "epsilon" | "sweeps"} name
+     * @param {string} symbol
+     * @param {string} help
+     * @param {[number, number]} range
+     * @param {{ title: string, whole?: boolean, log?: boolean, step?: number }} extra
+     */
+    const slider = (name, symbol, help, range, extra) => {
       if (hidden.has(name)) return [];
       const made = control(
         { name, symbol, help, low: range[0], high: range[1], ...extra },
         state[name],
         {
-          onInput: (x) => {
+          onInput: (/** @type {number} */ x) => {
             const v = Math.min(Math.max(x, range[0]), range[1]);
             state[name] = extra.whole ? Math.round(v) : v;
             this.own();
@@ -298,7 +390,7 @@ class Transport {
           },
         },
       );
-      made.querySelector(".symbol").textContent = symbol;
+      say(made.querySelector(".symbol"), symbol);
       return [el("div", { class: "named" }, el("span", { title: help }, extra.title), made)];
     };
     const table = this.options.table.map((e) =>
@@ -318,8 +410,11 @@ class Transport {
       ),
     );
     this.tableButtons = table;
-    const row = (name, label, title) =>
-      el("div", { title }, el("span", {}, label), el("b", { "data-readout": name }, ""));
+    const row = (
+      /** @type {string} */ name,
+      /** @type {string} */ label,
+      /** @type {string} */ title,
+    ) => el("div", { title }, el("span", {}, label), el("b", { "data-readout": name }, ""));
     this.numbers = el(
       "div",
       { class: "numbers" },
@@ -344,8 +439,11 @@ class Transport {
       ),
     );
     this.notes = el("div", { class: "notes" });
-    const kind = this.root.activeElement?.type,
-      name = this.root.activeElement?.getAttribute?.("aria-label");
+    const before = /** @type {HTMLInputElement | null | undefined} */ (
+        /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root).activeElement
+      ),
+      kind = before?.type,
+      name = before?.getAttribute("aria-label");
     this.side.replaceChildren(
       el(
         "section",
@@ -403,18 +501,18 @@ class Transport {
           ]),
     );
     if (name)
-      [...this.side.querySelectorAll("[aria-label]")]
+      /** @type {HTMLInputElement[]} */ ([...this.side.querySelectorAll("[aria-label]")])
         .find((e) => e.getAttribute("aria-label") === name && e.type === kind)
         ?.focus();
     this.tell();
   }
 
   handles() {
-    for (const h of this.pins ?? []) h.node.remove();
+    for (const h of this.pins) h.node.remove();
     this.pins = this.state.prototypes.map((_, i) => {
       const pin = handle(`prototype`, () => `prototype ${i + 1}`, this, {
         get: () => this.state.prototypes[i],
-        set: (code) => {
+        set: (/** @type {number} */ code) => {
           this.hold();
           this.state.prototypes[i] = code;
           this.own();
@@ -437,7 +535,7 @@ class Transport {
     this.pins.push(
       handle("brush", () => "brush", this, {
         get: () => this.brush,
-        set: (code) => this.free(code),
+        set: (/** @type {number} */ code) => this.free(code),
         rest: () => {},
       }),
     );
@@ -453,6 +551,7 @@ class Transport {
   }
 
   // ---- the brush
+  /** @param {string} hue */
   dip(hue) {
     this.hue = hue;
     const s = Math.round(((1 - this.purity) * STEPS) / 2),
@@ -462,6 +561,7 @@ class Transport {
     this.tellBrush();
   }
 
+  /** @param {number} code */
   free(code) {
     this.hue = "free";
     this.brush = code;
@@ -472,20 +572,24 @@ class Transport {
   tellBrush() {
     for (const b of this.brushes) {
       b.setAttribute("aria-pressed", String(b.dataset.brush === this.hue));
-      b.querySelector("i").style.background = colourOf(
-        { red: join(STEPS, 0), blue: join(0, STEPS), background: 0 }[b.dataset.brush],
-        this.theme,
-      );
+      const code =
+        b.dataset.brush === "red"
+          ? join(STEPS, 0)
+          : b.dataset.brush === "blue"
+            ? join(0, STEPS)
+            : 0;
+      /** @type {HTMLElement} */ (b.firstChild).style.background = colourOf(code, this.theme);
     }
     this.sizes.forEach((b, i) => b.setAttribute("aria-pressed", String(this.wide === i + 1)));
     const [red, blue] = split(this.brush);
     this.purityText.textContent = this.hue === "free" ? "free" : tidy(this.purity);
-    this.pins.at(-1).node.style.background = colourOf(this.brush, this.theme);
+    this.pins[this.pins.length - 1].node.style.background = colourOf(this.brush, this.theme);
     this.brushText = `red ${tidy(red / STEPS)}, blue ${tidy(blue / STEPS)}, background ${tidy((STEPS - red - blue) / STEPS)}`;
     this.undoButton.disabled = !this.past.length;
     this.redoButton.disabled = !this.future.length;
   }
 
+  /** @param {PointerEvent} e */
   pick(e) {
     const box = this.plane.getBoundingClientRect();
     this.free(
@@ -503,6 +607,7 @@ class Transport {
       this.tellPreset();
     }
   }
+  /** @param {string} scene */
   remember(scene) {
     this.past.push(scene);
     if (this.past.length > MOST_UNDO) this.past.shift();
@@ -517,6 +622,7 @@ class Transport {
     }
   }
 
+  /** @param {() => unknown} act */
   change(act) {
     this.remember(this.scene());
     act();
@@ -529,6 +635,10 @@ class Transport {
     this.before = this.scene();
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   paintCell(x, y) {
     const from = -Math.floor((this.wide - 1) / 2);
     for (let dy = from; dy < from + this.wide; dy++)
@@ -553,10 +663,14 @@ class Transport {
   redo() {
     this.back(this.future, this.past);
   }
+  /**
+   * @param {string[]} from
+   * @param {string[]} to
+   */
   back(from, to) {
     if (!from.length) return;
     to.push(this.scene());
-    [this.state.pixels, this.state.prototypes] = JSON.parse(from.pop());
+    [this.state.pixels, this.state.prototypes] = JSON.parse(/** @type {string} */ (from.pop()));
     this.own();
     this.handles();
     this.rest();
@@ -577,6 +691,7 @@ class Transport {
     this.touched = undefined;
   }
 
+  /** @param {number} epsilon */
   setEpsilon(epsilon) {
     const [low, high] = this.options.limits.epsilon;
     this.state.epsilon = Number(Math.min(Math.max(epsilon, low), high).toPrecision(3));
@@ -586,6 +701,7 @@ class Transport {
     this.ask();
   }
 
+  /** @param {number} i */
   preset(i) {
     this.remember(this.scene());
     this.state = structuredClone(this.options.presets[i].state);
@@ -603,10 +719,11 @@ class Transport {
   tellPreset() {
     for (const b of this.presets.querySelectorAll("button"))
       b.setAttribute("aria-pressed", String(Number(b.dataset.preset) === this.chosen));
-    this.presetText.textContent = this.options.presets[this.chosen]?.caption ?? "";
+    this.presetText.textContent = this.options.presets[this.chosen ?? -1]?.caption ?? "";
   }
 
   // ---- from Streamlit
+  /** @param {TransportData} data */
   async hear(data) {
     await this.ready;
     if (newTheme(this)) {
@@ -632,18 +749,20 @@ class Transport {
     this.ask(true);
   }
 
+  /** @param {ArrayBuffer} buffer */
   receive(buffer) {
-    const answer = decode(buffer);
+    const answer = /** @type {TransportAnswer} */ (decode(buffer));
     if (answer.id < this.answered) return;
     this.answered = answer.id;
     this.answer = answer;
-    this.plan();
+    this.plan(answer);
     this.tell();
     if (answer.query !== undefined) this.settled(answer);
     this.draw();
   }
 
-  settled({ query, id }) {
+  /** @param {TransportAnswer} transportAnswer */
+  settled({ query = "", id, shares }) {
     if (id !== this.seq) return;
     this.query = query;
     this.queries.add(query);
@@ -656,12 +775,13 @@ class Transport {
       "",
       location.pathname + (whole ? `?${whole}` : "") + location.hash,
     );
-    const [lp, smoothed, average] = this.answer.shares.map((s) => s.toFixed(3));
+    const [lp, smoothed, average] = shares.map((s) => s.toFixed(3));
     this.live.textContent = `Share on the informative pixels: linear programme ${lp}, smoothed ${smoothed}, average ${average}.`;
   }
 
-  plan() {
-    const m = this.answer.state.prototypes.length;
+  /** @param {TransportAnswer} answer */
+  plan(answer) {
+    const m = answer.state.prototypes.length;
     if (this.plans.children.length === m + 1) return;
     this.shares = Array.from({ length: m + 1 }, (_, i) => {
       const canvas = el("canvas", { role: "img" }),
@@ -707,12 +827,12 @@ class Transport {
       this.cards[i].share.textContent = s.toFixed(3);
     });
     a.table.forEach(([e, share], i) => {
-      this.tableButtons[i].lastChild.textContent = share.toFixed(3);
+      say(this.tableButtons[i].lastChild, share.toFixed(3));
       this.tableButtons[i].setAttribute("aria-pressed", String(a.state.epsilon === e));
     });
     this.notes.replaceChildren(...a.notes.map((text) => el("p", { class: "caption" }, text)));
     this.notes.hidden = !a.notes.length;
-    const paint = (t) => rampColour(t, this.theme);
+    const paint = (/** @type {number} */ t) => rampColour(t, this.theme);
     paintScale(this.bar, paint);
     this.most.textContent = `1/(nμ) = ${plain(a.most)}, the most; ${a.informative} informative pixels`;
     this.notice.textContent = this.link.fallback
@@ -730,13 +850,14 @@ class Transport {
       return;
     }
     const [red, blue] = split(this.state.pixels[j]),
-      w = (k) => a.weights[k * n + j].toFixed(4);
+      w = (/** @type {number} */ k) => a.weights[k * n + j].toFixed(4);
     const taken = a.state.prototypes
       .map((_, i) => `π${i + 1} ${a.plan[i * n + j].toFixed(3)}`)
       .join(", ");
     this.cellText.textContent = `Row ${Math.floor(j / SIDE) + 1}, column ${(j % SIDE) + 1}: red ${tidy(red / STEPS)}, blue ${tidy(blue / STEPS)}, background ${tidy((STEPS - red - blue) / STEPS)}. Weights ◇ ${w(0)} ○ ${w(1)} □ ${w(2)}. Gate ${a.gates[j].toFixed(3)}, nearest prototype ${a.distance[j].toFixed(3)} away; ${taken}, left out ${a.left[j].toFixed(3)}.`;
   }
 
+  /** @param {number | null} j */
   look(j, spoken = false) {
     if (j === this.mark) return;
     this.mark = j;
@@ -752,7 +873,7 @@ class Transport {
       this.map,
       this.plane,
       ...this.cards.map((c) => c.canvas),
-      ...(this.shares ?? []).map((s) => s.canvas),
+      ...this.shares.map((s) => s.canvas),
       ...this.charts.canvases,
     ]) {
       const { clientWidth: w, clientHeight: h } = canvas;
@@ -760,9 +881,9 @@ class Transport {
         continue;
       canvas.width = Math.round(w * scale);
       canvas.height = Math.round(h * scale);
-      canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
+      drawing(canvas).setTransform(scale, 0, 0, scale, 0, 0);
     }
-    if (this.pins) this.placePins();
+    this.placePins();
     this.draw();
   }
 
@@ -777,9 +898,10 @@ class Transport {
     const { answer: a, theme, mark } = this,
       ink = INK[theme],
       n = SIDE * SIDE,
-      focus = this.root.activeElement === this.map && this.map.matches(":focus-visible");
+      root = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root),
+      focus = root.activeElement === this.map && this.map.matches(":focus-visible");
     cells(
-      this.map.getContext("2d"),
+      drawing(this.map),
       this.map.clientWidth,
       (j) => colourOf(this.state.pixels[j], theme),
       ink,
@@ -794,7 +916,7 @@ class Transport {
     if (!a) return;
     this.cards.forEach(({ canvas }, i) => {
       const values = a.weights.subarray(i * n, (i + 1) * n);
-      cells(canvas.getContext("2d"), canvas.clientWidth, shade(values, a.most, theme), ink, {
+      cells(drawing(canvas), canvas.clientWidth, shade(values, a.most, theme), ink, {
         mark,
       });
       if (still)
@@ -803,12 +925,12 @@ class Transport {
           `weights of the ${POOLINGS[i]}: from ${plain(Math.min(...values))} to ${plain(Math.max(...values))}, ${(100 * a.shares[i]).toFixed(1)} per cent on the informative pixels; pooled vector red ${a.mixtures[i][0].toFixed(3)}, background ${a.mixtures[i][1].toFixed(3)}, blue ${a.mixtures[i][2].toFixed(3)}`,
         );
     });
-    this.shares?.forEach(({ canvas, text, bar }, i) => {
+    this.shares.forEach(({ canvas, text, bar }, i) => {
       const last = i === a.state.prototypes.length,
         values = last ? a.left : a.plan.subarray(i * n, (i + 1) * n),
         z = last ? 1 - a.state.mu : a.marginals[i];
       if (i > a.state.prototypes.length) return;
-      cells(canvas.getContext("2d"), canvas.clientWidth, shade(values, 1, theme), ink, { mark });
+      cells(drawing(canvas), canvas.clientWidth, shade(values, 1, theme), ink, { mark });
       text.textContent = last ? `1 − μ = ${z.toFixed(2)}` : `z = ${z.toFixed(3)}`;
       bar.style.width = `${100 * Math.max(z, 0)}%`;
       if (still)
@@ -820,7 +942,7 @@ class Transport {
         );
     });
     triangle(
-      this.plane.getContext("2d"),
+      drawing(this.plane),
       this.plane.clientWidth,
       this.plane.clientHeight,
       { answer: a, pixels: this.state.pixels, mark },
@@ -832,8 +954,8 @@ class Transport {
         `feature triangle with corners red, blue and background, ${new Set(this.state.pixels).size} different features, ${a.state.prototypes.length} prototypes; pooled vectors ${a.mixtures.map((v, i) => `${POOLINGS[i]} (${v.map((x) => x.toFixed(3)).join(", ")})`).join(", ")}`,
       );
     this.charts.paint(a, theme, mark);
-    this.whole.dataset.seq = a.id;
-    if (a.query !== undefined && a.id === this.seq) this.whole.dataset.rest = a.id;
+    this.whole.dataset.seq = String(a.id);
+    if (a.query !== undefined && a.id === this.seq) this.whole.dataset.rest = String(a.id);
   }
 
   close() {

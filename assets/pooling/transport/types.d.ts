@@ -1,0 +1,109 @@
+// The transport page: what pages/pooling/transport and Python tell each other.
+import type { Data, Place, Shapes } from "../../shared/types.js";
+
+export interface State {
+  pixels: number[]; // a code for each of the 10 x 10
+  prototypes: number[]; // codes
+  mu: number;
+  epsilon: number;
+  sweeps: number;
+}
+export interface Options {
+  maps: Record<string, { title: string; pixels: number[] }>;
+  presets: { title: string; caption: string; state: State }[];
+  limits: {
+    mu: [low: number, high: number];
+    epsilon: [low: number, high: number];
+    sweeps: [low: number, high: number];
+    prototypes: number;
+  };
+  table: number[]; // values of epsilon
+  kept: string[]; // query parameters that are no part of the state
+}
+export interface TransportData extends Data {
+  state: State;
+  query: string;
+  hide: string[];
+  options: Options;
+}
+export interface TransportRequest {
+  id: number;
+  state: State;
+  rest?: boolean; // the link and what takes longer
+}
+export interface TransportAnswer {
+  id: number;
+  state: State;
+  informative: number;
+  shares: number[]; // of the linear programme, smoothed, average
+  most: number;
+  pooled: Place[];
+  mixtures: number[][];
+  bias: number | null; // null: infinite
+  k: number;
+  r: number;
+  needed: number | null;
+  most_sweeps: number;
+  newton_steps: number;
+  error: number;
+  swept_sum: number;
+  threshold: number;
+  table: [epsilon: number, share: number][];
+  cells: number[];
+  notes: string[];
+  query?: string;
+  weights: Float32Array; // (3, 100)
+  plan: Float32Array; // (prototypes, 100)
+  left: Float32Array;
+  marginals: Float32Array;
+  soft_min: Float32Array;
+  gates: Float32Array;
+  distance: Float32Array;
+  over: Float32Array; // (2, .): epsilon and share, as below x and y
+  gate_curve: Float32Array;
+  mean_curve: Float32Array;
+  newton: Float32Array;
+  swept: Float32Array;
+  sweep_errors: Float32Array;
+  newton_errors: Float32Array;
+  corners: Float32Array;
+  field: Uint8Array;
+  shapes: Shapes;
+}
+
+export type To = (place: readonly number[]) => [number, number]; // from the plane to pixels
+export interface Axis {
+  low: number;
+  high: number;
+  log?: boolean;
+  name?: string;
+}
+export interface Words {
+  dx?: number;
+  dy?: number;
+  align?: "left" | "right" | "center";
+  colour?: string;
+}
+// What draws on a chart, in the units of its axes.
+export interface Pen {
+  ink: import("../../shared/types.js").Ink;
+  at(x: number, y: number): [number, number];
+  curve(
+    xs: ArrayLike<number>,
+    ys: ArrayLike<number>,
+    colour: string,
+    look?: { dash?: number[]; width?: number },
+  ): void;
+  across(y: number, colour: string, dash: number[]): void;
+  down(x: number, colour: string, dash: number[]): void;
+  dot(x: number, y: number, colour: string, radius?: number, rim?: string): void;
+  square(x: number, y: number, colour: string, r?: number): void;
+  text(words: string, x: number, y: number, look?: Words): void;
+}
+// A button over the triangle.
+export interface Handle {
+  get(): number;
+  set(code: number): void;
+  rest(): void;
+  remove?(): void;
+}
