@@ -132,6 +132,13 @@ def plain(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
+def exact(value: float | str) -> str:
+    """A number that reads back to the last bit: identities of losses hold to twelve digits, and so must their links."""
+    if isinstance(value, str):
+        return value
+    return "inf" if value == math.inf else repr(float(value)).removesuffix(".0")
+
+
 def jsonable(hyper: Mapping[str, float | str]) -> dict[str, float | str | None]:
     """Hyper-parameters for JSON, which lacks infinity: an open clamp becomes None."""
     return {k: None if v == math.inf else v for k, v in hyper.items()}

@@ -7,18 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from pages.losses.fields.compare.state import Comparison, Panel
-from pages.shared.state.untrusted import hyper
+from pages.losses.fields.compare.state import Comparison
+from pages.shared.state.panel import Panel, panel
 
 RHO = 0.6  # radians, the angular loss's default
 
 
-def _panel(name: str, **values: float | str) -> Panel:
-    return Panel(name, hyper(name, values))
-
-
 def _charges(s: float, r: float, rho: float, m1: float) -> Panel:
-    return _panel("distance_sensitive", s=s, r=r, rho=rho, m1=m1, m2=math.inf)
+    return panel("distance_sensitive", s=s, r=r, rho=rho, m1=m1, m2=math.inf)
 
 
 def _on_circle(*degrees: float) -> dict[str, tuple[float, float]]:
@@ -53,7 +49,7 @@ PAIRS: tuple[Pair, ...] = (
         "same",
         "Angular = c · (1, −1)",
         "Angular is the distance-sensitive loss with s = 1, r = −1 and ratio 2 sin²ρ, times 2/cos²ρ; here ρ = 0.6.",
-        _panel("angular", rho=RHO),
+        panel("angular", rho=RHO),
         _charges(1, -1, 2 * math.sin(RHO) ** 2, 0),
         _WIDE | {"fit": True},
     ),
@@ -61,15 +57,15 @@ PAIRS: tuple[Pair, ...] = (
         "same",
         "Angular 45° = 4 · entangled",
         "Under 45 degrees the angular loss is four times the entangled one, margins included: 0.4 against 0.1.",
-        _panel("angular", rho=math.pi / 4, m=0.4),
-        _panel("entangle", m=0.1),
+        panel("angular", rho=math.pi / 4, m=0.4),
+        panel("entangle", m=0.1),
         _WIDE | {"fit": True},
     ),
     Pair(
         "same",
         "Entangled = (1, −1)",
         "Entangled is the distance-sensitive loss with s = 1, r = −1 and ratio 1; the margin carries over unchanged.",
-        _panel("entangle", m=0.3),
+        panel("entangle", m=0.3),
         _charges(1, -1, 1, 0.3),
         _WIDE,
     ),
@@ -77,7 +73,7 @@ PAIRS: tuple[Pair, ...] = (
         "same",
         "Modified = (0, 0)",
         "Constant forces are the distance-sensitive loss with s = 0, r = 0, whatever the ratio.",
-        _panel("modified_entangle", rho=0.7, m=1.3),
+        panel("modified_entangle", rho=0.7, m=1.3),
         _charges(0, 0, 0.7, 1.3),
     ),
     Pair(
@@ -85,15 +81,15 @@ PAIRS: tuple[Pair, ...] = (
         "Σ ranking = modified ½",
         "A batch holds (a, p, n) and (p, a, n). Summed over both, before any clamp, ranking pulls and pushes as the "
         "modified entangled loss with ρ = ½.",
-        _panel("ranking", m=0.3),
-        _panel("modified_entangle", rho=0.5, m=0.3),
+        panel("ranking", m=0.3),
+        panel("modified_entangle", rho=0.5, m=0.3),
         _SUMMED,
     ),
     Pair(
         "same",
         "Σ FaceNet = 2 · (1, −1)",
         "Summed over both orders, before the clamp, FaceNet is twice the distance-sensitive loss (1, −1), ρ = ½.",
-        _panel("facenet", m=0.2),
+        panel("facenet", m=0.2),
         _charges(1, -1, 0.5, 0.1),
         _SUMMED,
     ),
@@ -101,47 +97,47 @@ PAIRS: tuple[Pair, ...] = (
         "same",
         "Location-aware = entangled, on the sphere",
         "On the unit sphere (dotted) the pull to the origin has no tangential part: only the margin is larger, by 5/2.",
-        _panel("location_aware", variant="printed", m=0.1),
-        _panel("entangle", m=0.1),
+        panel("location_aware", variant="printed", m=0.1),
+        panel("entangle", m=0.1),
         _SPHERE,
     ),
     Pair(
         "different",
         "Ranking / METU",
         "One pushes with constant force, the other harder the nearer the negative; ranking never feels the edge p-n.",
-        _panel("ranking", m=0.3),
-        _panel("distance_sensitive"),
+        panel("ranking", m=0.3),
+        panel("distance_sensitive"),
     ),
     Pair(
         "different",
         "Ranking / FaceNet",
         "Distances against squared distances: with margin 0 the same triplets are active, but the forces differ.",
-        _panel("ranking", m=0.0),
-        _panel("facenet", m=0.0),
+        panel("ranking", m=0.0),
+        panel("facenet", m=0.0),
         {"fit": True, "shade": "force"},
     ),
     Pair(
         "different",
         "Ranking / modified ½, one order",
         "The pair that is the same when summed over both orders is not the same triplet by triplet.",
-        _panel("ranking", m=0.3),
-        _panel("modified_entangle", rho=0.5, m=0.3),
+        panel("ranking", m=0.3),
+        panel("modified_entangle", rho=0.5, m=0.3),
         {"clamp": False, "fit": True},
     ),
     Pair(
         "different",
         "N-pairs / FaceNet, on the sphere",
         "On the sphere both forces point the same way, but N-pairs weighs a triplet by a sigmoid: no factor fits.",
-        _panel("npairs"),
-        _panel("facenet", m=0.0),
+        panel("npairs"),
+        panel("facenet", m=0.0),
         _SPHERE | {"shade": "force"},
     ),
     Pair(
         "different",
         "Location-aware / entangled, off the sphere",
         "In the plane the pull to the origin is a force of its own: the same two losses are not the same.",
-        _panel("location_aware", variant="printed", m=0.1),
-        _panel("entangle", m=0.1),
+        panel("location_aware", variant="printed", m=0.1),
+        panel("entangle", m=0.1),
         {"clamp": False, "fit": True, "view": (0.0, 0.0, 1.7)} | _on_circle(20, 75, 140),
     ),
 )

@@ -2,67 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 from urllib.parse import urlencode
 
-from dmlcore import losses
 from dmlcore.geometry import Probe
 from pages.shared.state import untrusted
+from pages.shared.state.panel import Panel, panel
 from pages.shared.state.untrusted import Point
 
 POINTS = ("anchor", "positive", "negative")
 SHADES = ("energy", "force")
 SPACES = ("plane", "sphere")
 FEWEST, MOST = 2, 4  # losses side by side
-_LONGEST = 400  # characters of one loss in a link
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One loss with every hyper-parameter."""
-
-    loss: str
-    hyper: Mapping[str, float | str]
-
-    @classmethod
-    def of(cls, data: Any, default: Panel) -> Panel:
-        """From {"loss": ..., "hyper": {...}}; what makes no sense falls back."""
-        if not isinstance(data, Mapping):
-            return default
-        name = untrusted.loss_name(data.get("loss"), default.loss)
-        hyper = data.get("hyper")
-        if hyper is None and name == default.loss:
-            return default
-        return cls(name, untrusted.hyper(name, hyper))
-
-    @classmethod
-    def from_text(cls, text: str, default: Panel) -> Panel:
-        """From the link's ranking,m:0.2."""
-        name, *values = text[:_LONGEST].split(",")
-        return cls.of({"loss": name, "hyper": dict(v.split(":", 1) for v in values if ":" in v)}, default)
-
-    def to_text(self) -> str:
-        """The loss and what differs from its defaults."""
-        defaults = losses.formula(self.loss).defaults
-        return ",".join([self.loss, *(f"{k}:{_exact(v)}" for k, v in self.hyper.items() if v != defaults[k])])
-
-    def module(self) -> losses.TripletLoss:
-        """The loss itself."""
-        return losses.create(self.loss, **self.hyper)
-
-
-def _panel(name: str, **hyper: float | str) -> Panel:
-    return Panel(name, untrusted.hyper(name, hyper))
 
 
 DEFAULTS = (
-    _panel("ranking", m=0.3),
-    _panel("distance_sensitive"),
-    _panel("facenet"),
-    _panel("angular"),
+    panel("ranking", m=0.3),
+    panel("distance_sensitive"),
+    panel("facenet"),
+    panel("angular"),
 )
 
 
@@ -138,7 +98,7 @@ class Comparison:
         }
         for name in POINTS:
             if getattr(self, name) != getattr(default, name):
-                query[name[0]] = ",".join(_exact(v) for v in getattr(self, name))
+                query[name[0]] = ",".join(untrusted.exact(v) for v in getattr(self, name))
         for key in ("probe", "shade", "space"):
             if getattr(self, key) != getattr(default, key):
                 query[key] = getattr(self, key)
@@ -146,7 +106,7 @@ class Comparison:
         if self.pair != default.pair:
             query["pair"] = ",".join(str(i + 1) for i in self.pair)
         if self.view != default.view:
-            query["view"] = ",".join(_exact(v) for v in self.view)
+            query["view"] = ",".join(untrusted.exact(v) for v in self.view)
         return query
 
     def link(self) -> str:
@@ -171,10 +131,3 @@ def _pair(value: Any, count: int) -> tuple[int, int]:
         return 0, 1
     known = all(x == int(x) and 0 <= x < count for x in (first, second))
     return (int(first), int(second)) if known else (0, 1)
-
-
-def _exact(value: float | str) -> str:
-    """A number that reads back to the last bit: identities of losses hold to twelve digits, and so must their links."""
-    if isinstance(value, str):
-        return value
-    return "inf" if value == math.inf else repr(float(value)).removesuffix(".0")

@@ -8,8 +8,8 @@ from typing import Any, cast
 from urllib.parse import urlencode
 
 from dmlcore.loss_analysis.pair_weights import RIVALS, Rival
-from pages.losses.fields.compare.state import Panel
 from pages.shared.state import untrusted
+from pages.shared.state.panel import Panel, panel
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "weight": ("an", "ap", "pn"),  # the pair whose weight is drawn
@@ -19,12 +19,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 NEAREST = 0.995  # similarities of distinct points stay within +-this
 KEPT_APART = ("hide", "socket")  # query parameters that are no part of the view
-
-
-def panel(name: str, **hyper: float | str | None) -> Panel:
-    """A loss with these hyper-parameters and the defaults of the others."""
-    return Panel(name, untrusted.hyper(name, hyper))
-
 
 DEFAULTS = (panel("ranking"), panel("facenet"))
 

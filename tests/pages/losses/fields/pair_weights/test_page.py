@@ -15,8 +15,9 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import losses
 from dmlcore.loss_analysis.pair_weights import gram_weights, similarities
 from pages.losses.fields.pair_weights import service as pair_weights_service
-from pages.losses.fields.pair_weights.state import CHOICES, SLIDES, MicroscopeView, panel
+from pages.losses.fields.pair_weights.state import CHOICES, SLIDES, MicroscopeView
 from pages.shared.server.websocket import MOST_BYTES, unpack
+from pages.shared.state.panel import panel
 from tests.pages.conftest import page_opened
 
 N = 41
