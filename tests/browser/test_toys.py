@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
+from dmlcore.replay import toy_runs
 from dmlcore.replay.recorded_training import LiveTraining
 from pages.losses.toys import recording
 from pages.losses.toys import state as toys_state
@@ -124,3 +126,38 @@ def test_space_is_turned_by_hand_and_reduced_motion_stands_still(visitor, server
     page.get_by_role("button", name="one batch on").click()
     at_step(work, 1)
     expect(page.locator(".notice")).to_contain_text("slower")
+
+
+@pytest.fixture
+def glyphs(monkeypatch):
+    """The seed of glyphs whose network has been trained for two steps: the server need not wait for all of them."""
+    seed = 2_000_000_000  # of nobody else
+    spec = toy_runs._spot_spec("glyphs", seed)
+    monkeypatch.setattr(toy_runs, "_spot_spec", lambda *_: spec)
+    monkeypatch.setattr(toy_runs, "SPOT_STEPS", 2)
+    toy_runs._train_on_the_spot("glyphs", seed)
+    yield seed
+    shutil.rmtree(toy_runs._spot_folder(spec))
+
+
+def test_pictures_are_prepared_trained_on_and_shown(page, server, glyphs):
+    work = opened(page, server)
+    page.get_by_label("seed", exact=True).fill(str(glyphs))
+    page.get_by_label("seed", exact=True).press("Enter")
+    becomes(lambda: linked(page).get("seed"), str(glyphs))
+    page.get_by_label("data set").select_option("glyphs")
+    strips = page.locator("canvas.strip")
+    becomes(lambda: [strip.get_attribute("data-step") for strip in strips.all()], ["0", "0"])
+    becomes(lambda: linked(page).get("a.loss"), "multi_similarity")  # not the loss of the moons
+    assert linked(page)["dim"] == "64"
+    shades = "(el) => new Set(el.getContext('2d').getImageData(0, 0, el.width, el.height).data).size"
+    assert all(strip.evaluate(shades) > 40 for strip in strips.all())  # of ink, not of frames and marks alone
+    page.get_by_role("button", name="one batch on").click()
+    becomes(lambda: [strip.get_attribute("data-step") for strip in strips.all()], ["1", "1"])
+    page.get_by_role("slider", name="A: alpha", exact=True).press("ArrowRight")
+    becomes(lambda: linked(page).get("then", ""), lambda then: then.startswith("1:a.alpha"))
+    page.get_by_role("button", name="one batch on").click()
+    at_step(work, 2)
+    toy = toys_state.from_query(linked(page))
+    frame = LiveTraining(toy.live(0), toy_runs.prepared("glyphs", glyphs)).frame(2)
+    shows(page, 0, "loss", frame.loss)

@@ -700,7 +700,8 @@ class Toys {
       this.preparing = null;
       this.message("");
     }
-    const fresh = !this.history.data;
+    // It may come twice, where two were asked for before the first was here.
+    const fresh = Boolean(answer.labels);
     this.trained = answer.ready;
     this.history.add(answer);
     if (fresh) {
