@@ -65,7 +65,7 @@ class Toys {
 
   async build(data) {
     const tape = data.recorded
-      ? fetch(`${data.files}toys/recorded.bin`)
+      ? fetch(`${data.files}losses/toys/recorded.bin`)
           .then((r) => (r.ok ? r.arrayBuffer() : null))
           .catch(() => null)
       : null;
