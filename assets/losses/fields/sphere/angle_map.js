@@ -1,13 +1,21 @@
 // The map of the two angles that a triplet on the circle depends on: P and N, relative to the
 // anchor.
+/** @import { AngleMap, Frame, Scene, SphereAnswer } from "./types.js" */
+/** @import { Context, Ink, Point, Theme } from "../../../shared/types.js" */
+import { drawing } from "../../../shared/dom.js";
 import { INK, halo, rampColour } from "../../../shared/colours.js";
 import { veiled } from "../../../shared/veil.js";
 
 const ROOM = { left: 46, right: 12, top: 12, bottom: 40 }; // about the map, pixels
+/** @param {number} degrees */
 export const wrap = (degrees) => degrees - 360 * Math.round(degrees / 360); // to -180..180
 
+/**
+ * @param {SphereAnswer} answer
+ * @param {Theme} theme
+ */
 export function mapPictures(answer, theme) {
-  const { n } = answer.map,
+  const { n } = /** @type {AngleMap} */ (answer.map),
     { map_shade: shade, map_active: bits } = answer,
     colour = new ImageData(n, n),
     veil = new ImageData(n, n);
@@ -21,11 +29,12 @@ export function mapPictures(answer, theme) {
   }
   return [colour, veil].map((image) => {
     const canvas = new OffscreenCanvas(n, n);
-    canvas.getContext("2d").putImageData(image, 0, 0);
+    drawing(canvas).putImageData(image, 0, 0);
     return canvas;
   });
 }
 
+/** @param {number} size */
 export function mapFrame(size) {
   const side = size - Math.max(ROOM.left + ROOM.right, ROOM.top + ROOM.bottom),
     left = ROOM.left,
@@ -34,11 +43,27 @@ export function mapFrame(size) {
     side,
     left,
     top,
-    to: ([x, y]) => [left + (x / 360 + 0.5) * side, top + (0.5 - y / 360) * side],
-    from: ([u, v]) => [((u - left) / side - 0.5) * 360, (0.5 - (v - top) / side) * 360],
+    /** @type {Frame["to"]} */
+    to: (/** @type {number[]} */ [x, y]) => [
+      left + (x / 360 + 0.5) * side,
+      top + (0.5 - y / 360) * side,
+    ],
+    /** @type {Frame["from"]} */
+    from: (/** @type {number[]} */ [u, v]) => [
+      ((u - left) / side - 0.5) * 360,
+      (0.5 - (v - top) / side) * 360,
+    ],
   };
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Scene} scene
+ * @param {SphereAnswer | undefined} answer
+ * @param {OffscreenCanvas[] | undefined} pictures
+ * @param {Theme} theme
+ */
 export function paintMap(ctx, size, scene, answer, pictures, theme) {
   const ink = INK[theme],
     frame = mapFrame(size),
@@ -48,7 +73,7 @@ export function paintMap(ctx, size, scene, answer, pictures, theme) {
   ctx.beginPath();
   ctx.rect(left, top, side, side);
   ctx.clip();
-  if (pictures) {
+  if (pictures && answer?.map) {
     // Nodes lie on the frame: half a cell is outside.
     const cell = side / (answer.map.n - 1);
     ctx.imageSmoothingEnabled = true;
@@ -61,7 +86,7 @@ export function paintMap(ctx, size, scene, answer, pictures, theme) {
         { left: left - cell / 2, top: top - cell / 2, side: side + cell },
         ink,
       );
-    lines(ctx, answer, frame, scene.region, ink);
+    lines(ctx, answer, answer.map, frame, scene.region, ink);
   }
   const here = [
     wrap(scene.positive[0] - scene.anchor[0]),
@@ -89,9 +114,17 @@ export function paintMap(ctx, size, scene, answer, pictures, theme) {
   ctx.stroke();
 }
 
-function lines(ctx, { map, map_lines: ends }, { left, top, side }, region, ink) {
+/**
+ * @param {Context} ctx
+ * @param {SphereAnswer} answer
+ * @param {AngleMap} map
+ * @param {Frame} frame
+ * @param {boolean} region
+ * @param {Ink} ink
+ */
+function lines(ctx, { map_lines: ends }, map, { left, top, side }, region, ink) {
   let from = 0;
-  const draw = (count, visible) => {
+  const draw = (/** @type {number} */ count, /** @type {boolean} */ visible) => {
     ctx.beginPath();
     for (let i = 0; i < count; i++, from++) {
       const x = left + (ends[2 * from] / 65535) * side,
@@ -113,14 +146,19 @@ function lines(ctx, { map, map_lines: ends }, { left, top, side }, region, ink) 
 }
 
 // Where two points meet: P = A, N = A, P = N.
+/**
+ * @param {Context} ctx
+ * @param {Frame} frame
+ * @param {Ink} ink
+ */
 function guides(ctx, { to }, ink) {
   ctx.font = "600 11px system-ui, sans-serif";
   ctx.textBaseline = "middle";
-  for (const [text, from, end, mid] of [
+  for (const [text, from, end, mid] of /** @type {const} */ ([
     ["P = A", [0, -180], [0, 180], [0, -168]],
     ["N = A", [-180, 0], [180, 0], [-150, 0]],
     ["P = N", [-180, -180], [180, 180], [140, 140]],
-  ]) {
+  ])) {
     ctx.strokeStyle = ink.text;
     ctx.lineWidth = 1;
     ctx.setLineDash([2, 4]);
@@ -135,11 +173,17 @@ function guides(ctx, { to }, ink) {
 }
 
 // The line of the map that the ring shows: the scanning point runs along it.
+/**
+ * @param {Context} ctx
+ * @param {Point} probe
+ * @param {number[]} pn
+ * @param {Frame} frame
+ */
 function sweep(ctx, probe, [p, n], { to }) {
   ctx.strokeStyle = "#E69F00";
   ctx.lineWidth = 2;
   ctx.beginPath();
-  const line = (from, end) => {
+  const line = (/** @type {number[]} */ from, /** @type {number[]} */ end) => {
     ctx.moveTo(...to(from));
     ctx.lineTo(...to(end));
   };
@@ -150,6 +194,11 @@ function sweep(ctx, probe, [p, n], { to }) {
   ctx.stroke();
 }
 
+/**
+ * @param {Context} ctx
+ * @param {Frame} frame
+ * @param {Ink} ink
+ */
 function scaleText(ctx, { to, left, top, side }, ink) {
   ctx.font = "11px system-ui, sans-serif";
   ctx.fillStyle = ink.text;

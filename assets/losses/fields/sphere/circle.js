@@ -1,17 +1,37 @@
 // The unit circle: a ring coloured by energy, tangential forces about it, the three points and
 // their forces on it.
+/** @import { Label, Scene, SphereAnswer } from "./types.js" */
+/** @import { Context, Ink, Point, Theme } from "../../../shared/types.js" */
 import { INK, POINTS, halo, rampColour } from "../../../shared/colours.js";
 import { mark, write } from "./marks.js";
 
 const RAD = Math.PI / 180;
 export const RADIUS = 0.3; // of the circle, over the side of the frame
 
+/**
+ * @param {number} size
+ * @param {number} degrees
+ * @param {number} [r]
+ * @returns {[number, number]}
+ */
 export const onCircle = (size, degrees, r = RADIUS * size) => [
   size / 2 + r * Math.cos(degrees * RAD),
   size / 2 - r * Math.sin(degrees * RAD),
 ];
+/**
+ * @param {number} size
+ * @param {number} x
+ * @param {number} y
+ */
 export const angleAt = (size, x, y) => Math.atan2(size / 2 - y, x - size / 2) / RAD;
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Scene} scene
+ * @param {SphereAnswer | null} answer
+ * @param {Theme} theme
+ */
 export function paintCircle(ctx, size, scene, answer, theme) {
   const ink = INK[theme],
     r = RADIUS * size,
@@ -21,6 +41,7 @@ export function paintCircle(ctx, size, scene, answer, theme) {
   if (answer?.ring) ring(ctx, c, r, answer, scene, theme, ink);
   chords(ctx, size, scene, ink);
   if (answer?.ring && scene.arrows) whirl(ctx, c, r + 27, answer.whirl, ink);
+  /** @type {Label[]} */
   const labels = [];
   if (answer?.ring)
     POINTS.forEach((name, i) => force(ctx, size, scene, name, i, answer, ink, labels));
@@ -29,6 +50,12 @@ export function paintCircle(ctx, size, scene, answer, theme) {
   write(ctx, labels, size, ink);
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {number} r
+ * @param {Ink} ink
+ */
 function axes(ctx, size, r, ink) {
   ctx.strokeStyle = ink.grid;
   ctx.lineWidth = 1;
@@ -46,11 +73,27 @@ function axes(ctx, size, r, ink) {
 }
 
 // Colour: the loss the scanning point would have there; outer rim: where it is active.
+/**
+ * @param {Context} ctx
+ * @param {number} c
+ * @param {number} r
+ * @param {SphereAnswer} answer
+ * @param {Scene} scene
+ * @param {Theme} theme
+ * @param {Ink} ink
+ */
 function ring(ctx, c, r, answer, scene, theme, ink) {
-  const { ring: shade, active: bits } = answer,
+  const { active: bits } = answer,
+    shade = /** @type {Uint8Array} */ (answer.ring),
     n = shade.length,
     step = (2 * Math.PI) / n;
-  const arc = (from, end, radius, width, colour) => {
+  const arc = (
+    /** @type {number} */ from,
+    /** @type {number} */ end,
+    /** @type {number} */ radius,
+    /** @type {number} */ width,
+    /** @type {string} */ colour,
+  ) => {
     ctx.lineWidth = width;
     ctx.strokeStyle = colour;
     ctx.beginPath();
@@ -60,7 +103,8 @@ function ring(ctx, c, r, answer, scene, theme, ink) {
   for (let i = 0; i < n; i++)
     arc(i - 0.5, i + 1.1, r, 22, `rgb(${rampColour(shade[i] / 255, theme)})`);
   if (scene.region) {
-    const active = (i) => Boolean(bits[(i % n) >> 3] & (128 >> ((i % n) & 7)));
+    const active = (/** @type {number} */ i) =>
+      Boolean(bits[(i % n) >> 3] & (128 >> ((i % n) & 7)));
     const runs = [...Array(n).keys()].filter((i) => active(i) !== active(i + n - 1));
     for (const from of runs.length ? runs : [0]) {
       let end = from + 1;
@@ -75,6 +119,13 @@ function ring(ctx, c, r, answer, scene, theme, ink) {
   for (const radius of [r - 11, r + 11]) arc(0, n, radius, 1, ink.faint);
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} c
+ * @param {number} r
+ * @param {number} angle
+ * @param {Ink} ink
+ */
 function hatch(ctx, c, r, angle, ink) {
   ctx.strokeStyle = ink.hatch;
   ctx.lineWidth = 1;
@@ -84,14 +135,20 @@ function hatch(ctx, c, r, angle, ink) {
   ctx.stroke();
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Scene} scene
+ * @param {Ink} ink
+ */
 function chords(ctx, size, scene, ink) {
   const [a, p, n] = POINTS.map((name) => onCircle(size, scene[name][0]));
   ctx.lineWidth = 1.5;
-  for (const [from, to, colour, dash] of [
+  for (const [from, to, colour, dash] of /** @type {const} */ ([
     [a, p, ink.positive, []],
     [a, n, ink.negative, [4, 4]],
     [p, n, ink.negative, [4, 4]],
-  ]) {
+  ])) {
     ctx.strokeStyle = colour;
     ctx.setLineDash(dash);
     ctx.beginPath();
@@ -103,6 +160,13 @@ function chords(ctx, size, scene, ink) {
 }
 
 // Tangential force on the scanning point about the ring.
+/**
+ * @param {Context} ctx
+ * @param {number} c
+ * @param {number} r
+ * @param {Int8Array} values
+ * @param {Ink} ink
+ */
 function whirl(ctx, c, r, values, ink) {
   const n = values.length,
     path = new Path2D(),
@@ -112,6 +176,7 @@ function whirl(ctx, c, r, values, ink) {
       middle = (i * 2 * Math.PI) / n,
       half = (push * longest) / 2;
     if (Math.abs(half) * r < 0.8) continue;
+    /** @type {(angle: number) => [number, number]} */
     const at = (angle) => [c + r * Math.cos(angle), c - r * Math.sin(angle)],
       [x1, y1] = at(middle + half);
     path.moveTo(...at(middle - half));
@@ -129,8 +194,22 @@ function whirl(ctx, c, r, values, ink) {
   ctx.stroke(path);
 }
 
+/**
+ * @param {number} size
+ * @param {number} magnitude
+ */
 const reach = (size, magnitude) => size * (0.03 + 0.17 * (1 - Math.exp(-magnitude / 1.6)));
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Scene} scene
+ * @param {Point} name
+ * @param {number} i
+ * @param {SphereAnswer} answer
+ * @param {Ink} ink
+ * @param {Label[]} labels
+ */
 function force(ctx, size, scene, name, i, answer, ink, labels) {
   const angle = scene[name][0] * RAD,
     [x, y] = onCircle(size, scene[name][0]),
@@ -160,10 +239,10 @@ function force(ctx, size, scene, name, i, answer, ink, labels) {
     tx = x + l * ux,
     ty = y + l * uy;
   ctx.lineCap = "round";
-  for (const [colour, width] of [
+  for (const [colour, width] of /** @type {const} */ ([
     [ink.rim, 7],
     [ink.force, 4],
-  ]) {
+  ])) {
     ctx.strokeStyle = ctx.fillStyle = colour;
     ctx.lineWidth = width;
     ctx.beginPath();
@@ -176,6 +255,14 @@ function force(ctx, size, scene, name, i, answer, ink, labels) {
   labels.push([magnitude.toPrecision(3), tx + ux * 14, ty + uy * 14, ink.forceText]);
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} x
+ * @param {number} y
+ * @param {number} ux
+ * @param {number} uy
+ * @param {number} r
+ */
 function head(ctx, x, y, ux, uy, r) {
   ctx.beginPath();
   ctx.moveTo(x, y);

@@ -1,26 +1,44 @@
 // What stands on the sphere, orthographic: graticule, boundaries, arrows, great circles, cones,
 // points. Directions are unit vectors of Python's axes; a view has the three directions right, up
 // and eye (towards the visitor).
+/** @import { At, Label, Scene, SphereAnswer, Vector, View } from "./types.js" */
+/** @import { Context, Ink, Place, Point, Theme } from "../../../shared/types.js" */
 import { INK, POINTS, halo } from "../../../shared/colours.js";
 import { mark, write } from "./marks.js";
 import { FILL } from "./surface.js";
 
 const RAD = Math.PI / 180;
 
+/** @param {Vector} lonlat */
 export const direction = ([lon, lat]) => [
   Math.cos(lat * RAD) * Math.cos(lon * RAD),
   Math.cos(lat * RAD) * Math.sin(lon * RAD),
   Math.sin(lat * RAD),
 ];
+/** @param {Vector} xyz */
 export const place = ([x, y, z]) => [Math.atan2(y, x) / RAD, Math.atan2(z, Math.hypot(x, y)) / RAD];
+/**
+ * @param {Vector} a
+ * @param {Vector} b
+ */
 const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+/**
+ * @param {Vector} a
+ * @param {number} s
+ * @param {Vector} b
+ */
 const along = (a, s, b) => [a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2]];
+/**
+ * @param {Vector} a
+ * @param {Vector} b
+ */
 const cross = (a, b) => [
   a[1] * b[2] - a[2] * b[1],
   a[2] * b[0] - a[0] * b[2],
   a[0] * b[1] - a[1] * b[0],
 ];
 
+/** @param {Place} lonlat */
 export function viewFrom([lon, lat]) {
   const s = Math.sin(lon * RAD),
     c = Math.cos(lon * RAD),
@@ -30,13 +48,25 @@ export function viewFrom([lon, lat]) {
 }
 
 // Pixels and depth (towards the visitor, in radii) of a direction.
+/**
+ * @param {View} view
+ * @param {number} size
+ */
 export function projector(view, size) {
   const r = FILL * size,
     c = size / 2;
-  return (v) => [c + r * dot(v, view.right), c - r * dot(v, view.up), dot(v, view.eye)];
+  /** @type {At} */
+  const at = (v) => [c + r * dot(v, view.right), c - r * dot(v, view.up), dot(v, view.eye)];
+  return at;
 }
 
 // The direction under a pixel. Beyond the rim the hand reaches around to the other side.
+/**
+ * @param {View} view
+ * @param {number} size
+ * @param {number} x
+ * @param {number} y
+ */
 export function grasp(view, size, x, y, front = true) {
   const r = FILL * size;
   let u = (x - size / 2) / r,
@@ -53,6 +83,13 @@ export function grasp(view, size, x, y, front = true) {
 }
 
 // Everything above the surface.
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Scene} scene
+ * @param {SphereAnswer | null | undefined} answer
+ * @param {Theme} theme
+ */
 export function paintGlobe(ctx, size, scene, answer, theme) {
   const ink = INK[theme],
     view = viewFrom(scene.eye),
@@ -63,10 +100,15 @@ export function paintGlobe(ctx, size, scene, answer, theme) {
     if (scene.region) boundaries(ctx, answer, at, ink);
     if (scene.arrows) whiskers(ctx, answer, view, at, ink);
   }
-  const dirs = Object.fromEntries(POINTS.map((name) => [name, direction(scene[name])]));
+  const dirs = {
+    anchor: direction(scene.anchor),
+    positive: direction(scene.positive),
+    negative: direction(scene.negative),
+  };
   sides(ctx, dirs, at, ink);
-  const depth = (name) => dot(dirs[name], view.eye),
+  const depth = (/** @type {Point} */ name) => dot(dirs[name], view.eye),
     order = [...POINTS].sort((x, y) => depth(x) - depth(y));
+  /** @type {Label[]} */
   const labels = [];
   for (const name of order) {
     if (answer?.tangential && scene.on === answer.on)
@@ -77,11 +119,17 @@ export function paintGlobe(ctx, size, scene, answer, theme) {
 }
 
 // A line over the sphere; what lies behind is left out, or drawn where `back` says how.
+/**
+ * @param {Context} ctx
+ * @param {At} at
+ * @param {Vector[]} points
+ * @param {(ctx: Context) => void} [back]
+ */
 function trace(ctx, at, points, back) {
   for (const front of [false, true]) {
     if (!front && !back) continue;
     ctx.save();
-    if (!front) back(ctx);
+    if (!front) back?.(ctx);
     ctx.beginPath();
     let open = false;
     for (const v of points) {
@@ -105,6 +153,12 @@ const MERIDIANS = [0, 30, 60, 90, 120, 150, 180, 210, 240, 270, 300, 330].map((l
   Array.from({ length: 31 }, (_, i) => direction([lon, -75 + i * 5])),
 );
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {At} at
+ * @param {Ink} ink
+ */
 function graticule(ctx, size, at, ink) {
   const path = new Path2D();
   for (const line of [...PARALLELS, ...MERIDIANS]) {
@@ -140,14 +194,14 @@ function graticule(ctx, size, at, ink) {
   ctx.font = "11px system-ui, sans-serif";
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
-  for (const [text, v] of [
+  for (const [text, v] of /** @type {const} */ ([
     ["0°", [0, 0]],
     ["90°", [90, 0]],
     ["180°", [180, 0]],
     ["−90°", [-90, 0]],
     ["+90° lat", [0, 90]],
     ["−90° lat", [0, -90]],
-  ]) {
+  ])) {
     const [x, y, z] = at(direction(v));
     if (z > 0.25) {
       ctx.globalAlpha = 0.8;
@@ -157,19 +211,26 @@ function graticule(ctx, size, at, ink) {
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {SphereAnswer} answer
+ * @param {At} at
+ * @param {Ink} ink
+ */
 function boundaries(ctx, answer, at, ink) {
   let from = 0;
-  const next = (count) => {
+  const next = (/** @type {number} */ count) => {
+    /** @type {Vector[]} */
     const line = [];
     for (let i = 0; i < count; i++, from++)
       line.push([0, 1, 2].map((k) => answer.corners[3 * from + k] / 32767));
     return line;
   };
-  const draw = (line, dash) => {
-    for (const [colour, width, dashes] of [
+  const draw = (/** @type {Vector[]} */ line, /** @type {number[]} */ dash) => {
+    for (const [colour, width, dashes] of /** @type {const} */ ([
       [ink.glow, 4.5, []],
       [ink.outer, 1.9, dash],
-    ]) {
+    ])) {
       ctx.strokeStyle = colour;
       ctx.lineWidth = width;
       ctx.setLineDash(dashes);
@@ -182,6 +243,13 @@ function boundaries(ctx, answer, at, ink) {
 }
 
 // Tangential force on the probe at evenly spread nodes.
+/**
+ * @param {Context} ctx
+ * @param {SphereAnswer} sphereAnswer
+ * @param {View} view
+ * @param {At} at
+ * @param {Ink} ink
+ */
 function whiskers(ctx, { nodes, arrows }, view, at, ink) {
   const path = new Path2D(),
     longest = 0.18 / 127;
@@ -202,10 +270,10 @@ function whiskers(ctx, { nodes, arrows }, view, at, ink) {
       path.lineTo(x1 + head * Math.cos(angle + bend), y1 + head * Math.sin(angle + bend));
     }
   }
-  for (const [colour, width] of [
+  for (const [colour, width] of /** @type {const} */ ([
     [ink.glow, 2.8],
     [ink.arrow, 1.2],
-  ]) {
+  ])) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = width;
     ctx.stroke(path);
@@ -213,13 +281,19 @@ function whiskers(ctx, { nodes, arrows }, view, at, ink) {
 }
 
 // The edges of the triplet as great circles.
+/**
+ * @param {Context} ctx
+ * @param {Record<Point, Vector>} dirs
+ * @param {At} at
+ * @param {Ink} ink
+ */
 function sides(ctx, dirs, at, ink) {
   ctx.lineWidth = 1.8;
-  for (const [from, to, colour, dash] of [
+  for (const [from, to, colour, dash] of /** @type {const} */ ([
     ["anchor", "positive", ink.positive, []],
     ["anchor", "negative", ink.negative, [5, 4]],
     ["positive", "negative", ink.negative, [5, 4]],
-  ]) {
+  ])) {
     const a = dirs[from],
       b = dirs[to],
       angle = Math.atan2(Math.hypot(...cross(a, b)), dot(a, b)),
@@ -244,8 +318,20 @@ function sides(ctx, dirs, at, ink) {
 
 // Length on screen of a force, in radii: proportional while small, never longer than the sphere's
 // radius.
+/** @param {number} magnitude */
 const reach = (magnitude) => 0.1 + 0.75 * (1 - Math.exp(-magnitude / 1.6));
 
+/**
+ * @param {Context} ctx
+ * @param {Point} name
+ * @param {Vector} v
+ * @param {SphereAnswer} answer
+ * @param {Scene} scene
+ * @param {View} view
+ * @param {At} at
+ * @param {Ink} ink
+ * @param {Label[]} labels
+ */
 function force(ctx, name, v, answer, scene, view, at, ink, labels) {
   const i = POINTS.indexOf(name),
     f = answer.tangential[i],
@@ -270,10 +356,10 @@ function force(ctx, name, v, answer, scene, view, at, ink, labels) {
     ctx.beginPath();
     ctx.moveTo(x0, y0);
     ctx.lineTo(x1, y1);
-    for (const [colour, width] of [
+    for (const [colour, width] of /** @type {const} */ ([
       [ink.rim, 4.5],
       [ink.faint, 2.6],
-    ]) {
+    ])) {
       ctx.strokeStyle = colour;
       ctx.lineWidth = width;
       ctx.stroke();
@@ -296,6 +382,15 @@ function force(ctx, name, v, answer, scene, view, at, ink, labels) {
 }
 
 // A shaft and a shaded cone in 3-D, seen along the eye.
+/**
+ * @param {Context} ctx
+ * @param {Vector} from
+ * @param {Vector} t
+ * @param {number} length
+ * @param {View} view
+ * @param {At} at
+ * @param {Ink} ink
+ */
 function cone(ctx, from, t, length, view, at, ink) {
   const head = Math.min(0.15, length * 0.55),
     radius = head * 0.36,
@@ -304,10 +399,10 @@ function cone(ctx, from, t, length, view, at, ink) {
   const [x0, y0] = at(from),
     [x1, y1] = at(neck);
   ctx.lineCap = "round";
-  for (const [colour, width] of [
+  for (const [colour, width] of /** @type {const} */ ([
     [ink.rim, 7],
     [ink.force, 4.2],
-  ]) {
+  ])) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = width;
     ctx.beginPath();
@@ -323,11 +418,13 @@ function cone(ctx, from, t, length, view, at, ink) {
   const light = along(along(view.eye, 0.6, view.up), -0.5, view.right),
     bright = Math.hypot(...light),
     steps = 20;
-  const rim = (k) => {
+  const rim = (/** @type {number} */ k) => {
     const c = Math.cos((2 * Math.PI * k) / steps),
       s = Math.sin((2 * Math.PI * k) / steps);
     return e.map((x, i) => c * x + s * g[i]);
   };
+  /** @typedef {[number, number, number]} Corner */
+  /** @type {[depth: number, top: Corner, left: Corner, right: Corner, shine: number][]} */
   const facets = [];
   for (let k = 0; k < steps; k++) {
     const out = rim(k + 0.5),
@@ -345,8 +442,8 @@ function cone(ctx, from, t, length, view, at, ink) {
       dot(normal, light) / (n * bright),
     ]);
   }
-  const [r, gr, b] = ink.force.match(/\w\w/g).map((x) => parseInt(x, 16));
-  const paint = (path, shine) => {
+  const [r, gr, b] = (ink.force.match(/\w\w/g) ?? []).map((x) => parseInt(x, 16));
+  const paint = (/** @type {Path2D} */ path, /** @type {number} */ shine) => {
     const m = 0.62 + 0.5 * Math.max(0, shine);
     ctx.fillStyle = `rgb(${[r, gr, b].map((x) => Math.min(255, Math.round(x * m)))})`;
     ctx.fill(path);

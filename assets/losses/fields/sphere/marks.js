@@ -1,9 +1,18 @@
 // What circle and sphere draw alike: the three points, and numbers that keep clear of each other.
+/** @import { Label } from "./types.js" */
+/** @import { Context, Ink, Point } from "../../../shared/types.js" */
 import { LETTER, halo } from "../../../shared/colours.js";
 
 // A point: full in front, hollow behind the sphere.
+/**
+ * @param {Context} ctx
+ * @param {Point} name
+ * @param {number[]} xy
+ * @param {boolean} probe
+ * @param {Ink} ink
+ */
 export function mark(ctx, name, [x, y, z = 1], probe, ink) {
-  const shape = (r) => {
+  const shape = (/** @type {number} */ r) => {
     ctx.beginPath();
     if (name === "negative") ctx.rect(x - r + 1, y - r + 1, 2 * r - 2, 2 * r - 2);
     else ctx.arc(x, y, r, 0, 2 * Math.PI);
@@ -43,10 +52,17 @@ export function mark(ctx, name, [x, y, z = 1], probe, ink) {
 }
 
 // labels: [text, x, y, colour]; one that would cover another steps aside, and all stay inside.
+/**
+ * @param {Context} ctx
+ * @param {Label[]} labels
+ * @param {number} size
+ * @param {Ink} ink
+ */
 export function write(ctx, labels, size, ink) {
   ctx.font = "600 12px system-ui, sans-serif";
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
+  /** @type {number[][]} */
   const taken = [];
   for (const [text, at, height, colour] of labels) {
     const x = Math.min(Math.max(at, 20), size - 20),

@@ -1,7 +1,9 @@
 // Circle and sphere: owns points, rotation and drawing; asks Python for energies and forces, tells
 // Streamlit of its loss.
+/** @import { Known, On, SphereAnswer, SphereData, SphereRequest } from "./types.js" */
+/** @import { Attributes, Child, Place, Point, Schema, SetState, Theme } from "../../../shared/types.js" */
 import { carried, dressed, mounted, newTheme, paintScale } from "../../../shared/component.js";
-import { el, readouts, save, say, show, stateOf, tidy } from "../../../shared/dom.js";
+import { drawing, el, readouts, save, say, show, stateOf, tidy } from "../../../shared/dom.js";
 import { INK, POINTS, rampColour } from "../../../shared/colours.js";
 import { lossPanel, pointRows } from "../../../shared/controls.js";
 import { exportLinks } from "../../../shared/export.js";
@@ -12,20 +14,112 @@ import { angleAt, onCircle, paintCircle } from "./circle.js";
 import { mapFrame, mapPictures, paintMap, wrap } from "./angle_map.js";
 
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+/** @param {number} x */
 const degrees = (x) => `${x.toFixed(1)}°`.replace("-", "−");
 
+/** @typedef {HTMLCanvasElement & { size: number }} Sized in CSS pixels; 0 before it is shown */
+
 class Sphere {
+  /** @type {Schema} */
+  schema;
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  observer;
+  /** @type {HTMLCanvasElement & { size: number; }} */
+  surfaceCanvas;
+  /** @type {HTMLCanvasElement & { size: number; }} */
+  globe;
+  /** @type {HTMLCanvasElement & { size: number; }} */
+  circle;
+  /** @type {HTMLCanvasElement & { size: number; }} */
+  map;
+  /** @type {Record<Point, HTMLButtonElement>} */
+  handles;
+  /** @type {HTMLButtonElement} */
+  dot;
+  /** @type {HTMLDivElement} */
+  globeFrame;
+  /** @type {HTMLDivElement} */
+  circleFrame;
+  /** @type {HTMLDivElement} */
+  mapFrame;
+  /** @type {HTMLDivElement} */
+  views;
+  /** @type {Surface} */
+  surface;
+  /** @type {HTMLButtonElement[]} */
+  switch;
+  /** @type {HTMLDivElement} */
+  presets;
+  /** @type {HTMLParagraphElement} */
+  presetText;
+  /** @type {HTMLCanvasElement & { size: number; }} */
+  scaleBar;
+  /** @type {HTMLSpanElement} */
+  scaleText;
+  /** @type {{ clamp: HTMLSpanElement; radial: HTMLSpanElement; back: HTMLSpanElement; sweep: HTMLSpanElement; }} */
+  keys;
+  /** @type {HTMLDivElement} */
+  readout;
+  /** @type {HTMLTableCellElement[][]} */
+  cells;
+  /** @type {HTMLTableElement} */
+  table;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {HTMLDivElement} */
+  notice;
+  /** @type {HTMLDivElement} */
+  side;
+  /** @type {number} */
+  telling;
+  /** @type {number} */
+  resting;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  seq = 0;
+  answered = 0;
+  painted = 0;
+  /** @type {SphereAnswer | undefined} */
+  answer;
+  /** @type {SphereAnswer | undefined} */
+  onSphere; // the last answer for the sphere
+  /** @type {{ answer: SphereAnswer, key: string } | undefined} */
+  angles; // the last one with the map of both angles
+  asked = ""; // key of the map asked for
+  /** @type {OffscreenCanvas[] | undefined} */
+  maps;
+  /** @type {string | null} */
+  preset = null;
+  /** @type {object | null} */
+  turning = null;
+  /** @type {object | null} */
+  greeting = null;
+  /** @type {HTMLElement | null} */
+  hand = null;
+  /** @type {number | null} */
+  frameRequest = null;
+  /** @type {number | undefined} */
+  linking; // the request whose link is written
+  /** @type {ReturnType<typeof pointRows> | undefined} */
+  rows;
+
+  /**
+   * @param {ParentNode} root
+   * @param {SphereData} data
+   */
   constructor(root, data) {
-    Object.assign(this, {
-      root,
-      scene: structuredClone(data.scene),
-      states: data.states,
-      base: data.base,
-      hidden: new Set(data.hide),
-      seq: 0,
-      answered: 0,
-      told: this.lossKey(data.scene),
-    });
+    this.root = root;
+    this.scene = structuredClone(data.scene);
+    this.states = data.states;
+    this.base = data.base;
+    this.hidden = new Set(data.hide);
+    this.told = this.lossKey(data.scene);
+    /** @type {Link<SphereRequest>} */
     this.link = new Link(
       socketAddress(data, "api/sphere"),
       (buffer) => this.receive(buffer),
@@ -34,6 +128,7 @@ class Sphere {
     this.ready = this.build(data);
   }
 
+  /** @param {SphereData} data */
   async build(data) {
     this.schema = await dressed(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
@@ -47,7 +142,8 @@ class Sphere {
 
   // ---- the page
   dom() {
-    const canvas = (attributes = {}) => el("canvas", attributes);
+    /** @param {Attributes} attributes */
+    const canvas = (attributes = {}) => Object.assign(el("canvas", attributes), { size: 0 });
     this.surfaceCanvas = canvas({ "aria-hidden": "true" });
     this.globe = canvas({
       class: "turn",
@@ -57,12 +153,15 @@ class Sphere {
     });
     this.circle = canvas({ role: "img" });
     this.map = canvas({ role: "img" });
-    const handle = (name, title) => el("button", { class: "handle", "data-point": name, title });
-    this.handles = Object.fromEntries(
-      POINTS.map((name) => [
-        name,
-        handle(name, `drag the ${name}, or move it with the arrow keys`),
-      ]),
+    const handle = (/** @type {string} */ name, /** @type {string} */ title) =>
+      el("button", { class: "handle", "data-point": name, title });
+    this.handles = /** @type {Record<Point, HTMLButtonElement>} */ (
+      Object.fromEntries(
+        POINTS.map((name) => [
+          name,
+          handle(name, `drag the ${name}, or move it with the arrow keys`),
+        ]),
+      )
     );
     this.dot = handle("map", "drag both angles, or change them with the arrow keys");
     this.globeFrame = el("div", { class: "frame" }, this.surfaceCanvas, this.globe);
@@ -72,11 +171,12 @@ class Sphere {
     this.surface = new Surface(this.surfaceCanvas);
     this.globe.addEventListener("pointerdown", (e) => this.rotate(e));
     this.globe.addEventListener("keydown", (e) => this.turn(e));
-    for (const [name, button] of [...Object.entries(this.handles), ["map", this.dot]]) {
+    for (const name of /** @type {(Point | "map")[]} */ ([...POINTS, "map"])) {
+      const button = name === "map" ? this.dot : this.handles[name];
       button.addEventListener("pointerdown", (e) => this.drag(e, name));
       button.addEventListener("keydown", (e) => this.nudge(e, name));
     }
-    this.switch = ["sphere", "circle"].map((on) =>
+    this.switch = /** @type {On[]} */ (["sphere", "circle"]).map((on) =>
       el(
         "button",
         {
@@ -95,7 +195,8 @@ class Sphere {
     this.presetText = el("p", { class: "caption", "aria-live": "polite" });
     this.scaleBar = canvas({ width: 110, height: 1 });
     this.scaleText = el("span");
-    const key = (kind, text) => el("span", { class: "key" }, el("i", { class: kind }), text);
+    const key = (/** @type {string} */ kind, /** @type {string} */ text) =>
+      el("span", { class: "key" }, el("i", { class: kind }), text);
     this.keys = {
       clamp: key("dashed", "upper clamp"),
       radial: key("dotted", "radial, removed"),
@@ -167,7 +268,8 @@ class Sphere {
 
   panel() {
     const sphere = this.scene.on === "sphere",
-      focused = this.root.activeElement?.textContent;
+      focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root).activeElement
+        ?.textContent;
     this.views.className = `views ${sphere ? "globe" : "circle"}`;
     this.views.replaceChildren(...(sphere ? [this.globeFrame] : [this.circleFrame, this.mapFrame]));
     (sphere ? this.globeFrame : this.circleFrame).append(...Object.values(this.handles));
@@ -186,7 +288,9 @@ class Sphere {
         ),
       ),
     );
-    [...this.presets.children].find((b) => b.textContent === focused)?.focus();
+    /** @type {HTMLElement[]} */ ([...this.presets.children])
+      .find((b) => b.textContent === focused)
+      ?.focus();
     this.presetText.textContent = offered.find((s) => s.name === this.preset)?.caption ?? "";
     const sections = lossPanel(this.schema, this.scene, {
       hidden: this.hidden,
@@ -221,7 +325,11 @@ class Sphere {
         return this.scene[name];
       },
     });
-    const tick = (name, text, title) => {
+    const tick = (
+      /** @type {"region" | "arrows" | "radial"} */ name,
+      /** @type {string} */ text,
+      /** @type {string} */ title,
+    ) => {
       const box = el("input", { type: "checkbox", checked: this.scene[name] });
       box.addEventListener("change", () => {
         this.touch();
@@ -230,8 +338,11 @@ class Sphere {
       });
       return el("label", { title }, box, text);
     };
-    const section = (name, title, ...parts) =>
-      this.hidden.has(name) ? [] : [el("section", {}, el("h4", {}, title), ...parts)];
+    const section = (
+      /** @type {string} */ name,
+      /** @type {string} */ title,
+      /** @type {(Child)[]} */ ...parts
+    ) => (this.hidden.has(name) ? [] : [el("section", {}, el("h4", {}, title), ...parts)]);
     this.side.replaceChildren(
       ...(this.hidden.has("loss") ? sections.slice(1) : sections),
       ...section("points", "Points", this.rows.grid),
@@ -277,6 +388,7 @@ class Sphere {
     this.sync();
   }
 
+  /** @param {Known} state */
   show(state) {
     this.touch();
     this.preset = state.name;
@@ -304,7 +416,7 @@ class Sphere {
     }
     const begin = performance.now(),
       token = (this.turning = {});
-    const step = (now) => {
+    const step = (/** @type {number} */ now) => {
       if (this.turning !== token) return;
       const t = Math.min((now - begin) / 500, 1),
         s = t * t * (3 - 2 * t);
@@ -320,6 +432,7 @@ class Sphere {
   }
 
   // ---- from Streamlit and Python
+  /** @param {SphereData} data */
   async hear(data) {
     await this.ready;
     this.themed();
@@ -333,19 +446,21 @@ class Sphere {
     this.sync();
   }
 
+  /** @param {ArrayBuffer} buffer */
   receive(buffer) {
-    const answer = decode(buffer);
+    const answer = /** @type {SphereAnswer} */ (decode(buffer));
     if (answer.id < this.answered) return;
     this.answered = answer.id;
     this.answer = answer;
     if (answer.map) this.angles = { answer, key: this.asked };
     if (answer.on === "sphere") this.onSphere = answer;
     this.pictures(answer);
-    this.numbers();
+    this.numbers(answer);
     if (this.linking === answer.id) this.address(answer.link);
     this.invalidate();
   }
 
+  /** @param {SphereAnswer} [fresh] */
   pictures(fresh) {
     if (this.onSphere && (!fresh || fresh.on === "sphere"))
       this.surface.load(this.onSphere, this.theme, this.scene.region);
@@ -357,8 +472,9 @@ class Sphere {
     return JSON.stringify([scene.loss, scene.hyper]);
   }
 
+  /** @param {boolean} fine */
   ask(fine) {
-    const { states, ...scene } = this.scene,
+    const { scene } = this,
       key = this.lossKey() + scene.probe,
       map = scene.on === "circle" && this.angles?.key !== key;
     if (map) this.asked = key;
@@ -368,10 +484,12 @@ class Sphere {
 
   // The link of this very state: what Python wrote, beside parameters that are no part of the
   // scene.
+  /** @param {string} query */
   address(query) {
     const kept = new URLSearchParams(location.search),
       next = new URLSearchParams(query);
-    for (const key of ["hide", "socket", "embed"]) if (kept.has(key)) next.set(key, kept.get(key));
+    for (const key of ["hide", "socket", "embed"])
+      if (kept.has(key)) next.set(key, kept.get(key) ?? "");
     const text = next.toString().replaceAll("%2C", ",");
     history.replaceState(
       history.state,
@@ -380,20 +498,22 @@ class Sphere {
     );
   }
 
-  numbers() {
-    const f = this.answer,
-      rows = [
-        ["loss", show(f.energy)],
-        ["before clamp", show(f.raw)],
-        ["triplet", stateOf(f)],
-        ["angle A–P", degrees(f.angles.ap)],
-        ["angle A–N", degrees(f.angles.an)],
-        ["angle P–N", degrees(f.angles.pn)],
-        ["d(A,P)", show(f.edges.ap)],
-        ["d(A,N)", show(f.edges.an)],
-        ["d(P,N)", show(f.edges.pn)],
-      ];
+  /** @param {SphereAnswer} f */
+  numbers(f) {
+    /** @type {[string, string][]} */
+    const rows = [
+      ["loss", show(f.energy)],
+      ["before clamp", show(f.raw)],
+      ["triplet", stateOf(f)],
+      ["angle A–P", degrees(f.angles.ap)],
+      ["angle A–N", degrees(f.angles.an)],
+      ["angle P–N", degrees(f.angles.pn)],
+      ["d(A,P)", show(f.edges.ap)],
+      ["d(A,N)", show(f.edges.an)],
+      ["d(P,N)", show(f.edges.pn)],
+    ];
     readouts(this.readout, rows);
+    /** @type {[Point, number, number, string][]} */
     const cells = POINTS.map((name, i) => {
       const moving = Math.hypot(...f.tangential[i]),
         radial = f.radial[i],
@@ -442,13 +562,13 @@ class Sphere {
   // ---- drawing
   resize(scale = Math.min(devicePixelRatio || 1, 2)) {
     for (const canvas of [this.globe, this.circle, this.map]) {
-      const side = canvas.parentElement?.clientWidth,
+      const side = canvas.parentElement?.clientWidth ?? 0,
         pixels = Math.round(side * scale);
       if (!side || !canvas.isConnected || (canvas.size === side && canvas.width === pixels))
         continue;
       canvas.size = side;
       canvas.width = canvas.height = pixels;
-      canvas.getContext("2d").setTransform(scale, 0, 0, scale, 0, 0);
+      drawing(canvas).setTransform(scale, 0, 0, scale, 0, 0);
     }
     this.sync();
   }
@@ -465,6 +585,7 @@ class Sphere {
     return Boolean(this.greeting || this.turning || this.hand);
   }
 
+  /** @param {boolean} [crisp] */
   paint(crisp) {
     const { scene, theme, answer } = this,
       main = scene.on === "sphere" ? this.globe : this.circle;
@@ -474,28 +595,21 @@ class Sphere {
       const { size } = this.globe,
         scale = (crisp ?? !this.busy) ? this.globe.width / size : Math.min(1, 720 / size);
       this.surface.draw(viewFrom(scene.eye), Math.round(size * scale), scale);
-      paintGlobe(this.globe.getContext("2d"), this.globe.size, scene, this.onSphere, theme);
+      paintGlobe(drawing(this.globe), this.globe.size, scene, this.onSphere, theme);
     } else {
       paintCircle(
-        this.circle.getContext("2d"),
+        drawing(this.circle),
         this.circle.size,
         scene,
         answer?.on === "circle" ? answer : null,
         theme,
       );
       if (this.map.size)
-        paintMap(
-          this.map.getContext("2d"),
-          this.map.size,
-          scene,
-          this.maps && this.angles.answer,
-          this.maps,
-          theme,
-        );
+        paintMap(drawing(this.map), this.map.size, scene, this.angles?.answer, this.maps, theme);
     }
-    this.painted = (this.painted ?? 0) + 1;
-    main.dataset.painted = this.painted;
-    if (answer?.on === scene.on) main.dataset.seq = answer.id;
+    this.painted += 1;
+    main.dataset.painted = String(this.painted);
+    if (answer?.on === scene.on) main.dataset.seq = String(answer.id);
   }
 
   // Boxes follow the scene at once; handles wait for the picture, so that none is ahead of its
@@ -514,7 +628,7 @@ class Sphere {
     const { size } = sphere ? this.globe : this.circle;
     const at = sphere ? projector(viewFrom(scene.eye), size) : null;
     for (const name of POINTS) {
-      const [x, y, z] = sphere ? at(direction(scene[name])) : onCircle(size, scene[name][0]),
+      const [x, y, z = 1] = at ? at(direction(scene[name])) : onCircle(size, scene[name][0]),
         handle = this.handles[name];
       handle.style.transform = `translate(${x}px, ${y}px)`;
       handle.style.zIndex = String(sphere && z < 0 ? 1 : 2);
@@ -549,6 +663,10 @@ class Sphere {
     this.scene.eye = this.scene.eye.map((x) => Number(x.toFixed(1)));
   }
 
+  /**
+   * @param {Point} name
+   * @param {Place} lonlat
+   */
   set(name, [lon, lat]) {
     this.scene[name] = [
       Number(wrap(lon).toFixed(2)),
@@ -587,10 +705,14 @@ class Sphere {
     this.resting = setTimeout(() => this.rest(), 250);
   }
 
+  /**
+   * @param {PointerEvent} event
+   * @param {Point | "map"} name
+   */
   drag(event, name) {
     event.preventDefault();
     this.touch();
-    const handle = event.currentTarget,
+    const handle = /** @type {HTMLElement} */ (event.currentTarget),
       canvas = name === "map" ? this.map : this.scene.on === "sphere" ? this.globe : this.circle,
       box = canvas.getBoundingClientRect();
     handle.focus();
@@ -600,7 +722,7 @@ class Sphere {
     const view = viewFrom(this.scene.eye),
       front =
         this.scene.on === "sphere" &&
-        projector(view, canvas.size)(direction(this.scene[name] ?? [0, 0]))[2] >= 0;
+        projector(view, canvas.size)(direction(name === "map" ? [0, 0] : this.scene[name]))[2] >= 0;
     this.follow(
       event,
       handle,
@@ -618,19 +740,22 @@ class Sphere {
     );
   }
 
+  /** @param {Place} pn */
   setBoth([p, n]) {
-    const within = (x) => Math.min(Math.max(x, -180), 180),
+    const within = (/** @type {number} */ x) => Math.min(Math.max(x, -180), 180),
       from = this.scene.anchor[0];
     this.set("positive", [from + within(p), this.scene.positive[1]]);
     this.set("negative", [from + within(n), this.scene.negative[1]]);
   }
 
+  /** @param {PointerEvent} event */
   rotate(event) {
     if (event.button) return;
     this.touch();
     const start = [...this.scene.eye],
       k = 180 / Math.PI / (FILL * this.globe.size),
       { clientX, clientY } = event,
+      /** @type {number[][]} */
       trail = [];
     this.follow(
       event,
@@ -643,6 +768,7 @@ class Sphere {
     );
   }
 
+  /** @param {Place} lonlat */
   look([lon, lat]) {
     this.scene.eye = [
       Number(wrap(lon).toFixed(2)),
@@ -652,15 +778,17 @@ class Sphere {
   }
 
   // The sphere turns on a little after a swing.
+  /** @param {number[][]} trail */
   coast(trail) {
     const last = trail.at(-1),
       earlier = trail.find(([t]) => last && last[0] - t < 80);
     const span = last && earlier ? last[0] - earlier[0] : 0;
-    if (still() || span < 8 || performance.now() - last[0] > 60) return this.rest();
+    if (still() || !last || !earlier || span < 8 || performance.now() - last[0] > 60)
+      return this.rest();
     let speed = [wrap(last[1] - earlier[1]) / span, (last[2] - earlier[2]) / span],
       before = performance.now();
     const token = (this.turning = {});
-    const step = (now) => {
+    const step = (/** @type {number} */ now) => {
       if (this.turning !== token) return;
       const dt = Math.min(now - before, 50);
       before = now;
@@ -673,32 +801,39 @@ class Sphere {
     requestAnimationFrame(step);
   }
 
+  /**
+   * @param {PointerEvent} event
+   * @param {HTMLElement} target
+   * @param {(event: PointerEvent) => void} act
+   * @param {() => void} end
+   */
   follow(event, target, act, end) {
     target.setPointerCapture(event.pointerId);
     let moved = false;
     this.hand = target;
-    const move = (e) => {
+    const move = (/** @type {PointerEvent} */ e) => {
       moved = true;
       act(e);
     };
     const stop = () => {
       this.hand = null;
-      for (const [kind, f] of [
+      for (const [kind, f] of /** @type {const} */ ([
         ["pointermove", move],
         ["pointerup", stop],
         ["pointercancel", stop],
-      ])
+      ]))
         target.removeEventListener(kind, f);
       if (moved) end();
     };
-    for (const [kind, f] of [
+    for (const [kind, f] of /** @type {const} */ ([
       ["pointermove", move],
       ["pointerup", stop],
       ["pointercancel", stop],
-    ])
+    ]))
       target.addEventListener(kind, f);
   }
 
+  /** @param {KeyboardEvent} event */
   step(event) {
     const found = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
       event.key
@@ -709,6 +844,10 @@ class Sphere {
     return found.map((x) => x * (event.shiftKey ? 10 : 1));
   }
 
+  /**
+   * @param {KeyboardEvent} event
+   * @param {Point | "map"} name
+   */
   nudge(event, name) {
     const step = this.step(event);
     if (!step) return;
@@ -730,6 +869,7 @@ class Sphere {
     this.restSoon();
   }
 
+  /** @param {KeyboardEvent} event */
   turn(event) {
     const step = this.step(event);
     if (!step) return;
@@ -743,7 +883,7 @@ class Sphere {
     const token = (this.greeting = {}),
       start = this.scene.eye[0];
     let begin = null;
-    const step = (now) => {
+    const step = (/** @type {number} */ now) => {
       if (this.greeting !== token || !this.root.isConnected) return;
       begin ??= now;
       this.scene.eye = [wrap(start + 45 * Math.sin((now - begin) / 3500)), this.scene.eye[1]];
@@ -756,13 +896,16 @@ class Sphere {
   // ---- taken away
   png() {
     const shown =
-      this.scene.on === "sphere" ? [[this.surfaceCanvas, this.globe]] : [[this.circle], [this.map]];
+        this.scene.on === "sphere"
+          ? [[this.surfaceCanvas, this.globe]]
+          : [[this.circle], [this.map]],
+      main = this.scene.on === "sphere" ? this.globe : this.circle;
     this.resize(2);
     this.paint(true);
-    const side = shown[0].at(-1).width,
+    const side = main.width,
       foot = 60,
       picture = el("canvas", { width: side * shown.length, height: side + foot }),
-      ctx = picture.getContext("2d");
+      ctx = drawing(picture);
     ctx.fillStyle = INK[this.theme].page;
     ctx.fillRect(0, 0, picture.width, picture.height);
     shown.forEach((layers, i) =>

@@ -2,6 +2,9 @@
 // is spread once per answer over the faces of a cube, where a direction finds its cell by two
 // divisions; so a rotation needs no trigonometry and no Python. (Tried with WebGL2: slower wherever
 // the browser draws in software.)
+/** @import { SphereAnswer, View } from "./types.js" */
+/** @import { Theme } from "../../../shared/types.js" */
+import { drawing } from "../../../shared/dom.js";
 import { INK, rampColour } from "../../../shared/colours.js";
 
 export const FILL = 0.42; // radius of the sphere over the side of the frame
@@ -9,13 +12,20 @@ const COARSE = 128,
   FINE = 256; // cells along an edge of the cube, while the hand moves and at rest
 const STRIPE = 9; // between the lines of the hatching, CSS pixels
 
+/** @type {Map<string, { from: Uint32Array, east: Uint8Array, north: Uint8Array }>} */
 const maps = new Map();
 
 // For each cell of the cube: the corner of the table below it, and how far it lies towards the next
 // row and column (0..255).
+/**
+ * @param {number} n
+ * @param {number} rows
+ * @param {number} columns
+ */
 function lookup(n, rows, columns) {
   const key = `${n} ${rows}`;
-  if (maps.has(key)) return maps.get(key);
+  const known = maps.get(key);
+  if (known) return known;
   const from = new Uint32Array(6 * n * n),
     east = new Uint8Array(6 * n * n),
     north = new Uint8Array(6 * n * n);
@@ -38,33 +48,59 @@ function lookup(n, rows, columns) {
       }
     }
   }
-  maps.set(key, { from, east, north });
-  return maps.get(key);
+  const made = { from, east, north };
+  maps.set(key, made);
+  return made;
 }
 
 // as an ImageData seen as Uint32 holds it
+/** @param {number[]} rgb */
 const packed = ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r;
+/**
+ * @param {number[]} a
+ * @param {number[]} b
+ * @param {number} t
+ */
 const mixed = (a, b, t) => a.map((x, i) => Math.round(x + (b[i] - x) * t));
 
 export class Surface {
+  /** @type {Float32Array<ArrayBuffer>} */
+  depth;
+  /** @type {Int32Array<ArrayBuffer>} */
+  spans;
+  /** @type {CanvasRenderingContext2D} */
+  context;
+  /** @type {ImageData} */
+  image;
+  /** @type {Uint32Array<ArrayBuffer>} */
+  words;
+
+  n = 0;
+  /** @type {Uint32Array | undefined} */
+  plain;
+  striped = new Uint32Array();
+  side = 0;
+  /** @param {HTMLCanvasElement} canvas */
   constructor(canvas) {
     this.canvas = canvas;
   }
 
   // A new answer of Python, another theme, or the region switched.
+  /**
+   * @param {SphereAnswer} answer
+   * @param {Theme} theme
+   * @param {boolean} region
+   */
   load(answer, theme, region) {
     const { rows, columns, shade, active: bits } = answer,
       n = rows > 100 ? FINE : COARSE,
       { from, east, north } = lookup(n, rows, columns);
-    const rgb = (text) =>
-        text
-          .match(/[\d.]+/g)
-          .slice(0, 3)
-          .map(Number),
+    const rgb = (/** @type {string} */ text) =>
+        (text.match(/[\d.]+/g) ?? []).slice(0, 3).map(Number),
       veil = rgb(INK[theme].veil),
       line = rgb(INK[theme].hatch);
     const ramp = Array.from({ length: 256 }, (_, i) => rampColour(i / 255, theme)),
-      bare = Uint32Array.from(ramp, packed);
+      bare = Uint32Array.from(ramp, (c) => packed(c));
     const veiled = Uint32Array.from(ramp, (c) => packed(mixed(c, veil, 0.68))),
       struck = Uint32Array.from(ramp, (c) => packed(mixed(mixed(c, veil, 0.68), line, 0.45)));
     const mask = new Uint8Array(rows * columns);
@@ -79,7 +115,7 @@ export class Surface {
         u = north[c],
         w = 255 - e,
         v = 255 - u;
-      const at = (table) =>
+      const at = (/** @type {Uint8Array} */ table) =>
         v * (w * table[k] + e * table[k + 1]) +
         u * (w * table[k + columns] + e * table[k + columns + 1]);
       const value = (at(shade) / 65025 + 0.5) | 0,
@@ -87,10 +123,13 @@ export class Surface {
       plain[c] = active ? bare[value] : veiled[value];
       striped[c] = active ? bare[value] : struck[value];
     }
-    Object.assign(this, { n, plain, striped });
+    this.n = n;
+    this.plain = plain;
+    this.striped = striped;
   }
 
   // Depth of the sphere under each pixel, -1 beside it; and where each row begins and ends.
+  /** @param {number} side */
   shape(side) {
     if (this.side === side) return;
     const r = FILL * side,
@@ -111,12 +150,17 @@ export class Surface {
       }
     }
     this.canvas.width = this.canvas.height = side;
-    this.context = this.canvas.getContext("2d");
+    this.context = drawing(this.canvas);
     this.image = this.context.createImageData(side, side);
     this.words = new Uint32Array(this.image.data.buffer);
   }
 
   // side: pixels; scale: pixels of this canvas over CSS pixels.
+  /**
+   * @param {View} view
+   * @param {number} side
+   * @param {number} scale
+   */
   draw({ right, up, eye }, side, scale) {
     if (!this.plain) return;
     this.shape(side);
