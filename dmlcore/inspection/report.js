@@ -1,11 +1,31 @@
 // The map of a report: points by class or by what is nearest, the picture under the pointer. Names
 // enter as text only.
+/** @typedef {"circle" | "square" | "triangle" | "diamond"} Shape */
+/** @typedef {{ name: string, colour: string, shape: Shape }} Entry of the legend */
+/**
+ * What report.py writes into the page; arrays as base64 of little-endian bytes.
+ * @typedef {object} Content
+ * @property {string} points uint16 (n, 2), y upwards
+ * @property {string} classes uint16
+ * @property {string} indices int32, of the samples
+ * @property {string} right uint8, the place in VERDICTS
+ * @property {string} shown uint8
+ * @property {string} pictured int32, rows with a picture
+ * @property {string[]} names of the classes
+ * @property {string[]} colours
+ * @property {string[]} sheets addresses of pictures
+ * @property {number} columns of a sheet
+ * @property {number} side of a picture, pixels
+ * @property {boolean} pixelated
+ */
 "use strict";
 (() => {
   const source = document.getElementById("content");
   if (!source) return;
-  const data = JSON.parse(source.textContent);
-  const raw = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
+  /** @type {Content} */
+  const data = JSON.parse(source.textContent ?? "");
+  const raw = (/** @type {string} */ text) =>
+    Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer;
   const points = new Uint16Array(raw(data.points)),
     classes = new Uint16Array(raw(data.classes)),
     indices = new Int32Array(raw(data.indices));
@@ -15,31 +35,38 @@
   const pictured = new Map(
     [...new Int32Array(raw(data.pictured))].map((row, place) => [row, place]),
   );
-  const canvas = document.getElementById("map"),
-    card = document.getElementById("card"),
-    legend = document.getElementById("legend"),
-    said = document.getElementById("said");
-  const SHAPES = ["circle", "square", "triangle", "diamond"],
-    REACH = 16;
+  const byId = (/** @type {string} */ id) =>
+    /** @type {HTMLElement} */ (document.getElementById(id));
+  const canvas = /** @type {HTMLCanvasElement} */ (byId("map")),
+    card = byId("card"),
+    legend = byId("legend"),
+    said = byId("said");
+  /** @type {Shape[]} */
+  const SHAPES = ["circle", "square", "triangle", "diamond"];
+  const REACH = 16;
+  /** @type {Entry[]} */
   const VERDICTS = [
     { name: "nearest is wrong", colour: "#D55E00", shape: "square" },
     { name: "nearest is right", colour: "#0072B2", shape: "circle" },
     { name: "only searched, or alone in its class", colour: "#7F7F7F", shape: "diamond" },
   ];
+  /** @type {Record<string, Entry[]>} */
   const KINDS = {
     class: data.names.map((name, i) => ({ name, colour: data.colours[i], shape: SHAPES[i % 4] })),
     right: VERDICTS,
   };
   const view = { x: 0.5, y: 0.5, zoom: 1 };
   let by = "class",
+    /** @type {Set<number>} */
     chosen = new Set(),
     hovered = -1,
     width = 0,
     height = 0,
-    asked = 0,
-    hold = null;
-  const kind = (i) => (by === "class" ? classes[i] : right[i]);
-  const faint = (i) => !shown[i] || (chosen.size > 0 && !chosen.has(kind(i)));
+    asked = 0;
+  /** @type {{ from: [number, number], view: { x: number, y: number } } | null} */
+  let hold = null;
+  const kind = (/** @type {number} */ i) => (by === "class" ? classes[i] : right[i]);
+  const faint = (/** @type {number} */ i) => !shown[i] || (chosen.size > 0 && !chosen.has(kind(i)));
 
   const low = [65535, 65535],
     high = [0, 0];
@@ -49,7 +76,7 @@
   }
   const extent = [0, 1].map((axis) => Math.min(1, (high[axis] - low[axis]) / 65535 + 0.06));
   const scale = () => Math.min(width / extent[0], height / extent[1]) * view.zoom;
-  const at = (i, s = scale()) => [
+  const at = (/** @type {number} */ i, s = scale()) => [
     width / 2 + (points[2 * i] / 65535 - view.x) * s,
     height / 2 - (points[2 * i + 1] / 65535 - view.y) * s,
   ];
@@ -59,6 +86,13 @@
       Math.max(2.8, (0.17 * scale()) / view.zoom / Math.sqrt(count)) * Math.sqrt(view.zoom),
     );
 
+  /**
+   * @param {CanvasRenderingContext2D} ctx
+   * @param {Shape} shape
+   * @param {number} x
+   * @param {number} y
+   * @param {number} r
+   */
   function outline(ctx, shape, x, y, r) {
     ctx.beginPath();
     if (shape === "circle") ctx.arc(x, y, r, 0, 2 * Math.PI);
@@ -82,6 +116,9 @@
     }
   }
 
+  const pen2d = (/** @type {HTMLCanvasElement} */ sheet) =>
+    /** @type {CanvasRenderingContext2D} */ (sheet.getContext("2d"));
+
   function draw() {
     asked =
       asked ||
@@ -94,7 +131,7 @@
   function paint() {
     const box = canvas.getBoundingClientRect(),
       ratio = devicePixelRatio || 1,
-      ctx = canvas.getContext("2d");
+      ctx = pen2d(canvas);
     [width, height] = [box.width, box.height];
     [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
     ctx.scale(ratio, ratio);
@@ -106,7 +143,7 @@
     const sprites = KINDS[by].map(({ colour, shape }) => {
       const side = Math.ceil(2.5 * r + 4),
         sprite = document.createElement("canvas"),
-        pen = sprite.getContext("2d");
+        pen = pen2d(sprite);
       sprite.width = sprite.height = side * ratio;
       pen.scale(ratio, ratio);
       outline(pen, shape, side / 2, side / 2, r);
@@ -135,6 +172,11 @@
     canvas.dataset.painted = String(Number(canvas.dataset.painted || 0) + 1);
   }
 
+  /**
+   * @param {string} tag
+   * @param {string} [text]
+   * @param {...(Node | string)} children
+   */
   function el(tag, text, ...children) {
     const node = document.createElement(tag);
     if (text) node.textContent = text;
@@ -142,10 +184,11 @@
     return node;
   }
 
+  /** @param {number} i */
   function hover(i) {
     if (i === hovered) return;
     hovered = i;
-    canvas.dataset.hovered = i < 0 ? "" : indices[i];
+    canvas.dataset.hovered = i < 0 ? "" : String(indices[i]);
     card.hidden = i < 0;
     if (i >= 0) {
       const place = pictured.get(i),
@@ -172,6 +215,10 @@
     draw();
   }
 
+  /**
+   * @param {number} px
+   * @param {number} py
+   */
   function nearest(px, py) {
     let best = -1,
       reach = REACH ** 2;
@@ -185,6 +232,10 @@
     return best;
   }
 
+  /**
+   * @param {number} dx
+   * @param {number} dy
+   */
   function beside(dx, dy) {
     // the point that an arrow key leads to: near, and in this direction
     const s = scale(),
@@ -209,6 +260,7 @@
     return best;
   }
 
+  /** @param {number} factor */
   function zoom(factor, px = width / 2, py = height / 2) {
     const before = scale();
     view.zoom = Math.min(40, Math.max(1, view.zoom * factor));
@@ -216,13 +268,19 @@
     move(view.x + (px - width / 2) * shift, view.y - (py - height / 2) * shift);
   }
 
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
   function move(x, y) {
-    const inside = (value) => (view.zoom === 1 ? 0.5 : Math.min(1, Math.max(0, value)));
+    const inside = (/** @type {number} */ value) =>
+      view.zoom === 1 ? 0.5 : Math.min(1, Math.max(0, value));
     [view.x, view.y] = [inside(x), inside(y)];
     hover(-1);
     draw();
   }
 
+  /** @param {Entry} entry */
   function mark({ colour, shape }) {
     const ns = "http://www.w3.org/2000/svg",
       svg = document.createElementNS(ns, "svg"),
@@ -246,17 +304,18 @@
   }
 
   function explain() {
+    /** @type {Map<number, number>} */
     const counts = new Map();
     for (let i = 0; i < count; i++)
       if (shown[i]) counts.set(kind(i), (counts.get(kind(i)) || 0) + 1);
     legend.replaceChildren(
       ...KINDS[by]
-        .map((entry, k) => [entry, k])
+        .map((entry, k) => /** @type {const} */ ([entry, k]))
         .filter(([, k]) => counts.has(k))
         .map(([entry, k]) => {
-          const number = el("small", counts.get(k).toLocaleString("en")),
+          const number = el("small", (counts.get(k) ?? 0).toLocaleString("en")),
             button = el("button", "", mark(entry), el("bdi", entry.name), number);
-          button.setAttribute("aria-pressed", chosen.has(k));
+          button.setAttribute("aria-pressed", String(chosen.has(k)));
           button.className = chosen.size && !chosen.has(k) ? "faint" : "";
           button.onclick = () => {
             if (!chosen.delete(k)) chosen.add(k);
@@ -269,6 +328,10 @@
     );
   }
 
+  /**
+   * @param {MouseEvent} event
+   * @returns {[number, number]}
+   */
   const place = (event) => {
     const box = canvas.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
@@ -302,15 +365,15 @@
     ];
     if (step) {
       event.preventDefault();
-      hover(beside(...step));
+      hover(beside(step[0], step[1]));
     }
     if (event.key === "Escape") hover(-1);
   };
-  document.getElementById("closer").onclick = () => zoom(1.5);
-  document.getElementById("farther").onclick = () => zoom(1 / 1.5);
-  document.getElementById("whole").onclick = () => zoom(1e-9);
-  document.getElementById("colour").onchange = (event) => {
-    by = event.target.value;
+  byId("closer").onclick = () => zoom(1.5);
+  byId("farther").onclick = () => zoom(1 / 1.5);
+  byId("whole").onclick = () => zoom(1e-9);
+  byId("colour").onchange = (event) => {
+    by = /** @type {HTMLSelectElement} */ (event.target).value;
     chosen = new Set();
     hover(-1);
     explain();
