@@ -21,8 +21,6 @@ BREACHES: dict[str, set[str]] = {
         "pages/inspection/confusions/service.py",
         "pages/inspection/failures/canvas.py",
         "pages/inspection/failures/images.py",
-        "pages/inspection/gallery/chosen_class.py",
-        "pages/inspection/gallery/service.py",
         "pages/inspection/map/selection.py",
         "pages/library/errata/view.py",
         "pages/library/published/service.py",

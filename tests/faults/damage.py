@@ -163,9 +163,8 @@ def _maps(run: Run, other: Run) -> None:
 
 
 def _weights(run: Run, other: Run) -> None:
-    if path := weight_maps.path_of(run):
-        found = gallery_service._maps(path, path.stat().st_mtime_ns)
-        gallery_service.picture(run, next(iter(found.row)), gallery_service._tag(path))
+    if found := gallery_service.maps_of(run):
+        gallery_service.picture(run, next(iter(found.row)), found.tag)
 
 
 def _checkpoints(run: Run, other: Run) -> None:

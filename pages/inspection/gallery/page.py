@@ -11,13 +11,12 @@ import streamlit as st
 
 from dmlcore.inspection.neighbours import Learned
 from dmlcore.storage.runs import Run, RunStore
-from pages.inspection.gallery import chosen_class
-from pages.inspection.gallery import service as gallery_service
 from pages.inspection.gallery.duplicates import page as duplicates_view
 from pages.inspection.gallery.queries import page as queries_view
 from pages.inspection.gallery.rows.page import Shown
 from pages.inspection.gallery.runs_beside import page as runs_beside_view
 from pages.inspection.gallery.upload import page as upload_view
+from pages.inspection.gallery.weights import page as weights_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import export_menu, menu, neighbour_grid, run_picker, selection
 from pages.shared.widgets.last_evaluation import evaluated
@@ -32,6 +31,7 @@ QUERIES, PAIRS, SUSPECTS, OWN = (
     "Suspicious labels",
     "Own picture",
 )
+ALL_CLASSES = -1  # no label is
 
 
 def page() -> None:
@@ -50,9 +50,39 @@ def page() -> None:
     _, found = known
     name = naming(run)
     with boxes:
-        label = chosen_class.choose(found, name)
+        label = chosen_class(found, name)
         others = runs_beside_view.choose(run)
     browse(run, found, name, label, others)
+
+
+def chosen_class(found: Learned, name: Callable[[int], str]) -> int | None:
+    """A box with all classes, in ?class=; None for all of them.
+
+    Not for a fragment: thousands of names would travel whenever a page is turned.
+    """
+    classes = np.unique(found.labels).tolist()
+    wanted = st.query_params.get("class", "")
+    label = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else ALL_CLASSES
+    st.session_state["class"] = label if label in classes else ALL_CLASSES  # the link is the truth, the box follows
+    chosen: int = st.selectbox(
+        "Class",
+        [ALL_CLASSES, *classes],
+        format_func=lambda c: "all classes" if c == ALL_CLASSES else name(c),
+        key="class",
+        help="Only queries of this class; neighbours come from all classes",
+        width=220,
+        on_change=_write_class,
+    )
+    return None if chosen == ALL_CLASSES else chosen
+
+
+def _write_class() -> None:
+    label = st.session_state["class"]
+    if label == ALL_CLASSES:
+        st.query_params.pop("class", None)
+    else:
+        st.query_params["class"] = str(label)
+    st.query_params.pop("query", None)
 
 
 @st.fragment
@@ -82,7 +112,7 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], label: int | No
         )
         export_menu.offer(run, selected)
         listener = st.container(width="content")
-    shown = Shown(run, found, name, gallery_service.overlay(run))
+    shown = Shown(run, found, name, weights_view.overlay(run))
     keys, first, ahead = ["forces", "map"], -1, list[int]()
     row = _asked(found)
     if view == PAIRS and row is None:

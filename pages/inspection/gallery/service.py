@@ -10,7 +10,6 @@ from pathlib import Path
 
 import anyio.to_thread
 import numpy as np
-import streamlit as st
 from numpy.typing import NDArray
 from PIL import Image
 from starlette.requests import Request
@@ -20,11 +19,8 @@ from starlette.routing import BaseRoute, Route
 from dmlcore.data import DataError
 from dmlcore.data.files.image_store import short_side
 from dmlcore.inspection.local import weight_maps
-from dmlcore.pooling import describe
 from dmlcore.storage.runs import Run, RunError, RunStore
 from pages.shared.server import thumbnails
-from pages.shared.widgets import job_button
-from pages.shared.words import sentences as words
 
 DARKEST, OUTSIDE = 0.8, 0.9  # opacity of black where there is no weight, and where the network sees nothing
 QUANTILE = 0.99  # of the weights of all pictures: what is shown in full light
@@ -32,57 +28,32 @@ QUANTILE = 0.99  # of the weights of all pictures: what is shown in full light
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """The weights (n, h, w) of a run, the row of each sample, and the weight that is shown in full light."""
+    """The weights (n, h, w) of a run, the row of each sample, and the weight that is shown in full light.
+
+    tag: what their addresses carry; another one whenever they are computed anew.
+    """
 
     weights: NDArray[np.float32]
     row: dict[int, int]
     full: float
+    tag: str
 
 
-def overlay(run: Run) -> Callable[[int], str]:
-    """A toggle where the pooling of a run weighs positions; the address of the map of a sample, or ""."""
-    if not _may_weigh(run):
-        return _nothing
-    wanted = st.toggle(
-        "Where the pooling looks",
-        key="weights",
-        bind="query-params",
-        help="Lays the weight of each local feature over the pictures: light where it counts, dark where it does not",
-    )
-    return addresses(run) if wanted else _nothing
+def may_weigh(run: Run) -> bool:
+    """Whether the pooling of a run weighs positions."""
+    return run.spec.model.name not in ("mlp", "tokens") and run.spec.pooling.name != "gap"
 
 
-def shown() -> bool:
-    """Whether the toggle is on."""
-    return bool(st.session_state.get("weights"))
-
-
-def addresses(run: Run) -> Callable[[int], str]:
-    """The address of the map of a sample, or "" where there is none; says what is missing, and offers to make it."""
-    if not _may_weigh(run):
-        return _nothing
+def maps_of(run: Run) -> Maps | None:
+    """The weight maps of a run, None before they are computed; raises RunError, OSError."""
     path = weight_maps.path_of(run)
-    if path is None:
-        st.markdown("The weights of the test pictures have not been computed yet.")
-        job_button.offer(run, "weigh")
-        return _nothing
-    try:
-        maps = _maps(path, path.stat().st_mtime_ns)
-    except (RunError, OSError) as error:
-        st.text(words.plain(error))
-        job_button.offer(run, "weigh")
-        return _nothing
-    if not maps.weights.size:
-        st.caption(f"{describe(run.spec.pooling.name).title}: its vector is no weighted sum over the positions.")
-        return _nothing
-    h, w = maps.weights.shape[1:]
-    st.caption(
-        f"Each square is one of {h} × {w} local features, lit in full from {maps.full * h * w:.1f} times the average "
-        "weight on; a feature sees beyond its square. Black edges: cut off before the network."
-    )
+    return None if path is None else _maps(path, path.stat().st_mtime_ns)
+
+
+def addresses(run: Run, maps: Maps) -> Callable[[int], str]:
+    """The address of the map of a sample, or "" where there is none."""
     base = thumbnails.address(run).replace("/api/thumb/", "/api/weights/")
-    tag = _tag(path)
-    return lambda index: f"{base}{tag}/{index}" if index in maps.row else ""
+    return lambda index: f"{base}{maps.tag}/{index}" if index in maps.row else ""
 
 
 def picture(run: Run, index: int, tag: str) -> bytes:
@@ -91,12 +62,11 @@ def picture(run: Run, index: int, tag: str) -> bytes:
     tag: of the address. Browsers keep the picture under it for a year, so another one than that of the weights that
     are there now is a KeyError.
     """
-    path = weight_maps.path_of(run)
-    if path is None:
+    maps = maps_of(run)
+    if maps is None:
         raise RunError(f"{run.id} has no weight maps")
-    if tag != _tag(path):
+    if tag != maps.tag:
         raise KeyError(tag)
-    maps = _maps(path, path.stat().st_mtime_ns)
     weights = maps.weights[maps.row[index]]
     content, _ = thumbnails.thumbnail(run.spec, index)
     with Image.open(io.BytesIO(content)) as shown:
@@ -143,21 +113,9 @@ def _respond(request: Request) -> Response:
 ROUTES: list[BaseRoute] = [Route("/api/weights/{run}/{tag}/{index}", respond)]
 
 
-def _tag(path: Path) -> str:
-    """What the addresses of these weight maps carry: another one whenever they are computed anew."""
-    return f"{path.stem[:12]}-{path.stat().st_mtime_ns:x}"
-
-
 @lru_cache(maxsize=6)
 def _maps(path: Path, changed: int) -> Maps:
     found = weight_maps.read(path)
     full = float(np.quantile(found.weights, QUANTILE)) if found.weights.size else 0.0
-    return Maps(found.weights, {int(i): row for row, i in enumerate(found.indices)}, full or 1.0)
-
-
-def _may_weigh(run: Run) -> bool:
-    return run.spec.model.name not in ("mlp", "tokens") and run.spec.pooling.name != "gap"
-
-
-def _nothing(index: int) -> str:
-    return ""
+    row = {int(index): row for row, index in enumerate(found.indices)}
+    return Maps(found.weights, row, full or 1.0, f"{path.stem[:12]}-{changed:x}")

@@ -15,8 +15,8 @@ from dmlcore.inspection.comparison import Comparison, Incomparable, compare, ref
 from dmlcore.inspection.neighbours import Learned
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
-from pages.inspection.gallery import service as gallery_service
 from pages.inspection.gallery.rows.page import MARKS, Shown
+from pages.inspection.gallery.weights import page as weights_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import run_picker
 from pages.shared.widgets.test_neighbours import learned
@@ -78,7 +78,7 @@ def together(shown: Shown, others: Sequence[str]) -> tuple[list[Shown], Comparis
             st.warning("A run cannot stand beside this one, and is left out:", icon=":material/rule:")
             st.text(words.plain(f"{name}: {error}"))
             continue
-        over = gallery_service.addresses(other) if gallery_service.shown() else shown.over
+        over = weights_view.addresses(other) if weights_view.shown() else shown.over
         runs.append(Shown(other, found, shown.name, over))
     if len(runs) == 1:
         return None
