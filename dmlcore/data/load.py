@@ -1,0 +1,226 @@
+"""Data sets by name: found, read by their reader, and divided into training, validation and test part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from dmlcore.data import splits
+from dmlcore.data.class_folds import Folds
+from dmlcore.data.dataset import (
+    DataError,
+    Dataset,
+    Description,
+    Read,
+    Samples,
+    Split,
+    Validation,
+)
+from dmlcore.data.files import locate as folders
+from dmlcore.data.readers import (
+    aircraft,
+    cars,
+    cifar10,
+    cifar100,
+    cub,
+    digits,
+    digits_images,
+    flowers,
+    image_folder,
+    inshop,
+    omniglot,
+    sop,
+)
+from dmlcore.data.synthetic import alphabet_collages, cifar_collage, gaussians, shapes, tokens
+from dmlcore.data.synthetic.birds import birds
+from dmlcore.data.synthetic.glyphs import glyphs
+
+IMAGE_SIZES = (16, 512)  # pixels a side
+
+_READERS: dict[str, tuple[Description, Read]] = {
+    info.name: (info, read)
+    for info, read in (
+        (digits.INFO, digits.read),
+        (gaussians.INFO, gaussians.read),
+        (shapes.MOONS, shapes.read_moons),
+        (shapes.RINGS, shapes.read_rings),
+        (tokens.INFO, tokens.read),
+        (digits_images.INFO, digits_images.read),
+        (birds.INFO, birds.read),
+        (glyphs.INFO, glyphs.read),
+        (cifar10.INFO, cifar10.read),
+        (cifar100.INFO, cifar100.read),
+        (cifar_collage.INFO, cifar_collage.read),
+        (cifar_collage.DISTILLED, cifar_collage.read_distilled),
+        (cifar_collage.PRETRAINING, cifar_collage.read_pretraining),
+        (cub.INFO, cub.read),
+        (cars.INFO, cars.read),
+        (sop.INFO, sop.read),
+        (inshop.INFO, inshop.read),
+        (aircraft.INFO, aircraft.read),
+        (flowers.INFO, flowers.read),
+        (omniglot.INFO, omniglot.read),
+        (alphabet_collages.OMNIGLOT, alphabet_collages.read_omniglot),
+        (alphabet_collages.GLYPHS, alphabet_collages.read_glyphs),
+        (image_folder.INFO, image_folder.read),
+    )
+}
+
+
+def names() -> list[str]:
+    """Return the names of the data sets, the default first."""
+    return list(_READERS)
+
+
+def describe(name: str) -> Description:
+    """Return title, citation, kind and defaults of the data set `name`; reads nothing."""
+    if name not in _READERS:
+        raise DataError(f"no data set is named {name!r}; there are {', '.join(_READERS)}")
+    return _READERS[name][0]
+
+
+def available(name: str, root: Path | str | None = None) -> Path | None:
+    """Return where the files of `name` are (folder or archive; "." if it needs none), or None; unpacks nothing."""
+    info = describe(name)
+    with _readable(info):
+        return folders.find(info, _path(root)) if info.needs_files else Path()
+
+
+def locate(name: str, root: Path | str | None = None) -> Path:
+    """Return the folder of `name` in its official layout, unpacked into the cache from a known archive if need be.
+
+    root: that folder, its parent, a folder with an archive, or the archive; None searches $DML_DATA and then data,
+    ../data and ../shared/data of the repository. Raises DataError saying where it looked and what to download.
+    """
+    info = describe(name)
+    with _readable(info):
+        return folders.locate(info, _path(root)) if info.needs_files else Path()
+
+
+def load(
+    name: str,
+    *,
+    root: Path | str | None = None,
+    split: Split | None = None,
+    validation: Validation | None = None,
+    folds: Folds | None = None,
+    image_size: int | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Read and split a data set; None means the default of `describe(name)`.
+
+    root: see `locate`. split, validation: must be left out where the default is "own", as such a set brings its parts.
+    folds: which classes validate, in place of the last quarter. image_size: side of the square pictures in pixels, 16
+    to 512. seed: of the sample-wise splits and of data that are drawn. Raises DataError naming the file, or the split
+    and its numbers.
+    """
+    _check_split(describe(name), folds, split=split, validation=validation)
+    samples = read(name, root=root, image_size=image_size, seed=seed)
+    return divide(name, samples, split=split, validation=validation, folds=folds, seed=seed)
+
+
+def read(name: str, *, root: Path | str | None = None, image_size: int | None = None, seed: int = 0) -> Samples:
+    """Read a data set without splitting it; arguments and errors as in `load`."""
+    info = describe(name)
+    _check_image_size(info, image_size)
+    with _readable(info):
+        return _READERS[name][1](locate(name, root), image_size or info.image_size, seed)
+
+
+def divide(
+    name: str,
+    samples: Samples,
+    *,
+    split: Split | None = None,
+    validation: Validation | None = None,
+    folds: Folds | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Split what `read` has read; arguments and errors as in `load`."""
+    info = describe(name)
+    _check_split(info, folds, split=split, validation=validation)
+    split, validation = split or info.split, validation or info.validation
+    parts = splits.parts(samples, split, validation, seed, folds)
+    for array in (samples.labels, *parts.values(), *samples.facts.values()):
+        array.flags.writeable = False
+    return Dataset(
+        name=name,
+        inputs=samples.inputs,
+        labels=samples.labels,
+        class_names=samples.class_names,
+        parts=parts,
+        picture=samples.picture,
+        notes=samples.notes + _count(samples, parts),
+        facts=samples.facts,
+        keys=samples.keys,
+        files=samples.files,
+        settings=_settings(split, validation, folds, seed),
+    )
+
+
+def _settings(split: str, validation: str, folds: Folds | None, seed: int) -> dict[str, str | int]:
+    said: dict[str, str | int] = {"seed": seed, "split": split, "validation": validation}
+    if folds:
+        said |= {"folds": folds.count, "fold": folds.number, "fold_order": folds.order, "fold_seed": folds.seed}
+    return said
+
+
+@contextmanager
+def _readable(info: Description) -> Iterator[None]:
+    """Turn what the system refuses (permission, too long a name) into a DataError."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{info.title} cannot be read: {error}; check the folder and its permissions") from error
+
+
+def _path(root: Path | str | None) -> Path | None:
+    if root is None:
+        return None
+    if "\0" in str(root):
+        raise DataError("the folder of the data cannot have a NUL character in its name")
+    try:
+        return Path(root).expanduser()
+    except RuntimeError:  # ~name of nobody
+        raise DataError(f"{str(root)[:200]}: nobody of that name has a home folder here; give the whole path") from None
+
+
+def _check_image_size(info: Description, image_size: int | None) -> None:
+    if image_size in (None, info.image_size):
+        return
+    if not info.resizes:
+        size = f"{info.image_size} pixels a side" if info.image_size else "no pictures as inputs"
+        raise DataError(f"image_size must be left out for {info.name}, which has {size}; got {image_size}")
+    low, high = IMAGE_SIZES
+    if not isinstance(image_size, int) or not low <= image_size <= high:
+        raise DataError(f"image_size must be a whole number of pixels from {low} to {high}, got {image_size!r}")
+
+
+def _check_split(info: Description, folds: Folds | None, **asked: str | None) -> None:
+    if folds and info.split == "own":
+        raise DataError(f"folds must be left out for {info.name}, which brings its own parts")
+    for key, value in asked.items():
+        if info.split == "own" and value not in (None, "own"):
+            raise DataError(f"{key} must be left out for {info.name}, which brings its own parts; got {value!r}")
+        if info.split != "own" and value == "own":
+            raise DataError(f"{key} cannot be 'own' for {info.name}, which brings no parts; leave it out")
+
+
+def _count(samples: Samples, parts: dict[str, np.ndarray]) -> tuple[str, ...]:
+    """Say how large the parts are and which classes cannot form a pair."""
+    notes = []
+    for name, part in parts.items():
+        _, sizes = np.unique(samples.labels[part], return_counts=True)
+        notes.append(f"{name}: {len(part):,} samples of {len(sizes):,} classes")
+        if "gallery" in parts and name in ("test", "gallery"):
+            continue  # a query finds its match in the gallery, not among the queries
+        if singles := int((sizes == 1).sum()):
+            notes.append(f"{name}: {singles:,} classes have a single sample, which has no match")
+    if "gallery" in parts:
+        labels = samples.labels
+        if lost := int((~np.isin(labels[parts["test"]], labels[parts["gallery"]])).sum()):
+            notes.append(f"test: {lost:,} queries have no match, as the gallery lacks their class")
+    return tuple(notes)
