@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from dmlcore.data import locate
 from dmlcore.data.files import locate as folders
 from dmlcore.data.readers.cub import TRAIN_CLASSES
+from dmlcore.typing import Bytes
 
 PACK = folders.HOME.parent / "shared" / "data" / "cub-annotations.tar.gz"
 CLASSES = 200
@@ -31,7 +32,7 @@ QUALITY = 90
 Array = NDArray[np.floating]
 
 
-def draw(number: int, count: int, size: int, seed: int = 0) -> NDArray[np.uint8]:
+def draw(number: int, count: int, size: int, seed: int = 0) -> Bytes:
     """Return `count` pictures (count, size, size, 3) of the class `number`, from 1."""
     bird, pose = np.random.default_rng((seed, number)), np.random.default_rng((seed, number, count))
     body, belly, crest, bar = np.float32(bird.uniform(0, 255, (4, 3)))

@@ -24,7 +24,6 @@ from unittest import mock
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -34,6 +33,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import loop
 from dmlcore.training.build import Workbench, device_name
+from dmlcore.typing import Bytes, Ints
 
 
 class Stored:
@@ -47,11 +47,11 @@ class Stored:
     def __len__(self) -> int:
         return len(self.pictures)
 
-    def __getitem__(self, index: Any) -> NDArray[np.uint8]:
+    def __getitem__(self, index: Any) -> Bytes:
         side = self.shape[-1]
         return self.pictures[index][..., :side, :side].copy()
 
-    def whole(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def whole(self, indices: Ints) -> tuple[Bytes, Ints]:
         """Uncut pictures and their sizes (n, 2)."""
         return self.pictures[indices], np.broadcast_to(self.pictures.shape[2:], (len(indices), 2)).copy()
 

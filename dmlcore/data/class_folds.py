@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.data.dataset import DataError
+from dmlcore.typing import Ints
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Folds:
         if self.count < 2 or not 1 <= self.number <= self.count:
             raise DataError(f"fold must be in 1..folds with folds >= 2, got fold {self.number} of {self.count}")
 
-    def validation_classes(self, classes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def validation_classes(self, classes: Ints) -> Ints:
         """The classes (C,) that validate, ascending; raises DataError where a fold would have fewer than two."""
         if len(classes) < 2 * self.count:
             raise DataError(

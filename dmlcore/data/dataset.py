@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Indices = NDArray[np.int64]
-Labels = NDArray[np.int64]
-Picture = NDArray[np.uint8]
+from dmlcore.typing import Array, Bools, Halves, Ints, Pixels
 
 Split = Literal["classes", "samples", "own"]  # own: the data set brings its parts
 Validation = Literal["classes", "samples", "none", "own"]
@@ -22,11 +19,11 @@ class DataError(ValueError):
     """A data set is missing, damaged or cannot be split as asked; the message names the file and the remedy."""
 
 
-def rows_of(index: Any, count: int) -> Indices:
+def rows_of(index: Any, count: int) -> Ints:
     """The rows that numpy's `index` takes of `count` along the first axis, in its shape; IndexError for other axes."""
     if isinstance(index, tuple):
         raise IndexError("these inputs are indexed along the first axis alone")
-    rows: Indices = np.arange(count)[index]
+    rows: Ints = np.arange(count)[index]
     return rows
 
 
@@ -47,9 +44,9 @@ class Inputs(Protocol):
 class Features(Protocol):
     """Feature maps of a frozen backbone, (n, C, h, w) float16, in place of the pictures that they are of."""
 
-    def __getitem__(self, indices: Indices, /) -> NDArray[np.float16]: ...
+    def __getitem__(self, indices: Ints, /) -> Halves: ...
 
-    def batch(self, indices: Indices, seed: int) -> NDArray[np.float16]: ...
+    def batch(self, indices: Ints, seed: int) -> Halves: ...
 
     def open(self) -> None: ...
 
@@ -99,17 +96,17 @@ class Samples:
     """
 
     inputs: Inputs
-    labels: Labels
+    labels: Ints
     class_names: tuple[str, ...]
     train_classes: int
-    official_train: NDArray[np.bool_] | None = None
-    gallery: NDArray[np.bool_] | None = None
+    official_train: Bools | None = None
+    gallery: Bools | None = None
     keys: Sequence[str] | None = None
     files: Sequence[Path] | None = None
-    parts: Mapping[str, Indices] | None = None
-    picture: Callable[[int], Picture] | None = None
+    parts: Mapping[str, Ints] | None = None
+    picture: Callable[[int], Pixels] | None = None
     notes: tuple[str, ...] = ()
-    facts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    facts: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +124,12 @@ class Dataset:
 
     name: str
     inputs: Inputs
-    labels: Labels
+    labels: Ints
     class_names: tuple[str, ...]
-    parts: Mapping[str, Indices]
-    picture: Callable[[int], Picture] | None
+    parts: Mapping[str, Ints]
+    picture: Callable[[int], Pixels] | None
     notes: tuple[str, ...]
-    facts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    facts: Mapping[str, Array] = field(default_factory=dict)
     keys: Sequence[str] | None = None
     files: Sequence[Path] | None = None
     settings: Mapping[str, str | int] = field(default_factory=dict)

@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dmlcore.data.dataset import DataError, Dataset, Indices
+from dmlcore.data.dataset import DataError, Dataset
+from dmlcore.typing import Bytes, Ints
 
 CHUNK = 4096  # samples read at once
 BYTES = 8  # of a digest: of a million samples no two are alike by chance, one in 40 million
 
-Identities = NDArray[np.uint8]
 
-
-def identities(data: Dataset, indices: Indices) -> Identities:
+def identities(data: Dataset, indices: Ints) -> Bytes:
     """Eight bytes (n, 8) for each of these samples, the same wherever the sample is the same and else others.
 
     Of a picture that lies in a file: its name in the lists and the size of the file in bytes, as reading all of them
@@ -28,7 +26,7 @@ def identities(data: Dataset, indices: Indices) -> Identities:
     return np.frombuffer(found, np.uint8).reshape(-1, BYTES)
 
 
-def _contents(data: Dataset, indices: Indices) -> Iterator[bytes]:
+def _contents(data: Dataset, indices: Ints) -> Iterator[bytes]:
     drawn_from: Any = getattr(data.inputs, "drawn_from", None)
     if data.keys is not None and data.files is not None:
         for index in indices.tolist():

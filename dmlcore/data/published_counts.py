@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dmlcore.data.dataset import Labels
+from dmlcore.typing import Bools, Ints
 
 
 class Size(NamedTuple):
@@ -30,7 +29,7 @@ PUBLISHED: Mapping[str, Mapping[str, Size]] = {
 }
 
 
-def sizes(labels: Labels, train_classes: int, gallery: NDArray[np.bool_] | None = None) -> dict[str, Size]:
+def sizes(labels: Ints, train_classes: int, gallery: Bools | None = None) -> dict[str, Size]:
     """Return the sizes of the class-disjoint parts of labels (N,) in 0..C-1."""
     is_train = labels < train_classes
     masks = {"train": is_train, "test": ~is_train}
@@ -39,9 +38,7 @@ def sizes(labels: Labels, train_classes: int, gallery: NDArray[np.bool_] | None 
     return {part: Size(int(mask.sum()), len(np.unique(labels[mask]))) for part, mask in masks.items()}
 
 
-def deviations(
-    name: str, labels: Labels, train_classes: int, gallery: NDArray[np.bool_] | None = None
-) -> tuple[str, ...]:
+def deviations(name: str, labels: Ints, train_classes: int, gallery: Bools | None = None) -> tuple[str, ...]:
     """Say where the parts differ from the published ones, counts against counts; () if they do not."""
     if name not in PUBLISHED:
         return ()

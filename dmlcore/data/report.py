@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore import data
 from dmlcore.data.class_folds import Folds
@@ -19,6 +18,7 @@ from dmlcore.data.files import archives, locate
 from dmlcore.data.published_counts import PUBLISHED, Size
 from dmlcore.storage import atomic_files
 from dmlcore.storage.csv_text import as_csv
+from dmlcore.typing import Ints
 
 SMALL = 200 * 2**20  # bytes of an archive that is unpacked without being asked
 COLUMNS = ("part", "index", "class_number", "class_name", "key")  # of a split that is saved
@@ -150,7 +150,7 @@ def report(
     return Report(found, made.dataset, made.parts, made.compared, made.classes, made.notes, made.problems + said)
 
 
-def _size(made: Dataset, rows: NDArray[np.int64]) -> Size:
+def _size(made: Dataset, rows: Ints) -> Size:
     return Size(len(rows), len(np.unique(made.labels[rows])))
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dmlcore.data.class_folds import Folds
-from dmlcore.data.dataset import DataError, Indices, Labels, Samples, Split, Validation
+from dmlcore.data.dataset import DataError, Samples, Split, Validation
+from dmlcore.typing import Ints
 
 TEST_FRACTION = 0.5  # of the samples of each class, where no official image-wise split exists
 VALIDATION_FRACTION = 0.2  # of the training samples of each class
@@ -16,7 +17,7 @@ VALIDATION_CLASSES = 0.25  # of the training classes
 
 def parts(
     samples: Samples, split: Split, validation: Validation, seed: int, folds: Folds | None = None
-) -> dict[str, Indices]:
+) -> dict[str, Ints]:
     """Return the parts "train", "validation" and "test"; raise DataError for a part that is empty or has one class.
 
     split "classes": no class is in both train and test. split "samples": the official image-wise split, or half of
@@ -28,7 +29,7 @@ def parts(
         _require_classes("split 'own'", samples.parts, samples.labels)
         return dict(samples.parts)
     labels = samples.labels
-    searched: dict[str, Indices] = {}
+    searched: dict[str, Ints] = {}
     if split == "classes":
         is_train = labels < samples.train_classes
         is_searched = np.zeros_like(is_train) if samples.gallery is None else samples.gallery & ~is_train
@@ -53,8 +54,8 @@ def parts(
 
 
 def hold_out(
-    labels: Labels, train: Indices, protocol: Validation, seed: int, folds: Folds | None = None
-) -> tuple[Indices, Indices]:
+    labels: Ints, train: Ints, protocol: Validation, seed: int, folds: Folds | None = None
+) -> tuple[Ints, Ints]:
     """Cut the validation part out of the training indices: (train, validation)."""
     if folds and protocol != "classes":
         raise DataError(f"folds are of classes, but validation is {protocol!r}; set it to 'classes', or folds to 0")
@@ -71,7 +72,7 @@ def hold_out(
     return train[~is_held_out], train[is_held_out]
 
 
-def stratified(labels: Labels, indices: Indices, fraction: float, seed: int) -> tuple[Indices, Indices]:
+def stratified(labels: Ints, indices: Ints, fraction: float, seed: int) -> tuple[Ints, Ints]:
     """Cut `fraction` of every class out of `indices`: (kept, cut), both ascending, seeded.
 
     Two samples at least are cut, so that each finds a match of its class in the cut part; a class with fewer than
@@ -86,7 +87,7 @@ def stratified(labels: Labels, indices: Indices, fraction: float, seed: int) -> 
     return indices[~is_cut], indices[is_cut]
 
 
-def _require_classes(protocol: str, result: Mapping[str, Indices], labels: Labels) -> None:
+def _require_classes(protocol: str, result: Mapping[str, Ints], labels: Ints) -> None:
     counts = {name: (len(part), len(np.unique(labels[part]))) for name, part in result.items()}
     table = ", ".join(f"{name} {samples} samples of {classes} classes" for name, (samples, classes) in counts.items())
     for name, (samples, classes) in counts.items():
@@ -99,7 +100,7 @@ def _require_classes(protocol: str, result: Mapping[str, Indices], labels: Label
             )
 
 
-def _require_disjoint(protocol: str, result: Mapping[str, Indices], samples: Samples, *, classes_too: bool) -> None:
+def _require_disjoint(protocol: str, result: Mapping[str, Ints], samples: Samples, *, classes_too: bool) -> None:
     """Refuse a picture, or in a class-disjoint split a class, on both sides, and a query in its gallery."""
     searched = result.get("gallery", result["test"][:0])
     sides = {
@@ -120,7 +121,7 @@ def _require_disjoint(protocol: str, result: Mapping[str, Indices], samples: Sam
         raise DataError(f"{protocol}: in both train and test: {_listed(shared)}; correct the lists")
 
 
-def _same_picture(keys: Sequence[str] | None, one: Indices, other: Indices) -> list[str]:
+def _same_picture(keys: Sequence[str] | None, one: Ints, other: Ints) -> list[str]:
     if keys is None:
         return []
     rows = {keys[row]: row for row in one}

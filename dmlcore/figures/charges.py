@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, values, write_caption
 from dmlcore.simulation import Frame, Simulation, clamp_lines, depends_on, phase_portrait
+from dmlcore.typing import Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_charges", "save_figure"]
 
-Floats = NDArray[np.float64]
 
 TAIL = 40  # steps of a trail
 # Okabe-Ito by class, with a shape of its own each, as on the page (assets/losses/charges/draw.js).
@@ -87,7 +86,7 @@ def draw_charges(
     return figure
 
 
-def _points(axes: Axes, frame: Frame, labels: NDArray[np.int64], dark: bool) -> None:
+def _points(axes: Axes, frame: Frame, labels: Ints, dark: bool) -> None:
     for c in range(int(labels.max()) + 1):
         look: dict[str, Any] = {"color": COLOURS[dark][c], "marker": MARKERS[c], "linestyle": "none"}
         size = 4.2 if len(labels) > 160 else 5.4

@@ -9,20 +9,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures.field_data import View
 from dmlcore.figures.fields import DPI, figure_style, settle
 from dmlcore.geometry import Probe
 from dmlcore.geometry.variant import VariantField
+from dmlcore.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,11 @@ from collections.abc import Sequence
 
 import altair as alt
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.figures.curves import COLOURS, DASHES
 from dmlcore.figures.scales import round_top
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, values
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from dmlcore.typing import Floats, Ints
 
 RIGHT, WRONG, MARKED = "#009E73", "#D55E00", "#0072B2"
 SIDE, LEAST_CELL, MOST_CELL = 560, 14, 44  # pixels: of the whole matrix, and of a cell of it, which is square

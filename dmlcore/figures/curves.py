@@ -14,10 +14,10 @@ from typing import Any
 
 import altair as alt
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.figures import baselines
 from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification
+from dmlcore.typing import Floats, Ints
 
 MOST = 300  # points of a curve at most: about one per three pixels
 # Okabe-Ito, in an order that stays apart under colour blindness; each run has its own dashes as well.
@@ -32,8 +32,8 @@ class Curve:
     """One quantity of one run, named as in the legend: steps (n,) ascending from 0 or 1, values (n,) finite."""
 
     run: str
-    steps: NDArray[np.int64]
-    values: NDArray[np.float64]
+    steps: Ints
+    values: Floats
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import altair as alt
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.figures.vega_lite import FIT, ROWS, Columns, Spec, specification, values
+from dmlcore.typing import Bools, Floats, Ints
 
-Floats = NDArray[np.float64]
 RIGHT, WRONG, QUIET = "#009E73", "#D55E00", "#7F7F7F"
 KINDS = ("stayed right", "right in B alone", "right in A alone", "stayed wrong")
 MOST_POINTS = 3000  # of more, the counts in a lattice
@@ -18,9 +17,7 @@ CELLS = 25
 PICKED = "picked"  # the selection of the scatter: field `sample`
 
 
-def scatter(
-    before: Floats, after: Floats, right: NDArray[np.bool_], samples: NDArray[np.int64]
-) -> tuple[Spec, Columns]:
+def scatter(before: Floats, after: Floats, right: Bools, samples: Ints) -> tuple[Spec, Columns]:
     """AP@R of every query in A (x) and B (y), the diagonal between them; of many queries their number in each cell.
 
     before, after (n,) in 0..1; right (2, n): the nearest neighbour is, in A and in B; samples (n,): names of points.
@@ -37,9 +34,7 @@ def scatter(
     return specification(chart), columns
 
 
-def _points(
-    before: Floats, after: Floats, right: NDArray[np.bool_], samples: NDArray[np.int64]
-) -> tuple[alt.Chart, Columns]:
+def _points(before: Floats, after: Floats, right: Bools, samples: Ints) -> tuple[alt.Chart, Columns]:
     kind = np.select([right[0] & right[1], right[1], right[0]], [0, 1, 2], 3)
     order = np.argsort(np.isin(kind, (1, 2)), kind="stable")  # what flipped lies on top
     columns: Columns = {"x": before, "y": after, "sample": samples, "kind": np.array(KINDS, dtype=object)[kind]}
@@ -86,9 +81,7 @@ def _cells(before: Floats, after: Floats) -> tuple[alt.Chart, Columns]:
     return layer, columns
 
 
-def turnover(
-    steps: Sequence[int], right: Floats, gained: NDArray[np.int64], lost: NDArray[np.int64]
-) -> tuple[Spec, Columns]:
+def turnover(steps: Sequence[int], right: Floats, gained: Ints, lost: Ints) -> tuple[Spec, Columns]:
     """Between each snapshot and the next: queries gained (up) and lost (down), under the share that is right.
 
     steps (S,) ascending; right (S,) in 0..1; gained, lost (S - 1,).

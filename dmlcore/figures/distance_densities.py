@@ -7,14 +7,11 @@ from dataclasses import dataclass
 
 import altair as alt
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.figures.confusions import GREY, MARKED, RIGHT, WRONG
 from dmlcore.figures.curves import COLOURS, DASHES
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, values
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from dmlcore.typing import Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dmlcore.geometry import Probe, decompose, distance, forces, scan
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.geometry.forces import direction
 from dmlcore.losses import TripletLoss
+from dmlcore.typing import Arrays, Floats
 
-Arrays = dict[str, NDArray[Any]]
 Coordinates = Sequence[float]
 View = tuple[float, float, float]
 
@@ -83,7 +82,7 @@ def field_arrays(
     return arrays
 
 
-def polylines(arrays: Arrays, name: str) -> list[NDArray[np.float64]]:
+def polylines(arrays: Arrays, name: str) -> list[Floats]:
     """The polylines of "outer" or "inner", (K, 2) each."""
     ends = np.cumsum(arrays[f"{name}_sizes"])[:-1]
     return [line for line in np.split(arrays[name], ends) if len(line)]

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dmlcore.figures.field_data import Arrays, View, polylines
+from dmlcore.figures.field_data import View, polylines
 from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.geometry import Probe
 from dmlcore.geometry.hardness import Hardness
+from dmlcore.typing import Arrays, Bools, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.patches import Patch
 
 Shade = Literal["energy", "raw", "force", "none"]
-Floats = NDArray[np.float64]
 
 ARROWS = 20  # along one side
 BOUNDARIES: dict[str, Any] = {"outer": "-", "inner": (0, (4, 2.5))}  # raw = 0, raw = m2
@@ -50,7 +49,7 @@ SIGNED = {
 }
 
 
-def colour_top(values: Floats, active: NDArray[np.bool_], upper: float = math.inf) -> float:
+def colour_top(values: Floats, active: Bools, upper: float = math.inf) -> float:
     """Where the colour scale ends: 97 per cent of the active values stay below, two digits, never above `upper`."""
     return round_top(stays_below(values[active], 97), upper)
 

@@ -20,7 +20,6 @@ from dmlcore.catalogue import Slider
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures.field_data import (
     NODES,
-    Arrays,
     Coordinates,
     View,
     about,
@@ -34,6 +33,7 @@ from dmlcore.figures.field_layers import Shade
 from dmlcore.geometry import Probe
 from dmlcore.geometry.hardness import hardness
 from dmlcore.losses import TripletLoss
+from dmlcore.typing import Arrays
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

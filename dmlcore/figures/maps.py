@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dmlcore.typing import Floats, Ints
+
 # Okabe and Ito's colours, those too pale for white paper darkened to a contrast of 3, then a grey.
 FEW = ("#0072B2", "#D55E00", "#009E73", "#C45C95", "#2F97D3", "#B87F00", "#8C6BB1", "#7F7F7F")
 MOST_COLOURS = 256  # beyond them nobody tells two apart: they come again
@@ -41,13 +43,13 @@ class Sheet:
     """
 
     frames: NDArray[np.uint16]  # (S, n, 2)
-    indices: NDArray[np.int64]  # (n,) of the samples in the data set
-    labels: NDArray[np.int64]  # (C,) of the classes that are there, ascending
-    group: NDArray[np.int64]  # (n,) place of the point's class in `labels`
-    counts: NDArray[np.int64]  # (C,)
+    indices: Ints  # (n,) of the samples in the data set
+    labels: Ints  # (C,) of the classes that are there, ascending
+    group: Ints  # (n,) place of the point's class in `labels`
+    counts: Ints  # (C,)
 
     @classmethod
-    def of(cls, points: NDArray[np.floating[Any]], labels: NDArray[np.int64], indices: NDArray[np.int64]) -> Sheet:
+    def of(cls, points: NDArray[np.floating[Any]], labels: Ints, indices: Ints) -> Sheet:
         """points (n, 2), or (S, n, 2) for S frames; labels (n,), indices (n,).
 
         Raises ValueError if the shapes disagree or a point is not finite.
@@ -64,7 +66,7 @@ class Sheet:
         return cls(np.rint(square * STEPS).astype("<u2"), indices.astype(np.int64), present, group, counts)
 
     @cached_property
-    def central(self) -> NDArray[np.int64]:
+    def central(self) -> Ints:
         """(C,) the row of each class, in the last frame, that lies nearest to the class's median."""
         points = self.frames[-1].astype(float)
         starts = np.cumsum(self.counts) - self.counts
@@ -72,10 +74,10 @@ class Sheet:
         sorted_axes = [axis[np.lexsort((axis, self.group))] for axis in points.T]
         median = np.stack([(axis[low] + axis[high]) / 2 for axis in sorted_axes], axis=1)
         distance = np.linalg.norm(points - median[self.group], axis=1)
-        rows: NDArray[np.int64] = np.lexsort((distance, self.group))[starts]
+        rows: Ints = np.lexsort((distance, self.group))[starts]
         return rows
 
-    def enclosed(self, polygon: NDArray[np.integer[Any]], frame: int = -1) -> NDArray[np.int64]:
+    def enclosed(self, polygon: NDArray[np.integer[Any]], frame: int = -1) -> Ints:
         """Rows, ascending, of the points inside a polygon (m, 2) of places in 0..65535 that closes itself.
 
         Inside is where the boundary winds around at least once, so that a lasso that crosses itself loses nothing; all
@@ -93,11 +95,11 @@ class Sheet:
             among = slice(*np.searchsorted(y, sorted((y0, y1))))  # the points beside this edge: min <= y < max
             left = (x1 - x0) * (y[among] - y0) - (x[among] - x0) * (y1 - y0)
             winding[among] += (left > 0) if y1 > y0 else -(left < 0).astype(np.int64)
-        found: NDArray[np.int64] = np.sort(order[winding != 0])
+        found: Ints = np.sort(order[winding != 0])
         return found
 
 
-def in_square(points: NDArray[np.floating[Any]], of: NDArray[np.floating[Any]] | None = None) -> NDArray[np.float64]:
+def in_square(points: NDArray[np.floating[Any]], of: NDArray[np.floating[Any]] | None = None) -> Floats:
     """Points (n, 2) shifted and scaled alike on both axes into the unit square, centred, with a margin.
 
     of: the points (m, 2) that fill the square, where those are others; points outside of them may leave it.
@@ -105,7 +107,7 @@ def in_square(points: NDArray[np.floating[Any]], of: NDArray[np.floating[Any]] |
     filling = points if of is None else of
     low, high = filling.min(axis=0).astype(float), filling.max(axis=0).astype(float)
     width = float((high - low).max()) or 1.0
-    shares: NDArray[np.float64] = 0.5 + (points - (low + high) / 2) / width * (1 - 2 * MARGIN)
+    shares: Floats = 0.5 + (points - (low + high) / 2) / width * (1 - 2 * MARGIN)
     return shares
 
 

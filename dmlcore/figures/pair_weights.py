@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dmlcore.figures import field_layers as layers
-from dmlcore.figures.field_data import Arrays, about_loss, arguments, creation, polylines
+from dmlcore.figures.field_data import about_loss, arguments, creation, polylines
 from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, values, write_caption
 from dmlcore.geometry.boundary import Lines, level_lines
 from dmlcore.loss_analysis.pair_weights import RIVALS, Rival, similarities, triplet_weights
 from dmlcore.losses import TripletLoss
+from dmlcore.typing import Arrays, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,6 @@ _PLACED = {
     "symmetric": "as near to P as to A",
     "fixed": "at a fixed similarity to P",
 }
-Floats = NDArray[np.float64]
 
 
 def weight_arrays(

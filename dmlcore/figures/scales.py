@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dmlcore.typing import Floats
 
 
 def stays_below(values: Floats, percent: float) -> float:

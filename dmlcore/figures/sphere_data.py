@@ -8,10 +8,9 @@ from typing import Any, Literal, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from dmlcore.figures.field_data import Arrays, about_loss, arguments, creation
+from dmlcore.figures.field_data import about_loss, arguments, creation
 from dmlcore.geometry import Probe, distance
 from dmlcore.geometry.boundary import Lines, level_lines
 from dmlcore.geometry.sphere import (
@@ -24,6 +23,7 @@ from dmlcore.geometry.sphere import (
     sphere_forces,
 )
 from dmlcore.losses import TripletLoss
+from dmlcore.typing import Arrays, Floats
 
 ROWS, RING, MAP = 181, 720, 181  # latitudes, nodes of the ring, nodes along a side of the angle map
 SAMPLE = 4096  # random triplets behind a colour scale
@@ -247,9 +247,7 @@ def _triplet(loss: TripletLoss, points: list[Tensor]) -> Arrays:
     }
 
 
-def _bound(
-    arrays: Arrays, prefix: str, x: Tensor, y: Tensor, raw: NDArray[np.float64], m2: float, scale: float
-) -> None:
+def _bound(arrays: Arrays, prefix: str, x: Tensor, y: Tensor, raw: Floats, m2: float, scale: float) -> None:
     """Add the polylines raw = 0 and raw = m2."""
     for name, level in (("outer", 0.0), ("inner", m2)):
         lines = steady_lines(x, y, torch.from_numpy(raw), level, scale) if math.isfinite(level) else []

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dmlcore.figures import field_layers as layers
-from dmlcore.figures.field_data import Arrays, polylines
+from dmlcore.figures.field_data import polylines
 from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, values, write_caption, write_title
 from dmlcore.figures.sphere_data import (
     about,
@@ -24,6 +23,7 @@ from dmlcore.figures.sphere_data import (
 from dmlcore.geometry import Probe
 from dmlcore.geometry.sphere import fibonacci_sphere, on_circle, on_sphere, raw_on_sphere, scan_sphere
 from dmlcore.losses import TripletLoss
+from dmlcore.typing import Arrays, Bools, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["about", "circle_arrays", "draw_circle", "draw_sphere", "save_figure", "snippet", "sphere_arrays"]
 
-Floats = NDArray[np.float64]
 
 PIXELS = 521  # of the surface, along its diameter
 NEEDLES, WHIRL = 360, 36  # arrows over the whole sphere, about the circle
@@ -403,7 +402,7 @@ def _ring(axes: Axes, arrays: Arrays, top: float, region: bool, dark: bool) -> N
         axes.text(x, y, f"{degrees}°".replace("-", "−"), color=ink["text"], fontsize=6.5, ha="center", va="center")
 
 
-def _runs(active: NDArray[np.bool_]) -> list[tuple[int, int, bool]]:
+def _runs(active: Bools) -> list[tuple[int, int, bool]]:
     """(first node, node after the last, active) of each stretch of the ring; the node after may exceed its size."""
     starts = np.flatnonzero(active != np.roll(active, 1))
     if not len(starts):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dmlcore.figures import field_layers as layers
-from dmlcore.figures.field_data import Arrays, arguments
+from dmlcore.figures.field_data import arguments
 from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, write_caption
 from dmlcore.pooling.analysis.gate import Gate
-from dmlcore.pooling.analysis.red_blue import STEPS, Steps, informative, mixture
+from dmlcore.pooling.analysis.red_blue import STEPS, informative, mixture
+from dmlcore.typing import Arrays, Floats, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,17 +23,16 @@ __all__ = ["about", "draw_transport", "save_figure", "snippet", "transport_array
 POOLINGS = ("linear programme", "smoothed", "average")
 BACKGROUND = {False: "#C9E4D9", True: "#214238"}
 FLOOR = 1e-17
-Floats = NDArray[np.float64]
 
 
-def solved(pixels: Steps, prototypes: Steps, mu: float, epsilon: float) -> Gate:
+def solved(pixels: Ints, prototypes: Ints, mu: float, epsilon: float) -> Gate:
     """The transport of pixels (H, W, 2) to prototypes (m, 2), both in steps of `red_blue`."""
     features, centres = (torch.from_numpy(mixture(np.asarray(x))) for x in (pixels, prototypes))
     return Gate.of(features.flatten(0, 1), centres, mu, epsilon)
 
 
 def transport_arrays(
-    pixels: Steps, prototypes: Steps, *, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100
+    pixels: Ints, prototypes: Ints, *, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100
 ) -> Arrays:
     """Everything about the transport of pixels (H, W, 2) to prototypes (m, 2), in steps of `red_blue`; n = H W.
 
@@ -76,8 +75,8 @@ def about(*, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100) -> dict[s
 
 
 def draw_transport(
-    pixels: Steps,
-    prototypes: Steps,
+    pixels: Ints,
+    prototypes: Ints,
     *,
     mu: float = 0.2,
     epsilon: float = 5.0,
@@ -201,7 +200,7 @@ def _labels(axes: Axes, title: str, across: str, ink: dict[str, str]) -> None:
 
 
 def snippet(
-    pixels: Steps, prototypes: Steps, *, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100, **drawing: Any
+    pixels: Ints, prototypes: Ints, *, mu: float = 0.2, epsilon: float = 5.0, sweeps: int = 100, **drawing: Any
 ) -> str:
     """A Python script that solves this transport with `dmlcore` alone and draws it; `drawing`: of `draw_transport`."""
     rows = "\n".join(f"    {row}," for row in np.asarray(pixels).tolist())

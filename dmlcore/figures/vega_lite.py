@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import altair as alt
-from numpy.typing import NDArray
+
+from dmlcore.typing import Array
 
 Spec = dict[str, Any]
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, Array]
 
 ROWS = alt.NamedData("rows")  # stands for the rows while a chart is built
 FIT = alt.AutoSizeParams(type="fit-x", contains="padding")

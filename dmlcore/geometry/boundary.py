@@ -8,9 +8,10 @@ from typing import cast
 
 import contourpy
 import numpy as np
-from numpy.typing import NDArray
 
-Lines = list[NDArray[np.float64]]
+from dmlcore.typing import Floats
+
+Lines = list[Floats]
 
 
 class Levels:
@@ -20,7 +21,7 @@ class Levels:
     singular point stays accurate.
     """
 
-    def __init__(self, x: NDArray[np.float64], y: NDArray[np.float64], raw: NDArray[np.float64]) -> None:
+    def __init__(self, x: Floats, y: Floats, raw: Floats) -> None:
         self.lowest, self.highest = float(raw.min()), float(raw.max())
         across, up = np.broadcast_to(x, raw.shape), np.broadcast_to(y[:, None], raw.shape)
         # The class itself: contour_generator() spends more on checks than on a 41 x 41 grid.
@@ -59,10 +60,10 @@ class Levels:
         return rings
 
 
-def _compress(raw: NDArray[np.float64] | float) -> NDArray[np.float64]:
+def _compress(raw: Floats | float) -> Floats:
     return np.arcsinh(np.minimum(np.maximum(raw, -1e9), 1e9) / 0.1)
 
 
-def level_lines(x: NDArray[np.float64], y: NDArray[np.float64], raw: NDArray[np.float64], level: float) -> Lines:
+def level_lines(x: Floats, y: Floats, raw: Floats, level: float) -> Lines:
     """`Levels(x, y, raw).lines(level)`, for a single level."""
     return Levels(x, y, raw).lines(level)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dmlcore.typing import Floats
 
 
 def voronoi_cells(sites: Floats, outline: Floats) -> list[Floats]:

@@ -6,10 +6,9 @@ from typing import cast
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from dmlcore.typing import Floats, Ints
 
 
 def k_center(points: ArrayLike | torch.Tensor, existing: ArrayLike | torch.Tensor | None, k: int) -> Ints:

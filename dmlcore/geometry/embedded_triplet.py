@@ -23,12 +23,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dmlcore.geometry.forces import EdgeEnergy, Edges, direction, edge_gradient
 from dmlcore.geometry.triplet import Triplet
+from dmlcore.typing import Floats
 
-Array = NDArray[np.float64]
 NAMES = ("anchor", "positive", "negative")
 LETTERS = ("A", "P", "N")
 FLAT = 1e-12  # a direction that is shorter than this share of its edge is rounding, no direction
@@ -42,22 +42,22 @@ class EmbeddedTriplet:
     Where they do not span a plane (rank below 2), it is one through the origin, so that h = 0.
     """
 
-    points: Array  # (3, 2) u of a, p, n
+    points: Floats  # (3, 2) u of a, p, n
     height: float  # h
-    basis: Array  # (2, D) B; the second row is zero where D = 1
-    normal: Array  # (D,) v; zero where h = 0
+    basis: Floats  # (2, D) B; the second row is zero where D = 1
+    normal: Floats  # (D,) v; zero where h = 0
     rank: int  # 0 all in one place, 1 on a line, 2
 
     @property
-    def lengths(self) -> Array:
+    def lengths(self) -> Floats:
         """(3,) the norms |a|, |p|, |n|."""
         return np.asarray(np.hypot(np.hypot(*self.points.T), self.height))
 
-    def lift_points(self, at: ArrayLike) -> Array:
+    def lift_points(self, at: ArrayLike) -> Floats:
         """Places (..., 2) of the plane as embeddings (..., D)."""
         return np.asarray(at, np.float64) @ self.basis + self.height * self.normal
 
-    def lift_vectors(self, along: ArrayLike, off: ArrayLike = 0.0) -> Array:
+    def lift_vectors(self, along: ArrayLike, off: ArrayLike = 0.0) -> Floats:
         """Vectors (..., 2) of the plane, and their parts `off` (...) along its normal, as (..., D)."""
         return np.asarray(along, np.float64) @ self.basis + np.asarray(off, np.float64)[..., None] * self.normal
 
@@ -65,7 +65,7 @@ class EmbeddedTriplet:
 def embed(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> EmbeddedTriplet:
     """The plane of three embeddings (D,) with their coordinates; float64. Raises ValueError naming the argument."""
     a, p, n = (_vector(name, x, anchor) for name, x in zip(NAMES, (anchor, positive, negative), strict=True))
-    rows: list[Array] = []
+    rows: list[Floats] = []
     rank = 0
     for edge in (p - a, n - a):
         if (found := _beside(edge, rows)) is not None:
@@ -85,7 +85,7 @@ def embed(anchor: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Embedd
     return EmbeddedTriplet(points, height, basis, foot / height, rank)
 
 
-def _vector(name: str, value: ArrayLike, anchor: ArrayLike) -> Array:
+def _vector(name: str, value: ArrayLike, anchor: ArrayLike) -> Floats:
     x = np.asarray(value, np.float64)
     if x.ndim != 1 or not len(x) or x.shape != np.shape(anchor):
         raise ValueError(f"{name} must be a vector (D,) like the anchor, {np.shape(anchor)}, got shape {x.shape}")
@@ -94,7 +94,7 @@ def _vector(name: str, value: ArrayLike, anchor: ArrayLike) -> Array:
     return x
 
 
-def _beside(vector: Array, rows: list[Array]) -> Array | None:
+def _beside(vector: Floats, rows: list[Floats]) -> Floats | None:
     """The unit direction of what `vector` has beside the orthonormal rows; None where that is rounding."""
     rest = vector
     for _ in range(2):  # the second pass removes what rounding left of the first
@@ -131,19 +131,19 @@ class PlaneForces:
 
     raw: float
     active: bool
-    in_plane: Array  # (3, 2)
-    off_plane: Array  # (3,)
-    radial: Array  # (3,) 0 for a point in the origin
-    tangential: Array  # (3, 2)
-    tangential_off: Array  # (3,)
+    in_plane: Floats  # (3, 2)
+    off_plane: Floats  # (3,)
+    radial: Floats  # (3,) 0 for a point in the origin
+    tangential: Floats  # (3, 2)
+    tangential_off: Floats  # (3,)
 
     @property
-    def sizes(self) -> Array:
+    def sizes(self) -> Floats:
         """(3,) length of each force."""
         return np.asarray(np.hypot(np.hypot(*self.in_plane.T), self.off_plane))
 
     @property
-    def tangential_sizes(self) -> Array:
+    def tangential_sizes(self) -> Floats:
         """(3,) length of what the sphere leaves of each force."""
         return np.asarray(np.hypot(np.hypot(*self.tangential.T), self.tangential_off))
 
@@ -178,7 +178,7 @@ def forces_in_plane(loss: EdgeEnergy, triplet: EmbeddedTriplet) -> PlaneForces:
     )
 
 
-def _column(value: float) -> Array:
+def _column(value: float) -> Floats:
     return np.full((3, 1), value)
 
 

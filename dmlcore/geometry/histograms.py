@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from dmlcore.typing import Floats, Ints
 
 
 @dataclass(frozen=True)
 class PrototypeCombination:
     """Features sent to their nearest prototypes: |combination - average| <= mean_distance <= radius."""
 
-    assignment: NDArray[np.int64]  # (n,) nearest prototype, the lowest index among equals
+    assignment: Ints  # (n,) nearest prototype, the lowest index among equals
     histogram: Floats  # (m,) share of the features at each prototype
     combination: Floats  # (D,) sum of histogram times prototypes
     average: Floats  # (D,) global average of the features

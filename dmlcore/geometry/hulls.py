@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 from scipy.spatial import ConvexHull, QhullError
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+from dmlcore.typing import Bools, Floats, Ints
 
 MEETING = 1e-9  # hulls closer than this share of their extent meet
 
@@ -27,7 +25,7 @@ class Overlaps:
 
     classes: Ints  # (C,)
     tau: float  # a prototype is active in a class if its share exceeds this
-    active: Flags  # (C, m)
+    active: Bools  # (C, m)
     hull_iou: float | None  # area of both hulls over area of either; None unless prototypes are 2-D
     histogram_intersection: float  # sum over prototypes of the smaller share; any dimension, no threshold
     active_jaccard: float  # prototypes active in both over those active in either
@@ -48,7 +46,7 @@ def class_histograms(histograms: ArrayLike, labels: ArrayLike) -> tuple[Ints, Fl
     return classes.astype(np.int64), np.stack([h[y == c].mean(0) for c in classes])
 
 
-def active(shares: ArrayLike, tau: float | None = None) -> Flags:
+def active(shares: ArrayLike, tau: float | None = None) -> Bools:
     """Which prototypes the classes with mean histograms `shares` (..., m) use: share > tau, by default 1 / (10 m).
 
     With tau = 0 a single stray feature activates a prototype. Raises ValueError if tau is negative or not finite.
@@ -57,7 +55,7 @@ def active(shares: ArrayLike, tau: float | None = None) -> Flags:
     threshold = 1 / (10 * h.shape[-1]) if tau is None else tau
     if not (np.isfinite(threshold) and threshold >= 0):
         raise ValueError(f"tau must be a share from 0 on, got {tau}")
-    flags: Flags = h > threshold
+    flags: Bools = h > threshold
     return flags
 
 
@@ -151,13 +149,13 @@ def hull_separation(first: ArrayLike, second: ArrayLike) -> float:
     return distance if distance > MEETING * extent else 0.0
 
 
-def members(embeddings: ArrayLike, corners: ArrayLike) -> Flags:
+def members(embeddings: ArrayLike, corners: ArrayLike) -> Bools:
     """Which embeddings (N, D) lie in the convex hull of corners (k, D), its border included, (N,)."""
     x, v = np.asarray(embeddings, dtype=np.float64), np.asarray(corners, dtype=np.float64)
     if not len(v):
         return np.zeros(len(x), dtype=bool)
     slack = MEETING * float(np.ptp(v, axis=0).max())
-    inside: Flags = ((x >= v.min(0) - slack) & (x <= v.max(0) + slack)).all(1)  # the box around the hull first
+    inside: Bools = ((x >= v.min(0) - slack) & (x <= v.max(0) + slack)).all(1)  # the box around the hull first
     around = hull(v) if v.shape[1] == 2 else v
     if v.shape[1] == 2 and len(around) > 2:
         return inside & _within(x, around, slack)
@@ -166,12 +164,12 @@ def members(embeddings: ArrayLike, corners: ArrayLike) -> Flags:
     return inside
 
 
-def _within(x: Floats, polygon: Floats, slack: float) -> Flags:
+def _within(x: Floats, polygon: Floats, slack: float) -> Bools:
     """Which points (N, 2) lie on the inner side of every edge, (N,), or less than `slack` beyond."""
     edges = np.roll(polygon, -1, axis=0) - polygon
     offsets = x[:, None] - polygon
     sides = edges[:, 0] * offsets[..., 1] - edges[:, 1] * offsets[..., 0]
-    flags: Flags = (sides >= -slack * np.linalg.norm(edges, axis=1)).all(1)
+    flags: Bools = (sides >= -slack * np.linalg.norm(edges, axis=1)).all(1)
     return flags
 
 

@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dmlcore.geometry.forces import VERTICES, EdgeEnergy, Edges, Probe, edge_gradient
+from dmlcore.typing import Bools, Floats
 
-Array = NDArray[np.float64]
 POINTS = "apn"
 EDGES = ("ap", "an", "pn")
 # Rows are points, columns are edges: INCIDENCE.T @ points = (a - p, a - n, p - n).
@@ -34,12 +33,12 @@ class Snapshot:
     active: bool  # 0 < raw < m2
     lengths: dict[str, float]  # of the edges ap, an, pn
     strengths: dict[str, float]  # pull along ap, push along an and pn; 0 where inactive
-    residuals: Array  # (3, 2) forces on a, p, n off the edges
-    forces: Array  # (3, 2) resultants
-    field_raw: Array  # (M,)
-    field_force: Array  # (M, 2) on the probe
-    field_active: NDArray[np.bool_]  # (M,)
-    laws: Array  # (3, K) pull along ap, push along an and pn, before the clamp, as that edge's length alone varies
+    residuals: Floats  # (3, 2) forces on a, p, n off the edges
+    forces: Floats  # (3, 2) resultants
+    field_raw: Floats  # (M,)
+    field_force: Floats  # (M, 2) on the probe
+    field_active: Bools  # (M,)
+    laws: Floats  # (3, K) pull along ap, push along an and pn, before the clamp, as that edge's length alone varies
 
 
 class SnapshotBatch(NamedTuple):
@@ -57,7 +56,7 @@ class SnapshotBatch(NamedTuple):
         return cls(slice(0, m), m, (slice(ap, an), slice(an, pn), slice(pn, end)), end)
 
 
-def snapshot(loss: EdgeEnergy, points: Array, *, probe: Probe, at: Array, reach: Array) -> Snapshot:
+def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reach: Floats) -> Snapshot:
     """Evaluate the loss once for a triplet, for its probe elsewhere and for other lengths of its edges.
 
     The numbers are those of `decompose` and `probe_field`. For the distance-sensitive loss the laws are d^s and
@@ -129,13 +128,13 @@ def snapshot(loss: EdgeEnergy, points: Array, *, probe: Probe, at: Array, reach:
     )
 
 
-def _square(vectors: Array) -> Array:
+def _square(vectors: Floats) -> Floats:
     """|v|^2 of vectors in columns, (2, ...) -> (...)."""
     x, y = vectors
-    squares: Array = x * x + y * y
+    squares: Floats = x * x + y * y
     return squares
 
 
-def _length(vectors: Array) -> Array:
+def _length(vectors: Floats) -> Floats:
     """|v| of vectors in columns, (2, ...) -> (...)."""
     return np.sqrt(_square(vectors))

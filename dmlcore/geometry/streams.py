@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from dmlcore.typing import Array
 
 
 def streamlets(force: Array, *, seeds: int = 18, reach: float = 1.3, steps: int = 8) -> Array:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dmlcore.geometry.hulls import active, area, hull, intersection
-
-Floats = NDArray[np.float64]
+from dmlcore.typing import Bools, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +19,7 @@ class TokenUse:
     """C classes over T tokens in the plane, read from the mean pooling weight that each class puts on each token."""
 
     weights: Floats  # (C, T), rows sum to 1
-    active: NDArray[np.bool_]  # (C, T) weight > tau
+    active: Bools  # (C, T) weight > tau
     hulls: tuple[Floats, ...]  # of the active tokens of a class: corners (k, 2) counterclockwise, k < 3 if on one line
 
     @classmethod

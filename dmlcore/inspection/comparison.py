@@ -9,13 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.data import Dataset
 from dmlcore.data.identities import identities
 from dmlcore.inspection.neighbours import Learned
-
-Rows = NDArray[np.int64]
+from dmlcore.typing import Bools, Floats, Ints
 
 
 class Incomparable(ValueError):
@@ -27,19 +25,19 @@ class Comparison:
     """Query i is row `rows[r, i]` of `learned[r]`; only queries whose class has another sample, by their index."""
 
     learned: tuple[Learned, ...]
-    rows: Rows  # (runs, n)
+    rows: Ints  # (runs, n)
 
     @property
-    def right(self) -> NDArray[np.bool_]:
+    def right(self) -> Bools:
         """(runs, n): the nearest neighbour is of the query's class."""
         return np.stack([found.right[rows, 0] for found, rows in zip(self.learned, self.rows, strict=True)])
 
     @property
-    def average_precision(self) -> NDArray[np.float64]:
+    def average_precision(self) -> Floats:
         """(runs, n): AP@R."""
         return np.stack([found.average_precision[rows] for found, rows in zip(self.learned, self.rows, strict=True)])
 
-    def wins(self, better: int, worse: int) -> Rows:
+    def wins(self, better: int, worse: int) -> Ints:
         """Queries (m,), positions in 0..n-1, where one run is right and the other wrong, by difference of AP@R."""
         right, precision = self.right, self.average_precision
         found = np.flatnonzero(right[better] & ~right[worse])
@@ -51,13 +49,13 @@ class Comparison:
         a, b = self.right[[first, second]]
         return int((a & b).sum()), int((a & ~b).sum()), int((~a & b).sum()), int((~a & ~b).sum())
 
-    def by_class(self, first: int, second: int) -> NDArray[np.float64]:
+    def by_class(self, first: int, second: int) -> Floats:
         """(C,): mean AP@R of the queries of each class, the second run minus the first, in the order of its number."""
         labels = self.learned[first].labels[self.rows[first]]
         precision = self.average_precision
         counts = np.bincount(labels)
         sums = np.bincount(labels, weights=precision[second] - precision[first])
-        means: NDArray[np.float64] = sums[counts > 0] / counts[counts > 0]
+        means: Floats = sums[counts > 0] / counts[counts > 0]
         return means
 
     def p_value(self, first: int, second: int) -> float:

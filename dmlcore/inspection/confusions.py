@@ -11,10 +11,7 @@ from scipy.sparse import csr_array
 
 from dmlcore.metrics import ClassScores
 from dmlcore.metrics.neighbours import CHUNK, SPARE, Search
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from dmlcore.typing import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +86,7 @@ def of_class_size(
     embeddings: NDArray[np.floating],
     labels: ArrayLike,
     is_gallery: ArrayLike | None = None,
-    neighbours: NDArray[np.int64] | None = None,
+    neighbours: Ints | None = None,
 ) -> Confusions:
     """Count the classes of the R nearest neighbours of each query, R being how many others of its class there are.
 

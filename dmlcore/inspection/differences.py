@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.inspection.comparison import Comparison, compare
 from dmlcore.inspection.duplicates import suspects
 from dmlcore.inspection.neighbours import Learned
+from dmlcore.typing import Bools, Floats, Ints
 
-Rows = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Kind = Literal["lost", "gained", "worse", "better"]
 BEFORE, AFTER = 0, 1
 
@@ -39,26 +36,26 @@ class Difference:
         return change
 
     @property
-    def indices(self) -> Rows:
+    def indices(self) -> Ints:
         """(n,): the queries as samples of the data set."""
-        indices: Rows = self.comparison.learned[BEFORE].indices[self.comparison.rows[BEFORE]]
+        indices: Ints = self.comparison.learned[BEFORE].indices[self.comparison.rows[BEFORE]]
         return indices
 
     @property
-    def lost(self) -> Mask:
+    def lost(self) -> Bools:
         """(n,): the nearest neighbour was of the query's class and is no longer."""
         before, after = self.comparison.right
-        flipped: Mask = before & ~after
+        flipped: Bools = before & ~after
         return flipped
 
     @property
-    def gained(self) -> Mask:
+    def gained(self) -> Bools:
         """(n,): the nearest neighbour is of the query's class only now."""
         before, after = self.comparison.right
-        flipped: Mask = ~before & after
+        flipped: Bools = ~before & after
         return flipped
 
-    def queries(self, kind: Kind) -> Rows:
+    def queries(self, kind: Kind) -> Ints:
         """Positions (m,) in 0..n-1, the largest change of AP@R first.
 
         "lost" and "gained": the nearest neighbour flipped. "worse" and "better": AP@R fell or rose, flipped or not.
@@ -91,11 +88,11 @@ class Turnover:
     right (S,): share of queries whose nearest neighbour is right (R@1). forgotten (queries,): how often each was lost.
     """
 
-    gained: Rows
-    lost: Rows
+    gained: Ints
+    lost: Ints
     right: Floats
-    forgotten: Rows
-    indices: Rows
+    forgotten: Ints
+    indices: Ints
 
     @property
     def queries(self) -> int:
@@ -124,9 +121,9 @@ class Doubted:
     votes (m,): share of their neighbours of that class, over the views that doubt them.
     """
 
-    indices: Rows
-    label: Rows
-    views: Rows
+    indices: Ints
+    label: Ints
+    views: Ints
     votes: Floats
     asked: int  # views
 

@@ -14,10 +14,8 @@ from dmlcore import losses
 from dmlcore.geometry import Triplet
 from dmlcore.losses import TripletLoss
 from dmlcore.spec import RunSpec
+from dmlcore.typing import Bools, Floats, Ints
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Kind = Literal["hardest", "nearest", "random"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -46,7 +44,7 @@ class Triplets:
         """Share whose negative is nearer than their positive; NaN without any triplet."""
         return float((self.d_an < self.d_ap).mean()) if len(self) else float("nan")
 
-    def active(self, loss: TripletLoss) -> Mask:
+    def active(self, loss: TripletLoss) -> Bools:
         """(t,): whether the loss has a gradient there, 0 < raw < m2; everywhere where it is trained without clamps."""
         if loss.reduction == "mean_raw":
             return np.ones(len(self), bool)
@@ -58,7 +56,7 @@ class Triplets:
                 loss.floor,
             )
         )
-        active: Mask = ((raw > 0) & (raw < loss.m2)).expand(len(self)).numpy()
+        active: Bools = ((raw > 0) & (raw < loss.m2)).expand(len(self)).numpy()
         return active
 
 

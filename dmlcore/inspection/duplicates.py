@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.inspection.neighbours import Learned
-
-Rows = NDArray[np.int64]
+from dmlcore.typing import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Pairs of samples of different classes, nearest first; `complete` if no pair within `cutoff` can be missing."""
 
-    first: Rows  # (m,)
-    second: Rows  # (m,)
-    distances: NDArray[np.float64]  # (m,)
+    first: Ints  # (m,)
+    second: Ints  # (m,)
+    distances: Floats  # (m,)
     cutoff: float
     complete: bool
 
@@ -27,9 +25,9 @@ class Pairs:
 class Suspects:
     """Samples `rows` (m,) whose nearest neighbours are mostly, `votes` (m,) of `asked`, of one other class `label`."""
 
-    rows: Rows
-    label: Rows
-    votes: Rows
+    rows: Ints
+    label: Ints
+    votes: Ints
     asked: int
 
 
@@ -75,7 +73,7 @@ def suspects(found: Learned, asked: int = 8, share: float = 0.75) -> Suspects:
     return Suspects(rows[order], label[order], most[order], asked)
 
 
-def _commonest(ordered: Rows) -> tuple[Rows, Rows]:
+def _commonest(ordered: Ints) -> tuple[Ints, Ints]:
     """The commonest value of each row of sorted values (m, k), the lower of two, and how often it is there."""
     counts = np.stack([(ordered == ordered[:, [i]]).sum(axis=1) for i in range(ordered.shape[1])], axis=1)
     at = counts.argmax(axis=1)

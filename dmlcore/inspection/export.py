@@ -22,6 +22,7 @@ from dmlcore.inspection.neighbours import Learned, read
 from dmlcore.storage import atomic_files
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run
+from dmlcore.typing import Array, Ints, Singles
 
 LARGEST_SPRITE = 8192  # pixels: what the Embedding Projector takes
 _USUAL_SPRITE = 2560  # pixels of a sprite that still loads quickly
@@ -40,20 +41,20 @@ class Table:
     weights: str  # digest of the weights that embedded them
     learned: Learned
     data: Dataset | None  # None where it cannot be read: then there are no names, keys and pictures
-    rows: NDArray[np.int64]  # (n,)
+    rows: Ints  # (n,)
 
     @property
-    def indices(self) -> NDArray[np.int64]:
+    def indices(self) -> Ints:
         """Of the samples in the data set (n,)."""
         return self.learned.indices[self.rows]
 
     @property
-    def labels(self) -> NDArray[np.int64]:
+    def labels(self) -> Ints:
         """Of the classes (n,)."""
         return self.learned.labels[self.rows]
 
     @property
-    def embeddings(self) -> NDArray[np.float32]:
+    def embeddings(self) -> Singles:
         """(n, D)."""
         return self.learned.embeddings[self.rows].astype(np.float32, copy=False)
 
@@ -139,7 +140,7 @@ def write_parquet(found: Table, file: IO[bytes], *, neighbours: bool = False) ->
     pq.write_table(pa.table(columns).replace_schema_metadata(about), file, compression="zstd")
 
 
-def _lists(values: NDArray[Any], kind: Any) -> Any:
+def _lists(values: Array, kind: Any) -> Any:
     """Rows of a matrix as lists of one length."""
     import pyarrow as pa
 

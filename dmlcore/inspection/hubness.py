@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Ints = NDArray[np.int64]
+from dmlcore.typing import Ints
+
 FAR = 2.0  # standard deviations above the mean from which a sample counts as a hub
 
 

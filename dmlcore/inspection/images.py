@@ -7,18 +7,16 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from dmlcore.data import Dataset
-
-Picture = NDArray[np.uint8]  # (h, w, 3)
+from dmlcore.typing import Floats, Ints, Pixels
 
 PAPER, INK = np.array([[226, 231, 237], [58, 74, 94]], np.uint8)  # of the glyphs: readable on light and dark pages
 _GLYPH = 128  # pixels of a glyph's side
 
 
-def drawer(data: Dataset) -> Callable[[int], Picture]:
+def drawer(data: Dataset) -> Callable[[int], Pixels]:
     """index -> the picture of a sample (h, w, 3); vectors as bars from the least to the largest value of the data."""
     if data.picture is not None:
         return data.picture
@@ -27,17 +25,17 @@ def drawer(data: Dataset) -> Callable[[int], Picture]:
     return lambda index: bars((np.asarray(data.inputs[index], np.float64) - low) / ((high - low) or 1.0))
 
 
-def bars(values: NDArray[np.float64]) -> Picture:
+def bars(values: Floats) -> Pixels:
     """The glyph of a vector (F,) of values in 0..1: one bar each."""
     column = np.arange(_GLYPH) * len(values) / _GLYPH
     height = np.rint(values[column.astype(int)] * (_GLYPH - 8)) + 4  # the smallest value is still a sliver
     gap = abs(column % 1 - 0.5) > 0.42 if len(values) <= _GLYPH // 8 else np.zeros(_GLYPH, bool)
     filled = (np.arange(_GLYPH, 0, -1)[:, None] <= height) & ~gap
-    glyph: Picture = np.where(filled[..., None], INK, PAPER)
+    glyph: Pixels = np.where(filled[..., None], INK, PAPER)
     return glyph
 
 
-def fitted(picture: Picture, side: int) -> Image.Image:
+def fitted(picture: Pixels, side: int) -> Image.Image:
     """A picture whose longer side is at most `side`: smaller ones by a whole factor, every pixel a sharp square."""
     longest = max(picture.shape[:2])
     if longest > side:
@@ -64,7 +62,7 @@ def is_photograph(image: Image.Image) -> bool:
     return image.getcolors(1024) is None
 
 
-def sheet(images: Iterable[Picture], side: int, columns: int, rows: int) -> Image.Image:
+def sheet(images: Iterable[Pixels], side: int, columns: int, rows: int) -> Image.Image:
     """Pictures row after row, each in the middle of a square of `side` pixels, on black."""
     canvas = Image.new("RGB", (columns * side, rows * side))
     for number, picture in enumerate(images):
@@ -74,7 +72,7 @@ def sheet(images: Iterable[Picture], side: int, columns: int, rows: int) -> Imag
     return canvas
 
 
-def small(data: Dataset, indices: Sequence[int] | NDArray[np.int64], side: int) -> Iterable[Picture]:
+def small(data: Dataset, indices: Sequence[int] | Ints, side: int) -> Iterable[Pixels]:
     """Pictures for thumbnails of `side`: what the network reads, decoded already, where it is large enough."""
     draw = drawer(data)
     shape = data.inputs.shape

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.inspection import own_images
 from dmlcore.inspection.neighbours import AGAIN
@@ -18,6 +17,7 @@ from dmlcore.metrics import nearest
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS
 from dmlcore.storage.runs import Run, RunError
+from dmlcore.typing import Array, Floats, Ints, Singles
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dmlcore.data import Dataset
     from dmlcore.inspection.own_images import Source
 
-    Queries = NDArray[Any] | Tensor | Source | Sequence[Source]
+    Queries = Array | Tensor | Source | Sequence[Source]
 
 CHUNK = 64  # pictures embedded at once
 
@@ -39,10 +39,10 @@ class Index:
     """
 
     run: Run
-    embeddings: NDArray[np.float32]  # (n, D)
-    labels: NDArray[np.int64]  # (n,)
-    indices: NDArray[np.int64]  # (n,)
-    searched: NDArray[np.int64]  # (m,) rows
+    embeddings: Singles  # (n, D)
+    labels: Ints  # (n,)
+    indices: Ints  # (n,)
+    searched: Ints  # (m,) rows
     weights: str = ""  # digest of the weights that made the embeddings; of a snapshot "", its file is named by step
     checkpoint: Path | None = None  # of a snapshot
     _loaded: tuple[nn.Module, Dataset] | None = field(default=None, repr=False)
@@ -70,9 +70,7 @@ class Index:
         searched = marked if len(marked) else np.arange(len(labels))
         return cls(run, embeddings, labels, indices, searched, path.stem if kept is None else "", kept)
 
-    def search(
-        self, images_or_embeddings: Queries, k: int = 8, *, invert: bool = False
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def search(self, images_or_embeddings: Queries, k: int = 8, *, invert: bool = False) -> tuple[Floats, Ints]:
         """Euclidean distances (q, k), ascending, and rows (q, k) of the nearest samples; ties by row.
 
         Queries: embeddings (q, D); pictures (q, 3, H, W) uint8, RGB; a path, an open file or a PIL picture, or several
@@ -88,7 +86,7 @@ class Index:
         distances, found = nearest(queries, gallery, k=int(k))
         return distances, self.searched[found]
 
-    def embed(self, inputs: NDArray[Any]) -> NDArray[np.float32]:
+    def embed(self, inputs: Array) -> Singles:
         """Embeddings (n, D) of inputs (n, ...) as the data set holds them, on the CPU in evaluation mode."""
         import torch
 
@@ -100,7 +98,7 @@ class Index:
         parts = [inputs[start : start + CHUNK] for start in range(0, len(inputs), CHUNK)]
         with self._lock, torch.inference_mode():  # a pooling keeps what it saw last
             found = [network(upload(np.ascontiguousarray(part), "cpu")).float() for part in parts]
-        embeddings: NDArray[np.float32] = torch.cat(found).numpy()
+        embeddings: Singles = torch.cat(found).numpy()
         return embeddings
 
     def network(self) -> tuple[nn.Module, Dataset]:
@@ -135,7 +133,7 @@ class Index:
             )
         return network, data
 
-    def _embedded(self, queries: Queries, invert: bool) -> NDArray[Any] | Tensor:
+    def _embedded(self, queries: Queries, invert: bool) -> Array | Tensor:
         import torch
 
         if not isinstance(queries, (np.ndarray, torch.Tensor)):

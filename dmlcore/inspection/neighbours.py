@@ -11,15 +11,14 @@ import logging
 import zipfile
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.inspection.positives import Positives, positives
 from dmlcore.metrics import nearest, retrieval
 from dmlcore.storage import arrays, atomic_files
 from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, INTEGERS, TEXT, Of, Unreadable
+from dmlcore.typing import Array, Bools, Floats, Ints, Singles
 
 MOST_NEIGHBOURS = 24
 VERSION = 1  # of the kept file: one of another version is made anew
@@ -48,21 +47,21 @@ class Learned:
     Where the data set has a gallery of its own, neighbours are rows of it, and its rows are no queries.
     """
 
-    embeddings: NDArray[np.float32]  # (n, D)
-    indices: NDArray[np.int64]  # (n,)
-    labels: NDArray[np.int64]  # (n,)
-    neighbours: NDArray[np.int64]  # (n, k)
-    distances: NDArray[np.float64]  # (n, k)
-    right: NDArray[np.bool_]  # (n, k): of the query's class
-    average_precision: NDArray[np.float64]  # (n,), NaN where the class has no other sample
+    embeddings: Singles  # (n, D)
+    indices: Ints  # (n,)
+    labels: Ints  # (n,)
+    neighbours: Ints  # (n, k)
+    distances: Floats  # (n, k)
+    right: Bools  # (n, k): of the query's class
+    average_precision: Floats  # (n,), NaN where the class has no other sample
     recall_at_1: float | None
     map_at_r: float | None
-    is_gallery: NDArray[np.bool_]  # (n,)
-    content: NDArray[np.int64] | None  # (n, 8): which samples these are; None in an evaluation of an earlier release
+    is_gallery: Bools  # (n,)
+    content: Ints | None  # (n, 8): which samples these are; None in an evaluation of an earlier release
     positives: Positives  # of each row: the nearest and the farthest of its class, and the rank of the nearest
 
     @property
-    def failures(self) -> NDArray[np.bool_]:
+    def failures(self) -> Bools:
         """(n,): the nearest neighbour is of another class although there is one of the same."""
         return ~self.right[:, 0] & ~np.isnan(self.average_precision)
 
@@ -131,7 +130,7 @@ def fingerprint(path: Path) -> str:
     return hashlib.sha256(repr((VERSION, MOST_NEIGHBOURS, members)).encode()).hexdigest()
 
 
-def _kept(path: Path, count: int) -> dict[str, NDArray[Any]] | None:
+def _kept(path: Path, count: int) -> dict[str, Array] | None:
     """The arrays beside a file of so many embeddings, or None if they are missing, damaged or of other embeddings."""
     if not path_of(path).exists():
         return None
@@ -146,7 +145,7 @@ def _kept(path: Path, count: int) -> dict[str, NDArray[Any]] | None:
     return found
 
 
-def _keep(path: Path, found: dict[str, NDArray[Any]]) -> None:
+def _keep(path: Path, found: dict[str, Array]) -> None:
     source = np.array(fingerprint(path))
     try:
         atomic_files.replace(path_of(path), lambda file: np.savez(file, allow_pickle=False, source=source, **found))
@@ -154,9 +153,7 @@ def _keep(path: Path, found: dict[str, NDArray[Any]]) -> None:
         log.warning("%s cannot be kept: %s", path_of(path).name, error)
 
 
-def _computed(
-    embeddings: NDArray[np.float32], labels: NDArray[np.int64], is_gallery: NDArray[np.bool_]
-) -> dict[str, NDArray[Any]]:
+def _computed(embeddings: Singles, labels: Ints, is_gallery: Bools) -> dict[str, Array]:
     distances, neighbours = _neighbours(embeddings, is_gallery)
     found = positives(embeddings, labels, is_gallery, neighbours)
     precision = _average_precision(embeddings, labels, is_gallery, neighbours)
@@ -166,9 +163,7 @@ def _computed(
     }  # fmt: skip
 
 
-def _neighbours(
-    embeddings: NDArray[np.float32], is_gallery: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _neighbours(embeddings: Singles, is_gallery: Bools) -> tuple[Floats, Ints]:
     """Distances and rows (n, k) of the nearest others; in the gallery where there is one, for its own rows too."""
     if not is_gallery.any():
         return nearest(embeddings, k=min(MOST_NEIGHBOURS, len(embeddings) - 1))
@@ -181,11 +176,11 @@ def _neighbours(
 
 
 def _average_precision(
-    embeddings: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    is_gallery: NDArray[np.bool_],
-    neighbours: NDArray[np.int64],
-) -> NDArray[np.float64]:
+    embeddings: Singles,
+    labels: Ints,
+    is_gallery: Bools,
+    neighbours: Ints,
+) -> Floats:
     """AP@R (n,) of the queries; NaN for those without a match and for the gallery."""
     queries, searched = ~is_gallery, is_gallery if is_gallery.any() else np.ones(len(labels), bool)
     values, codes = np.unique(labels, return_inverse=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.data import Dataset
 from dmlcore.data.dataset import DataError
 from dmlcore.data.files import images
 from dmlcore.data.files.image_store import short_side
+from dmlcore.typing import Array, Pixels
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -32,7 +32,7 @@ def is_ink(data: Dataset) -> bool:
     return data.name in (*GREY, "digits_pictures") or (len(data.inputs.shape) == 4 and data.inputs.shape[1] == 1)
 
 
-def as_inputs(pictures: Sequence[Source], data: Dataset, *, invert: bool = False) -> NDArray[Any]:
+def as_inputs(pictures: Sequence[Source], data: Dataset, *, invert: bool = False) -> Array:
     """Inputs (n, ...) of a data set, of n files, open files or PIL pictures of any size.
 
     EXIF rotation is undone, transparency lies on white; of photographs the shorter side becomes what it is in the
@@ -45,7 +45,7 @@ def as_inputs(pictures: Sequence[Source], data: Dataset, *, invert: bool = False
     return np.stack([_one(picture, data, invert) for picture in pictures])
 
 
-def centre(picture: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+def centre(picture: Pixels, side: int) -> Pixels:
     """The middle (side, side, 3) of a picture (h, w, 3), as `data.store` cuts it."""
     top, left = (picture.shape[0] - side) // 2, (picture.shape[1] - side) // 2
     return picture[top : top + side, left : left + side]
@@ -58,11 +58,11 @@ def dark_on_light(picture: Source) -> bool:
     return bool(np.median(rim) > 128)
 
 
-def _one(picture: Source, data: Dataset, invert: bool) -> NDArray[Any]:
+def _one(picture: Source, data: Dataset, invert: bool) -> Array:
     if data.name in GREY:
         side, steps = GREY[data.name]
         grey = centre(_short(picture, side), side).mean(axis=2) / 255
-        vector: NDArray[Any] = (np.rint((1 - grey if invert else grey) * steps) / steps).astype(np.float32).ravel()
+        vector: Array = (np.rint((1 - grey if invert else grey) * steps) / steps).astype(np.float32).ravel()
         return vector
     side = data.inputs.shape[-1]
     if data.inputs.shape[-2] != side:
@@ -73,7 +73,7 @@ def _one(picture: Source, data: Dataset, invert: bool) -> NDArray[Any]:
     return np.ascontiguousarray((255 - cut if invert else cut).transpose(2, 0, 1))
 
 
-def _short(picture: Source, short: int) -> NDArray[np.uint8]:
+def _short(picture: Source, short: int) -> Pixels:
     """A picture (h, w, 3) whose shorter side is `short` pixels."""
     from PIL import Image
 

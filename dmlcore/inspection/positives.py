@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from dmlcore.typing import Bools, Floats, Ints, Singles
+
 BLOCK = 2**22  # squared distances held at once
 SAME = 1e-12  # relative: squared distances this close to each other are equal, then the lower row comes first
 
@@ -24,9 +23,7 @@ class Positives:
     rank: Ints  # (n,) of the nearest among all that is searched, from 1: R@K counts the queries with rank <= K
 
 
-def positives(
-    embeddings: NDArray[np.float32], labels: Ints, is_gallery: NDArray[np.bool_], neighbours: Ints
-) -> Positives:
+def positives(embeddings: Singles, labels: Ints, is_gallery: Bools, neighbours: Ints) -> Positives:
     """Nearest and farthest sample of its own class for every row.
 
     embeddings (n, D), labels (n,); is_gallery (n,): what is searched, everything but the row itself if nothing is
@@ -85,7 +82,7 @@ def _parts(rows: Ints, width: int) -> list[Ints]:
     return [rows[start : start + step] for start in range(0, len(rows), step)]
 
 
-def _distances(embeddings: NDArray[np.float32], other: Ints) -> Floats:
+def _distances(embeddings: Singles, other: Ints) -> Floats:
     """Distance (n,) of each row to the row other[i], NaN where that is -1."""
     found = np.full(len(other), np.nan)
     rows = np.flatnonzero(other >= 0)

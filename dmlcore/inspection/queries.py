@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.inspection.neighbours import Learned
+from dmlcore.typing import Ints
 
 Order = Literal[
     "worst first",
@@ -30,10 +30,8 @@ ORDERS: dict[Order, str] = {
 }
 assert tuple(ORDERS) == get_args(Order)
 
-Rows = NDArray[np.int64]
 
-
-def ordered(found: Learned, order: Order) -> Rows:
+def ordered(found: Learned, order: Order) -> Ints:
     """All rows in this order; those without another sample of their class come last, in the order of the data set.
 
     Raises ValueError naming the orders there are.
@@ -66,8 +64,8 @@ def select(
     *,
     label: int | None = None,
     failures: bool = False,
-    indices: Rows | None = None,
-) -> Rows:
+    indices: Ints | None = None,
+) -> Ints:
     """Rows (m,) of the queries that pass the filters, in this order; samples that are only searched are no queries.
 
     label: of this class alone; failures: with a wrong nearest neighbour; indices: of these samples of the data set.

@@ -21,6 +21,7 @@ from dmlcore.inspection import images
 from dmlcore.inspection.export import Table
 from dmlcore.inspection.maps import maps
 from dmlcore.storage.runs import Run, scores
+from dmlcore.typing import Array, Ints
 
 _HERE = Path(__file__).resolve()  # style and script lie beside it
 WORST, BEST, NEIGHBOURS = 24, 8, 8  # queries of each kind, neighbours of each query
@@ -198,7 +199,7 @@ def _map(found: Table, plane: Plane) -> str:
     )
 
 
-def _sheets(found: Table) -> tuple[NDArray[np.int64], list[str], bool]:
+def _sheets(found: Table) -> tuple[Ints, list[str], bool]:
     """(rows with a picture, drawn evenly; sheets of them as addresses; whether their pixels are to stay sharp)."""
     if found.data is None:
         return np.empty(0, np.int64), [], False
@@ -214,7 +215,7 @@ def _sheets(found: Table) -> tuple[NDArray[np.int64], list[str], bool]:
     return rows, sheets, tiny
 
 
-def _packed(values: NDArray[Any]) -> str:
+def _packed(values: Array) -> str:
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
 
 
@@ -247,7 +248,7 @@ def _gallery(found: Table) -> str:
     return note + "".join(parts)
 
 
-def _spread(found: Table, *, worst: bool) -> NDArray[np.int64]:
+def _spread(found: Table, *, worst: bool) -> Ints:
     """Rows of failures, worst first, or of all other queries, best first; among equals the classes take turns."""
     learned = found.learned
     scored = ~np.isnan(learned.average_precision[found.rows])

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import Run
+from dmlcore.typing import Ints
 
 MOST_KEPT = 64  # newest selections of a run
 _NAME = re.compile(r"[0-9a-f]{16}")
@@ -23,7 +24,7 @@ class Selection:
     """Samples `indices` (n,) of the data set, ascending, and where they come from, in plain words."""
 
     id: str
-    indices: NDArray[np.int64]
+    indices: Ints
     origin: str
 
 

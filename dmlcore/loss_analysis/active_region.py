@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from dmlcore.geometry.triplet import FLOOR, power_potential
@@ -34,6 +34,7 @@ from dmlcore.loss_analysis.level_sets import (
     two_distances,
 )
 from dmlcore.losses.engine.triplet_loss import TripletLoss
+from dmlcore.typing import Floats
 
 LOG_ZONE = 1e-9  # exponents this close to 0 mean the logarithm, as in power_potential
 
@@ -48,8 +49,8 @@ class ActiveRegion:
     contoured on a grid.
     """
 
-    outer: list[NDArray[np.float64]]  # raw = 0
-    inner: list[NDArray[np.float64]]  # raw = m2
+    outer: list[Floats]  # raw = 0
+    inner: list[Floats]  # raw = m2
     area: float
     shape: str
     latex: str
@@ -82,7 +83,7 @@ def active_region(loss: TripletLoss, anchor: ArrayLike, positive: ArrayLike, *, 
     )
 
 
-def _point(name: str, value: ArrayLike) -> NDArray[np.float64]:
+def _point(name: str, value: ArrayLike) -> Floats:
     point = np.asarray(value, dtype=np.float64)
     if point.shape != (2,) or not np.isfinite(point).all():
         raise ValueError(f"{name} must be two finite coordinates, got {value!r}")

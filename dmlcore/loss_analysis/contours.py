@@ -6,13 +6,11 @@ import math
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.loss_analysis.level_sets import EVERYTHING, NOTHING, Curves, LevelSet, Pair
 from dmlcore.losses.engine.triplet_loss import TripletLoss
-
-Array = NDArray[np.float64]
+from dmlcore.typing import Floats
 
 RINGS = np.logspace(-3, 4, 71)  # radii about M at which the plane is searched for the set, in units of the scene
 ANGLES = 72
@@ -50,10 +48,10 @@ def contoured(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
     return LevelSet(words, area, lambda points: lines, "all but bounded" if last.all() else "bounded", exact=False)
 
 
-def _raw(loss: TripletLoss, pair: Pair, negative: Array) -> Array:
+def _raw(loss: TripletLoss, pair: Pair, negative: Floats) -> Floats:
     a, p, n = (torch.as_tensor(x, dtype=torch.float64) for x in (pair.a, pair.p, negative))
     with torch.no_grad():
-        raw: Array = loss.raw(a, p, n).expand(n.shape[:-1]).numpy()
+        raw: Floats = loss.raw(a, p, n).expand(n.shape[:-1]).numpy()
     return np.nan_to_num(raw, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
 
 
@@ -75,7 +73,7 @@ def _lines(loss: TripletLoss, pair: Pair, level: float, half: float) -> tuple[Cu
     return curves, area
 
 
-def _polished(loss: TripletLoss, pair: Pair, level: float, points: Array, step: float) -> tuple[Array, Array]:
+def _polished(loss: TripletLoss, pair: Pair, level: float, points: Floats, step: float) -> tuple[Floats, Floats]:
     """Points moved onto the level by three Newton steps of at most `step`, and the gradient there."""
     a, p = (torch.as_tensor(x, dtype=torch.float64) for x in (pair.a, pair.p))
     n = torch.as_tensor(points, dtype=torch.float64)
@@ -96,7 +94,7 @@ def _polished(loss: TripletLoss, pair: Pair, level: float, points: Array, step: 
     return kept.numpy(), slope.numpy()
 
 
-def _area(curve: Array, gradient: Array) -> float:
+def _area(curve: Floats, gradient: Floats) -> float:
     """Signed area within a closed polyline with its higher side to the left, its edges bent as the gradients turn."""
     (x, y), (gx, gy) = (curve - curve[0]).T, gradient.T
     chords = float(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1]) / 2)

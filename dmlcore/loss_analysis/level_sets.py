@@ -9,15 +9,14 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ellipe, ellipk
 
 from dmlcore.geometry.triplet import FLOOR
 from dmlcore.geometry.worked import number
+from dmlcore.typing import Floats
 
-Array = NDArray[np.float64]
-Curves = list[Array]
+Curves = list[Floats]
 
 FAR = 1e6  # beyond this many pair lengths a region about the pair is a disc, to 1e-12
 EPS = 4 * float(np.finfo(float).eps)
@@ -27,11 +26,11 @@ EPS = 4 * float(np.finfo(float).eps)
 class Pair:
     """Anchor and positive of the plane, (2,) each, and the frame about their midpoint M: along and across the pair."""
 
-    a: Array
-    p: Array
+    a: Floats
+    p: Floats
     d: float = field(init=False)
-    midpoint: Array = field(init=False)
-    frame: Array = field(init=False)  # (2, 2): rows are the unit vectors along a -> p and across
+    midpoint: Floats = field(init=False)
+    frame: Floats = field(init=False)  # (2, 2): rows are the unit vectors along a -> p and across
 
     def __post_init__(self) -> None:
         edge = self.p - self.a
@@ -40,7 +39,7 @@ class Pair:
         for name, value in (("d", d), ("midpoint", (self.a + self.p) / 2), ("frame", np.array([[x, y], [-y, x]]))):
             object.__setattr__(self, name, value)  # the dataclass is frozen
 
-    def place(self, local: Array, centre: Array | None = None) -> Array:
+    def place(self, local: Floats, centre: Floats | None = None) -> Floats:
         """Points of the plane from coordinates (..., 2) along and across the pair, about M or `centre`."""
         return (self.midpoint if centre is None else centre) + local @ self.frame
 
@@ -69,7 +68,7 @@ NOTHING = LevelSet("empty", 0.0, lambda points: [])
 EVERYTHING = LevelSet("the whole plane", 0.0, lambda points: [], "all but bounded")
 
 
-def disc(centre: Array, name: str, square_radius: float) -> LevelSet:
+def disc(centre: Floats, name: str, square_radius: float) -> LevelSet:
     """The disc about `centre`, nothing where the squared radius is not positive."""
     if not square_radius > 0:
         return NOTHING
@@ -78,7 +77,7 @@ def disc(centre: Array, name: str, square_radius: float) -> LevelSet:
     return LevelSet(words, math.pi * square_radius, lambda points: [centre + radius * _circle(points)])
 
 
-def outside(centre: Array, name: str, square_radius: float) -> LevelSet:
+def outside(centre: Floats, name: str, square_radius: float) -> LevelSet:
     """All but the disc, everything where the squared radius is not positive."""
     if not square_radius > 0:
         return EVERYTHING
@@ -86,7 +85,7 @@ def outside(centre: Array, name: str, square_radius: float) -> LevelSet:
     return LevelSet(f"all but the {inside.words}", -inside.area, inside.curves, "all but bounded")
 
 
-def shell(centre: Array, name: str, inner: float, outer: float) -> LevelSet:
+def shell(centre: Floats, name: str, inner: float, outer: float) -> LevelSet:
     """Between two radii; a disc where the inner one is 0."""
     if not inner > 0:
         return disc(centre, name, outer**2)
@@ -98,7 +97,7 @@ def shell(centre: Array, name: str, inner: float, outer: float) -> LevelSet:
     )
 
 
-def half_plane(normal: Array, bound: float) -> LevelSet:
+def half_plane(normal: Floats, bound: float) -> LevelSet:
     """Points x with normal . x > bound: all or none if the line is beyond all measure. Its boundary is a segment."""
     length = float(np.hypot(*normal))
     if abs(bound) >= 1e150 * length:
@@ -131,9 +130,9 @@ def ellipse(pair: Pair, major: float) -> LevelSet:
 class Law:
     """An increasing function of distance, its inverse and its slope; `convex` or concave (then steepest at 0)."""
 
-    value: Callable[[Array], Array]
-    inverse: Callable[[Array], Array]
-    slope: Callable[[Array], Array]
+    value: Callable[[Floats], Floats]
+    inverse: Callable[[Floats], Floats]
+    slope: Callable[[Floats], Floats]
     convex: bool = False
 
     def at(self, d: float) -> float:
@@ -151,7 +150,7 @@ LOGARITHM = Law(np.log, np.exp, lambda d: 1 / d)
 def power(q: float) -> Law:
     """P_q(d) = d^q / q for any q but 0."""
 
-    def inverse(v: Array) -> Array:
+    def inverse(v: Floats) -> Floats:
         return np.where(q * v < 0, np.nan, q * v) ** (1 / q)  # with q = 1/2 the power would be a square, of anything
 
     return Law(lambda d: d**q / q, inverse, lambda d: d ** (q - 1), convex=q > 1)
@@ -211,7 +210,7 @@ class _Outline:
     low: float
     high: float
 
-    def quarter(self, phi: Array) -> tuple[Array, Array, Array]:
+    def quarter(self, phi: Floats) -> tuple[Floats, Floats, Floats]:
         """At phi in 0..pi: points along and across the pair, from the centre (a of a lobe, else M); -d along/d phi."""
         d, law, half = self.pair.d, self.law, (self.high - self.low) / 2
         v = self.low + half * (1 - np.cos(phi))  # takes the square roots at both ends away
@@ -278,13 +277,13 @@ def _root(excess: Callable[[float], float], low: float, high: float) -> float:
 
 
 @cache
-def _nodes() -> tuple[Array, Array]:
+def _nodes() -> tuple[Floats, Floats]:
     """Gauss-Legendre nodes and weights on 0..pi."""
     nodes, weights = np.polynomial.legendre.leggauss(240)
     return (nodes + 1) * np.pi / 2, weights * np.pi / 2
 
 
 @cache
-def _circle(points: int) -> Array:
+def _circle(points: int) -> Floats:
     angle = np.linspace(0.0, 2 * np.pi, points + 1)
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)

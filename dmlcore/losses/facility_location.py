@@ -7,15 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
 from dmlcore.losses.engine.batch_loss import BatchFormula, ready
 from dmlcore.losses.engine.distances import euclidean
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from dmlcore.typing import Bools, Floats, Ints
 
 TIE = 1e-12  # gains this close are equal, and the lowest index wins
 
@@ -104,7 +101,7 @@ class _Nmi:
         self.candidate, self.sample = np.divmod(np.arange(self.count**2), self.count)
         self.to_class = self.candidate * self.classes + of_class[self.sample]
 
-    def __call__(self, closer: NDArray[np.bool_], assigned: Ints, cells: Ints) -> Floats:
+    def __call__(self, closer: Bools, assigned: Ints, cells: Ints) -> Floats:
         """closer (N, N): the samples each candidate draws; clusters and cells (N,) before; returns (N,)."""
         drawn = np.flatnonzero(closer)
         candidate, sample = self.candidate[drawn], self.sample[drawn]

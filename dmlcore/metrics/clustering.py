@@ -15,12 +15,11 @@ from typing import Literal
 import faiss
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dmlcore.metrics.neighbours import matrix
 from dmlcore.metrics.retrieval import class_ids
-
-Ints = NDArray[np.int64]
+from dmlcore.typing import Ints
 
 MOST_WORK = 1.28e10  # samples x clusters x dimensions of one k-means round: 10^8 distances in 128 dimensions
 ROUNDS = 20  # of k-means

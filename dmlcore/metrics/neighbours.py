@@ -14,17 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import faiss
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Points = NDArray[np.float32] | NDArray[np.float64]
-Mark = Callable[[Ints, Ints], NDArray[Any]]
+from dmlcore.typing import Array, Bools, Floats, Ints, Reals, Singles
+
+Mark = Callable[[Ints, Ints], Array]
 
 SPARE = 4  # candidates beyond k: nearly always enough for one provable gap
 CROWD = 32  # one more for each so many of k: gaps are narrow far down a list
@@ -69,7 +67,7 @@ def nearest(
     return np.ldexp(search.distances(rows, indices), search.exponent), indices
 
 
-def matrix(name: str, value: ArrayLike | torch.Tensor) -> Points:
+def matrix(name: str, value: ArrayLike | torch.Tensor) -> Reals:
     """Return `value` as a finite (N, D) array, float32 where it has no more digits, else float64.
 
     Raises ValueError or TypeError naming it.
@@ -82,7 +80,7 @@ def matrix(name: str, value: ArrayLike | torch.Tensor) -> Points:
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"{name} must have shape (items, dimensions), both at least 1, got {array.shape}")
-    points: Points = np.ascontiguousarray(array) if array.dtype == np.float32 else np.ascontiguousarray(array, float)
+    points: Reals = np.ascontiguousarray(array) if array.dtype == np.float32 else np.ascontiguousarray(array, float)
     for rows in chunks(np.arange(len(points)), points.shape[1]):
         finite = np.isfinite(points[rows[0] : rows[-1] + 1]).all(axis=1)
         if not finite.all():
@@ -132,15 +130,15 @@ class Search:
         self._index = faiss.IndexFlatL2(near.shape[1])
         self._index.add(near)
 
-    def _parts(self, side: Points) -> Iterator[tuple[Ints, Floats]]:
+    def _parts(self, side: Reals) -> Iterator[tuple[Ints, Floats]]:
         """Rows and their points in units of 2**exponent."""
         for rows in chunks(np.arange(len(side)), side.shape[1]):
             yield rows, self._units(side, rows)
 
-    def _units(self, side: Points, rows: Ints) -> Floats:
+    def _units(self, side: Reals, rows: Ints) -> Floats:
         return _scaled(side[rows], -self.exponent)
 
-    def _rounded(self, side: Points, centre: Floats) -> tuple[NDArray[np.float32], Floats]:
+    def _rounded(self, side: Reals, centre: Floats) -> tuple[Singles, Floats]:
         """Centred and shrunk points for faiss, and their lengths before the rounding."""
         near, norms = np.empty(side.shape, np.float32), np.empty(len(side))
         for rows, part in self._parts(side):
@@ -162,14 +160,14 @@ class Search:
             indices[chosen, :k] = self._proven(rows[chosen], squares[chosen], indices[chosen], k, mark)
         return indices[:, :k]
 
-    def _proven(self, rows: Ints, squares: NDArray[np.float32], indices: Ints, k: int, mark: Mark | None) -> Ints:
+    def _proven(self, rows: Ints, squares: Singles, indices: Ints, k: int, mark: Mark | None) -> Ints:
         """The guaranteed (n, k) from the candidates (n, listed) of some queries."""
         everything = indices.shape[1] == len(self.gallery)
         if self.exclude_self:
             squares, indices = _without(rows, squares, indices)
         bound = _error_bound(self._norms[rows], squares[:, -1], self._longest, self.queries.shape[1])
-        apart: NDArray[np.bool_] = np.diff(squares, axis=1) > _above(2 * bound)[:, None]
-        proven: NDArray[np.bool_] = np.count_nonzero(apart[:, k - 1 :], axis=1) > 0
+        apart: Bools = np.diff(squares, axis=1) > _above(2 * bound)[:, None]
+        proven: Bools = np.count_nonzero(apart[:, k - 1 :], axis=1) > 0
         if everything:
             proven[:] = True
         self._rank_close(rows, indices, apart | ~proven[:, None], mark)
@@ -178,12 +176,12 @@ class Search:
             indices[part, :k] = self._ranked_directly(rows[part], k)
         return indices[:, :k]
 
-    def _candidates(self, rows: Ints, listed: int) -> tuple[NDArray[np.float32], Ints]:
+    def _candidates(self, rows: Ints, listed: int) -> tuple[Singles, Ints]:
         with _faiss_at_its_best():
             squares, indices = self._index.search(self._queries32[rows], listed)
         return squares, indices
 
-    def _rank_close(self, rows: Ints, indices: Ints, apart: NDArray[np.bool_], mark: Mark | None) -> None:
+    def _rank_close(self, rows: Ints, indices: Ints, apart: Bools, mark: Mark | None) -> None:
         """Sort in place, by (d, index), the runs of candidates that the bound cannot tell apart (and marks can)."""
         matters = ~apart
         if mark is not None:
@@ -239,7 +237,7 @@ def _direct(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
 
 
-def _error_bound(norms: Floats, last: NDArray[np.float32], longest: float, dimensions: int) -> Floats:
+def _error_bound(norms: Floats, last: Singles, longest: float, dimensions: int) -> Floats:
     """Bound |computed - true| squared distance for every listed item, and for every unlisted item that matters.
 
     With u = 2**-24, a sum of D products in any order errs by at most about D u times the sum of magnitudes (Higham,
@@ -254,12 +252,12 @@ def _error_bound(norms: Floats, last: NDArray[np.float32], longest: float, dimen
     return c * reach**2 + dimensions * 2.0**-120
 
 
-def _above(values: Floats) -> NDArray[np.float32]:
+def _above(values: Floats) -> Singles:
     """Float32 numbers above these, by enough for the rounding of a float32 difference that is compared with them."""
     return np.nextafter((values * (1 + 2.0**-22)).astype(np.float32), np.float32(np.inf))
 
 
-def _scaled(points: Points, exponent: int) -> Floats:
+def _scaled(points: Reals, exponent: int) -> Floats:
     """Points times 2**exponent, float64: a product with a power of two rounds as np.ldexp does, and is faster."""
     if abs(exponent) > 1000:  # the power itself may overflow
         scaled: Floats = np.ldexp(points.astype(np.float64), exponent)
@@ -267,12 +265,12 @@ def _scaled(points: Points, exponent: int) -> Floats:
     return np.multiply(points, 2.0**exponent, dtype=np.float64)
 
 
-def _exponent(points: Points) -> int:
+def _exponent(points: Reals) -> int:
     """The power of two just above every magnitude."""
     return int(np.frexp(max(float(points.max()), -float(points.min())))[1])
 
 
-def _without(rows: Ints, squares: NDArray[np.float32], indices: Ints) -> tuple[NDArray[np.float32], Ints]:
+def _without(rows: Ints, squares: Singles, indices: Ints) -> tuple[Singles, Ints]:
     """Drop each query's own index, or the last candidate where it is not listed.
 
     An unlisted self needs no mark: its true square is 0, so all that is listed lies within one bound and no gap shows.

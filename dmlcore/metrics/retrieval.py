@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from dmlcore.metrics.neighbours import CHUNK, SPARE, Floats, Ints, Search, matrix
+from dmlcore.metrics.neighbours import CHUNK, SPARE, Search, matrix
+from dmlcore.typing import Bools, Floats, Ints
 
-Marks = NDArray[np.bool_]
 KNN = 3  # neighbours that vote
 
 
@@ -169,7 +169,7 @@ def per_class(scores: RetrievalScores, labels: ArrayLike | torch.Tensor) -> Clas
     return ClassScores(classes, queries, sums[0] / queries, sums[1] / queries)
 
 
-def _nearest_three(relevant: Marks, codes: NDArray[np.int32]) -> tuple[Marks, Marks]:
+def _nearest_three(relevant: Bools, codes: NDArray[np.int32]) -> tuple[Bools, Bools]:
     """Whether kNN(3) is right by the rule two of three, and by the majority with ties to the nearest; (n,) each.
 
     relevant (n, k), codes (n, up to 3): classes of the nearest.
@@ -211,5 +211,5 @@ def _cutoffs(ks: Iterable[int]) -> list[int]:
     return sorted({int(cutoff) for cutoff in cutoffs})
 
 
-def _mean(values: Floats | Marks) -> float | None:
+def _mean(values: Floats | Bools) -> float | None:
     return float(values.mean()) if len(values) else None

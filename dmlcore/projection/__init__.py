@@ -3,14 +3,13 @@
 What is slow to import (scikit-learn, openTSNE, umap-learn, torch) is imported by the first call that needs it.
 """
 
-from dmlcore.projection.linear import Plane, pca, place_pca
+from dmlcore.projection.linear import pca, place_pca
 from dmlcore.projection.stochastic import FEWEST, fitting_perplexity, place_tsne, tsne
 from dmlcore.projection.uniform import Missing, place_umap, umap
 
 __all__ = [
     "FEWEST",
     "Missing",
-    "Plane",
     "fitting_perplexity",
     "pca",
     "place_pca",

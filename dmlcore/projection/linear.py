@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Plane = NDArray[np.float32]
-Points = NDArray[np.float64]
+from dmlcore.typing import Floats, Singles
 
 
-def pca(embeddings: Any) -> Plane:
+def pca(embeddings: Any) -> Singles:
     """Return the two leading principal components in the units of the embeddings; zeros where they have no spread.
 
     Shapes: (N, D) -> (N, 2) float32.
@@ -26,11 +24,11 @@ def pca(embeddings: Any) -> Plane:
                [ 0., -1.]], dtype=float32)
     """
     points, spread = standardised(embeddings)
-    plane: Plane = (principal(points) * spread).astype(np.float32)
+    plane: Singles = (principal(points) * spread).astype(np.float32)
     return plane
 
 
-def place_pca(embeddings: Any, new: Any) -> Plane:
+def place_pca(embeddings: Any, new: Any) -> Singles:
     """Where new embeddings lie on the plane `pca(embeddings)`, exactly.
 
     Shapes: embeddings (N, D), new (M, D) -> (M, 2) float32.
@@ -51,7 +49,7 @@ def place_pca(embeddings: Any, new: Any) -> Plane:
     return plane
 
 
-def principal(points: Points) -> Points:
+def principal(points: Floats) -> Floats:
     """The two leading components (N, 2) of points that are centred; a missing one is zero."""
     plane = np.zeros((len(points), 2))
     axes = _axes(points)
@@ -60,24 +58,24 @@ def principal(points: Points) -> Points:
     return plane
 
 
-def _axes(points: Points) -> Points | None:
+def _axes(points: Floats) -> Floats | None:
     """The leading axes (2 or fewer, D) of centred points, with signs that do not depend on the library."""
     if not points.any():
         return None
     from sklearn.decomposition import PCA  # slow to import
 
     found = PCA(min(2, *points.shape), random_state=0).fit(points)
-    axes: Points = found.components_
+    axes: Floats = found.components_
     return axes
 
 
-def _middle(known: Points) -> Points:
+def _middle(known: Floats) -> Floats:
     """The mean of `known` relative to its first row."""
-    middle: Points = (known - known[0]).mean(axis=0)
+    middle: Floats = (known - known[0]).mean(axis=0)
     return middle
 
 
-def standardised(embeddings: Any) -> tuple[Points, float]:
+def standardised(embeddings: Any) -> tuple[Floats, float]:
     """Centre and divide by one number, about the root mean square, so that far-off or huge embeddings lose no digits;
     return that number too."""
     points = checked("embeddings", embeddings)
@@ -91,7 +89,7 @@ def standardised(embeddings: Any) -> tuple[Points, float]:
     return points, spread
 
 
-def pair(embeddings: Any, new: Any) -> tuple[Points, Points]:
+def pair(embeddings: Any, new: Any) -> tuple[Floats, Floats]:
     """Embeddings (N, D) and new ones (M, D), both as they are in float64; raises ValueError naming the argument."""
     known, fresh = checked("embeddings", embeddings), checked("new", new)
     if known.shape[1] != fresh.shape[1]:
@@ -99,7 +97,7 @@ def pair(embeddings: Any, new: Any) -> tuple[Points, Points]:
     return known, fresh
 
 
-def checked(name: str, value: Any) -> Points:
+def checked(name: str, value: Any) -> Floats:
     """A fresh (N, D) array of finite float64; raises ValueError naming the argument."""
     if hasattr(value, "detach"):  # a tensor, without importing torch
         value = value.detach().cpu().double().numpy()

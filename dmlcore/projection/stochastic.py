@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.metrics import nearest
-from dmlcore.projection.linear import Plane, Points, pair, principal, standardised
+from dmlcore.projection.linear import pair, principal, standardised
+from dmlcore.typing import Floats, Singles
 
 FEWEST = 5  # points that a t-SNE map needs
 SHORTEST = 100  # iterations
@@ -39,7 +39,7 @@ def tsne(
     seed: int = 0,
     start: Any = None,
     progress: Progress | None = None,
-) -> Plane:
+) -> Singles:
     """Return a t-SNE map, a function of its arguments only.
 
     `perplexity` (above 1) is lowered to (N - 1) / 3 for few points; `iterations` is at least 100; `seed` 0..2^32 - 1.
@@ -96,7 +96,7 @@ def schedule(iterations: int) -> list[tuple[int, float]]:
     return [(head, EXAGGERATION), *((length, value) for length, value in between if length), (tail, 1.0)]
 
 
-def place_tsne(embeddings: Any, plane: Any, new: Any, *, perplexity: float = 30) -> Plane:
+def place_tsne(embeddings: Any, plane: Any, new: Any, *, perplexity: float = 30) -> Singles:
     """Where new embeddings (M, D) belong on the t-SNE map `plane` (N, 2) of `embeddings` (N, D): (M, 2) float32.
 
     Each starts at the median of its 25 nearest neighbours on the map and is moved by the gradient of t-SNE while the
@@ -134,7 +134,7 @@ def place_tsne(embeddings: Any, plane: Any, new: Any, *, perplexity: float = 30)
     return np.asarray(np.asarray(placed) + middle, dtype=np.float32)
 
 
-def spreadable(embeddings: Any, method: str) -> Points:
+def spreadable(embeddings: Any, method: str) -> Floats:
     """Standardised embeddings that `method` can spread out; raises ValueError for too few or collapsed ones."""
     points, _ = standardised(embeddings)
     if len(points) < FEWEST:
@@ -144,7 +144,7 @@ def spreadable(embeddings: Any, method: str) -> Points:
     return points
 
 
-def on_plane(plane: Any, count: int) -> Points:
+def on_plane(plane: Any, count: int) -> Floats:
     """A map as float64 (count, 2); raises ValueError."""
     found = np.array(plane, dtype=np.float64)
     if found.shape != (count, 2) or not np.isfinite(found).all():
@@ -158,7 +158,7 @@ def threads() -> int:
     return max(1, int(asked) if asked.isdecimal() else len(os.sched_getaffinity(0)))
 
 
-def _beginning(points: Points, start: Any, seed: int) -> Points:
+def _beginning(points: Floats, start: Any, seed: int) -> Floats:
     if start is not None:
         return on_plane(start, len(points))
     plane = principal(points)
@@ -168,7 +168,7 @@ def _beginning(points: Points, start: Any, seed: int) -> Points:
     return plane
 
 
-def _affinities(points: Points, perplexity: float) -> Any:
+def _affinities(points: Floats, perplexity: float) -> Any:
     from openTSNE.affinity import PerplexityBasedNN
     from openTSNE.nearest_neighbors import PrecomputedNeighbors
 
@@ -182,7 +182,7 @@ def _telling(progress: Progress | None, before: int, iterations: int) -> dict[st
     if progress is None:
         return {}
 
-    def tell(iteration: int, _error: float, _plane: NDArray[np.float64]) -> None:
+    def tell(iteration: int, _error: float, _plane: Floats) -> None:
         progress((before + iteration) / iterations)
 
     return {"callbacks": [tell], "callbacks_every_iters": REPORTS}

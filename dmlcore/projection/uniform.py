@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from dmlcore.metrics import nearest
-from dmlcore.projection.linear import Plane, Points, pair, principal
+from dmlcore.projection.linear import pair, principal
 from dmlcore.projection.stochastic import Progress, on_plane, spreadable
+from dmlcore.typing import Floats, Singles
 
 SIDE = 10.0  # of the box in which umap-learn starts
 SHARES = 100  # reports of the progress
@@ -28,7 +29,7 @@ def umap(
     seed: int = 0,
     start: Any = None,
     progress: Progress | None = None,
-) -> Plane:
+) -> Singles:
     """Return a UMAP map, a function of its arguments only.
 
     `neighbours` (2 or more, lowered to N - 1) includes the point itself, as in umap-learn; `min_dist` 0..1; `start`
@@ -64,7 +65,7 @@ def umap(
     return np.asarray(found, dtype=np.float32)
 
 
-def place_umap(embeddings: Any, plane: Any, new: Any, *, neighbours: int = 15) -> Plane:
+def place_umap(embeddings: Any, plane: Any, new: Any, *, neighbours: int = 15) -> Singles:
     """Where new embeddings (M, D) belong on the UMAP map `plane` (N, 2) of `embeddings` (N, D): (M, 2) float32.
 
     The mean of the neighbours on the map, weighted by their membership strengths exp(-d / sigma), with sigma such that
@@ -82,7 +83,7 @@ def place_umap(embeddings: Any, plane: Any, new: Any, *, neighbours: int = 15) -
     return np.asarray(placed, dtype=np.float32)
 
 
-def _strengths(distances: Points) -> Points:
+def _strengths(distances: Floats) -> Floats:
     """exp(-(d - d_1) / sigma), (M, k), that sums to log2(k) over each row."""
     beyond = distances - distances[:, :1]
     wanted = np.log2(max(2, distances.shape[1]))
@@ -94,7 +95,7 @@ def _strengths(distances: Points) -> Points:
             total = np.exp(-beyond / np.maximum(sigma, 1e-300)[:, None]).sum(axis=1)
         low, high = np.where(total < wanted, sigma, low), np.where(total < wanted, high, sigma)
     with np.errstate(under="ignore"):
-        strengths: Points = np.exp(-beyond / np.maximum(high, 1e-300)[:, None])
+        strengths: Floats = np.exp(-beyond / np.maximum(high, 1e-300)[:, None])
     return strengths
 
 
@@ -109,7 +110,7 @@ def _library() -> Any:
     return UMAP
 
 
-def _beginning(points: Points, start: Any, seed: int) -> Any:
+def _beginning(points: Floats, start: Any, seed: int) -> Any:
     """As umap-learn makes of its own PCA: in a box of side 10, no two points at one place."""
     plane = principal(points) if start is None else on_plane(start, len(points))
     if start is None:

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dmlcore import losses
@@ -24,9 +23,9 @@ from dmlcore.models.networks import PictureNetwork, TokenNetwork
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.training import build, final_analyses
 from dmlcore.training.build import Objective, TrainingError, Workbench
+from dmlcore.typing import Bytes, Floats, Ints, Singles
 
 Moves = Literal["both", "pulls", "pushes"]
-Floats = NDArray[np.float32]
 
 MOST_STEPS = 20_000
 SNAPSHOT_EVERY = 64  # steps between two states of network and optimiser from which a fork can be replayed
@@ -88,14 +87,14 @@ class Frame:
     active: float | None  # share of the batch's triplets with a gradient; None where the loss has no triplets
     nonzero: float | None
     map_at_r: float | None  # on the watched samples, every SCORE_EVERY steps
-    embeddings: Floats  # (n, D)
-    tokens: Floats | None = None  # (vocabulary, D) of a bag model
-    prototypes: Floats | None = None  # (m, D) of pooling with prototypes, once they are placed
-    histograms: Floats | None = (
+    embeddings: Singles  # (n, D)
+    tokens: Singles | None = None  # (vocabulary, D) of a bag model
+    prototypes: Singles | None = None  # (m, D) of pooling with prototypes, once they are placed
+    histograms: Singles | None = (
         None  # (classes, vocabulary): mean pooling weight that the bags of a class put on a token
     )
-    plane: Floats | None = None  # (n, 2) of more than three dimensions, turned to lie as the frame before
-    weights: NDArray[np.uint8] | None = None  # (n, h * w) of pictures, in units of average pooling / AVERAGE
+    plane: Singles | None = None  # (n, 2) of more than three dimensions, turned to lie as the frame before
+    weights: Bytes | None = None  # (n, h * w) of pictures, in units of average pooling / AVERAGE
     recall: float | None = None  # R@1, of the samples and at the steps of map_at_r
 
 
@@ -150,7 +149,7 @@ class LiveTraining:
             self.frames.append(self._look(float(loss)))
         return self.frames[step]
 
-    def curves(self, since: int = 0) -> dict[str, NDArray[np.float64]]:
+    def curves(self, since: int = 0) -> dict[str, Floats]:
         """step, loss, active, nonzero, map_at_r, recall of the frames from `since` on, NaN where there is none."""
         rows = self.frames[since:]
         columns = ("step", "loss", "active", "nonzero", "map_at_r", "recall")
@@ -173,7 +172,7 @@ class LiveTraining:
         other._bench, other._at = self._build(self.spec.run), -1  # its state is restored at the first new step
         return other
 
-    def scored(self, vectors: Floats) -> RetrievalScores:
+    def scored(self, vectors: Singles) -> RetrievalScores:
         """Retrieval scores of vectors (n, D) of the watched samples; those of the last part count, as for map_at_r."""
         labels = self.dataset.labels[self.watched]
         return retrieval(vectors[self._scored], labels[self._scored], ks=(1,))
@@ -258,7 +257,7 @@ class LiveTraining:
             **seen,
         )
 
-    def _see_tokens(self, model: TokenNetwork) -> dict[str, Floats]:
+    def _see_tokens(self, model: TokenNetwork) -> dict[str, Singles]:
         tokens = model.tokens.numpy().copy()
         histograms = final_analyses.bag_histograms(model, self._inputs)
         classes = np.eye(len(self._classes), dtype=np.float32)[self._class_of]  # (n, classes)
@@ -269,7 +268,7 @@ class LiveTraining:
         return found
 
 
-def _plane(embeddings: Floats, before: Floats | None) -> Floats:
+def _plane(embeddings: Singles, before: Singles | None) -> Singles:
     """The two principal components (n, 2), turned and mirrored to lie as near to those `before` as they can."""
     centred = torch.from_numpy(embeddings - embeddings.mean(0))
     axes = torch.linalg.eigh(centred.mT @ centred)[1][:, -2:].flip(1)
@@ -277,19 +276,19 @@ def _plane(embeddings: Floats, before: Floats | None) -> Floats:
     if before is not None:  # orthogonal Procrustes (Schonemann 1966)
         left, _, right = torch.linalg.svd(points.mT @ torch.from_numpy(before))
         points = points @ left @ right
-    plane: Floats = points.numpy()
+    plane: Singles = points.numpy()
     return plane
 
 
-def _in_bytes(weights: Tensor | None) -> NDArray[np.uint8] | None:
+def _in_bytes(weights: Tensor | None) -> Bytes | None:
     """Weights (n, h * w) that sum to 1 as bytes, AVERAGE for what average pooling gives; None without weights."""
     if weights is None or not len(weights):
         return None
-    found: NDArray[np.uint8] = (weights * weights.shape[1] * AVERAGE).round().clamp(0, 255).to(torch.uint8).numpy()
+    found: Bytes = (weights * weights.shape[1] * AVERAGE).round().clamp(0, 255).to(torch.uint8).numpy()
     return found
 
 
-def _watched(dataset: Dataset, spec: LiveSpec) -> NDArray[np.int64]:
+def _watched(dataset: Dataset, spec: LiveSpec) -> Ints:
     """The first `per_class` samples of each class in each part, ascending."""
     found = []
     for part in spec.parts:

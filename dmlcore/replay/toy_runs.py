@@ -29,6 +29,7 @@ from dmlcore.published import tables
 from dmlcore.replay.recorded_training import Change, LiveSpec, LiveTraining
 from dmlcore.spec import RunSpec
 from dmlcore.training import build
+from dmlcore.typing import Floats, Ints, Pixels, Singles
 
 PICTURES = ("cub", "glyphs")
 SETS = ("toy", "moons", "rings", "digits", *PICTURES)
@@ -48,14 +49,13 @@ NOT_STATED = (
     "The thesis does not state the output size, the slope of the leaky ReLU, whether outputs are normalised, the "
     "learning rate of this table, nor when training stopped; its 12 classes are another draw than ours."
 )
-Points = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class InputSpace:
     """Inputs as points (n, 3) to look at, the names of the axes, and how they came about in plain words."""
 
-    points: Points
+    points: Singles
     axes: tuple[str, str, str]
     note: str
 
@@ -128,7 +128,7 @@ def queries(training: LiveTraining) -> list[int]:
     return [int(np.flatnonzero(labels == label)[0]) for label in chosen]
 
 
-def neighbours(embeddings: Points, asked: list[int]) -> NDArray[np.uint16]:
+def neighbours(embeddings: Singles, asked: list[int]) -> NDArray[np.uint16]:
     """The NEIGHBOURS nearest rows (q, NEIGHBOURS) of each row that asks, itself left out; ties by row."""
     points = embeddings.astype(np.float64)
     squares = ((points[asked, None] - points) ** 2).sum(2)
@@ -136,7 +136,7 @@ def neighbours(embeddings: Points, asked: list[int]) -> NDArray[np.uint16]:
     return np.argsort(squares, axis=1, kind="stable")[:, :NEIGHBOURS].astype(np.uint16)
 
 
-def contact_sheet(dataset: Dataset, indices: NDArray[np.int64]) -> tuple[NDArray[np.uint8], int]:
+def contact_sheet(dataset: Dataset, indices: Ints) -> tuple[Pixels, int]:
     """Pictures of these samples, SHOWN pixels a side, row by row in one JPEG file (bytes,), and how many a row has."""
     from PIL import Image
 
@@ -205,7 +205,7 @@ def _train_on_the_spot(name: str, seed: int) -> None:
     made_once(folder.parent, folder.name.partition("-")[0], "1", SPOT_FILE, make, "the small network")
 
 
-def input_space(dataset: Dataset, indices: NDArray[np.int64]) -> InputSpace:
+def input_space(dataset: Dataset, indices: Ints) -> InputSpace:
     """Vectors of these samples in space: up to three features as they are, more by principal components of the
     training part, in the units of the inputs; of pictures the averages of their kept feature maps. Raises ValueError
     for other inputs."""
@@ -224,7 +224,7 @@ def input_space(dataset: Dataset, indices: NDArray[np.int64]) -> InputSpace:
     return InputSpace(((chosen - vectors.mean(0)) @ basis.T).astype(np.float32), ("PC 1", "PC 2", "PC 3"), note)
 
 
-def _vectors(dataset: Dataset, indices: NDArray[np.int64]) -> NDArray[np.float64]:
+def _vectors(dataset: Dataset, indices: Ints) -> Floats:
     if dataset.features is None:
         if len(dataset.inputs.shape) != 2:
             raise ValueError(f"inputs must be vectors (N, F), got shape {dataset.inputs.shape}")
@@ -250,7 +250,7 @@ def input_scores(dataset: Dataset, part: str = "train") -> RetrievalScores:
     return retrieval(compared(dataset, indices), dataset.labels[indices], ks=(1, 8))
 
 
-def compared(dataset: Dataset, indices: NDArray[np.int64]) -> Points:
+def compared(dataset: Dataset, indices: Ints) -> Singles:
     """The inputs of these samples as vectors (n, F) whose distances score: of pictures, the averages' directions."""
     vectors = _vectors(dataset, indices).astype(np.float32)
     if dataset.features is not None:  # by angle, as the network's embeddings are compared
@@ -264,14 +264,14 @@ def in_columns(scores: RetrievalScores) -> dict[str, float | None]:
     return {name: None if v is None else 100 * v for name, v in zip(COLUMNS, found, strict=True)}
 
 
-def recent_mean(values: NDArray[np.float64], window: int = RECENT) -> NDArray[np.float64]:
+def recent_mean(values: Floats, window: int = RECENT) -> Floats:
     """Mean of the last `window` values up to each, those that are no number left out; NaN where there is none."""
     known = np.isfinite(values)
     sums, counts = (np.concatenate([[0.0], np.cumsum(x)]) for x in (np.where(known, values, 0.0), known))
     end = np.arange(1, len(values) + 1)
     begin = np.maximum(end - window, 0)
     with np.errstate(invalid="ignore"):
-        mean: NDArray[np.float64] = (sums[end] - sums[begin]) / (counts[end] - counts[begin])
+        mean: Floats = (sums[end] - sums[begin]) / (counts[end] - counts[begin])
     return mean
 
 
@@ -302,7 +302,7 @@ def _published(row: tables.Row) -> PublishedRow:
     return PublishedRow(f"{losses.describe(row.loss).title}, {given}", row.loss, row.hyper, scores)
 
 
-def _principal_axes(vectors: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _principal_axes(vectors: Floats) -> tuple[Floats, Floats]:
     """The three leading axes (3, F), signed so that the largest entry is positive, and their shares of variance."""
     _, singular, axes = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
     signs = np.sign(axes[np.arange(3), np.abs(axes[:3]).argmax(1)])

@@ -6,7 +6,8 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dmlcore.typing import Floats
 
 LEVEL = 0.05  # probability of calling a difference clear where there is none
 POWER = 0.8  # probability of calling it clear where it is as large as measured (Cohen 1988)
@@ -28,11 +29,11 @@ def power(effect: float, pairs: int, level: float = LEVEL) -> float:
 
 
 @lru_cache(maxsize=256)
-def _least(freedom: int, level: float) -> NDArray[np.float64]:
+def _least(freedom: int, level: float) -> Floats:
     """What a mean must pass to be called clear, in its own deviations, at equally likely deviations of a sample."""
     from scipy import stats
 
-    least: NDArray[np.float64] = stats.t.isf(level / 2, freedom) * np.sqrt(stats.chi2.ppf(MIDPOINTS, freedom) / freedom)
+    least: Floats = stats.t.isf(level / 2, freedom) * np.sqrt(stats.chi2.ppf(MIDPOINTS, freedom) / freedom)
     return least
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dmlcore import mining
@@ -16,6 +15,7 @@ from dmlcore.metrics import retrieval
 from dmlcore.simulation.measures import class_radii
 from dmlcore.simulation.spec import ALL, MOST_POINTS, MOST_STEPS, OPTIMISERS, REACH, Law, Spec
 from dmlcore.simulation.starts import start_points
+from dmlcore.typing import Singles
 
 __all__ = ["MOST_POINTS", "MOST_STEPS", "REACH", "STRIDE", "Frame", "Simulation"]
 
@@ -23,15 +23,13 @@ STRIDE = 0.25  # no point moves farther in one step: keeps steep pushes from hur
 STRONGEST = 100.0  # nor is any force above this one handed to the optimiser, whose running means it would spoil
 _MOVING = ("momentum_buffer", "exp_avg")  # optimiser state that is a velocity
 
-Floats = NDArray[np.float32]
-
 
 @dataclass(frozen=True)
 class Frame:
     """One step: where the points stand, the force that will move them, and what is measured there."""
 
-    positions: Floats  # (N, 2)
-    force: Floats  # (N, 2): N times minus the gradient of the mean loss, one side of it where the law says so
+    positions: Singles  # (N, 2)
+    force: Singles  # (N, 2): N times minus the gradient of the mean loss, one side of it where the law says so
     loss: float
     active: float  # share of the triplets (of the mined ones, with a miner) with 0 < raw < m2
     pull: float  # mean over active triplets of dE/d(d_ap)
@@ -41,8 +39,8 @@ class Frame:
     largest_step: float  # longest way of a point since the step before
     triplets: int  # evaluated: all valid ones, or the mined ones
     capped: int  # points whose way here was cut to STRIDE
-    means: Floats  # (C, 2) class means
-    radii: Floats  # (C,) largest distance of a class from its mean
+    means: Singles  # (C, 2) class means
+    radii: Singles  # (C,) largest distance of a class from its mean
 
 
 class Simulation:
@@ -153,7 +151,7 @@ class Simulation:
         return bounded
 
     @torch.no_grad()
-    def _move(self, force: Floats) -> None:
+    def _move(self, force: Singles) -> None:
         """One step of the optimiser; ways beyond STRIDE are cut, coordinates kept within REACH."""
         before = self._x.detach().clone()
         self._x.grad = -torch.from_numpy(force)

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dmlcore.geometry import Triplet
 from dmlcore.geometry.boundary import Lines, level_lines
 from dmlcore.losses import TripletLoss
-
-Floats = NDArray[np.float64]
+from dmlcore.typing import Floats, Ints
 
 FIXED_COLUMNS = ("loss", "active", "pull", "push", "covering", "map_at_r", "largest_step")
 
 
-def class_radii(positions: Floats, labels: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def class_radii(positions: Floats, labels: Ints) -> tuple[Floats, Floats]:
     """Class means (C, 2) and radii (C,): each the largest distance of a point of the class from its mean.
 
     positions (N, 2), labels (N,) in 0..C-1.
@@ -40,7 +38,7 @@ class Portrait:
     violated: float  # share of triplets with d_an < d_ap
 
 
-def phase_portrait(positions: Floats, labels: NDArray[np.int64], bins: int = 48) -> Portrait:
+def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> Portrait:
     """The exact portrait of all valid triplets.
 
     positions (N, 2), labels (N,). Given the anchor, positive and negative are free of each other, so the table of

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dmlcore.typing import Floats, Ints
+
 Place = Callable[[np.random.Generator, int, int], Floats]
 
 
@@ -27,7 +27,7 @@ class Start:
 STARTS: dict[str, Start] = {}
 
 
-def start_points(name: str, classes: int, per_class: int, seed: int) -> tuple[Floats, NDArray[np.int64]]:
+def start_points(name: str, classes: int, per_class: int, seed: int) -> tuple[Floats, Ints]:
     """Points (N, 2) and labels (N,) of a start, sorted by class; pure. KeyError lists the known starts."""
     if name not in STARTS:
         raise KeyError(f"unknown start {name!r}; known: {', '.join(STARTS)}")

@@ -13,9 +13,9 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 
 from dmlcore.storage import atomic_files
+from dmlcore.typing import Array
 
 MOST = 2**34  # bytes of a file, and of an array once it is unpacked
 LARGEST = 1e18  # of a number: its square is still finite in float32
@@ -58,7 +58,7 @@ EMBEDDINGS: Schema = {
 }
 
 
-def read(path: Path, schema: Schema, *names: str, remedy: str, **sizes: int) -> dict[str, NDArray[Any]]:
+def read(path: Path, schema: Schema, *names: str, remedy: str, **sizes: int) -> dict[str, Array]:
     """The arrays of these names (none: all) that are there, integers as int64; raises Unreadable.
 
     All arrays of the schema are compared, whichever are wanted. sizes: what is known of the letters of its shapes.
@@ -103,9 +103,9 @@ def _header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return shape, dtype
 
 
-def _loaded(archive: zipfile.ZipFile, name: str, of: Of) -> NDArray[Any]:
+def _loaded(archive: zipfile.ZipFile, name: str, of: Of) -> Array:
     with archive.open(f"{name}.npy") as member:
-        values: NDArray[Any] = npy.read_array(member, allow_pickle=False)
+        values: Array = npy.read_array(member, allow_pickle=False)
         if member.read(1):  # at the end the checksum of the archive is compared
             raise ValueError(f"{name} is longer than it says")
     if values.dtype.kind in INTEGERS:

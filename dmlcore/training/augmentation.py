@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dmlcore.data import Dataset
 from dmlcore.spec.sections import DataSpec
+from dmlcore.typing import Array, Ints
 
 TURN, SCALE, SHIFT = math.radians(12), 0.15, 0.1  # of affine moves, each to both sides
 TRIES = 10  # cuts drawn for a picture before its centre is taken, as in torchvision's RandomResizedCrop
@@ -23,13 +22,11 @@ TRIES = 10  # cuts drawn for a picture before its centre is taken, as in torchvi
 class Gathered:
     """Inputs of a batch in main memory; `sizes` (n, 2) are heights and widths where pictures are padded, else None."""
 
-    inputs: NDArray[Any]
-    sizes: NDArray[np.int64] | None = None
+    inputs: Array
+    sizes: Ints | None = None
 
 
-def batch(
-    dataset: Dataset, indices: NDArray[np.int64], data: DataSpec, seed: int, device: torch.device | str
-) -> Tensor:
+def batch(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
     """Training inputs of these samples on the device: pictures (n, 3, S, S) uint8, changed as `data` says.
 
     Vectors and tokens come as they are. A function of (indices, data, seed), the same on every device up to rounding.
@@ -37,7 +34,7 @@ def batch(
     return apply(gather(dataset, indices, data, seed), dataset.inputs.shape[-1], data, seed, device)
 
 
-def gather(dataset: Dataset, indices: NDArray[np.int64], data: DataSpec, seed: int) -> Gathered:
+def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int) -> Gathered:
     """Read what `apply` needs, with NumPy alone, so that a thread may do it while the last step computes."""
     if data.fresh:
         assert hasattr(dataset.inputs, "fresh")  # `Batches` refuses others
@@ -63,7 +60,7 @@ def apply(found: Gathered, side: int, data: DataSpec, seed: int, device: torch.d
     return resized(inputs, _send(boxes, inputs.device), _send(flip, inputs.device), side)
 
 
-def upload(inputs: NDArray[Any], device: torch.device | str) -> Tensor:
+def upload(inputs: Array, device: torch.device | str) -> Tensor:
     """Inputs on the device; pictures in the memory layout that convolutions like best."""
     if not inputs.flags.writeable or any(stride < 0 for stride in inputs.strides):
         inputs = inputs.copy()
@@ -105,9 +102,7 @@ def moved(pictures: Tensor, seed: int) -> Tensor:
     return values.round_().clamp_(0, 255).to(torch.uint8).contiguous(memory_format=torch.channels_last)
 
 
-def draw_boxes(
-    sizes: NDArray[np.int64], area: tuple[float, float], ratio: tuple[float, float], seed: int
-) -> tuple[Tensor, Tensor]:
+def draw_boxes(sizes: Ints, area: tuple[float, float], ratio: tuple[float, float], seed: int) -> tuple[Tensor, Tensor]:
     """Draw where to cut: boxes (n, 4) int64 of top, left, height, width, and flips (n,) bool, on the CPU.
 
     sizes (n, 2): height and width of the pictures. The law is that of torchvision's RandomResizedCrop: a share of the

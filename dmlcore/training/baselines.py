@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.data import Dataset
 from dmlcore.data.files.locate import cache_folder
@@ -21,6 +20,7 @@ from dmlcore.storage import atomic_files, metrics_rows
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.training import evaluation, final_analyses
 from dmlcore.training.build import Workbench
+from dmlcore.typing import Bools, Ints
 
 VERSION = 1  # of what a row of scores holds
 OF_TRAIN = (1, 8)  # R@K on the training part, as `findings.train_scores` has them
@@ -50,7 +50,7 @@ def first_rows(bench: Workbench) -> list[Row]:
     return found
 
 
-def chance(labels: NDArray[np.int64], searched: NDArray[np.bool_]) -> dict[str, float | None]:
+def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:
     """Expected MAP@R and R@1 of neighbours in random order, over the queries that have a match.
 
     labels (n,); searched (n,): only searched, the others being the queries; none: every sample searches the others.

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dmlcore.losses.engine.table import pair_tables
+from dmlcore.typing import Floats
 
 BINS = 20  # of both histograms
 SPHERE = 2.0  # the largest distance of two unit vectors
@@ -126,7 +126,7 @@ def _histograms(distances: Tensor, top: Tensor, same: Tensor, other: Tensor) -> 
     return counts.scatter_add_(0, place, torch.ones_like(place))[: 2 * BINS]
 
 
-def _spectrum(gram: NDArray[np.float64]) -> Measured:
+def _spectrum(gram: Floats) -> Measured:
     if not np.isfinite(gram).all():
         return {}
     # Of a scaled Gram matrix: its eigenvalues are the squared singular values; rounding leaves some just below 0.

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dmlcore.data import Dataset
@@ -17,16 +15,14 @@ from dmlcore.training import augmentation, samplers
 from dmlcore.training.augmentation import Gathered
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import Tuples, seed_of
-
-Indices = NDArray[np.int64]
-Table = NDArray[np.float32]
+from dmlcore.typing import Ints, Singles
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
     """indices (B,) into the data set, inputs and labels (B,) on the device, tuples that the sampler has mined."""
 
-    indices: Indices
+    indices: Ints
     inputs: Tensor
     labels: Tensor
     tuples: Tuples | None
@@ -42,7 +38,7 @@ class Batches:
     def __init__(self, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
         self.spec, self.dataset, self.device = spec, dataset, device
         self.part = dataset.parts["train"]
-        self.table: Table | None = None
+        self.table: Singles | None = None
         if spec.data.fresh and not hasattr(dataset.inputs, "fresh"):
             raise TrainingError(f"data.fresh: only collages can be put together anew, and {dataset.name} has none")
         if spec.data.fresh and dataset.features is not None:
@@ -63,7 +59,7 @@ class Batches:
         self._reader = ThreadPoolExecutor(1, "batches") if device.type == "cuda" else None
         self._next: tuple[int, Future[Gathered]] | None = None
 
-    def make(self, step: int, embed: Callable[[Indices], Table]) -> Batch:
+    def make(self, step: int, embed: Callable[[Ints], Singles]) -> Batch:
         """The batch of step `step` >= 1; embed: samples -> their embeddings (n, D), for the table."""
         if self._stale(step):
             self.table = embed(self.part)
@@ -80,7 +76,7 @@ class Batches:
     def _stale(self, step: int) -> bool:
         return self.sampler.uses_table and (self.table is None or (step - 1) % self.spec.batch.refresh == 0)
 
-    def _choose(self, step: int) -> tuple[Indices, Tuples | None]:
+    def _choose(self, step: int) -> tuple[Ints, Tuples | None]:
         if isinstance(self.sampler, samplers.MinedSampler):
             chosen, places = self.sampler.triplets(step, self.table)
             return self.part[chosen], tuple(augmentation.upload(place, self.device) for place in places)
@@ -89,7 +85,7 @@ class Batches:
     def _seed(self, step: int) -> int:
         return seed_of(self.spec.seed, "augment", step)
 
-    def _gather(self, step: int, indices: Indices) -> Gathered:
+    def _gather(self, step: int, indices: Ints) -> Gathered:
         """Read the samples of `step`, and ask for those of the next one where that costs no waiting."""
         if self._reader is None:
             return self._read(step, indices)
@@ -101,7 +97,7 @@ class Batches:
             self._next = step + 1, self._reader.submit(self._read, step + 1, following)
         return found or self._read(step, indices)
 
-    def _read(self, step: int, indices: Indices) -> Gathered:
+    def _read(self, step: int, indices: Ints) -> Gathered:
         """Pictures, or the feature maps that a frozen backbone made of them or of their views."""
         if self.dataset.features is not None:
             return Gathered(self.dataset.features.batch(indices, self._seed(step)))

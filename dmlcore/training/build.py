@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dmlcore import data
@@ -21,10 +20,11 @@ from dmlcore.models import backbones, networks
 from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint
 from dmlcore.training import augmentation, initial_weights, objective, optimisers, stored_features
-from dmlcore.training.batches import Batches, Indices, Table
+from dmlcore.training.batches import Batches
 from dmlcore.training.errors import StepError, TrainingError, Watch
 from dmlcore.training.forks.training_part import edited
 from dmlcore.training.objective import Objective, seed_of
+from dmlcore.typing import Ints, Singles
 
 __all__ = ["Objective", "StepError", "TrainingError", "Workbench", "build", "seed_of", "to_device"]
 
@@ -175,7 +175,7 @@ class Workbench:
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
 
-    def _embed(self, indices: Indices) -> Table:
+    def _embed(self, indices: Ints) -> Singles:
         """Embeddings (n, D) of these samples by the network as it is, pictures uncut."""
         was_training = self.model.training
         self.model.eval()
@@ -236,7 +236,7 @@ def classes_of(dataset: Dataset) -> int:
     return int(dataset.labels[dataset.parts["train"]].max()) + 1
 
 
-def to_device(dataset: Dataset, indices: NDArray[np.int64], device: torch.device) -> Tensor:
+def to_device(dataset: Dataset, indices: Ints, device: torch.device) -> Tensor:
     """Inputs of these samples on the device, or the maps that a frozen backbone made of them; channels last."""
     return augmentation.upload((dataset.inputs if dataset.features is None else dataset.features)[indices], device)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dmlcore.spec import RunSpec
+from dmlcore.typing import Ints
 
 _WHAT = ("loss", "gradient")
 
@@ -21,7 +20,7 @@ class TrainingError(RuntimeError):
 class StepError(TrainingError):
     """A step that was not made, because something in it was not finite; `indices` are the samples of its batch."""
 
-    def __init__(self, what: str, step: int, indices: NDArray[np.int64]) -> None:
+    def __init__(self, what: str, step: int, indices: Ints) -> None:
         super().__init__(
             f"step {step} was not made: {what}. The last checkpoint is good, and failure.json names the {len(indices)} "
             f"samples of the batch: check them, or lower the learning rate"
@@ -39,13 +38,13 @@ class Watch:
     def __init__(self, device: torch.device, deferred: bool) -> None:
         self.deferred = deferred
         self._first = torch.zeros((), dtype=torch.int64, device=device)  # 2 * step + (0 loss | 1 gradient); 0: none
-        self._pending: dict[int, NDArray[np.int64]] = {}
+        self._pending: dict[int, Ints] = {}
 
-    def loss(self, value: Tensor, step: int, indices: NDArray[np.int64]) -> None:
+    def loss(self, value: Tensor, step: int, indices: Ints) -> None:
         """Judge the loss of `step`; raises StepError unless deferred."""
         self._judge(0, value, step, indices)
 
-    def gradient(self, total: Tensor, step: int, indices: NDArray[np.int64]) -> None:
+    def gradient(self, total: Tensor, step: int, indices: Ints) -> None:
         """Judge the gradient of `step` by its norm, or the sum of its entries; raises StepError unless deferred."""
         self._judge(1, total, step, indices)
 
@@ -64,7 +63,7 @@ class Watch:
             raise StepError(_sentence(first % 2), step, self._pending[step])
         self._pending.clear()
 
-    def _judge(self, what: int, value: Tensor, step: int, indices: NDArray[np.int64]) -> None:
+    def _judge(self, what: int, value: Tensor, step: int, indices: Ints) -> None:
         fine = torch.isfinite(value.detach())
         if not self.deferred:
             if not fine:

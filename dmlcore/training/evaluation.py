@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dmlcore.data import Dataset
@@ -26,15 +25,14 @@ from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import embeddings_path
 from dmlcore.storage.runs import Run
 from dmlcore.training.build import to_device
+from dmlcore.typing import Array, Bools, Ints, Singles
 
 MOST = {"cpu": 256, "cuda": 1024}  # samples embedded at once,
 NUMBERS = {"cpu": 2**23, "cuda": 2**26}  # and numbers of their inputs: 54 pictures of 227 pixels, 434 on a GPU
 RAW_SIDE = 32  # raw pictures are compared at this side at most
 
-Floats = NDArray[np.float32]
 
-
-def rows_of(data: Dataset, part: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def rows_of(data: Dataset, part: str) -> tuple[Ints, Bools]:
     """Samples (n,) that are embedded to score a part, and whether each is only searched (n,)."""
     indices = data.parts[part]
     gallery = data.parts.get("gallery", indices[:0]) if part == "test" else indices[:0]
@@ -48,7 +46,7 @@ def embed(
     device: torch.device,
     *,
     precision: Literal["float32", "bfloat16"] = "float32",
-) -> Floats:
+) -> Singles:
     """Embeddings (n, D) float32 of the samples of `rows_of`, in their order.
 
     model: a network, or any function of inputs on the device; a network is in evaluation mode meanwhile, and each of
@@ -59,11 +57,11 @@ def embed(
     with _evaluating(model), torch.inference_mode(), mixed:
         # Embeddings stay on the device to the end: so a GPU computes while the next pictures are read.
         found = [model(to_device(data, chunk, device)).float() for chunk in _chunks(indices, data, device.type)]
-    embeddings: Floats = torch.cat(found).cpu().numpy()
+    embeddings: Singles = torch.cat(found).cpu().numpy()
     return embeddings
 
 
-def raw_inputs(data: Dataset, part: str) -> Floats:
+def raw_inputs(data: Dataset, part: str) -> Singles:
     """The inputs themselves as embeddings (n, F): what a network has to beat.
 
     Pictures at 32 x 32 at most; bags of token ids as the counts of each id, which do not depend on the order.
@@ -71,7 +69,7 @@ def raw_inputs(data: Dataset, part: str) -> Floats:
     is_bag = len(data.inputs.shape) == 2 and data.inputs.dtype.kind in "iu"
     tokens = int(data.inputs[:].max()) + 1 if is_bag else 0
 
-    def flat(chunk: NDArray[np.int64]) -> Floats:
+    def flat(chunk: Ints) -> Singles:
         if is_bag:
             return counts(data.inputs[chunk], tokens).astype(np.float32)
         inputs = torch.from_numpy(np.ascontiguousarray(data.inputs[chunk])).float()
@@ -82,7 +80,7 @@ def raw_inputs(data: Dataset, part: str) -> Floats:
     return np.concatenate([flat(chunk) for chunk in _chunks(rows_of(data, part)[0], data, "cpu")])
 
 
-def score(embeddings: Floats, data: Dataset, part: str, ks: tuple[int, ...]) -> RetrievalScores:
+def score(embeddings: Singles, data: Dataset, part: str, ks: tuple[int, ...]) -> RetrievalScores:
     """Retrieval within a part, every sample a query against the others; in a gallery where the part has one.
 
     embeddings: of `embed` or `raw_inputs`. Raises ValueError if they are not those of the part.
@@ -97,7 +95,7 @@ def score(embeddings: Floats, data: Dataset, part: str, ks: tuple[int, ...]) -> 
     )
 
 
-def cluster(embeddings: Floats, data: Dataset, part: str, seed: int) -> ClusteringScores | str:
+def cluster(embeddings: Singles, data: Dataset, part: str, seed: int) -> ClusteringScores | str:
     """Clustering of a part, its gallery included, or the reason in words where k-means would take minutes."""
     labels = data.labels[_checked(embeddings, data, part)[0]]
     samples, classes, dimensions = len(labels), len(np.unique(labels)), embeddings.shape[1]
@@ -132,7 +130,7 @@ def row(of: str, step: int, scores: RetrievalScores, clusters: ClusteringScores 
 
 
 def write_embeddings(
-    run: Run, digest: str, embeddings: Floats, data: Dataset, part: str, scores: RetrievalScores | None = None
+    run: Run, digest: str, embeddings: Singles, data: Dataset, part: str, scores: RetrievalScores | None = None
 ) -> Path:
     """Write embeddings/<digest>.npz: embeddings (n, D), labels (n,), indices (n,) into the data set, content (n, 8).
 
@@ -147,12 +145,12 @@ def write_embeddings(
 
 
 def save_embeddings(
-    path: Path, embeddings: Floats, data: Dataset, part: str, scores: RetrievalScores | None = None
+    path: Path, embeddings: Singles, data: Dataset, part: str, scores: RetrievalScores | None = None
 ) -> None:
     """Write the arrays of `write_embeddings` to this file."""
     indices, searched = _checked(embeddings, data, part)
     labels = data.labels[indices]
-    more: dict[str, NDArray[Any]] = {"content": identities(data, indices)}
+    more: dict[str, Array] = {"content": identities(data, indices)}
     more |= {"is_gallery": searched} if searched.any() else {}
     if scores is not None:
         each = per_class(scores, labels[~searched])
@@ -167,7 +165,7 @@ def save_embeddings(
     )
 
 
-def _checked(embeddings: Floats, data: Dataset, part: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _checked(embeddings: Singles, data: Dataset, part: str) -> tuple[Ints, Bools]:
     indices, searched = rows_of(data, part)
     if len(embeddings) != len(indices):
         also = " and its gallery" if searched.any() else ""
@@ -188,7 +186,7 @@ def _evaluating(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
             module.training = training
 
 
-def _chunks(indices: NDArray[np.int64], data: Dataset, device: str) -> Iterator[NDArray[np.int64]]:
+def _chunks(indices: Ints, data: Dataset, device: str) -> Iterator[Ints]:
     """Parts of bounded memory; the same on every run, as another size may round differently."""
     each = max(1, int(np.prod(data.inputs.shape[1:])))
     size = max(1, min(MOST.get(device, MOST["cuda"]), NUMBERS.get(device, NUMBERS["cuda"]) // each))

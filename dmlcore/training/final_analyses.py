@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dmlcore.data import Dataset
@@ -17,6 +16,7 @@ from dmlcore.metrics import retrieval
 from dmlcore.models.networks import MLP, PictureNetwork, TokenNetwork
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.training.build import to_device
+from dmlcore.typing import Ints, Singles
 
 CHUNK = 256  # samples at once
 PICTURES = 64  # of each class, whose local features are read
@@ -55,7 +55,7 @@ def train_scores(model: MLP, data: Dataset, device: torch.device) -> dict[str, f
     return recall | {"r_precision": scores.r_precision, "map_at_r": scores.map_at_r}
 
 
-def bag_histograms(model: TokenNetwork, bags: Tensor) -> NDArray[np.float32]:
+def bag_histograms(model: TokenNetwork, bags: Tensor) -> Singles:
     """Pooling weight (n, vocabulary) of each token in bags (n, L) that the model has just embedded; rows sum to 1.
 
     Average pooling and poolings without weights of their own count every token of a bag alike.
@@ -151,5 +151,5 @@ def _numbers(found: object) -> dict[str, float]:
     return {name: float(value) for name in names if (value := getattr(found, name)) is not None}
 
 
-def _chunks(indices: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _chunks(indices: Ints) -> list[Ints]:
     return [indices[start : start + CHUNK] for start in range(0, len(indices), CHUNK)]

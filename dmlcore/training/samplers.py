@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Indices = NDArray[np.int64]
-Table = NDArray[np.float32] | None
+from dmlcore.typing import Array, Ints, Singles
 
 ROWS = 32  # rows compared with the whole table at once
 
@@ -19,7 +18,7 @@ class Sampler(Protocol):
 
     uses_table: bool
 
-    def batch(self, step: int, table: Table = None) -> Indices:
+    def batch(self, step: int, table: Singles | None = None) -> Ints:
         """Return the positions in the labels of batch `step` >= 0."""
         ...
 
@@ -51,18 +50,18 @@ class BalancedSampler:
                 f"more ({self.left_out} have one); lower the classes per batch"
             )
 
-    def batch(self, step: int, table: Table = None) -> Indices:
+    def batch(self, step: int, table: Singles | None = None) -> Ints:
         """Return the (classes * samples,) positions in `labels` of batch `step` >= 0, class after class."""
         random = random_at(self.seed, step)
         chosen = random.choice(len(self.members), self.classes, replace=False)
         return np.concatenate([self._draw(self.members[label], random) for label in chosen])
 
-    def _draw(self, members: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
+    def _draw(self, members: Ints, random: np.random.Generator) -> Ints:
         rounds = -(-self.samples // len(members))
         return np.concatenate([random.permutation(members) for _ in range(rounds)])[: self.samples]
 
 
-def batch_indices(labels: ArrayLike, classes: int, samples: int, *, seed: int, step: int) -> NDArray[np.int64]:
+def batch_indices(labels: ArrayLike, classes: int, samples: int, *, seed: int, step: int) -> Ints:
     """Return the (classes * samples,) positions in `labels` of one balanced batch; see BalancedSampler.
 
     The same seed and step give the same batch on every machine, whatever was drawn before. A loop keeps a
@@ -82,7 +81,7 @@ class RandomSampler:
     def __init__(self, labels: ArrayLike, size: int, *, seed: int) -> None:
         self.labels, self.size, self.seed = _checked(labels, size, seed), size, seed
 
-    def batch(self, step: int, table: Table = None) -> Indices:
+    def batch(self, step: int, table: Singles | None = None) -> Ints:
         """Return the (size,) positions in `labels` of batch `step` >= 0."""
         return random_at(self.seed, step).choice(len(self.labels), self.size, replace=False)
 
@@ -121,11 +120,11 @@ class MinedSampler:
             )
         self._members = {int(self.labels[m[0]]): m for m in classes}
 
-    def batch(self, step: int, table: Table = None) -> Indices:
+    def batch(self, step: int, table: Singles | None = None) -> Ints:
         """Return the (3 T,) positions in `labels` of batch `step`: anchors, positives, negatives; see `triplets`."""
         return self.triplets(step, table)[0]
 
-    def triplets(self, step: int, table: Table) -> tuple[Indices, tuple[Indices, Indices, Indices]]:
+    def triplets(self, step: int, table: Singles | None) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
         """Return the (3 T,) positions in `labels` and anchors, positives, negatives as places in the batch, (T,) each.
 
         table: (N, D) float32 embeddings of the training part; the batch is a function of (seed, step, table).
@@ -145,17 +144,17 @@ class MinedSampler:
         drawn = int(random.integers(len(members) - 1))
         return int(members[drawn + (drawn >= np.searchsorted(members, anchor))])
 
-    def _negatives(self, table: NDArray[np.float32], anchors: Indices, positives: Indices) -> Indices:
+    def _negatives(self, table: Singles, anchors: Ints, positives: Ints) -> Ints:
         # Only the anchors of this batch are compared with the whole part: far less than all neighbours at each refresh.
         squares = _squares(table, anchors)
         same = self.labels[anchors][:, None] == self.labels
-        nearest: Indices = np.where(same, np.inf, squares).argmin(1)
+        nearest: Ints = np.where(same, np.inf, squares).argmin(1)
         if self.miner == "hard_negative":
             return nearest
         positive = squares[np.arange(len(anchors)), positives]
         farther = np.where(same | (squares <= positive[:, None]), np.inf, squares)
         farthest = np.where(same, -np.inf, squares).argmax(1)
-        found: Indices = np.where(np.isfinite(farther.min(1)), farther.argmin(1), farthest)
+        found: Ints = np.where(np.isfinite(farther.min(1)), farther.argmin(1), farthest)
         return found
 
 
@@ -177,7 +176,7 @@ class NeighbourhoodSampler:
                 f"a neighbourhood of {neighbours} needs 1 <= neighbours < {len(self.labels)}, the number of samples"
             )
 
-    def batch(self, step: int, table: Table = None) -> Indices:
+    def batch(self, step: int, table: Singles | None = None) -> Ints:
         """Return the (size,) positions in `labels` of batch `step`; table: (N, D) float32 embeddings of the part."""
         count = len(self.labels)
         epoch, start = divmod(step * self.size, count)
@@ -185,9 +184,7 @@ class NeighbourhoodSampler:
         return neighbourhood_batch(self.labels, _table(table, count), order, self.size, self.neighbours)
 
 
-def neighbourhood_batch(
-    labels: Indices, table: NDArray[Any], order: Indices, size: int, neighbours: int
-) -> NDArray[np.int64]:
+def neighbourhood_batch(labels: Ints, table: Array, order: Ints, size: int, neighbours: int) -> Ints:
     """Return the `size` samples of the neighbourhoods of the centres in `order`, which are tried one after another."""
     chosen: list[int] = []
     taken = np.zeros(len(labels), bool)
@@ -207,7 +204,7 @@ def neighbourhood_batch(
     raise ValueError(f"a batch needs {size} samples, got {len(labels)}")
 
 
-def _neighbourhoods(table: NDArray[Any], order: Indices, k: int) -> Iterator[tuple[int, Indices]]:
+def _neighbourhoods(table: Array, order: Ints, k: int) -> Iterator[tuple[int, Ints]]:
     """Each centre with its k nearest other rows of the table (N, D), ties by index."""
     slack = 1e-5 * float(np.square(table).sum(1).max())  # what float32 may confuse, so that more than k are ranked
     for centres in np.split(order, range(ROWS, len(order), ROWS)):
@@ -220,12 +217,12 @@ def _neighbourhoods(table: NDArray[Any], order: Indices, k: int) -> Iterator[tup
             yield centre, listed[np.lexsort((listed, exact))][:k]
 
 
-def _squares(table: NDArray[Any], rows: Indices) -> NDArray[np.float32]:
+def _squares(table: Array, rows: Ints) -> Singles:
     """Squared distances of some rows of the table (N, D) to all, (n, N)."""
     import faiss
 
     table = np.ascontiguousarray(table, np.float32)
-    squares: NDArray[np.float32] = faiss.pairwise_distances(table[rows], table)
+    squares: Singles = faiss.pairwise_distances(table[rows], table)
     return squares
 
 
@@ -261,7 +258,7 @@ def random_at(seed: int, step: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(step,)))
 
 
-def _checked(labels: ArrayLike, size: int, seed: int) -> Indices:
+def _checked(labels: ArrayLike, size: int, seed: int) -> Ints:
     labels = _integers(labels)
     if size < 2 or seed < 0:
         raise ValueError(f"needs size >= 2, seed >= 0; got {size}, {seed}")
@@ -276,20 +273,20 @@ def _checked(labels: ArrayLike, size: int, seed: int) -> Indices:
     return labels
 
 
-def _integers(labels: ArrayLike) -> NDArray[np.int64]:
+def _integers(labels: ArrayLike) -> Ints:
     labels = np.asarray(labels)
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(f"labels must be (N,) integers, got {labels.dtype} of shape {labels.shape}")
     return labels
 
 
-def _classes(labels: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _classes(labels: Ints) -> list[Ints]:
     """The members of each class, in order."""
     _, starts = np.unique(np.sort(labels), return_index=True)
     return np.split(np.argsort(labels, kind="stable"), starts[1:])
 
 
-def _table(table: Table, count: int) -> NDArray[np.float32]:
+def _table(table: Singles | None, count: int) -> Singles:
     if table is None:
         raise ValueError("this sampler needs the table of embeddings of the training part, (N, D) float32")
     if table.ndim != 2 or len(table) != count:

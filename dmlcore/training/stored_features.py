@@ -14,11 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dmlcore.data import Dataset
-from dmlcore.data.dataset import DataError, Indices
+from dmlcore.data.dataset import DataError
 from dmlcore.data.files.cache_folder import damaged, made_once, make_room, unkept
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.data.identities import identities
@@ -28,13 +27,13 @@ from dmlcore.storage import atomic_files
 from dmlcore.training import augmentation
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import seed_of
+from dmlcore.typing import Halves, Ints
 
 VERSION = 1  # of the layout: a store of another version is not read
 CHUNK = 64  # pictures at once, and between two points from which a killed process goes on
 SAY_EVERY = 5.0  # seconds between two lines about the progress
 GIGABYTES = 20.0  # that all maps take together at most, or $DML_FEATURES_GB
 WHAT = "the kept feature maps"
-Maps = NDArray[np.float16]
 
 log = logging.getLogger(__name__)
 
@@ -50,12 +49,12 @@ class KeptFeatures:
     def __init__(self, network: PictureNetwork, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
         self._network, self._spec, self._dataset, self._device = network, spec, dataset, device
         self._weights = [*network.backbone.parameters(), *network.backbone.buffers()]
-        self._opened: dict[int, tuple[int, Maps, Indices]] = {}  # by the number of views
+        self._opened: dict[int, tuple[int, Halves, Ints]] = {}  # by the number of views
 
-    def __getitem__(self, indices: Indices, /) -> Maps:
+    def __getitem__(self, indices: Ints, /) -> Halves:
         return self._read(0, indices, np.zeros(len(indices), np.int64))
 
-    def batch(self, indices: Indices, seed: int) -> Maps:
+    def batch(self, indices: Ints, seed: int) -> Halves:
         """Maps to train on, (n, C, h, w): of each picture one of its views, drawn with `seed`."""
         views = self._spec.data.views
         drawn = np.random.default_rng(seed).integers(0, max(1, views), len(indices))
@@ -66,12 +65,12 @@ class KeptFeatures:
         for views in {0, self._spec.data.views}:
             self._maps(views)
 
-    def _read(self, views: int, indices: Indices, drawn: NDArray[np.int64]) -> Maps:
+    def _read(self, views: int, indices: Ints, drawn: Ints) -> Halves:
         maps, rows = self._maps(views)
-        found: Maps = maps[drawn * len(rows) + np.searchsorted(rows, indices)]
+        found: Halves = maps[drawn * len(rows) + np.searchsorted(rows, indices)]
         return found.transpose(0, 3, 1, 2)
 
-    def _maps(self, views: int) -> tuple[Maps, Indices]:
+    def _maps(self, views: int) -> tuple[Halves, Ints]:
         """Maps (max(1, views) * n, h, w, C), view after view, and the samples (n,) they are of, ascending."""
         stamp = sum(tensor._version for tensor in self._weights)  # torch counts what is written into each
         if views not in self._opened or self._opened[views][0] != stamp:
@@ -79,7 +78,7 @@ class KeptFeatures:
             self._opened[views] = stamp, self._open(views, rows), rows
         return self._opened[views][1:]
 
-    def _open(self, views: int, rows: Indices) -> Maps:
+    def _open(self, views: int, rows: Ints) -> Halves:
         folder = cache_folder() / "features"
         kind, name = self._names(views, rows)
         place = made_once(folder, kind, name, "shape.json", lambda staging: self._make(staging, views, rows), WHAT)
@@ -94,7 +93,7 @@ class KeptFeatures:
             raise damaged(place, WHAT)
         return maps.reshape(shape)
 
-    def _names(self, views: int, rows: Indices) -> tuple[str, str]:
+    def _names(self, views: int, rows: Ints) -> tuple[str, str]:
         """What names a store: a digest of what is computed, and one of which pictures they are."""
         d, spec = self._spec.data, self._spec.model
         cut = (d.crop, d.crop_area, d.crop_ratio) if views else ()
@@ -105,7 +104,7 @@ class KeptFeatures:
         now = hashlib.sha256(rows.tobytes() + identities(self._dataset, rows).tobytes())
         return kind.hexdigest()[:20], now.hexdigest()[:20]
 
-    def _make(self, staging: Path, views: int, rows: Indices) -> None:
+    def _make(self, staging: Path, views: int, rows: Ints) -> None:
         """Append the maps chunk by chunk, going on after the last one that is whole."""
         total, shape = max(1, views) * len(rows), self._shape(rows)
         each = 2 * int(np.prod(shape))
@@ -128,7 +127,7 @@ class KeptFeatures:
         atomic_files.replace_json(staging / "shape.json", [total, *shape])
 
     @torch.inference_mode()
-    def _of(self, indices: Indices, view: int | None) -> Maps:
+    def _of(self, indices: Ints, view: int | None) -> Halves:
         """Maps (n, h, w, C) of pictures as they are, or of one of their views."""
         inputs: Tensor
         if view is None:
@@ -144,14 +143,14 @@ class KeptFeatures:
                 f"model.freeze: feature maps of this backbone reach {float(maps.abs().max()):,.3g}, and what is kept "
                 f"holds {torch.finfo(torch.float16).max:,.0f} at most; train with model.freeze=none"
             )
-        found: Maps = half.cpu().contiguous().numpy()
+        found: Halves = half.cpu().contiguous().numpy()
         return found
 
-    def _shape(self, rows: Indices) -> tuple[int, ...]:
+    def _shape(self, rows: Ints) -> tuple[int, ...]:
         return self._of(rows[:1], None).shape[1:]
 
 
-def _rows(dataset: Dataset, views: int) -> Indices:
+def _rows(dataset: Dataset, views: int) -> Ints:
     """The samples of which maps are kept: all in a part, and views of those that are not tested on."""
     tested = ("test", "gallery") if views else ()
     return np.unique(np.concatenate([part for name, part in dataset.parts.items() if name not in tested]))

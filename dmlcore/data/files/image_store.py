@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dmlcore.data.dataset import DataError, Indices, Picture, rows_of
+from dmlcore.data.dataset import DataError, rows_of
 from dmlcore.data.files import images
 from dmlcore.data.files.cache_folder import damaged, made_once, unkept
 from dmlcore.data.files.locate import cache_folder
+from dmlcore.typing import Array, Ints, Pixels
 
 VERSION = 1  # of the layout and of how pictures are resized: a store of another version is not read
 CHUNK = 256  # pictures between two points from which a killed decoding goes on
@@ -46,12 +46,12 @@ class StoredPictures:
         self._paths = paths
         self.shape = (len(self._paths), 3, size, size)
         self._guard = threading.Lock()
-        self._opened: tuple[NDArray[np.uint8], Indices, Indices] | None = None
+        self._opened: tuple[Pixels, Ints, Ints] | None = None
 
     def __len__(self) -> int:
         return len(self._paths)
 
-    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
+    def __getitem__(self, index: Any, /) -> Pixels:
         rows = rows_of(index, len(self))
         side = self.shape[-1]
         cuts = np.empty((rows.size, side, side, 3), np.uint8)
@@ -61,7 +61,7 @@ class StoredPictures:
         # Channels first by a view alone: the device wants them last in memory.
         return cuts.reshape(*rows.shape, side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
 
-    def whole(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def whole(self, indices: Ints) -> tuple[Pixels, Ints]:
         """Return the pictures uncut, (n, 3, H, W) uint8 with zeros below and right, and their sizes (n, 2) int64."""
         pictures = list(self._pictures(np.asarray(indices)))
         sizes = np.array([picture.shape[:2] for picture in pictures], np.int64).reshape(-1, 2)
@@ -70,7 +70,7 @@ class StoredPictures:
             place[: picture.shape[0], : picture.shape[1]] = picture
         return padded.transpose(0, 3, 1, 2), sizes
 
-    def _pictures(self, rows: Indices) -> Iterator[Picture]:
+    def _pictures(self, rows: Ints) -> Iterator[Pixels]:
         """Views (h, w, 3) of the pictures in these rows."""
         if rows.size == 0:
             return
@@ -83,7 +83,7 @@ class StoredPictures:
             yield pixels[offsets[row] : offsets[row + 1]].reshape(height, width, 3)
 
 
-def _open(paths: Sequence[Path], short: int) -> tuple[NDArray[np.uint8], Indices, Indices]:
+def _open(paths: Sequence[Path], short: int) -> tuple[Pixels, Ints, Ints]:
     """Map the store of these files, decoded first if need be: pixels, sizes (N, 2), offsets (N + 1,)."""
     folder, what = cache_folder() / "pictures", "the decoded pictures"
     place = made_once(folder, *names(paths, short), "sizes", lambda staging: _decode(paths, short, staging), what)
@@ -123,7 +123,7 @@ def _decode(paths: Sequence[Path], short: int, staging: Path) -> None:
 def _append(paths: Sequence[Path], done: int, short: int, pixels: IO[bytes], sizes: IO[bytes]) -> list[DataError]:
     """Decode paths[done:] to the ends of both files; return what went wrong with which picture."""
 
-    def decode(path: Path) -> Picture | DataError:
+    def decode(path: Path) -> Pixels | DataError:
         try:
             return images.with_short_side(path, short)
         except DataError as error:
@@ -146,7 +146,7 @@ def _append(paths: Sequence[Path], done: int, short: int, pixels: IO[bytes], siz
     return failures
 
 
-def _write(file: IO[bytes], *arrays: NDArray[Any]) -> None:
+def _write(file: IO[bytes], *arrays: Array) -> None:
     for array in arrays:
         file.write(array.tobytes())
     file.flush()
@@ -162,7 +162,7 @@ def _rewind(staging: Path, pixels: IO[bytes], sizes: IO[bytes]) -> int:
     return done
 
 
-def _read_sizes(place: Path) -> tuple[Indices, Indices]:
+def _read_sizes(place: Path) -> tuple[Ints, Ints]:
     content = (place / "sizes").read_bytes()
     sizes = np.frombuffer(content[: len(content) // 8 * 8], np.int32).reshape(-1, 2).astype(np.int64)
     return sizes, np.concatenate([[0], np.cumsum(sizes.prod(axis=1) * 3)])

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.data import published_counts
-from dmlcore.data.dataset import Description, Labels, MissingPictures, Picture, Samples
+from dmlcore.data.dataset import Description, MissingPictures, Samples
 from dmlcore.data.files.images import pictures_of, thumbnail
+from dmlcore.typing import Bools, Ints, Pixels
 
 IMAGE_SIZE = 64  # pixels a side, unless asked for otherwise
 SUFFIXES = (".jpg", ".jpeg", ".png")
@@ -29,11 +29,11 @@ class Table:
     """
 
     paths: tuple[str, ...]
-    labels: Labels
+    labels: Ints
     class_names: tuple[str, ...]
     train_classes: int
-    official_train: NDArray[np.bool_] | None = None
-    gallery: NDArray[np.bool_] | None = None
+    official_train: Bools | None = None
+    gallery: Bools | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -56,7 +56,7 @@ class Files(Sequence[Path]):
         return self._folder / self._names[index]
 
 
-def compact(numbers: Sequence[int]) -> tuple[NDArray[np.int64], Labels]:
+def compact(numbers: Sequence[int]) -> tuple[Ints, Ints]:
     """Return the numbers that occur, ascending, and for each number its rank among them: labels in 0..C-1."""
     present, labels = np.unique(np.asarray(numbers, dtype=np.int64), return_inverse=True)
     return present, labels.astype(np.int64)
@@ -66,7 +66,7 @@ def samples(info: Description, folder: Path, table: Table, image_size: int | Non
     """Check that every picture exists in `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
     files = Files(folder, table.paths)
 
-    def picture(index: int) -> Picture:
+    def picture(index: int) -> Pixels:
         return thumbnail(files[index])
 
     found = Samples(

@@ -11,7 +11,8 @@ from typing import BinaryIO
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from dmlcore.data.dataset import DataError, Inputs, Picture
+from dmlcore.data.dataset import DataError, Inputs
+from dmlcore.typing import Pixels
 
 MAX_PIXELS = (
     50_000_000  # below Pillow's own warning at 89 million, so that a bomb is refused and never merely warned of
@@ -19,14 +20,14 @@ MAX_PIXELS = (
 WORKERS = min(8, os.cpu_count() or 1)
 
 
-def thumbnail(path: Path, longest: int = 256) -> Picture:
+def thumbnail(path: Path, longest: int = 256) -> Pixels:
     """Decode `path` to (h, w, 3), uncropped, neither side over `longest` pixels."""
     image = decode(path, longest=longest)
     image.thumbnail((longest, longest), Image.Resampling.BICUBIC)
     return np.array(image)
 
 
-def with_short_side(path: Path | BinaryIO, short: int) -> Picture:
+def with_short_side(path: Path | BinaryIO, short: int) -> Pixels:
     """Decode `path` to (h, w, 3), the shorter side resized to `short` pixels; of what is longer than 4:1 the middle."""
     return shortened(decode(path, 2 * short), short)
 
@@ -36,7 +37,7 @@ def upright(image: Image.Image) -> Image.Image:
     return _to_rgb(ImageOps.exif_transpose(image))
 
 
-def shortened(image: Image.Image, short: int) -> Picture:
+def shortened(image: Image.Image, short: int) -> Pixels:
     """`with_short_side` of an upright picture."""
     longest = 4 * min(image.size)
     cut_x, cut_y = (max(0, side - longest) / 2 for side in image.size)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dmlcore.data.dataset import Picture
+from dmlcore.typing import Pixels
 
 
-def picture(pixels: Any, index: int) -> Picture:
+def picture(pixels: Any, index: int) -> Pixels:
     """Return picture `index` of pixels (N, 1, H, W) uint8 as (H, W, 3), dark ink on white."""
     return np.repeat(255 - np.asarray(pixels[index])[0, :, :, None], 3, axis=2)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.data.dataset import DataError, Description
 from dmlcore.data.files import matlab_worker
+from dmlcore.typing import Ints
 
 MAX_BYTES = 64 * 2**20  # of a file; the largest official annotations have 6 MiB unpacked
 MEMORY = 2**30  # bytes that reading one may take
@@ -39,7 +39,7 @@ class Variables:
     def __init__(self, path: Path, info: Description, variables: dict[str, _Matrix]) -> None:
         self.path, self._info, self._variables = path, info, variables
 
-    def integers(self, name: str) -> NDArray[np.int64]:
+    def integers(self, name: str) -> Ints:
         """Return the variable (N,) as int64, so that small integers of the file cannot wrap around in arithmetic."""
         matrix = self._variable(name)
         try:
@@ -55,7 +55,7 @@ class Variables:
         """Say whether the struct array `name` has a field."""
         return field in self._content(name, "fields")
 
-    def field_integers(self, name: str, field: str) -> NDArray[np.int64]:
+    def field_integers(self, name: str, field: str) -> Ints:
         """Return a field of the struct array `name` (N,) as int64."""
         entries = enumerate(self._column(name, field), start=1)
         return np.array([self._integer(f"{name}.{field}", row, entry) for row, entry in entries], np.int64)
@@ -140,7 +140,7 @@ def _alone(value: float | str) -> _Matrix:
     return {"shape": [1, 1], "words" if isinstance(value, str) else "numbers": [value]}
 
 
-def _whole(matrix: _Matrix) -> NDArray[np.int64]:
+def _whole(matrix: _Matrix) -> Ints:
     values = np.array(_row(matrix, "numbers"))
     if values.dtype.kind == "f" and not (np.abs(values) < 2**53).all():  # also NaN
         raise _MalformedError("a number that is no whole number")

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.data.dataset import DataError, Description, Samples
 from dmlcore.data.files import lists, matlab
 from dmlcore.data.files.image_table import IMAGE_SIZE, Table, compact, folders_in, pictures_in, samples
 from dmlcore.data.files.lists import positive
+from dmlcore.typing import Bools
 
 TRAIN_CLASSES = 98  # class numbers 1 to 98 train, 99 to 196 test
 # Class numbers are not the ranks of the names, yet 1 to 98 are the same set as the first 98 names in alphabetical
@@ -143,7 +143,7 @@ def _table(
     numbers: Sequence[int],
     places: Sequence[str],
     names: Sequence[str],
-    official_train: NDArray[np.bool_],
+    official_train: Bools,
 ) -> Table:
     """Join one picture a row, of class numbers from 1, places being where errors point to."""
     for picture, number, place in zip(pictures, numbers, places, strict=True):

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dmlcore.data.dataset import DataError, Description, Labels, Picture, Samples
+from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.typing import Ints, Pixels
 
 SIDE, PICTURES = 32, 60_000  # pixels a side, pictures of either complete set
 MAX_BYTES = 400 * 2**20  # of a pickle; the largest official one has 155 million
 
 
 def samples(
-    pixels: NDArray[np.uint8],
-    labels: Labels,
+    pixels: Pixels,
+    labels: Ints,
     names: Sequence[str],
     training_rows: int,
     *,
@@ -43,14 +43,14 @@ def samples(
     )
 
 
-def picture(pixels: Any, index: int) -> Picture:
+def picture(pixels: Any, index: int) -> Pixels:
     """Return picture `index` of pixels (N, 3, H, W) as (H, W, 3)."""
     return np.ascontiguousarray(pixels[index].transpose(1, 2, 0))
 
 
 def read(
     paths: Sequence[Path], info: Description, fields: Mapping[str, int]
-) -> tuple[NDArray[np.uint8], dict[str, Labels], list[int]]:
+) -> tuple[Pixels, dict[str, Ints], list[int]]:
     """Read files one after the other: pixels (N, 3, 32, 32) uint8, labels (N,) of each field, rows of each file.
 
     fields: name of the label field -> number of classes. Raises DataError naming the file and what it lacks.
@@ -69,7 +69,7 @@ def read_names(path: Path, info: Description, field: str, count: int) -> tuple[s
     return tuple(name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name) for name in names)
 
 
-def _read_file(path: Path, info: Description, fields: Mapping[str, int]) -> tuple[NDArray[np.uint8], dict[str, Labels]]:
+def _read_file(path: Path, info: Description, fields: Mapping[str, int]) -> tuple[Pixels, dict[str, Ints]]:
     content = _load(path, info)
     pixels = _field(path, info, content, "data")
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (3 * SIDE * SIDE,):
@@ -79,7 +79,7 @@ def _read_file(path: Path, info: Description, fields: Mapping[str, int]) -> tupl
     return pixels.reshape(-1, 3, SIDE, SIDE), labels
 
 
-def _labels(path: Path, info: Description, content: dict[Any, Any], field: str, rows: int, classes: int) -> Labels:
+def _labels(path: Path, info: Description, content: dict[Any, Any], field: str, rows: int, classes: int) -> Ints:
     labels = _field(path, info, content, field)
     if not isinstance(labels, list) or len(labels) != rows:
         count = len(labels) if isinstance(labels, list) else type(labels).__name__

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dmlcore.data.dataset import Description, Picture, Samples
+from dmlcore.data.dataset import Description, Samples
+from dmlcore.typing import Pixels, Singles
 
 INFO = Description(
     name="digits",
@@ -43,6 +43,6 @@ def _bundled() -> Path:
     return Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
 
 
-def _picture(inputs: NDArray[np.float32], index: int) -> Picture:
+def _picture(inputs: Singles, index: int) -> Pixels:
     grey = np.rint(inputs[index].reshape(8, 8) * 255).astype(np.uint8)
     return np.repeat(grey[:, :, None], 3, axis=2)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.data.dataset import DataError, Description, Samples
 from dmlcore.data.files import matlab
 from dmlcore.data.files.image_table import IMAGE_SIZE, Table, compact, samples
+from dmlcore.typing import Bools
 
 CLASSES = 102
 TRAIN_CLASSES = 51  # labels 1 to 51 train, 52 to 102 test; there is no settled standard
@@ -80,7 +80,7 @@ def read_table(folder: Path) -> Table:
     )
 
 
-def _official_train(path: Path, pictures: int) -> NDArray[np.bool_]:
+def _official_train(path: Path, pictures: int) -> Bools:
     sets = matlab.read(path, INFO)
     owner = np.full(pictures, "", dtype="U5")
     for name in SETS:
@@ -92,5 +92,5 @@ def _official_train(path: Path, pictures: int) -> NDArray[np.bool_]:
             owner[number - 1] = name
     if without := np.flatnonzero(owner == "").tolist():
         raise DataError(f"{path}: picture {without[0] + 1} is in none of {', '.join(SETS)}; restore it")
-    is_train: NDArray[np.bool_] = owner != "tstid"
+    is_train: Bools = owner != "tstid"
     return is_train

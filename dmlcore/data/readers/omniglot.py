@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from dmlcore.data import published_counts
@@ -20,6 +19,7 @@ from dmlcore.data.files.cache_folder import damaged, made_once, unkept
 from dmlcore.data.files.image_table import folders_in, pictures_in
 from dmlcore.data.files.images import WORKERS, decode
 from dmlcore.data.files.locate import cache_folder
+from dmlcore.typing import Pixels
 
 INK = "ink.npy"
 FEW = 32  # pictures that a page shows, in less time than all of them take
@@ -99,12 +99,12 @@ class Ink:
     def __init__(self, paths: Sequence[Path], size: int) -> None:
         self._paths, self.shape = paths, (len(paths), 1, size, size)
         self._guard = threading.Lock()
-        self._pixels: NDArray[np.uint8] | None = None
+        self._pixels: Pixels | None = None
 
     def __len__(self) -> int:
         return len(self._paths)
 
-    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
+    def __getitem__(self, index: Any, /) -> Pixels:
         rows = rows_of(index, len(self))
         if self._pixels is None and rows.size <= FEW:
             found = _decoded([self._paths[row] for row in rows.ravel().tolist()], self.shape[-1])
@@ -115,7 +115,7 @@ class Ink:
             return self._pixels[rows]
 
 
-def _kept(paths: Sequence[Path], size: int) -> NDArray[np.uint8]:
+def _kept(paths: Sequence[Path], size: int) -> Pixels:
     folder, what = cache_folder() / "ink", "the decoded pictures"
     place = made_once(
         folder,
@@ -125,7 +125,7 @@ def _kept(paths: Sequence[Path], size: int) -> NDArray[np.uint8]:
         what,
     )
     try:
-        pixels: NDArray[np.uint8] = np.load(place / INK, allow_pickle=False)
+        pixels: Pixels = np.load(place / INK, allow_pickle=False)
     except OSError as error:
         raise unkept(folder, what, error) from error
     except (ValueError, EOFError):
@@ -135,10 +135,10 @@ def _kept(paths: Sequence[Path], size: int) -> NDArray[np.uint8]:
     return pixels
 
 
-def _decoded(paths: Sequence[Path], size: int) -> NDArray[np.uint8]:
+def _decoded(paths: Sequence[Path], size: int) -> Pixels:
     """The pictures, averaged over each pixel of the smaller ones."""
 
-    def one(path: Path) -> NDArray[np.uint8]:
+    def one(path: Path) -> Pixels:
         grey = decode(path).convert("L").resize((size, size), Image.Resampling.BOX)
         return 255 - np.asarray(grey)
 

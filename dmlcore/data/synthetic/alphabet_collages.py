@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.data.dataset import DataError, Indices, Samples
+from dmlcore.data.dataset import DataError, Samples
 from dmlcore.data.files import ink
 from dmlcore.data.readers import omniglot
 from dmlcore.data.synthetic import collage
 from dmlcore.data.synthetic.collage import Pictures, Recipe
 from dmlcore.data.synthetic.glyphs import glyphs
+from dmlcore.typing import Bools, Ints
 
 RECIPE = Recipe(side=2, showing=1)
 BACKGROUNDS = {"train": 0.5, "validation": 0.2, "test": 0.3}  # shares of the hands that write the backgrounds
@@ -96,9 +97,9 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
     )
 
 
-def _hands(samples: Samples, classes: Indices) -> dict[str, Indices]:
+def _hands(samples: Samples, classes: Ints) -> dict[str, Ints]:
     """The pictures of these classes that each part has behind: of every class the first hands, and so on."""
-    found: dict[str, list[Indices]] = {part: [] for part in BACKGROUNDS}
+    found: dict[str, list[Ints]] = {part: [] for part in BACKGROUNDS}
     for number in classes:
         rows = np.flatnonzero(samples.labels == number)
         ends = np.rint(np.cumsum(list(BACKGROUNDS.values()))[:-1] * len(rows)).astype(int)
@@ -107,7 +108,7 @@ def _hands(samples: Samples, classes: Indices) -> dict[str, Indices]:
     return {part: np.concatenate(some) for part, some in found.items()}
 
 
-def _who(alphabet: NDArray[np.str_], kinds: dict[str, NDArray[np.bool_]], behind: str) -> str:
+def _who(alphabet: NDArray[np.str_], kinds: dict[str, Bools], behind: str) -> str:
     words = {"train": "train", "validation": "validate", "test": "test"}
     names = {part: [name.replace("_", " ") for name in dict.fromkeys(alphabet[of])] for part, of in kinds.items()}
     said = [f"{', '.join(found)} {words[part]}{'s' * (len(found) == 1)}" for part, found in names.items()]

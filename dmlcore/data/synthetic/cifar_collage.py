@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dmlcore.data.dataset import DataError, Indices, Labels, Samples
+from dmlcore.data.dataset import DataError, Samples
 from dmlcore.data.readers import cifar, cifar100
 from dmlcore.data.synthetic import collage
 from dmlcore.data.synthetic.collage import Layout, Pictures
+from dmlcore.typing import Array, Ints, Pixels
 
 SUPER_CLASSES, SUB_CLASSES = 20, 5  # super-classes; sub-classes of each
 BACKGROUNDS = ("flowers", "large_man-made_outdoor_things", "large_natural_outdoor_scenes", "trees")
@@ -55,10 +55,10 @@ class Source:
     sub_classes (20, 5): the fine labels of each super-class, ascending; names of fine and of super-classes.
     """
 
-    pixels: NDArray[np.uint8]
-    fine: Labels
+    pixels: Pixels
+    fine: Ints
     training_rows: int
-    sub_classes: NDArray[np.int64]
+    sub_classes: Ints
     fine_names: tuple[str, ...]
     super_names: tuple[str, ...]
 
@@ -70,7 +70,7 @@ class Source:
     def backgrounds(self) -> list[int]:
         return [number for number, name in enumerate(self.super_names) if name in BACKGROUNDS]
 
-    def rows(self, super_classes: list[int], part: str) -> Indices:
+    def rows(self, super_classes: list[int], part: str) -> Ints:
         """Rows of the pictures of these super-classes that belong to a part, sorted by super-class."""
         sub_classes = (self.sub_classes[number, list(PARTS[part])] for number in super_classes)
         return np.concatenate([np.flatnonzero(np.isin(self.fine, some)) for some in sub_classes])
@@ -146,7 +146,7 @@ def _pictures(source: Source) -> dict[str, Pictures]:
     }
 
 
-def _samples(source: Source, layout: Layout, inputs: Any, facts: dict[str, NDArray[Any]]) -> Samples:
+def _samples(source: Source, layout: Layout, inputs: Any, facts: dict[str, Array]) -> Samples:
     fine = source.fine[layout.front]
     label_of = np.zeros(cifar100.CLASSES, dtype=np.int64)
     for label, number in enumerate(source.foregrounds):

@@ -9,11 +9,11 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dmlcore.data.dataset import DataError, Indices, Inputs, Labels, rows_of
+from dmlcore.data.dataset import DataError, Inputs, rows_of
+from dmlcore.typing import Bools, Ints, Pixels
 
-Anew = Callable[[Indices, int], Indices]  # (rows of the collages, seed) -> their tiles, laid out anew
+Anew = Callable[[Ints, int], Ints]  # (rows of the collages, seed) -> their tiles, laid out anew
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Recipe:
 class Pictures:
     """Rows of the image set that make one part: `front` (n,) give a collage each, `behind` (k,) the backgrounds."""
 
-    front: Indices
-    behind: Indices
+    front: Ints
+    behind: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +48,15 @@ class Layout:
     front (N,): the picture that each collage is of, a tile of it.
     """
 
-    tiles: Indices
-    shows: NDArray[np.bool_]
-    front: Indices
-    parts: dict[str, Indices]
+    tiles: Ints
+    shows: Bools
+    front: Ints
+    parts: dict[str, Ints]
 
     @property
-    def foreground(self) -> Indices:
+    def foreground(self) -> Ints:
         """The first tile (N,) in 0..T-1 that shows the class."""
-        places: Indices = np.argmax(self.shows, axis=1)
+        places: Ints = np.argmax(self.shows, axis=1)
         return places
 
 
@@ -69,7 +69,7 @@ class Collages:
 
     dtype = np.dtype(np.uint8)
 
-    def __init__(self, pixels: Inputs, tiles: Indices, anew: Anew | None = None) -> None:
+    def __init__(self, pixels: Inputs, tiles: Ints, anew: Anew | None = None) -> None:
         self._pixels, self._tiles, self._anew = pixels, tiles, anew
         self._side = isqrt(tiles.shape[1])
         channels, height, width = pixels.shape[1:]
@@ -78,16 +78,16 @@ class Collages:
     def __len__(self) -> int:
         return len(self._tiles)
 
-    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
+    def __getitem__(self, index: Any, /) -> Pixels:
         return self._together(self._tiles[rows_of(index, len(self))])
 
-    def fresh(self, indices: Indices, seed: int) -> NDArray[np.uint8]:
+    def fresh(self, indices: Ints, seed: int) -> Pixels:
         """The same pictures of their classes, (n, C, H, W), in other places among other backgrounds of training."""
         if self._anew is None:
             raise DataError("these collages are fixed; they cannot be laid out anew")
         return self._together(self._anew(indices, seed))
 
-    def _together(self, tiles: Indices) -> NDArray[np.uint8]:
+    def _together(self, tiles: Ints) -> Pixels:
         height, width = self._pixels.shape[2:]
         collages = np.empty((*tiles.shape[:-1], *self.shape[1:]), dtype=np.uint8)
         for place in range(tiles.shape[-1]):
@@ -97,7 +97,7 @@ class Collages:
         return collages
 
 
-def lay_out(parts: Mapping[str, Pictures], labels: Labels, seed: int, recipe: Recipe = Recipe()) -> Layout:
+def lay_out(parts: Mapping[str, Pictures], labels: Ints, seed: int, recipe: Recipe = Recipe()) -> Layout:
     """Give every picture in `front` a collage, part after part; labels (M,): the class of each row of the image set.
 
     Backgrounds are drawn without replacement from a shuffled pool, reshuffled when too few for a collage are left;
@@ -116,18 +116,18 @@ def lay_out(parts: Mapping[str, Pictures], labels: Labels, seed: int, recipe: Re
     return Layout(np.concatenate(tiles), np.concatenate(shows), front, rows)
 
 
-def collages(pixels: Inputs, layout: Layout, training: Pictures, labels: Labels, recipe: Recipe = Recipe()) -> Collages:
+def collages(pixels: Inputs, layout: Layout, training: Pictures, labels: Ints, recipe: Recipe = Recipe()) -> Collages:
     """The collages of a layout of pixels (M, C, h, w); `fresh` draws with the pictures of the training part."""
     return Collages(pixels, layout.tiles, partial(_anew, layout.front, training, labels, recipe))
 
 
-def _anew(front: Indices, training: Pictures, labels: Labels, recipe: Recipe, indices: Indices, seed: int) -> Indices:
+def _anew(front: Ints, training: Pictures, labels: Ints, recipe: Recipe, indices: Ints, seed: int) -> Ints:
     return _arranged(front[indices], training, labels, recipe, np.random.default_rng(seed))[0]
 
 
 def _arranged(
-    front: Indices, pictures: Pictures, labels: Labels, recipe: Recipe, random: np.random.Generator
-) -> tuple[Indices, NDArray[np.bool_]]:
+    front: Ints, pictures: Pictures, labels: Ints, recipe: Recipe, random: np.random.Generator
+) -> tuple[Ints, Bools]:
     """Tiles (n, T) of a collage for each picture in `front`, and which of them show the class (n, T)."""
     others = recipe.tiles - recipe.showing
     columns = [front[:, None]]
@@ -144,7 +144,7 @@ def _arranged(
     return np.take_along_axis(np.concatenate(columns, axis=1), order, axis=1), order < recipe.showing
 
 
-def _of_the_same(front: Indices, pictures: Indices, labels: Labels, count: int, random: np.random.Generator) -> Indices:
+def _of_the_same(front: Ints, pictures: Ints, labels: Ints, count: int, random: np.random.Generator) -> Ints:
     """`count` other pictures (n, count) of the class of each picture in `front`."""
     found = np.empty((len(front), count), np.int64)
     members = {label: pictures[labels[pictures] == label] for label in np.unique(labels[front])}

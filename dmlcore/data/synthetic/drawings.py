@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dmlcore.data.dataset import Indices, rows_of
+from dmlcore.data.dataset import rows_of
+from dmlcore.typing import Ints, Pixels
 
 CHUNK = 512  # pictures drawn at once
 
@@ -25,7 +25,7 @@ class Drawings:
     def __init__(
         self,
         shape: tuple[int, ...],
-        draw: Callable[[Indices], NDArray[np.uint8]],
+        draw: Callable[[Ints], Pixels],
         drawn_from: Callable[[int], bytes],
     ) -> None:
         self.shape, self._draw, self.drawn_from = shape, draw, drawn_from
@@ -35,7 +35,7 @@ class Drawings:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
+    def __getitem__(self, index: Any, /) -> Pixels:
         rows = rows_of(index, len(self))
         missing = np.unique(rows[~self._is_drawn[rows]])
         for start in range(0, len(missing), CHUNK):

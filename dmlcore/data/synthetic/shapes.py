@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.data.dataset import Description, Samples
+from dmlcore.typing import Floats
 
 CLASSES, POINTS = 8, 200  # points of a class
 PAIRS = CLASSES // 2
@@ -62,7 +62,7 @@ def read_rings(folder: Path, image_size: int | None, seed: int) -> Samples:
     return _samples(lines, RING_NOISE, [f"ring {number}" for number in range(1, CLASSES + 1)], seed)
 
 
-def ring(label: int, angles: NDArray[np.float64]) -> NDArray[np.float64]:
+def ring(label: int, angles: Floats) -> Floats:
     """Return points (n, 3) of the centre line of ring `label` at `angles` (n,) in radians.
 
     Its centre is at label * 45 degrees on a circle of radius 2; its plane holds the tangent of that circle and is
@@ -73,11 +73,11 @@ def ring(label: int, angles: NDArray[np.float64]) -> NDArray[np.float64]:
     tangent = np.array([-np.sin(around), np.cos(around), 0.0])
     inclined = (outward + (-1) ** label * np.array([0.0, 0.0, 1.0])) / np.sqrt(2)
     circle = np.cos(angles)[:, None] * tangent + np.sin(angles)[:, None] * inclined
-    points: NDArray[np.float64] = CHAIN_RADIUS * outward + RING_RADIUS * circle
+    points: Floats = CHAIN_RADIUS * outward + RING_RADIUS * circle
     return points
 
 
-def _samples(lines: NDArray[np.float64], noise: float, names: list[str], seed: int) -> Samples:
+def _samples(lines: Floats, noise: float, names: list[str], seed: int) -> Samples:
     random = np.random.default_rng(seed)
     return Samples(
         inputs=(lines + noise * random.standard_normal(lines.shape)).astype(np.float32),

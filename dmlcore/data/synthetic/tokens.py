@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.data.dataset import Description, Indices, Picture, Samples
+from dmlcore.data.dataset import Description, Samples
+from dmlcore.typing import Ints, Pixels
 
 CLASSES, OWN, SHARED = 16, 4, 4  # classes, tokens of each class alone, tokens of all classes
 TOKENS = CLASSES * OWN + SHARED
 BAG = 50  # tokens in a bag
 BAGS = {"train": 2048, "validation": 128, "test": 128}  # bags of a class
 SHARE_MEAN, SHARE_STD = 0.5, 0.1  # of the share of own tokens; 0.1 is a standard deviation
-SHARED_TOKENS: Indices = np.arange(CLASSES * OWN, TOKENS)
+SHARED_TOKENS: Ints = np.arange(CLASSES * OWN, TOKENS)
 SHARED_TOKENS.flags.writeable = False
 
 INFO = Description(
@@ -29,14 +30,14 @@ INFO = Description(
 )
 
 
-def token_ids_of(label: int) -> Indices:
+def token_ids_of(label: int) -> Ints:
     """Return the token ids (4,) that only bags of class `label` hold; raises ValueError unless 0 <= label < 16."""
     if not 0 <= label < CLASSES:
         raise ValueError(f"label must be in 0..{CLASSES - 1}, got {label!r}")
     return np.arange(OWN * label, OWN * (label + 1))
 
 
-def draw(labels: NDArray[np.integer], random: np.random.Generator) -> Indices:
+def draw(labels: NDArray[np.integer], random: np.random.Generator) -> Ints:
     """Draw one bag (n, 50) of token ids for each label (n,).
 
     share mu ~ N(0.5, 0.1^2); round(50 (1 - mu)), clipped to 1..49, of the tokens are shared ones and the others of the
@@ -47,11 +48,11 @@ def draw(labels: NDArray[np.integer], random: np.random.Generator) -> Indices:
     is_shared = np.arange(BAG) < shared
     own = OWN * labels[:, None] + random.integers(OWN, size=(len(labels), BAG))
     common = CLASSES * OWN + random.integers(SHARED, size=(len(labels), BAG))
-    bags: Indices = random.permuted(np.where(is_shared, common, own), axis=1)
+    bags: Ints = random.permuted(np.where(is_shared, common, own), axis=1)
     return bags
 
 
-def counts(bags: NDArray[np.integer], tokens: int = TOKENS) -> Indices:
+def counts(bags: NDArray[np.integer], tokens: int = TOKENS) -> Ints:
     """Return how often each of the `tokens` ids from 0 is in each bag: (n, L) -> (n, tokens)."""
     cells = np.arange(len(bags))[:, None] * tokens + bags
     return np.bincount(cells.ravel(), minlength=len(bags) * tokens).reshape(-1, tokens)
@@ -73,7 +74,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     )
 
 
-def _picture(inputs: Indices, index: int) -> Picture:
+def _picture(inputs: Ints, index: int) -> Pixels:
     """Counts as grey cells (4, 17, 3): a column for each class, the last for the shared tokens; 16 is white."""
     table = counts(inputs[index : index + 1]).reshape(CLASSES + 1, OWN).T
     grey = (255 * table.clip(0, 16) // 16).astype(np.uint8)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dmlcore.experiments.protocols.requests import Request
@@ -25,8 +24,8 @@ from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import embeddings_path
 from dmlcore.storage.runs import Run, RunStore, scores
+from dmlcore.typing import Singles
 
-Floats = NDArray[np.float32]
 Spread = tuple[float, float | None]  # mean and sample deviation, None for a single value
 
 
@@ -180,7 +179,7 @@ def _same_test(files: Iterable[Mapping[str, Any]]) -> bool:
     )
 
 
-def _scored(embeddings: Floats, arrays: Mapping[str, Any], ks: Sequence[int]) -> dict[str, float]:
+def _scored(embeddings: Singles, arrays: Mapping[str, Any], ks: Sequence[int]) -> dict[str, float]:
     from dmlcore.metrics import retrieval
     from dmlcore.training.evaluation import row  # late: torch comes with it
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.experiments.studies.results import Measured, best_folds
 from dmlcore.experiments.studies.spec import PRETRAINING, Study
@@ -16,6 +15,7 @@ from dmlcore.significance import verdicts
 from dmlcore.significance.noise import Gap, over_classes
 from dmlcore.significance.power import FEASIBLE, MOST, POWER, power
 from dmlcore.significance.verdicts import Verdict
+from dmlcore.typing import Floats
 
 BySeed = dict[str, dict[int, float]]  # variant -> seed -> score in 0..1
 
@@ -158,7 +158,7 @@ def _p(value: float) -> str:
     return f"{value:.2g}" if value >= 0.001 else "less than 0.001"
 
 
-def _classes(results: Sequence[Measured], variant: str) -> NDArray[np.float64] | None:
+def _classes(results: Sequence[Measured], variant: str) -> Floats | None:
     """Mean AP@R of each test class over the seeds of a variant; None unless every run has it."""
     found = [run.classes for run in results if run.variant == variant]
     return np.mean(found, axis=0) if found and found[0] and len(set(map(len, found))) == 1 else None

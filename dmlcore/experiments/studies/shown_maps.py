@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from dmlcore.experiments.studies.run_batch import find
 from dmlcore.experiments.studies.spec import Entry
 from dmlcore.inspection.local import weight_maps
 from dmlcore.storage.runs import RunStore
+from dmlcore.typing import Singles
 
 MAPPED = 24  # samples
 
@@ -39,7 +39,7 @@ class Maps(BaseModel):
             self.of(variant)
         return self
 
-    def of(self, variant: str) -> NDArray[np.float32]:
+    def of(self, variant: str) -> Singles:
         """The maps (samples, h, w) of a variant."""
         found = np.frombuffer(base64.b64decode(self.weights[variant], validate=True), "<f2").astype(np.float32)
         return found.reshape(len(self.indices), *self.side)

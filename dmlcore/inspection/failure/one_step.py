@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, PlaneForces, embed, forces_in_plane
 from dmlcore.inspection.neighbours import Learned
 from dmlcore.losses import TripletLoss
+from dmlcore.typing import Bools, Floats, Ints
 
-Floats = NDArray[np.float64]
 UNIT = 1e-3  # how far a length may be from 1 for an embedding to lie on the sphere
 
 
@@ -50,9 +50,9 @@ class Embedded(Protocol):
     @property
     def embeddings(self) -> NDArray[np.floating]: ...
     @property
-    def labels(self) -> NDArray[np.int64]: ...
+    def labels(self) -> Ints: ...
     @property
-    def is_gallery(self) -> NDArray[np.bool_]: ...
+    def is_gallery(self) -> Bools: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,8 @@ class Embeddings:
     """Embeddings without more: what a `Failure` needs of them."""
 
     embeddings: NDArray[np.floating]  # (n, D)
-    labels: NDArray[np.int64]  # (n,)
-    is_gallery: NDArray[np.bool_]  # (n,)
+    labels: Ints  # (n,)
+    is_gallery: Bools  # (n,)
 
 
 class Failure:
@@ -173,7 +173,7 @@ class Failure:
         return Standing(rank(self.right), rank(self.wrong), float(precision[relevant].sum() / r))
 
 
-def failures(found: Learned) -> NDArray[np.int64]:
+def failures(found: Learned) -> Ints:
     """Rows of the queries whose nearest neighbour is wrong, lowest AP@R first; of all with a match where none fails."""
     scored = ~np.isnan(found.average_precision) & ~found.is_gallery
     chosen = found.failures & scored
@@ -181,7 +181,7 @@ def failures(found: Learned) -> NDArray[np.int64]:
     return rows[np.argsort(found.average_precision[rows], kind="stable")]
 
 
-def neighbours(found: Embedded, query: int, *, right: bool) -> NDArray[np.int64]:
+def neighbours(found: Embedded, query: int, *, right: bool) -> Ints:
     """Rows that the query searches, of its class or of the others, nearest first (ties by row)."""
     rows = np.flatnonzero(_searched(found, query) & ((found.labels == found.labels[query]) == right))
     gallery, point = (torch.from_numpy(found.embeddings[i].astype(np.float64)) for i in (rows, [query]))
@@ -189,7 +189,7 @@ def neighbours(found: Embedded, query: int, *, right: bool) -> NDArray[np.int64]
     return rows[np.argsort(distances, kind="stable")]
 
 
-def _searched(found: Embedded, query: int) -> NDArray[np.bool_]:
+def _searched(found: Embedded, query: int) -> Bools:
     """(n,) whether each row is among what the query searches: the gallery, or all but itself."""
-    others: NDArray[np.bool_] = np.arange(len(found.labels)) != query
+    others: Bools = np.arange(len(found.labels)) != query
     return found.is_gallery if found.is_gallery.any() else others

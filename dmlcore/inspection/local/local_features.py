@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from dmlcore import data
@@ -17,10 +16,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.training.build import build, load_data, to_device
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bytes = NDArray[np.uint8]
+from dmlcore.typing import Floats, Ints, Pixels
 
 MOST_CLASSES, MOST_PER_CLASS = 10, 64  # the study of CIFAR-10: 64 pictures of each of ten classes
 MOST_PIXELS = 10 * 64 * 32 * 32  # beyond this there are fewer pictures per class, down to eight
@@ -43,12 +39,12 @@ class LocalFeatures:
     ranks: Ints  # (N,) place of a picture within its class
     indices: Ints  # (N,) into the data set
     class_names: tuple[str, ...]  # by label
-    pictures: Bytes  # (N, side, side, 3)
+    pictures: Pixels  # (N, side, side, 3)
     window: int  # pixels a side of the patch that is shown for a position
     stride: float  # pixels between two positions
     note: str  # what the features are, in plain words
 
-    def patch(self, picture: int, position: int) -> Bytes:
+    def patch(self, picture: int, position: int) -> Pixels:
         """The pixels (window, window, 3) around a position of a picture, shifted inwards at its borders."""
         side, corner = self.pictures.shape[1], []
         for place in divmod(position, self.grid[1]):
@@ -194,7 +190,7 @@ def _plane(features: Floats) -> tuple[Floats, float | None]:
     return plane.reshape(*features.shape[:2], 2), float(plane.var(axis=0).sum()) / total if total else 1.0
 
 
-def _shown(dataset: Dataset, index: int) -> Bytes:
+def _shown(dataset: Dataset, index: int) -> Pixels:
     """A picture as a square of SHOWN_SIDE pixels at most."""
     from PIL import Image
 

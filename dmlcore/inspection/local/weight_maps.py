@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from dmlcore.storage import arrays, atomic_files
 from dmlcore.storage.arrays import FLOATS, INTEGERS, Of, Unreadable
 from dmlcore.storage.runs import Run, RunError
+from dmlcore.typing import Bools, Floats, Ints, Singles
 
-Floats = NDArray[np.float32]
 CHUNK = 256  # pictures at once
 WEIGHTS = {
     "indices": Of(INTEGERS, ("N",)),
@@ -35,10 +35,10 @@ class WeightMaps:
     place, row by row, where it is a single one, else -1.
     """
 
-    indices: NDArray[np.int64]
-    weights: Floats
-    foreground: Floats
-    tile: NDArray[np.int64]
+    indices: Ints
+    weights: Singles
+    foreground: Singles
+    tile: Ints
 
 
 def path_of(run: Run) -> Path | None:
@@ -57,7 +57,7 @@ def read(path: Path) -> WeightMaps:
     return WeightMaps(found["indices"], found["weights"].astype(np.float32), found["foreground"], found["tile"])
 
 
-def foreground_share(weights: NDArray[np.floating], shows: NDArray[np.bool_]) -> Floats:
+def foreground_share(weights: NDArray[np.floating], shows: Bools) -> Singles:
     """Share (N,) of weights (N, h, w) on the tiles that show the class; shows (N, T) bool, T = grid x grid.
 
     A position on the border of two tiles counts for both by its area, so average pooling always has the tiles' share.
@@ -65,11 +65,11 @@ def foreground_share(weights: NDArray[np.floating], shows: NDArray[np.bool_]) ->
     grid = isqrt(shows.shape[1])
     rows, columns = (_overlap(grid, count) for count in weights.shape[1:])
     tiles = np.einsum("nhw,gh,fw->ngf", weights.astype(np.float64), rows, columns).reshape(shows.shape)
-    share: Floats = (tiles * shows).sum(1).astype(np.float32)
+    share: Singles = (tiles * shows).sum(1).astype(np.float32)
     return share
 
 
-def _overlap(grid: int, positions: int) -> NDArray[np.float64]:
+def _overlap(grid: int, positions: int) -> Floats:
     """(grid, positions): how much of the stretch of each position lies in the stretch of each tile."""
     cuts = np.arange(grid + 1) * positions / grid
     begin = np.arange(positions)
@@ -99,7 +99,7 @@ def write(run: Run) -> Path:
     model: Any = bench.model.eval()
     # The share of each position in the pooled vector, chunk by chunk; empty where a pooling has no such shares.
     indices = data.parts["test"]
-    parts: list[Floats] = []
+    parts: list[Singles] = []
     with torch.inference_mode():
         for start in range(0, len(indices), CHUNK):
             features = model.features(to_device(bench.data, indices[start : start + CHUNK], device))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dmlcore import projection
 from dmlcore.inspection.maps.quality import Quality, quality
@@ -24,6 +24,7 @@ from dmlcore.storage import arrays, atomic_files
 from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, TEXT, Of, Unreadable
 from dmlcore.storage.run_directory import LOCK
 from dmlcore.storage.runs import Run, RunError
+from dmlcore.typing import Array, Singles
 
 __all__ = [
     "METHODS", "TITLES", "Map", "Method", "Quality", "Settings",
@@ -36,7 +37,6 @@ AGAIN = "Compute the map again"
 PROGRESS = "map.json"  # in the run directory
 OFTEN = 0.3  # seconds between two reports of the progress
 
-Plane = NDArray[np.float32]
 Report = Callable[[float, str], object]  # share done 0..1, in words
 
 
@@ -44,7 +44,7 @@ Report = Callable[[float, str], object]  # share done 0..1, in words
 class Map:
     """points (n, 2) float32: row i is row i of the embeddings in the file `source`; quality is None below 4 points."""
 
-    points: Plane
+    points: Singles
     settings: Settings
     quality: Quality | None
     source: Path
@@ -136,7 +136,7 @@ def draw(
     *,
     start: ArrayLike | None = None,
     report: Report | None = None,
-) -> Plane:
+) -> Singles:
     """The map (n, 2) float32 of embeddings (n, D); `start` (n, 2): a map to begin with. ValueError, Missing."""
     title = TITLES[settings.method]
 
@@ -168,7 +168,7 @@ def draw(
     )
 
 
-def place(found: Map, embeddings: ArrayLike) -> Plane:
+def place(found: Map, embeddings: ArrayLike) -> Singles:
     """Where new embeddings (m, D) belong on a map, (m, 2) float32, by the method of the map.
 
     PCA: exactly. t-SNE: moved by its gradient among the points of the map, which stand still (`projection.place_tsne`).
@@ -223,7 +223,7 @@ def used_perplexity(settings: Settings, count: int) -> float | None:
     return projection.fitting_perplexity(count, settings.perplexity) if settings.method == "tsne" else None
 
 
-def keep(path: Path, facts: dict[str, Any], **content: NDArray[Any]) -> None:
+def keep(path: Path, facts: dict[str, Any], **content: Array) -> None:
     """Write arrays and facts (plain data) atomically."""
     text = np.array(json.dumps(facts, sort_keys=True, allow_nan=False))
     atomic_files.replace(path, lambda file: np.savez(file, allow_pickle=False, facts=text, **content))

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.projection.linear import standardised
+from dmlcore.typing import Floats, Ints
 
 K = 15  # neighbours that are looked at
 MOST_PAIRS = 2**27  # of points whose distances are compared: all of 11,585 points, 2,237 of 60,000
@@ -73,20 +73,20 @@ def quality(embeddings: Any, plane: Any, *, k: int = K, most_pairs: int = MOST_P
     return Quality(1 - penalty / worst, kept / (len(rows) * k), k, len(rows), count)
 
 
-def _sample(count: int, most_pairs: int) -> NDArray[np.int64]:
+def _sample(count: int, most_pairs: int) -> Ints:
     wanted = min(count, max(1, most_pairs // count))
     return np.unique(np.linspace(0, count - 1, wanted).round().astype(np.int64))
 
 
-def _squares(points: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+def _squares(points: Floats, rows: Ints) -> Floats:
     """Squared distances (rows, N) of some points to all; to themselves infinity."""
     lengths = np.einsum("ij,ij->i", points, points)
-    squares: NDArray[np.float64] = lengths[rows, None] + lengths - 2 * points[rows] @ points.T
+    squares: Floats = lengths[rows, None] + lengths - 2 * points[rows] @ points.T
     squares[squares < ROUNDING * points.shape[1]] = 0  # the mean square length is the number of dimensions
     squares[np.arange(len(rows)), rows] = np.inf
     return squares
 
 
-def _counts(ordered: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.int64]:
+def _counts(ordered: Floats, values: Floats) -> Ints:
     """How many of each row of `ordered` (rows, N) are below each of `values` (rows, k)."""
     return np.stack([np.searchsorted(row, wanted) for row, wanted in zip(ordered, values, strict=True)])

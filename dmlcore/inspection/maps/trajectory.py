@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.inspection import snapshots
 from dmlcore.inspection.maps import maps
@@ -21,6 +20,7 @@ from dmlcore.inspection.maps.settings import FEWEST_ITERATIONS, TITLES, Settings
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, INTEGERS, TEXT, Of, Unreadable
 from dmlcore.storage.runs import Run, RunError
+from dmlcore.typing import Floats, Ints, Singles
 
 FOLDER = "trajectories"
 TRAJECTORY = {"steps": Of(INTEGERS, ("S",)), "points": Of(FLOATS, ("S", "n", 2)), "facts": Of(TEXT, ())}
@@ -29,7 +29,6 @@ JOINT = (
     "PCA: one pair of axes for all steps, those of the mean of their covariances (each divided by its trace); every "
     "step about its own mean, in the units of the embeddings."
 )
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +38,8 @@ class Trajectory:
     how: in plain words, what ties the frames. quality: one for each frame; None below 4 points and where it collapsed.
     """
 
-    steps: NDArray[np.int64]
-    points: NDArray[np.float32]
+    steps: Ints
+    points: Singles
     how: str
     settings: Settings
     quality: tuple[Quality | None, ...]
@@ -125,8 +124,8 @@ def make(run: Run, settings: Settings | None = None) -> Path:
 
 
 def frames(
-    embeddings: list[NDArray[np.float32]], settings: Settings, report: maps.Report | None = None
-) -> tuple[NDArray[np.float32], list[Quality | None], str]:
+    embeddings: list[Singles], settings: Settings, report: maps.Report | None = None
+) -> tuple[Singles, list[Quality | None], str]:
     """Points (S, n, 2), the quality of each frame and how they are tied, of embeddings S x (n, D).
 
     Raises ValueError for frames that do not fit each other, are not finite, or are all collapsed.
@@ -147,7 +146,7 @@ def frames(
     return points, measured, how
 
 
-def _joint(embeddings: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+def _joint(embeddings: list[Singles]) -> Singles:
     dimensions = embeddings[0].shape[1]
     mean = np.zeros((dimensions, dimensions))
     for found in embeddings:
@@ -163,13 +162,13 @@ def _joint(embeddings: list[NDArray[np.float32]]) -> NDArray[np.float32]:
 
 
 def _chained(
-    embeddings: list[NDArray[np.float32]], collapsed: list[bool], settings: Settings, report: maps.Report | None
-) -> tuple[NDArray[np.float32], str]:
+    embeddings: list[Singles], collapsed: list[bool], settings: Settings, report: maps.Report | None
+) -> tuple[Singles, str]:
     """Frames from the last to the first, each started from the one after it, then turned and shifted onto it."""
     count = len(embeddings)
     points = np.zeros((count, len(embeddings[0]), 2), np.float32)
     following = Settings(**{**settings.used, "iterations": max(FEWEST_ITERATIONS, settings.iterations // 2)})
-    after: NDArray[np.float32] | None = None
+    after: Singles | None = None
     spread = 0.0
     for number, frame in enumerate(reversed(range(count))):
         if collapsed[frame]:
@@ -196,7 +195,7 @@ def _chained(
     return points, how + (f" Collapsed to one place: {gone} of {count} steps." if gone else "")
 
 
-def turned(plane: NDArray[np.float32], onto: NDArray[np.float32]) -> NDArray[np.float32]:
+def turned(plane: Singles, onto: Singles) -> Singles:
     """A plane (n, 2) rotated, mirrored and shifted, not scaled, so that its points lie nearest to those of `onto`."""
     from scipy.linalg import orthogonal_procrustes
 
@@ -204,13 +203,13 @@ def turned(plane: NDArray[np.float32], onto: NDArray[np.float32]) -> NDArray[np.
     return np.asarray(ours @ orthogonal_procrustes(ours, theirs)[0] + onto.mean(axis=0), dtype=np.float32)
 
 
-def _centred(values: NDArray[np.float32]) -> Floats:
+def _centred(values: Singles) -> Floats:
     exact = values.astype(np.float64)
     centred: Floats = exact - exact.mean(axis=0)
     return centred
 
 
-def _embeddings(snapshot: snapshots.Snapshot) -> NDArray[np.float32]:
+def _embeddings(snapshot: snapshots.Snapshot) -> Singles:
     assert snapshot.embeddings is not None
     remedy = "Remove this file and embed the checkpoint again"
     return arrays.read(snapshot.embeddings, EMBEDDINGS, "embeddings", remedy=remedy)["embeddings"]

@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
 from dmlcore.geometry import k_center
+from dmlcore.typing import Bools, Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 ROUNDING = 1e-12  # of sums of numbers up to 1, so that equality counts as holding
 
 
@@ -36,9 +35,9 @@ class Reading:
     radius: Floats  # (N,) the largest such distance, of features that weigh anything
 
     @property
-    def holds(self) -> NDArray[np.bool_]:
+    def holds(self) -> Bools:
         """(N,) whether error <= mean distance <= radius."""
-        first: NDArray[np.bool_] = self.error <= self.mean_distance + ROUNDING
+        first: Bools = self.error <= self.mean_distance + ROUNDING
         return first & (self.mean_distance <= self.radius + ROUNDING)
 
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dmlcore.typing import Bools, Floats, Ints
 
 SIDE = 10
 STEPS = 160
 
-Steps = NDArray[np.int64]
 
-
-def mixture(steps: Steps) -> NDArray[np.float64]:
+def mixture(steps: Ints) -> Floats:
     """Features (..., 3) = (red, green, blue) of red and blue in steps (..., 2); ValueError outside the triangle."""
     red, blue = steps[..., 0], steps[..., 1]
     if (steps < 0).any() or (red + blue > STEPS).any():
@@ -25,13 +24,13 @@ def mixture(steps: Steps) -> NDArray[np.float64]:
     return np.stack([red, STEPS - red - blue, blue], -1) / STEPS
 
 
-def informative(features: NDArray[np.float64]) -> NDArray[np.bool_]:
+def informative(features: Floats) -> Bools:
     """Pixels (...,) of features (..., 3) that are less than half background: those a pooling should find."""
-    found: NDArray[np.bool_] = features[..., 1] < 0.5
+    found: Bools = features[..., 1] < 0.5
     return found
 
 
-def figure() -> Steps:
+def figure() -> Ints:
     """The map of the figure: a reddish block top left, a bluish one bottom right, each fading along its pixels."""
     steps = ground()
     for k in range(25):
@@ -41,12 +40,12 @@ def figure() -> Steps:
     return steps
 
 
-def ground() -> Steps:
+def ground() -> Ints:
     """Background everywhere: every feature equal."""
     return np.zeros((SIDE, SIDE, 2), dtype=np.int64)
 
 
-def cross() -> Steps:
+def cross() -> Ints:
     """A red bar across a blue one, half of each where they meet."""
     steps = ground()
     steps[4:6, 1:9, 0] = STEPS
@@ -55,7 +54,7 @@ def cross() -> Steps:
     return steps
 
 
-def small_object() -> Steps:
+def small_object() -> Ints:
     """Nine reddish pixels, no two alike, on clean background."""
     steps = ground()
     for k in range(9):
@@ -63,13 +62,13 @@ def small_object() -> Steps:
     return steps
 
 
-def noise() -> Steps:
+def noise() -> Ints:
     """Mixtures drawn uniformly from the triangle, seed 0."""
     cuts = np.sort(np.random.default_rng(0).integers(0, STEPS + 1, (SIDE, SIDE, 2)), axis=-1)
     return np.stack([cuts[..., 0], cuts[..., 1] - cuts[..., 0]], -1)
 
 
-MAPS: dict[str, Callable[[], Steps]] = {
+MAPS: dict[str, Callable[[], Ints]] = {
     "figure": figure,
     "cross": cross,
     "object": small_object,

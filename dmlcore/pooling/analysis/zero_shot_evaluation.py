@@ -10,11 +10,11 @@ from math import comb
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dmlcore.pooling.zero_shot import ridge
+from dmlcore.typing import Floats
 
-Floats = NDArray[np.float64]
 MOST_SPLITS = 20_000  # of which all are tried; 16 classes have 12,870
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.inspection.failure.one_step import Failure, failures, neighbours
 from dmlcore.inspection.neighbours import Learned
 from dmlcore.storage.runs import Run, RunStore
+from dmlcore.typing import Ints
 from pages.inspection.failures import canvas as failures_canvas
 from pages.inspection.failures import images
 from pages.inspection.failures.state import home
@@ -76,7 +76,7 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], bar: DeltaGener
     true_step_view.show(run, of, case, home(case.triplet, run.spec))
 
 
-def _query(found: Learned, order: NDArray[np.int64]) -> int:
+def _query(found: Learned, order: Ints) -> int:
     """The row of the link's query, or the worst failure."""
     wanted = st.query_params.get("query")
     if wanted is None:
@@ -90,7 +90,7 @@ def _query(found: Learned, order: NDArray[np.int64]) -> int:
     return row
 
 
-def _chosen(found: Learned, role: str, rows: NDArray[np.int64], default: int) -> int:
+def _chosen(found: Learned, role: str, rows: Ints, default: int) -> int:
     """The row of the link's neighbour if it fits, else the default."""
     wanted = st.query_params.get(role)
     row = None if wanted is None else found.row(wanted)
@@ -104,7 +104,7 @@ def _chosen(found: Learned, role: str, rows: NDArray[np.int64], default: int) ->
     return default
 
 
-def _walk(run: Run, found: Learned, order: NDArray[np.int64], query: int, bar: DeltaGenerator) -> None:
+def _walk(run: Run, found: Learned, order: Ints, query: int, bar: DeltaGenerator) -> None:
     """Previous and next failure and the other pages, in the bar; below it, where this one stands among them."""
     at = np.flatnonzero(order == query)
     place = int(at[0]) if len(at) else -1
@@ -127,8 +127,8 @@ def _pictures(
     found: Learned,
     name: Callable[[int], str],
     case: Failure,
-    rights: NDArray[np.int64],
-    wrongs: NDArray[np.int64],
+    rights: Ints,
+    wrongs: Ints,
 ) -> str:
     ranks = {case.right: case.before.right, case.wrong: case.before.wrong}
     three = [
@@ -136,7 +136,7 @@ def _pictures(
         for row in (case.query, case.right, case.wrong)
     ]
 
-    def tiles(rows: NDArray[np.int64], words: str) -> list[tuple[int, str]]:
+    def tiles(rows: Ints, words: str) -> list[tuple[int, str]]:
         return [(int(found.indices[row]), f"{words}: class {name(int(found.labels[row]))}") for row in rows]
 
     hardest = rights[max(STRIP, len(rights) - 3) :]

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from starlette.routing import BaseRoute
 
 from dmlcore import losses
@@ -23,6 +22,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
 from dmlcore.storage.runs import RunError, RunStore
+from dmlcore.typing import Bools, Floats, Ints
 from pages.inspection.failures.state import Home, RealScene, home, losses_to_compare
 from pages.shared.plane import service as plane_service
 from pages.shared.server.websocket import Request, pack, socket_route
@@ -42,9 +42,9 @@ Triple = tuple[int, int, int]
 class Table:
     """Embeddings of a run in float64, as `one_step.Embedded`, and the row of each sample."""
 
-    embeddings: NDArray[np.float64]
-    labels: NDArray[np.int64]
-    is_gallery: NDArray[np.bool_]
+    embeddings: Floats
+    labels: Ints
+    is_gallery: Bools
     row: dict[int, int]
 
 
@@ -173,7 +173,7 @@ def _parts(step: Step) -> dict[str, list[float | None]]:
     return {name: [_finite(float(x) + 0.0) for x in values] for name, values in columns.items()}
 
 
-def _distances(points: NDArray[np.float64]) -> dict[str, float]:
+def _distances(points: Floats) -> dict[str, float]:
     a, p, n = points
     return {edge: float(np.linalg.norm(x - y)) for edge, x, y in (("ap", a, p), ("an", a, n), ("pn", p, n))}
 

@@ -9,12 +9,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore import losses
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, needs_origin
 from dmlcore.loss_analysis.offset_plane import RaisedLoss
 from dmlcore.spec import RunSpec
+from dmlcore.typing import Floats
 from pages.shared.plane.state import CHOICES, FLAGS, POINTS, Scene
 from pages.shared.state import untrusted
 from pages.shared.state.untrusted import Point
@@ -56,7 +56,7 @@ def home(triplet: EmbeddedTriplet, spec: RunSpec) -> Home:
     return Home(name, untrusted.hyper(name, given), (a, p, n), view, triplet.height, unit)
 
 
-def unit_of(points: NDArray[np.float64]) -> float:
+def unit_of(points: Floats) -> float:
     """1, or the power of ten in which points (3, 2) fit the canvas."""
     span = max(math.dist(points[i], points[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
     reach = float(np.abs(points).max())
@@ -114,7 +114,7 @@ class RealScene(Scene):
         return (self.anchor, self.positive, self.negative) == self.home.points
 
     @property
-    def coordinates(self) -> NDArray[np.float64]:
+    def coordinates(self) -> Floats:
         """(3, 2) the points in the units of the embeddings."""
         return self.home.unit * np.array([self.anchor, self.positive, self.negative])
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import anyio.to_thread
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,6 +19,7 @@ from dmlcore.data import DataError
 from dmlcore.data.files.image_store import short_side
 from dmlcore.inspection.local import weight_maps
 from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.typing import Singles
 from pages.shared.server import thumbnails
 
 DARKEST, OUTSIDE = 0.8, 0.9  # opacity of black where there is no weight, and where the network sees nothing
@@ -33,7 +33,7 @@ class Maps:
     tag: what their addresses carry; another one whenever they are computed anew.
     """
 
-    weights: NDArray[np.float32]
+    weights: Singles
     row: dict[int, int]
     full: float
     tag: str

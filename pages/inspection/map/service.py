@@ -18,7 +18,6 @@ from typing import Any
 
 import anyio.to_thread
 import numpy as np
-from numpy.typing import NDArray
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -32,6 +31,7 @@ from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.typing import Bytes, Singles
 from pages.shared.server import static_files, thumbnails, websocket
 from pages.shared.widgets.test_neighbours import learned
 from pages.shared.words import sentences as words
@@ -52,7 +52,7 @@ class MapData:
     name: str  # in the address
     tag: str
     sheet: Sheet
-    points: NDArray[np.float32]  # (n, 2) of the last frame, in the units of the map
+    points: Singles  # (n, 2) of the last frame, in the units of the map
     steps: tuple[int, ...]
     title: str
     words: str  # how it was made
@@ -92,7 +92,7 @@ def names(run: Run, sheet: Sheet) -> list[str]:
     return [known[label] if label < len(known) else f"class {label}" for label in sheet.labels.tolist()]
 
 
-def neighbourhood(found: Learned) -> dict[str, tuple[NDArray[np.uint8], dict[str, Any]]]:
+def neighbourhood(found: Learned) -> dict[str, tuple[Bytes, dict[str, Any]]]:
     """What points may be coloured by, one byte each, and what the legend says of it."""
     searched = found.is_gallery if found.is_gallery.any() else np.ones(len(found.labels), bool)
     classes, group = np.unique(found.labels, return_inverse=True)
@@ -274,7 +274,7 @@ def _tag(source: Path | None, path: Path | None) -> str:
     return hashlib.sha256(f"{fingerprint(source)}{fingerprint(path)}".encode()).hexdigest()[:16]
 
 
-def _sheet(source: Path, points: NDArray[np.float32]) -> Sheet:
+def _sheet(source: Path, points: Singles) -> Sheet:
     """The points of a map (..., n, 2) with the classes of the embeddings they are of."""
     count = {"n": points.shape[-2]}
     table = arrays.read(source, EMBEDDINGS, "labels", "indices", remedy="Evaluate the run again", **count)

@@ -17,7 +17,6 @@ from typing import Any
 
 import anyio.to_thread
 import numpy as np
-from numpy.typing import NDArray
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -34,6 +33,7 @@ from dmlcore.simulation import (
     depends_on,
     phase_portrait,
 )
+from dmlcore.typing import Array, Singles
 from pages.losses.charges import state as charges_state
 from pages.shared.server import history_cache
 from pages.shared.server.exports import file_response
@@ -115,7 +115,7 @@ def answer(request: dict[str, Any]) -> bytes:
     return pack(header | portrait, _columns(simulation, frames) | lines)
 
 
-def _columns(simulation: Simulation, frames: list[Frame]) -> dict[str, NDArray[Any]]:
+def _columns(simulation: Simulation, frames: list[Frame]) -> dict[str, Array]:
     n, c = simulation.spec.points, simulation.spec.classes
     measures = [[getattr(frame, name) for name in FIXED_COLUMNS] for frame in frames]
     return {
@@ -128,11 +128,11 @@ def _columns(simulation: Simulation, frames: list[Frame]) -> dict[str, NDArray[A
     }
 
 
-def _stack(arrays: list[NDArray[np.float32]], shape: tuple[int, ...]) -> NDArray[np.float32]:
+def _stack(arrays: list[Singles], shape: tuple[int, ...]) -> Singles:
     return np.stack(arrays).astype(np.float32) if arrays else np.empty((0, *shape), dtype=np.float32)
 
 
-def _portrait(simulation: Simulation, step: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _portrait(simulation: Simulation, step: int) -> tuple[dict[str, Any], dict[str, Array]]:
     portrait = phase_portrait(simulation.frames[step].positions.astype(np.float64), simulation.labels)
     loss = simulation.spec.law_at(step).module()
     asked = depends_on(loss)

@@ -37,6 +37,7 @@ from starlette.routing import BaseRoute, Route
 from dmlcore.replay import toy_runs
 from dmlcore.replay.recorded_training import AVERAGE, Frame, LiveSpec, LiveTraining
 from dmlcore.training.build import StepError
+from dmlcore.typing import Array, Pixels, Singles
 from pages.losses.toys import state as toys_state
 from pages.losses.toys.state import MOST_STEPS, Toy
 from pages.shared.server import history_cache
@@ -178,7 +179,7 @@ def answer(request: dict[str, Any], most: int = MOST_FRAMES) -> bytes:
         "stopped": stopped,
         "per_epoch": first.steps_per_epoch,
     }
-    arrays: dict[str, NDArray[Any]] = {"steps": np.array(steps, dtype=np.int32)}
+    arrays: dict[str, Array] = {"steps": np.array(steps, dtype=np.int32)}
     for i, training in enumerate(trainings):
         shown = [training.frames[k] for k in steps]
         points = [frame.embeddings if frame.plane is None else frame.plane for frame in shown]
@@ -204,9 +205,7 @@ def _steps(asked: Any, have: int, ready: int, stride: int, most: int) -> list[in
     return sorted(chosen)
 
 
-def quantised(
-    frames: list[NDArray[np.float32]], shape: tuple[int, int]
-) -> tuple[NDArray[np.int16], NDArray[np.float32]]:
+def quantised(frames: list[Singles], shape: tuple[int, int]) -> tuple[NDArray[np.int16], Singles]:
     """Embeddings (K, n, D) as int16 and the factor (K,) of each frame: off by 1/65534 of its reach at most."""
     if not frames:
         return np.empty((0, *shape), np.int16), np.empty(0, np.float32)
@@ -215,7 +214,7 @@ def quantised(
     return np.rint(values / scale[:, None, None]).astype(np.int16), scale.astype(np.float32)
 
 
-def _curves(training: LiveTraining, have: int, ready: int) -> NDArray[np.float32]:
+def _curves(training: LiveTraining, have: int, ready: int) -> Singles:
     since = max(have + 1 - toy_runs.RECENT, 0)
     curves = training.curves(since)
     means = [toy_runs.recent_mean(curves[name]) for name in ("loss", "active")]
@@ -223,7 +222,7 @@ def _curves(training: LiveTraining, have: int, ready: int) -> NDArray[np.float32
     return rows[have + 1 - since : max(ready, have) + 1 - since].astype(np.float32)
 
 
-def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, Array]]:
     dataset, watched = training.dataset, training.watched
     space = toy_runs.input_space(dataset, watched)
     labels = dataset.labels[watched]
@@ -238,7 +237,7 @@ def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, N
         "samples": len(dataset.parts[toy.part]),
         "notes": list(dataset.notes),
     }
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: dict[str, Array] = {
         "labels": np.searchsorted(classes, labels).astype(np.uint8),
         "indices": watched.astype(np.int32),
         "inputs": space.points,
@@ -251,11 +250,11 @@ def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, N
 
 
 @lru_cache(maxsize=8)
-def _sheet(name: str, seed: int, indices: tuple[int, ...]) -> tuple[NDArray[np.uint8], int]:
+def _sheet(name: str, seed: int, indices: tuple[int, ...]) -> tuple[Pixels, int]:
     return toy_runs.contact_sheet(toy_runs.dataset(name, seed), np.array(indices))
 
 
-def _asked(side: int, frames: list[Frame], asked: list[int]) -> dict[str, NDArray[Any]]:
+def _asked(side: int, frames: list[Frame], asked: list[int]) -> dict[str, Array]:
     """What the queries see in each frame: their neighbours, and where the pooling looks in them."""
     found = {f"neighbours_{side}": np.stack([toy_runs.neighbours(frame.embeddings, asked) for frame in frames])}
     # A pooling with prototypes has weights from the step on at which they are placed, and averages before.

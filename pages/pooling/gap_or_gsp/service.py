@@ -28,6 +28,7 @@ from dmlcore.models.networks import TOKEN_BOUND
 from dmlcore.replay import recorded_training
 from dmlcore.replay.recorded_training import LiveTraining
 from dmlcore.storage.csv_text import as_csv
+from dmlcore.typing import Array, Bytes, Singles
 from pages.pooling.gap_or_gsp import state as spec
 from pages.pooling.gap_or_gsp.state import MOST_STEPS, POOLINGS, Pooled, Study
 from pages.shared.server import history_cache
@@ -49,10 +50,10 @@ class View:
     samples: NDArray[np.int16]  # (n, 2)
     prototypes: NDArray[np.int16]  # (m, 2), (0, 2) until they are placed
     weights: NDArray[np.uint16]  # (C, T) of 65535
-    active: NDArray[np.uint8]  # (C, T / 8) bits, packed along the tokens
+    active: Bytes  # (C, T / 8) bits, packed along the tokens
     corners: NDArray[np.int16]  # (., 2) of the hulls, class by class
-    sizes: NDArray[np.uint8]  # (C,) corners of each hull
-    on_shared: NDArray[np.float32]  # (C,) weight on the shared tokens
+    sizes: Bytes  # (C,) corners of each hull
+    on_shared: Singles  # (C,) weight on the shared tokens
     measures: tuple[float, ...]  # MEASURES, NaN where not measured
 
 
@@ -171,13 +172,13 @@ def answer(request: dict[str, Any]) -> bytes:
         shown = int(bounded(request.get("show"), 0, MOST_STEPS, 0))
         header |= {"query": spec.to_query(study), "runs": {p: study.run(p, shown).to_toml() for p in POOLINGS}}
     gap = pair.sides["gap"]
-    arrays: dict[str, NDArray[Any]] = {"labels": gap.dataset.labels[gap.watched].astype(np.uint8)}
+    arrays: dict[str, Array] = {"labels": gap.dataset.labels[gap.watched].astype(np.uint8)}
     for p in POOLINGS:
         arrays |= {f"{p}_{name}": array for name, array in _columns([v[p] for v in views]).items()}
     return pack(header, arrays)
 
 
-def _columns(views: list[View]) -> dict[str, NDArray[Any]]:
+def _columns(views: list[View]) -> dict[str, Array]:
     if not views:
         return {}
     stacked = {

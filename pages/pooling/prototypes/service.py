@@ -16,7 +16,6 @@ from typing import Any, TypeVar, cast
 import anyio
 import anyio.to_thread
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 from starlette.requests import Request
 from starlette.responses import Response
@@ -30,6 +29,7 @@ from dmlcore.inspection.local.local_features import MOST_PER_CLASS, LocalFeature
 from dmlcore.pooling.analysis.prototype_shares import Reading, read
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import RunError, RunStore
+from dmlcore.typing import Array, Floats
 from pages.pooling.prototypes.state import MOST, PrototypesView
 from pages.shared.server.websocket import pack, socket_route
 from pages.shared.words import sentences as words
@@ -38,7 +38,6 @@ MEASURES = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separa
 COLUMNS = 8  # pictures a row of the sheet of a class
 TURNS = anyio.CapacityLimiter(1)  # a network runs over hundreds of pictures: leave the other cores to fields and pages
 
-Floats = NDArray[np.float64]
 Value = TypeVar("Value")
 
 
@@ -159,7 +158,7 @@ class Shown:
             "sheet": f"api/prototypes/pictures.png?source={self.view.source}&v={self.version}",
         }
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """What is drawn of the plane."""
         r, low, side = self.reading, np.array(self.box()[:2]), self.box()[2]
         cloud = [r.features[self.labels == self.classes[c]].reshape(-1, 2) for c in self.view.shown]
@@ -215,7 +214,7 @@ class Shown:
             "used": int((r.histograms[i] > 0).sum()),
         }
 
-    def picture_arrays(self) -> dict[str, NDArray[Any]]:
+    def picture_arrays(self) -> dict[str, Array]:
         """Its local features, their weights and prototypes, its histogram and its pixels."""
         r, i = self.reading, self.at
         return {

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from starlette.routing import BaseRoute
 from torch import Tensor
 
 from dmlcore.geometry.cells import voronoi_cells
 from dmlcore.pooling.analysis.gate import MOST_SWEEPS, Gate
 from dmlcore.pooling.analysis.red_blue import informative
+from dmlcore.typing import Array, Floats
 from pages.pooling.transport.state import EPSILON, PIXELS, TransportState
 from pages.shared.server.websocket import pack, socket_route
 
@@ -33,7 +33,6 @@ FIELD = (48, 55)  # rows and columns over the triangle
 HEIGHT = math.sqrt(3) / 2
 TIE = 1e-9  # distances, or weights, that differ less are equal but for rounding
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, HEIGHT]])
-Floats = NDArray[np.float64]
 
 
 def solve(state: TransportState) -> Gate:
@@ -98,7 +97,7 @@ def answer(request: dict[str, Any]) -> bytes:
         "sweep_errors": errors,
         "newton_errors": gate.newton_errors(),
     }
-    packed: dict[str, NDArray[Any]] = {name: x.numpy().astype(np.float32) for name, x in arrays.items()}
+    packed: dict[str, Array] = {name: x.numpy().astype(np.float32) for name, x in arrays.items()}
     packed["corners"] = np.concatenate(cells).astype(np.float32)
     packed["field"] = np.rint(255 * _field(gate)).astype(np.uint8)
     return pack(header, packed)

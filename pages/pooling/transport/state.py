@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.pooling.analysis.red_blue import MAPS, SIDE, STEPS, mixture
+from dmlcore.typing import Floats, Ints
 from pages.shared.state import untrusted
 
 PIXELS = SIDE * SIDE
@@ -32,7 +32,7 @@ def code(red: int, blue: int) -> int:
     return red * (STEPS + 1) + blue
 
 
-def steps(codes: Sequence[int]) -> NDArray[np.int64]:
+def steps(codes: Sequence[int]) -> Ints:
     """Red and blue in steps, (n, 2)."""
     return np.stack(np.divmod(np.array(codes, dtype=np.int64), STEPS + 1), -1)
 
@@ -109,11 +109,11 @@ class TransportState:
             "sweeps": self.sweeps,
         }
 
-    def features(self) -> NDArray[np.float64]:
+    def features(self) -> Floats:
         """Features of the pixels, (100, 3)."""
         return mixture(steps(self.pixels))
 
-    def centres(self) -> NDArray[np.float64]:
+    def centres(self) -> Floats:
         """The prototypes, (m, 3)."""
         return mixture(steps(self.prototypes))
 

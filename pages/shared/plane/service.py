@@ -14,13 +14,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from starlette.routing import BaseRoute
 
 from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.geometry import snapshot
 from dmlcore.geometry.boundary import Levels
 from dmlcore.geometry.streams import streamlets
+from dmlcore.typing import Array
 from pages.shared.plane import readout
 from pages.shared.plane.state import Scene
 from pages.shared.server.websocket import Request, pack, socket_route
@@ -34,8 +34,6 @@ SHARES = np.arange(1, SAMPLES + 1) / SAMPLES
 CUT = 160  # samples of a cut
 INLINE = 101  # grids up to this side are computed on the event loop (about 2 ms)
 FINEST = 201
-
-Array = NDArray[Any]
 
 
 def answer(request: Request) -> bytes:

@@ -16,10 +16,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from dmlcore.data import DataError, Dataset
-from dmlcore.inspection.images import Picture, drawer, fitted
+from dmlcore.inspection.images import drawer, fitted
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training.build import load_data
+from dmlcore.typing import Pixels
 
 SIDE = 128  # pixels, longest side
 _INDEX = re.compile(r"[0-9]{1,9}")
@@ -79,7 +80,7 @@ def _dataset(key: str) -> Dataset:
 
 
 @lru_cache(maxsize=3)
-def _drawer(key: str) -> Callable[[int], Picture]:
+def _drawer(key: str) -> Callable[[int], Pixels]:
     return drawer(_dataset(key))
 
 

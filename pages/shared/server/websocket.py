@@ -15,10 +15,10 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import numpy as np
-from numpy.typing import NDArray
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from dmlcore.typing import Array
 from pages.shared.server.worker_pool import Crew
 
 MOST_BYTES = 8192  # of one request
@@ -26,7 +26,7 @@ MOST_BYTES = 8192  # of one request
 Request = dict[str, Any]
 
 
-def pack(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def pack(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """One answer; dtypes are uint8, int8, uint16, int16, uint32, int32 or float32 of any shape, little-endian."""
     table = {name: [array.dtype.name, list(array.shape)] for name, array in arrays.items()}
     head = json.dumps({**header, "arrays": table}, allow_nan=False).encode()

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.storage.listing import Kept
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import METRICS
 from dmlcore.storage.runs import Run, RunState
+from dmlcore.typing import Floats, Ints
 from pages.shared.words.numbers import duration
 
 PACE = 60  # last looks at a run from which its speed is told
@@ -39,7 +39,7 @@ class Series:
     def __len__(self) -> int:
         return len(self._steps)
 
-    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def arrays(self) -> tuple[Ints, Floats]:
         """Copies (n,), (n,), as the reader goes on appending."""
         return np.array(self._steps, dtype=np.int64), np.array(self._values, dtype=np.float64)
 

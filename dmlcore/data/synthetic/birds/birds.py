@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dmlcore.data.dataset import Description, Indices, Picture, Samples
+from dmlcore.data.dataset import Description, Samples
 from dmlcore.data.files.image_store import short_side
 from dmlcore.data.synthetic.birds.drawing import draw
 from dmlcore.data.synthetic.birds.species import FAMILIES, MARKS, guide
 from dmlcore.data.synthetic.drawings import Drawings
+from dmlcore.typing import Ints, Pixels
 
 PER_CLASS = 40
 IMAGE_SIZE, DISPLAYED = 64, 160  # pixels a side
@@ -38,10 +38,10 @@ class DrawnBirds:
 
     dtype = np.dtype(np.uint8)
 
-    def __init__(self, labels: Indices, seed: int, size: int) -> None:
+    def __init__(self, labels: Ints, seed: int, size: int) -> None:
         side = short_side(size)
 
-        def draw(rows: Indices) -> NDArray[np.uint8]:
+        def draw(rows: Ints) -> Pixels:
             return np.stack([picture(labels, seed, side, row) for row in rows.tolist()])
 
         def drawn_from(index: int) -> bytes:
@@ -54,18 +54,18 @@ class DrawnBirds:
     def __len__(self) -> int:
         return len(self._pictures)
 
-    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
+    def __getitem__(self, index: Any, /) -> Pixels:
         side, first = self.shape[-1], (self._pictures.shape[1] - self.shape[-1]) // 2
         inside = slice(first, first + side)
         return self._pictures[index][..., inside, inside, :].swapaxes(-1, -2).swapaxes(-2, -3)
 
-    def whole(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def whole(self, indices: Ints) -> tuple[Pixels, Ints]:
         """Return the pictures uncut, (n, 3, H, H) uint8, and their sizes (n, 2) int64."""
         pictures = self._pictures[np.asarray(indices, np.int64)].transpose(0, 3, 1, 2)
         return pictures, np.full((len(pictures), 2), pictures.shape[-1], np.int64)
 
 
-def picture(labels: Indices, seed: int, side: int, index: int) -> Picture:
+def picture(labels: Ints, seed: int, side: int, index: int) -> Pixels:
     """Draw sample `index` as (side, side, 3) uint8; the same bird in the same scene for every side."""
     return draw(guide()[labels[index]], np.random.default_rng([seed, index]), side)
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
-from dmlcore.data.dataset import Picture
-from dmlcore.data.synthetic.birds.pose import Places, Points, Pose
+from dmlcore.data.synthetic.birds.pose import Places, Pose
 from dmlcore.data.synthetic.birds.scenery import background, clutter, perch
 from dmlcore.data.synthetic.birds.species import Species
+from dmlcore.typing import Floats, Pixels
 
 FINE = 2  # drawn at twice the size, then averaged
 
 
-def draw(species: Species, random: np.random.Generator, side: int) -> Picture:
+def draw(species: Species, random: np.random.Generator, side: int) -> Pixels:
     """Return (side, side, 3) uint8, a function of the species and the state of `random`; the layout not of `side`."""
     pixels = FINE * side
     image = background(random, pixels)
@@ -29,7 +28,7 @@ def draw(species: Species, random: np.random.Generator, side: int) -> Picture:
     return _developed(image.reduce(FINE), shade.reduce(FINE), random)
 
 
-def _developed(image: Image.Image, shade: Image.Image, random: np.random.Generator) -> Picture:
+def _developed(image: Image.Image, shade: Image.Image, random: np.random.Generator) -> Pixels:
     """Shade, exposure, colour of the light, contrast and grain of a photograph."""
     soft = np.asarray(shade.filter(ImageFilter.BoxBlur(shade.width / 50)), np.float32) / 255
     values = np.asarray(image, np.float32) * soft[..., None]
@@ -40,7 +39,7 @@ def _developed(image: Image.Image, shade: Image.Image, random: np.random.Generat
     contrast = random.uniform(0.8, 1.1)
     grain = random.uniform(2, 7) * random.standard_normal(values.shape, np.float32)
     values = ((values - 110) * contrast + 110) * (light * gradient) + grain
-    found: Picture = values.clip(0, 255).astype(np.uint8)
+    found: Pixels = values.clip(0, 255).astype(np.uint8)
     return found
 
 
@@ -212,7 +211,7 @@ class _Painter:
                 line = root + part * length * out + np.array([-0.04, 0.15, 0.34])[:, None] * back
                 self._line(line, "accent", max(1, round(0.045 * self.pose.unit)))
 
-    def _patch(self, t0: float, t1: float, v0: float, v1: float | NDArray[np.float64], part: str) -> None:
+    def _patch(self, t0: float, t1: float, v0: float, v1: float | Floats, part: str) -> None:
         self._fill(self.pose.strip(t0, t1, v0, v1), part)
 
     def _fill(self, points: Places, part: str) -> None:
@@ -220,7 +219,7 @@ class _Painter:
         self._ink.polygon(where, fill=self.pose.colours[part])
         self._shade.polygon(where, fill=255)
 
-    def _line(self, points: Points, part: str, width: int) -> None:
+    def _line(self, points: Floats, part: str, width: int) -> None:
         where = list(map(tuple, self.pose.on_canvas(points).tolist()))
         self._ink.line(where, fill=self.pose.colours[part], width=width, joint="curve")
 

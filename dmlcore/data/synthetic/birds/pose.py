@@ -6,14 +6,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dmlcore.data.synthetic.birds.species import PARTS, Colour, Species
+from dmlcore.typing import Floats
 
 SAMPLES = 28  # along the spine
 
-Points = NDArray[np.float64]  # (..., 2)
-Places = Sequence[tuple[float, float]] | Points
+Places = Sequence[tuple[float, float]] | Floats
 
 
 class Pose:
@@ -83,16 +82,16 @@ class Pose:
         self.shift = spot - self.unit * low
 
     @property
-    def feet(self) -> Points:
+    def feet(self) -> Floats:
         """(2, 2) where the feet are on the canvas."""
         return self.on_canvas(np.array(self.ground))
 
-    def at(self, t: float, v: float) -> Points:
+    def at(self, t: float, v: float) -> Floats:
         """The point of the body at t from 0 (head) to 1 (tail) along it and v from -1 (back) to 1 (belly) across."""
-        found: Points = self.on_body([(t, v)])[0]
+        found: Floats = self.on_body([(t, v)])[0]
         return found
 
-    def on_body(self, places: Places) -> Points:
+    def on_body(self, places: Places) -> Floats:
         """`at` of each (t, v)."""
         t, v = np.array(places, float).T
         index = t * (SAMPLES - 1)
@@ -101,23 +100,23 @@ class Pose:
         spine, across = (
             (1 - part) * values[before] + part * values[before + 1] for values in (self.spine, self.across)
         )
-        found: Points = spine - v[:, None] * across
+        found: Floats = spine - v[:, None] * across
         return found
 
-    def on_head(self, places: Places) -> Points:
+    def on_head(self, places: Places) -> Floats:
         """Points given forward and up from the middle of the head, in its radius."""
-        found: Points = self.head_at + self.species.family.head * (np.asarray(places, float) @ self.face)
+        found: Floats = self.head_at + self.species.family.head * (np.asarray(places, float) @ self.face)
         return found
 
-    def on_tail(self, places: Places) -> Points:
+    def on_tail(self, places: Places) -> Floats:
         """Points given along the tail in its length, and up from its middle in body lengths."""
         length = self.species.family.tail * self.species.stretch
-        found: Points = self.spine[-1] + (np.asarray(places, float) * [length, 1.0]) @ self.tail
+        found: Floats = self.spine[-1] + (np.asarray(places, float) * [length, 1.0]) @ self.tail
         return found
 
-    def on_canvas(self, points: Points) -> Points:
+    def on_canvas(self, points: Floats) -> Floats:
         """Pixels of points of the bird."""
-        found: Points = self.unit * (points @ self.matrix.T) + self.shift
+        found: Floats = self.unit * (points @ self.matrix.T) + self.shift
         return found
 
     @property
@@ -125,7 +124,7 @@ class Pose:
         """How far the bill reaches beyond the head, in its radius."""
         return self.species.family.bill_length * self.species.stretch
 
-    def strip(self, t0: float, t1: float, v0: float, v1: float | NDArray[np.float64]) -> Points:
+    def strip(self, t0: float, t1: float, v0: float, v1: float | Floats) -> Floats:
         """The polygon of the body from t0 to t1 and v0 to v1, which may change along it."""
         first, last = round(t0 * (SAMPLES - 1)), round(t1 * (SAMPLES - 1))
         rows = slice(first, last + 1)
@@ -135,7 +134,7 @@ class Pose:
         return np.concatenate([self.spine[rows] - v0 * across, (self.spine[rows] - v1 * across)[::-1]])
 
 
-def _spline(knots: int) -> NDArray[np.float64]:
+def _spline(knots: int) -> Floats:
     """(SAMPLES, knots): a Catmull-Rom curve through its knots, evenly in its parameter."""
     place = np.linspace(0, knots - 1, SAMPLES)
     found = np.zeros((SAMPLES, knots))

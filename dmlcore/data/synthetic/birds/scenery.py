@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
 
 from dmlcore.data.synthetic.birds.species import Colour
+from dmlcore.typing import Floats
 
 BLURRED = 64  # pixels a side of what is out of focus, enlarged later
 
@@ -49,7 +49,7 @@ def background(random: np.random.Generator, pixels: int) -> Image.Image:
     return image.resize((pixels, pixels), Image.Resampling.BILINEAR)
 
 
-def perch(image: Image.Image, feet: NDArray[np.float64], random: np.random.Generator) -> None:
+def perch(image: Image.Image, feet: Floats, random: np.random.Generator) -> None:
     """Draw what the feet (2, 2) are on: a branch, a trunk, the ground, water, or nothing in the air."""
     ink, pixels = ImageDraw.Draw(image), image.width
     kind = random.choice(["branch", "branch", "branch", "trunk", "ground", "water", "air"])
@@ -153,7 +153,7 @@ def _one(colours: tuple[Colour, ...], random: np.random.Generator) -> Colour:
     return colours[int(random.integers(len(colours)))]
 
 
-def _near(colour: NDArray[np.float64] | Colour, random: np.random.Generator, light: float, hue: float = 6.0) -> Colour:
+def _near(colour: Floats | Colour, random: np.random.Generator, light: float, hue: float = 6.0) -> Colour:
     """A colour beside this one: `light` and `hue` are standard deviations, of all channels together and of each."""
     shift = light * random.standard_normal()
     red, green, blue = (

@@ -5,17 +5,16 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dmlcore.typing import Bools, Floats, Pixels
 
 POINTS = 5  # control points of a stroke, a cubic B-spline from the first to the last of them
 PIECES = 72  # that a stroke is drawn as: the longest are shorter than the pen is wide
 DEVIATIONS = 2 * np.sqrt(2 * np.log(2))  # width of a Gaussian at half its height
 SLOPE = np.sqrt(np.log(2) / 2)  # of a Gaussian of deviation 1 at half its height
 
-Floats = NDArray[np.float64]
 
-
-def drawn(points: Floats, has: NDArray[np.bool_], pen: Floats, side: int) -> NDArray[np.uint8]:
+def drawn(points: Floats, has: Bools, pen: Floats, side: int) -> Pixels:
     """Draw characters as ink (n, side, side), 0 paper and 255 ink, with edges one pixel soft.
 
     points (n, strokes, POINTS, 2): x and y of the control points, the picture being the unit square with y downwards;
@@ -35,7 +34,7 @@ def drawn(points: Floats, has: NDArray[np.bool_], pen: Floats, side: int) -> NDA
     down *= lengths / (deviation * np.sqrt(2 * np.pi))
     height = np.swapaxes(down, 1, 2) @ across
     ramp = np.minimum(1.0, SLOPE / (deviation * side))  # what the height of a line falls by over one pixel of its edge
-    ink: NDArray[np.uint8] = np.rint(255 * np.clip((height - 0.5) / ramp + 0.5, 0, 1)).astype(np.uint8)
+    ink: Pixels = np.rint(255 * np.clip((height - 0.5) / ramp + 0.5, 0, 1)).astype(np.uint8)
     return ink
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dmlcore.data.dataset import Description, Indices, Picture, Samples
+from dmlcore.data.dataset import Description, Samples
 from dmlcore.data.files import ink
 from dmlcore.data.synthetic.drawings import Drawings
 from dmlcore.data.synthetic.glyphs import programs as glyph_programs
-from dmlcore.data.synthetic.glyphs.drawing import Floats, drawn
+from dmlcore.data.synthetic.glyphs.drawing import drawn
 from dmlcore.data.synthetic.glyphs.programs import STROKES, Programs
+from dmlcore.typing import Bools, Floats, Ints, Pixels
 
 IMAGE_SIZE, DISPLAYED = 28, 84  # pixels a side
 ALPHABETS = (
@@ -53,14 +53,14 @@ class Writing(NamedTuple):
     """What hands wrote, as `drawn` takes it: points (N, STROKES, 5, 2), which strokes (N, STROKES), pen (N,)."""
 
     points: Floats
-    has: NDArray[np.bool_]
+    has: Bools
     pen: Floats
 
-    def draw(self, side: int, rows: Indices) -> NDArray[np.uint8]:
+    def draw(self, side: int, rows: Ints) -> Pixels:
         """Ink (n, 1, side, side) of some samples."""
         return drawn(self.points[rows], self.has[rows], self.pen[rows], side)[:, None]
 
-    def picture(self, index: int) -> Picture:
+    def picture(self, index: int) -> Pixels:
         """A sample as people see it, (DISPLAYED, DISPLAYED, 3)."""
         return ink.picture(self.draw(DISPLAYED, np.array([index])), 0)
 
@@ -117,7 +117,7 @@ def write(programs: Programs, random: np.random.Generator) -> Writing:
     return Writing(_inside(points, has), has, LINE * np.exp(habit(PEN)))
 
 
-def _inside(points: Floats, has: NDArray[np.bool_]) -> Floats:
+def _inside(points: Floats, has: Bools) -> Floats:
     """Points about the centre brought into the unit square: shrunk where they are too large, shifted where outside."""
     most = 0.5 - EDGE
     there = np.broadcast_to(has[:, :, None, None], points.shape)

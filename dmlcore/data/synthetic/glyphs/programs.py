@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dmlcore.data.synthetic.glyphs.drawing import POINTS, Floats, drawn
+from dmlcore.data.synthetic.glyphs.drawing import POINTS, drawn
+from dmlcore.typing import Bools, Floats
 
 STROKES = 4  # most of a character
 PARTS, PLACES = 7, 6  # of an alphabet: strokes that its characters are made of, and where they stand
@@ -38,7 +38,7 @@ class Programs(NamedTuple):
     """
 
     points: Floats
-    has: NDArray[np.bool_]
+    has: Bools
 
 
 class _Taste(NamedTuple):

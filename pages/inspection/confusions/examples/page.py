@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
+from dmlcore.typing import Ints
 from pages.inspection.confusions.service import View
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, neighbour_grid, selection
@@ -16,7 +16,6 @@ from pages.shared.words.numbers import percent
 
 ROWS = 4  # queries at a time
 SHOWN = 8  # neighbours of each
-Ints = NDArray[np.int64]
 
 
 def queries(view: View, rows: Ints, key: str, wrong: Callable[[int], int | None]) -> None:

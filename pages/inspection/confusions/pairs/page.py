@@ -7,11 +7,11 @@ from typing import Literal
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from dmlcore.figures.confusions import CELL, matrix
 from dmlcore.inspection import confusions
 from dmlcore.inspection.confusions import Confusions, Pairs
+from dmlcore.typing import Bools
 from pages.inspection.confusions.examples import page as examples
 from pages.inspection.confusions.service import R, View, confused
 from pages.shared.widgets.run_status import literal
@@ -30,7 +30,6 @@ STYLE = """<style>
 .st-key-confused [data-testid="stColumn"] { min-width: min(27rem, 100%); }
 </style>"""
 _PAIR = re.compile(r"(\d{1,9})-(\d{1,9})")
-Ints = NDArray[np.int64]
 
 
 def show(view: View) -> None:
@@ -227,7 +226,7 @@ def _examples(view: View, found: Confusions, chosen: tuple[int, int], k: str) ->
     examples.queries(view, rows, f"pair-{query}-{other}", lambda row: _wrong(view, row, other, hits))
 
 
-def _wrong(view: View, row: int, other: int, hits: NDArray[np.bool_]) -> int | None:
+def _wrong(view: View, row: int, other: int, hits: Bools) -> int | None:
     """The nearest neighbour of the other class; of the own class asked for, the nearest of any other."""
     of = hits[row] if other != view.found.labels[row] else ~view.found.right[row]
     places = np.flatnonzero(of)

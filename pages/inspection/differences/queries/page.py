@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from dmlcore.inspection.differences import Difference, Doubted, Kind
 from dmlcore.inspection.neighbours import Learned
 from dmlcore.storage.runs import Run
+from dmlcore.typing import Ints
 from pages.inspection.differences.sides.page import Side
 from pages.shared.server import thumbnails
 from pages.shared.widgets import neighbour_grid, selection
@@ -53,7 +53,7 @@ class Shown:
         return self.found.comparison.learned
 
 
-def queries(shown: Shown, kind: Kind, only: NDArray[np.int64] | None) -> None:
+def queries(shown: Shown, kind: Kind, only: Ints | None) -> None:
     """The queries of a kind, page by page, and the way to hand them on; only: samples of a selection, or None."""
     found = shown.found
     positions = found.queries(kind)
@@ -82,7 +82,7 @@ def queries(shown: Shown, kind: Kind, only: NDArray[np.int64] | None) -> None:
     blocks(shown, positions[(number - 1) * ROWS : number * ROWS], k)
 
 
-def blocks(shown: Shown, positions: Sequence[int] | NDArray[np.int64], k: int = 8) -> None:
+def blocks(shown: Shown, positions: Sequence[int] | Ints, k: int = 8) -> None:
     """Queries (positions in the difference), each with its nearest neighbours in A and in B."""
     run, k = shown.sides[1].run, min(k, shown.learned[0].neighbours.shape[1])
     stay, change, precision = shown.found.kept(k), shown.found.change, shown.found.comparison.average_precision
@@ -142,7 +142,7 @@ def labels(shown: Shown, found: Doubted, pictures_of: Learned) -> None:
     st.html(STYLE + "".join(cells))
 
 
-def _hand_over(shown: Shown, positions: NDArray[np.int64], words: str) -> None:
+def _hand_over(shown: Shown, positions: Ints, words: str) -> None:
     """Make the listed queries the selection that the other pages show."""
     if st.button(
         f"Select these {len(positions):,}",
@@ -157,9 +157,9 @@ def _hand_over(shown: Shown, positions: NDArray[np.int64], words: str) -> None:
         st.rerun()
 
 
-def _labels(shown: Shown, positions: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+def _labels(shown: Shown, positions: Sequence[int] | Ints) -> Ints:
     of = shown.learned[0]
-    found: NDArray[np.int64] = of.labels[shown.found.comparison.rows[0][positions]]
+    found: Ints = of.labels[shown.found.comparison.rows[0][positions]]
     return found
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from dmlcore.inspection.comparison import Comparison
 from dmlcore.inspection.neighbours import Learned
 from dmlcore.inspection.queries import ORDERS, Order, select
 from dmlcore.inspection.selections import Selection
+from dmlcore.typing import Ints
 from pages.inspection.gallery.rows import page as rows_view
 from pages.inspection.gallery.rows.page import Shown
 from pages.inspection.gallery.runs_beside import page as runs_beside_view
@@ -130,7 +130,7 @@ def page_of(asked: str, count: int, each: int, what: str = "queries") -> int:
     return number
 
 
-def _columns(both: Comparison, pair: tuple[int, int] | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _columns(both: Comparison, pair: tuple[int, int] | None, rows: Ints) -> Ints:
     """Positions in the comparison, in the order of the filter, or by how much one beats the other."""
     if pair is not None:
         return runs_beside_view.contested(both, pair, rows)
@@ -161,7 +161,7 @@ def _first_right(found: Learned, row: int) -> str:
     return f"first right neighbour at place {rank:,}, distance {found.positives.nearest_distance[row]:.3f}"
 
 
-def _hand_on(shown: Shown, rows: NDArray[np.int64], selected: Selection | None, origin: str) -> None:
+def _hand_on(shown: Shown, rows: Ints, selected: Selection | None, origin: str) -> None:
     """The queries that pass the filters become the selection, which map and tables then show."""
     if len(rows) == len(shown.found.labels) or (selected is not None and len(rows) == len(selected.indices)):
         return

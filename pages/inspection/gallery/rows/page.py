@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from dmlcore.inspection.neighbours import Learned
 from dmlcore.storage.runs import Run
+from dmlcore.typing import Ints
 from pages.shared.server import thumbnails
 from pages.shared.widgets import neighbour_grid, selection
 from pages.shared.words.numbers import percent
@@ -82,7 +82,7 @@ def neighbours(shown: Shown, row: int, k: int) -> list[neighbour_grid.Neighbour]
     ]
 
 
-def one_run(shown: Shown, rows: Sequence[int] | NDArray[np.int64], k: int, words: Callable[[int], str]) -> None:
+def one_run(shown: Shown, rows: Sequence[int] | Ints, k: int, words: Callable[[int], str]) -> None:
     """Queries and their neighbours; words(row) stands under a query beside its AP@R."""
     tiles: list[neighbour_grid.Row] = []
     for row in rows:
@@ -91,7 +91,7 @@ def one_run(shown: Shown, rows: Sequence[int] | NDArray[np.int64], k: int, words
     st.html(neighbour_grid.html(tiles, thumbnails.address(shown.run), link(shown.run)))
 
 
-def several_runs(shown: Sequence[Shown], rows: NDArray[np.int64], k: int) -> None:
+def several_runs(shown: Sequence[Shown], rows: Ints, k: int) -> None:
     """The same queries in several runs; rows (runs, n)."""
     tiles = []
     for column in rows.T:
@@ -109,14 +109,14 @@ def several_runs(shown: Sequence[Shown], rows: NDArray[np.int64], k: int) -> Non
     st.html(neighbour_grid.compared(tiles, thumbnails.address(shown[0].run), link(shown[0].run)))
 
 
-def pictures(shown: Sequence[Shown], rows: NDArray[np.int64], k: int) -> list[int]:
+def pictures(shown: Sequence[Shown], rows: Ints, k: int) -> list[int]:
     """The indices of all pictures of these rows (runs, n) and of their k nearest."""
     found = [each.found.indices[each.found.neighbours[part, :k]] for each, part in zip(shown, rows, strict=True)]
     both: list[int] = np.unique(np.concatenate([shown[0].found.indices[rows[0]], *map(np.ravel, found)])).tolist()
     return both
 
 
-def select_button(shown: Shown, rows: NDArray[np.int64], what: str, origin: str) -> None:
+def select_button(shown: Shown, rows: Ints, what: str, origin: str) -> None:
     """A button that makes these rows the selection, which map and tables then show."""
     st.button(
         f"Select these {len(rows):,} {what}",
@@ -128,5 +128,5 @@ def select_button(shown: Shown, rows: NDArray[np.int64], what: str, origin: str)
     )
 
 
-def _select(shown: Shown, rows: NDArray[np.int64], origin: str) -> None:
+def _select(shown: Shown, rows: Ints, origin: str) -> None:
     selection.choose(shown.run, shown.found.indices[rows], origin)

@@ -8,13 +8,13 @@ from html import escape
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from dmlcore.data import DataError, Dataset
 from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples
 from dmlcore.inspection.neighbours import Learned
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.typing import Ints
 from pages.inspection.gallery.rows.page import MARKS, Shown
 from pages.inspection.gallery.weights import page as weights_view
 from pages.shared.server import thumbnails
@@ -113,7 +113,7 @@ def contests(count: int) -> dict[str, tuple[int, int] | None]:
     return {EVERY: None} | {f"where {MARKS[i]} beats {MARKS[j]}": (i, j) for i, j in pairs}
 
 
-def contested(both: Comparison, pair: tuple[int, int], allowed: NDArray[np.int64]) -> NDArray[np.int64]:
+def contested(both: Comparison, pair: tuple[int, int], allowed: Ints) -> Ints:
     """Queries (m,), positions, where one beats the other, among those of `allowed` rows of the first run."""
     wins = both.wins(*pair)
     return wins[np.isin(both.rows[0, wins], allowed)]

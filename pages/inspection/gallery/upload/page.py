@@ -18,6 +18,7 @@ from dmlcore.inspection.maps import maps
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.checkpoint import CheckpointError
 from dmlcore.storage.runs import Run, RunError
+from dmlcore.typing import Singles
 from pages.inspection.gallery.rows import page as rows_view
 from pages.inspection.gallery.rows.page import Shown
 from pages.shared.server import thumbnails
@@ -130,7 +131,7 @@ def _search(shown: Shown, index: Index, data: Dataset, content: bytes, name: str
     return int(found.indices[rows[0, 0]])
 
 
-def _offer_map(run: Run, embedding: NDArray[np.float32]) -> None:
+def _offer_map(run: Run, embedding: Singles) -> None:
     """Where the picture belongs on the newest map of the run."""
     made = maps.made(run)
     if not made or not st.button("Its place on the map", icon=":material/bubble_chart:"):

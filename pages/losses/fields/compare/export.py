@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -16,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 from dmlcore import losses
 from dmlcore.figures.comparisons import Plane, draw_comparison
 from dmlcore.figures.fields import save_figure
+from dmlcore.typing import Array
 from pages.losses.fields.compare import sameness
 from pages.losses.fields.compare.service import axes, read_as, readout, scanned, signed, tensors
 from pages.losses.fields.compare.state import Comparison
@@ -24,10 +23,10 @@ NODES = 141
 TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png"}
 
 
-def arrays(comparison: Comparison, n: int = NODES) -> dict[str, NDArray[Any]]:
+def arrays(comparison: Comparison, n: int = NODES) -> dict[str, Array]:
     """Everything shown, float64: x (n,), y (n,); by panel raw, energy, force, active; the differences of the pair."""
     x, y = axes(comparison, n)
-    found: dict[str, NDArray[Any]] = {"x": x.numpy(), "y": y.numpy()}
+    found: dict[str, Array] = {"x": x.numpy(), "y": y.numpy()}
     fields = [scanned(v, comparison, x, y) for v in read_as(comparison)]
     for k, field in enumerate(fields, start=1):
         for name in ("raw", "energy", "force", "active"):

@@ -23,6 +23,7 @@ from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.geometry.sphere import tangent
 from dmlcore.geometry.variant import Variant, VariantField, read, scan_variant
+from dmlcore.typing import Array, Bytes, Floats
 from pages.losses.fields.compare import sameness
 from pages.losses.fields.compare.state import POINTS, Comparison
 from pages.shared.server.websocket import pack, socket_route
@@ -33,7 +34,6 @@ ARROWS = 20  # arrows along one side
 INLINE = 100  # grids up to this side are computed on the event loop
 FINEST = 140
 
-Floats = NDArray[np.float64]
 Numbers = dict[str, Any]
 Points = tuple[Tensor, Tensor, Tensor]
 
@@ -78,7 +78,7 @@ def answer(request: dict[str, Any]) -> bytes:
     }
     if settle:
         header |= {"query": comparison.link(), "snippet": sameness.snippet(comparison)}
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: dict[str, Array] = {
         "difference": _bytes(128 + 127 * np.clip(_finite(shown / span), -1, 1)),
         "apart": _arrows(fields[comparison.pair[0]].force - fields[comparison.pair[1]].force, reference),
     }
@@ -241,8 +241,8 @@ def _finite(values: Floats) -> Floats:
     return cleared
 
 
-def _bytes(values: Floats) -> NDArray[np.uint8]:
-    packed: NDArray[np.uint8] = np.rint(values).astype(np.uint8)
+def _bytes(values: Floats) -> Bytes:
+    packed: Bytes = np.rint(values).astype(np.uint8)
     return packed
 
 

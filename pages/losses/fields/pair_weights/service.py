@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from starlette.routing import BaseRoute
 from torch import Tensor
 
@@ -20,6 +19,7 @@ from dmlcore.figures.field_layers import colour_top
 from dmlcore.figures.pair_weights import boundary
 from dmlcore.loss_analysis.pair_weights import PairWeights, Similarities, similarities, triplet_weights, unit_triplet
 from dmlcore.losses import TripletLoss
+from dmlcore.typing import Array, Bytes, Floats
 from pages.losses.fields.pair_weights.state import MicroscopeView, place
 from pages.shared.server.websocket import pack, socket_route
 from pages.shared.state.held_scale import held
@@ -27,8 +27,6 @@ from pages.shared.state.untrusted import bounded
 
 COARSEST, INLINE, FINEST = 21, 101, 181
 PAIRS = ("ap", "an", "pn")
-
-Floats = NDArray[np.float64]
 
 
 def answer(request: dict[str, Any]) -> bytes:
@@ -54,7 +52,7 @@ def answer(request: dict[str, Any]) -> bytes:
     settle = request.get("settle") is True
     top = held(request.get("top"), lambda: colour_top(felt, felt > 0), settle)
     header |= {"n": n, "top": top, "signed": view.scale == "signed", "panels": []}
-    arrays: dict[str, NDArray[Any]] = {"exists": _share(room)}
+    arrays: dict[str, Array] = {"exists": _share(room)}
     for k, (loss, weight) in enumerate(zip(losses, weights, strict=True)):
         outer, inner = (
             boundary(axis.numpy(), found[k].raw.numpy(), level, view.rival, view.pn) for level in (0.0, loss.m2)
@@ -119,10 +117,10 @@ def _chosen(view: MicroscopeView, weights: PairWeights, s: Similarities) -> Floa
     return values
 
 
-def _share(room: Floats) -> NDArray[np.uint8]:
+def _share(room: Floats) -> Bytes:
     """How much of each cell lies where `room` >= 0, to first order."""
     slope = np.hypot(*np.gradient(room))
-    covered: NDArray[np.uint8] = np.rint(255 * np.clip(room / np.maximum(slope, 1e-12) + 0.5, 0, 1)).astype(np.uint8)
+    covered: Bytes = np.rint(255 * np.clip(room / np.maximum(slope, 1e-12) + 0.5, 0, 1)).astype(np.uint8)
     return covered
 
 

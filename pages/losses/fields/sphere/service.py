@@ -33,10 +33,10 @@ from dmlcore.geometry.sphere import (
     scan_sphere,
     sphere_forces,
 )
+from dmlcore.typing import Arrays, Bytes, Floats
 from pages.losses.fields.sphere.state import POINTS, SphereScene
 from pages.shared.server.websocket import pack, socket_route
 
-Arrays = dict[str, NDArray[Any]]
 Header = dict[str, Any]
 
 COARSE, FINE = 91, 181  # rows of latitude while the hand moves, and at rest
@@ -139,16 +139,16 @@ def _boundaries(x: Tensor, y: Tensor, raw: Tensor, m2: float, scale: float) -> t
     return steady_lines(x, y, raw, 0.0, scale), steady_lines(x, y, raw, m2, scale) if math.isfinite(m2) else []
 
 
-def _joined(lines: list[NDArray[np.float64]], width: int) -> NDArray[np.float64]:
+def _joined(lines: list[Floats], width: int) -> Floats:
     return np.concatenate(lines) if lines else np.empty((0, width))
 
 
-def _shade(raw: Tensor, m2: float, scale: float) -> NDArray[np.uint8]:
+def _shade(raw: Tensor, m2: float, scale: float) -> Bytes:
     energy = raw.clamp(0.0, m2).numpy()
     return np.rint(255 * np.clip(np.nan_to_num(energy / scale, posinf=1.0), 0, 1)).astype(np.uint8)
 
 
-def _active(raw: Tensor, m2: float) -> NDArray[np.uint8]:
+def _active(raw: Tensor, m2: float) -> Bytes:
     return np.packbits(((raw > 0) & (raw < m2)).numpy())
 
 

@@ -14,7 +14,7 @@ import streamlit as st
 
 from dmlcore import data
 from dmlcore.data import Dataset, Folds
-from dmlcore.data.dataset import Picture, Split, Validation
+from dmlcore.data.dataset import Split, Validation
 from dmlcore.jobs import launch as jobs
 from dmlcore.monitoring.estimate import speed
 from dmlcore.monitoring.estimate.estimate import Estimate, Size, estimate
@@ -22,6 +22,7 @@ from dmlcore.spec import DataSpec, RunSpec
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training import objective
 from dmlcore.training.errors import TrainingError
+from dmlcore.typing import Pixels
 from pages.shared.widgets.spec_form.fields import cuda
 
 PICTURES = 12  # shown as examples
@@ -77,7 +78,7 @@ def _examples(found: Dataset) -> tuple[tuple[str, str], ...]:
     return tuple((found.class_names[found.labels[row]], _png(found.picture(int(row)))) for row in firsts)
 
 
-def _png(picture: Picture) -> str:
+def _png(picture: Pixels) -> str:
     from PIL import Image
 
     file = io.BytesIO()
