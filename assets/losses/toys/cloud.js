@@ -1,4 +1,7 @@
 // Points in a plane or in space, turned by the hand: every position comes from Python.
+/** @import { At, Extent, Scene } from "./types.js" */
+/** @import { Context, Ink, Theme } from "../../shared/types.js" */
+import { drawing } from "../../shared/dom.js";
 import { INK, halo } from "../../shared/colours.js";
 import { shape } from "../../shared/plot.js";
 import { colourOf, shapeOf } from "./palette.js";
@@ -6,6 +9,7 @@ import { colourOf, shapeOf } from "./palette.js";
 const RAD = Math.PI / 180,
   FILL = 0.47; // half the side of a window, within its rim
 
+/** @param {number[]} lonlat */
 function viewFrom([lon, lat]) {
   const s = Math.sin(lon * RAD),
     c = Math.cos(lon * RAD),
@@ -16,6 +20,12 @@ function viewFrom([lon, lat]) {
 
 // Middle and reach of points (n, D): what the window shows; in space every side of it fits. The
 // width moves in steps, so that it does not tremble.
+/**
+ * @param {Float32Array} points
+ * @param {number} d
+ * @param {boolean} unit
+ * @param {number} [before]
+ */
 export function windowOf(points, d, unit, before) {
   if (unit) return { centre: Array(d).fill(0), half: 1 };
   const low = Array(d).fill(Infinity),
@@ -39,23 +49,37 @@ export function windowOf(points, d, unit, before) {
 }
 
 // Pixels and depth of point i.
+/**
+ * @param {Pick<Scene, "points" | "dim" | "eye" | "zoom">} given
+ * @param {Extent} extent
+ * @param {number} size
+ */
 export function projector({ points, dim, eye, zoom }, { centre, half }, size) {
   const unit = (zoom * FILL * size) / half,
     c = size / 2;
-  if (dim === 2)
-    return (i) => [
+  if (dim === 2) {
+    /** @type {At} */
+    const flat = (/** @type {number} */ i) => [
       c + unit * (points[2 * i] - centre[0]),
       c - unit * (points[2 * i + 1] - centre[1]),
       0,
     ];
+    return flat;
+  }
   const { right, up, eye: to } = viewFrom(eye);
-  const dot = (v, x, y, z) => v[0] * x + v[1] * y + v[2] * z;
-  const place = (x, y, z) => [
+  const dot = (
+    /** @type {number[]} */ v,
+    /** @type {number} */ x,
+    /** @type {number} */ y,
+    /** @type {number} */ z,
+  ) => v[0] * x + v[1] * y + v[2] * z;
+  /** @type {NonNullable<At["place"]>} */
+  const place = (/** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ z) => [
     c + unit * dot(right, x, y, z),
     c - unit * dot(up, x, y, z),
     dot(to, x, y, z) / half,
   ];
-  const at = (i) =>
+  const at = (/** @type {number} */ i) =>
     place(points[3 * i] - centre[0], points[3 * i + 1] - centre[1], points[3 * i + 2] - centre[2]);
   return Object.assign(at, { place });
 }
@@ -63,12 +87,18 @@ export function projector({ points, dim, eye, zoom }, { centre, half }, size) {
 // The mark of a class, drawn once: hundreds of them are shown in each frame.
 const STAMP = 32,
   INNER = 12,
+  /** @type {Map<string, OffscreenCanvas>} */
   stamps = new Map();
+/**
+ * @param {number} k
+ * @param {Theme} theme
+ */
 function stamp(k, theme) {
   const key = `${theme}${k}`;
-  if (!stamps.has(key)) {
-    const tile = new OffscreenCanvas(STAMP, STAMP),
-      ctx = tile.getContext("2d");
+  let tile = stamps.get(key);
+  if (!tile) {
+    tile = new OffscreenCanvas(STAMP, STAMP);
+    const ctx = drawing(tile);
     shape(ctx, shapeOf(k), STAMP / 2, STAMP / 2, INNER);
     ctx.fillStyle = colourOf(k, theme);
     ctx.fill();
@@ -77,11 +107,17 @@ function stamp(k, theme) {
     ctx.stroke();
     stamps.set(key, tile);
   }
-  return stamps.get(key);
+  return tile;
 }
 
 // scene = {points, dim, labels, eye, zoom, outline, axes, lit: Set of classes or null, ring: index
 // or null}
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Scene} scene
+ * @param {Theme} theme
+ */
 export function paintCloud(ctx, size, scene, theme) {
   const ink = INK[theme],
     { dim, labels, lit, ring, outline } = scene,
@@ -92,13 +128,15 @@ export function paintCloud(ctx, size, scene, theme) {
     half = scene.window.half;
   if (dim === 2) {
     if (outline) circle(ctx, size, scene.zoom, ink);
-  } else if (outline) globe(ctx, at, size, scene, ink);
-  else box(ctx, at, half, scene.axes, ink);
+  } else if (at.place) {
+    if (outline) globe(ctx, at.place, size, scene, ink);
+    else box(ctx, at.place, half, scene.axes, ink);
+  }
   const placed = Array.from({ length: n }, (_, i) => at(i)),
     order = placed.map((_, i) => i);
   if (dim === 3) order.sort((a, b) => placed[a][2] - placed[b][2]);
   const base = Math.max(2.6, Math.min(4.2, size / 95)),
-    shown = (i) => !lit?.size || lit.has(labels[i]);
+    shown = (/** @type {number} */ i) => !lit?.size || lit.has(labels[i]);
   for (const pass of lit?.size ? [false, true] : [true]) {
     for (const i of order) {
       if (shown(i) !== pass) continue;
@@ -120,6 +158,12 @@ export function paintCloud(ctx, size, scene, theme) {
   }
 }
 
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {number} zoom
+ * @param {Ink} ink
+ */
 function circle(ctx, size, zoom, ink) {
   ctx.strokeStyle = ink.faint;
   ctx.lineWidth = 1;
@@ -128,13 +172,20 @@ function circle(ctx, size, zoom, ink) {
   ctx.stroke();
 }
 
-function globe(ctx, at, size, { zoom }, ink) {
+/**
+ * @param {Context} ctx
+ * @param {NonNullable<At["place"]>} place
+ * @param {number} size
+ * @param {{ zoom: number }} settings
+ * @param {Ink} ink
+ */
+function globe(ctx, place, size, { zoom }, ink) {
   circle(ctx, size, zoom, ink);
   ctx.strokeStyle = ink.axis;
-  const ringOf = (f) => {
+  const ringOf = (/** @type {(t: number) => [number, number, number]} */ f) => {
     ctx.beginPath();
     for (let k = 0; k <= 60; k++) {
-      const [x, y] = at.place(...f(k * 6 * RAD));
+      const [x, y] = place(...f(k * 6 * RAD));
       ctx[k ? "lineTo" : "moveTo"](x, y);
     }
     ctx.stroke();
@@ -154,8 +205,16 @@ function globe(ctx, at, size, { zoom }, ink) {
 }
 
 // A cube about the middle, with the three axes named at its edges.
-function box(ctx, at, half, axes, ink) {
+/**
+ * @param {Context} ctx
+ * @param {NonNullable<At["place"]>} place
+ * @param {number} half
+ * @param {string[] | undefined} axes
+ * @param {Ink} ink
+ */
+function box(ctx, place, half, axes, ink) {
   const r = half * 0.58,
+    /** @type {(k: number) => [number, number, number]} */
     corner = (k) => [(k & 1 ? 1 : -1) * r, (k & 2 ? 1 : -1) * r, (k & 4 ? 1 : -1) * r];
   ctx.strokeStyle = ink.axis;
   ctx.lineWidth = 1;
@@ -163,20 +222,22 @@ function box(ctx, at, half, axes, ink) {
   for (let k = 0; k < 8; k++)
     for (const bit of [1, 2, 4])
       if (!(k & bit)) {
-        ctx.moveTo(...at.place(...corner(k)).slice(0, 2));
-        ctx.lineTo(...at.place(...corner(k | bit)).slice(0, 2));
+        const [x0, y0] = place(...corner(k)),
+          [x1, y1] = place(...corner(k | bit));
+        ctx.moveTo(x0, y0);
+        ctx.lineTo(x1, y1);
       }
   ctx.stroke();
   if (!axes) return;
   ctx.font = "12px system-ui, sans-serif";
   ctx.textAlign = "center";
   ctx.textBaseline = "middle";
-  [
+  /** @type {[number, number, number][]} */ ([
     [1.14 * r, -r, -r],
     [-r, 1.14 * r, -r],
     [-r, -r, 1.14 * r],
-  ].forEach((v, i) => {
-    const [x, y] = at.place(...v);
+  ]).forEach((v, i) => {
+    const [x, y] = place(...v);
     halo(ctx, axes[i], x, y, ink.text, ink.rim);
   });
 }

@@ -1,49 +1,69 @@
 // Curves of both trainings over the steps, with one cursor; a press or drag on any of them scrubs.
-import { el } from "../../shared/dom.js";
+/** @import { History } from "./history.js" */
+/** @import { Column } from "./types.js" */
+/** @import { Theme } from "../../shared/types.js" */
+import { drawing, el } from "../../shared/dom.js";
 import { INK } from "../../shared/colours.js";
 import { brief, paintCurves } from "../../shared/plot.js";
 
+/** @typedef {"positive" | "negative" | "faint"} Role of the ink */
+/** @typedef {(history: History) => (step: number) => number} Reading */
+/** @typedef {[name: string, role: Role, value: Reading, noisy?: Reading]} Curve */
+/** @typedef {{ name: string, title: string, top?: number, lines: Curve[] }} Chart */
+
+/** @type {[letter: string, role: Role][]} */
 const SIDE = [
   ["A", "positive"],
   ["B", "negative"],
 ];
 
 export class Curves {
+  /**
+   * @param {number} sides
+   * @param {number} recent
+   * @param {(step: number) => void} onScrub
+   * @param {() => void} onRest
+   */
   constructor(sides, recent, onScrub, onRest) {
     const both = SIDE.slice(0, sides),
+      /** @type {(i: number, name: Column) => Reading} */
       value = (i, name) => (history) => history.column(i, name);
+    /** @type {Chart[]} */
     this.charts = [
       ...both.map(([letter, colour], i) => ({
         name: `loss ${letter}`,
         title: `loss ${letter}`,
-        lines: [[`mean of ${recent}`, colour, value(i, "mean_loss"), value(i, "loss")]],
+        lines: /** @type {Curve[]} */ ([
+          [`mean of ${recent}`, colour, value(i, "mean_loss"), value(i, "loss")],
+        ]),
       })),
       {
         name: "active",
         title: `active, mean of ${recent}`,
         top: 1,
-        lines: both.map(([letter, colour], i) => [
-          letter,
-          colour,
-          value(i, "mean_active"),
-          value(i, "active"),
-        ]),
+        lines: both.map(
+          ([letter, colour], i) =>
+            /** @type {Curve} */ ([letter, colour, value(i, "mean_active"), value(i, "active")]),
+        ),
       },
       {
         name: "MAP@R",
         title: "MAP@R",
         lines: [
-          ...both.map(([letter, colour], i) => [letter, colour, value(i, "map_at_r")]),
-          ["inputs", "faint", (history) => () => history.data.baseline.map_at_r],
+          ...both.map(
+            ([letter, colour], i) => /** @type {Curve} */ ([letter, colour, value(i, "map_at_r")]),
+          ),
+          ["inputs", "faint", (history) => () => history.data?.baseline.map_at_r ?? NaN],
         ],
       },
     ];
     this.canvases = this.charts.map(({ name }) =>
       el("canvas", { class: "plot", role: "img", "aria-label": name, "data-chart": name }),
     );
+    /** @type {((px: number) => number)[]} */
     this.steps = [];
     this.canvases.forEach((canvas, i) => {
-      const scrub = (e) => {
+      const scrub = (/** @type {PointerEvent} */ e) => {
         const box = canvas.getBoundingClientRect();
         onScrub(Math.max(0, this.steps[i]?.(e.clientX - box.left) ?? 0));
       };
@@ -60,6 +80,13 @@ export class Curves {
     this.whole = el("div", { class: "plots" }, ...this.canvases.slice(sides));
   }
 
+  /**
+   * @param {History} history
+   * @param {number} step
+   * @param {number[]} marks
+   * @param {Theme} theme
+   * @param {boolean} tell
+   */
   paint(history, step, marks, theme, tell) {
     const last = Math.max(history.last, step),
       ink = INK[theme];
@@ -74,7 +101,7 @@ export class Curves {
         noisy: noisy?.(history),
       }));
       this.steps[i] = paintCurves(
-        canvas.getContext("2d"),
+        drawing(canvas),
         canvas.clientWidth,
         canvas.clientHeight,
         { ...chart, title: short ? "loss" : chart.title, lines, last, step, marks },

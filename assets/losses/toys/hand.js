@@ -1,39 +1,54 @@
 // The direction from which space is seen: drag, finger, arrow keys turn it; wheel, pinch, plus and
 // minus zoom.
+/** @import { Shown, Turned } from "./types.js" */
 import { projector } from "./cloud.js";
 
 const NEAR = 11,
   TOUCH = 22; // pixels around a point
 
 export class Eye {
+  /** @param {number[]} angles */
   constructor(angles) {
-    Object.assign(this, { angles, zoom: 1 });
+    this.angles = angles;
+    this.zoom = 1;
   }
 
+  /**
+   * @param {number} lon
+   * @param {number} lat
+   */
   turn(lon, lat) {
     this.angles = [this.angles[0] + lon, Math.min(Math.max(this.angles[1] + lat, -89), 89)];
   }
+  /** @param {number} factor */
   closer(factor) {
     this.zoom = Math.min(Math.max(this.zoom * factor, 0.5), 8);
   }
 
   // view = {canvas, frame, scene}; onHover(index or null, x, y), onPick(index) on a click that did
   // not turn.
+  /**
+   * @param {Shown} view
+   * @param {Turned} turned
+   */
   attach(view, { onTurn, onHover, onPick }) {
     const { canvas, frame } = view,
+      /** @type {Map<number, PointerEvent>} */
       fingers = new Map();
     let moved = 0;
+    /** @type {(e: PointerEvent) => [number, number]} */
     const place = (e) => {
       const box = canvas.getBoundingClientRect();
       return [e.clientX - box.left, e.clientY - box.top];
     };
-    const nearest = (e) => {
+    const nearest = (/** @type {PointerEvent} */ e) => {
       const { scene } = view;
       if (!scene) return null;
       const at = projector(scene, scene.window, canvas.clientWidth),
         [px, py] = place(e);
-      let best = null,
-        least = e.pointerType === "touch" ? TOUCH : NEAR,
+      /** @type {number | null} */
+      let best = null;
+      let least = e.pointerType === "touch" ? TOUCH : NEAR,
         front = -Infinity;
       for (let i = 0; i < scene.labels.length; i++) {
         if (scene.lit?.size && !scene.lit.has(scene.labels[i])) continue;
@@ -43,7 +58,7 @@ export class Eye {
       }
       return best;
     };
-    const hover = (e) => {
+    const hover = (/** @type {PointerEvent} */ e) => {
       const i = nearest(e);
       frame.classList.toggle("near", i !== null);
       onHover(i, ...place(e));
@@ -61,25 +76,27 @@ export class Eye {
         dy = e.clientY - before.clientY;
       if (fingers.size === 2) {
         const [other] = [...fingers.values()].filter((f) => f.pointerId !== e.pointerId),
-          gap = (f) => Math.hypot(f.clientX - other.clientX, f.clientY - other.clientY);
+          gap = (/** @type {PointerEvent} */ f) =>
+            Math.hypot(f.clientX - other.clientX, f.clientY - other.clientY);
         this.closer(gap(e) / Math.max(gap(before), 1));
       } else if (view.scene?.dim === 3) this.turn(-0.45 * dx, 0.45 * dy);
       moved += Math.abs(dx) + Math.abs(dy);
       fingers.set(e.pointerId, e);
       onTurn();
     });
-    const lift = (e) => {
+    const lift = (/** @type {PointerEvent} */ e) => {
       if (!fingers.delete(e.pointerId) || e.type !== "pointerup" || moved > 4) return;
       const i = nearest(e);
       if (i !== null) onPick(i);
     };
-    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, lift);
-    canvas.addEventListener("pointerleave", () => onHover(null));
+    for (const name of /** @type {const} */ (["pointerup", "pointercancel"]))
+      canvas.addEventListener(name, lift);
+    canvas.addEventListener("pointerleave", () => onHover(null, 0, 0));
     // Only where it was pressed before: a page that scrolls past must not be caught.
     canvas.addEventListener(
       "wheel",
       (e) => {
-        if (frame.getRootNode().activeElement !== frame) return;
+        if (/** @type {ShadowRoot} */ (frame.getRootNode()).activeElement !== frame) return;
         e.preventDefault();
         this.closer(Math.exp(-e.deltaY / 500));
         onTurn();
@@ -90,7 +107,7 @@ export class Eye {
       const by = { ArrowLeft: [-6, 0], ArrowRight: [6, 0], ArrowUp: [0, 6], ArrowDown: [0, -6] }[
         e.key
       ];
-      if (by && view.scene?.dim === 3) this.turn(...by);
+      if (by && view.scene?.dim === 3) this.turn(by[0], by[1]);
       else if (e.key === "+" || e.key === "=") this.closer(1.15);
       else if (e.key === "-") this.closer(1 / 1.15);
       else return;

@@ -1,16 +1,22 @@
 // What the page has seen of the trainings: curves of every step, frames of some; the rest can be
 // asked for again.
 
-const COLUMNS = ["loss", "active", "nonzero", "map_at_r", "recall", "mean_loss", "mean_active"],
-  WIDTH = COLUMNS.length;
+/** @import { Column, Known, SideHistory, ToysAnswer } from "./types.js" */
+/** @type {Column[]} */
+const COLUMNS = ["loss", "active", "nonzero", "map_at_r", "recall", "mean_loss", "mean_active"];
+const WIDTH = COLUMNS.length;
 
 export class History {
-  constructor() {
-    Object.assign(this, { last: -1, sides: [], data: null, perEpoch: 1 });
-  }
+  last = -1;
+  perEpoch = 1;
+  /** @type {SideHistory[]} */
+  sides = [];
+  /** @type {Known | null} */
+  data = null;
 
   // An answer of the service, or the recording, which is one. Curves that do not continue what is
   // here are of another time.
+  /** @param {ToysAnswer} answer */
   add(answer) {
     this.perEpoch = answer.per_epoch;
     if (answer.labels) {
@@ -29,7 +35,7 @@ export class History {
         sheet,
         columns,
         side,
-      } = answer;
+      } = /** @type {Known} */ (/** @type {unknown} */ (answer));
       this.data = {
         labels,
         indices,
@@ -86,38 +92,55 @@ export class History {
     this.last = Math.max(this.last, Math.min(...this.sides.map((side) => side.rows.length)) - 1);
   }
 
+  /** @param {number} step */
   has(step) {
     return this.sides.length > 0 && this.sides.every((side) => side.frames.has(step));
   }
 
   // The step itself where its frames are here, else the latest before it.
+  /** @param {number} step */
   nearest(step) {
     for (let k = step; k >= 0; k--) if (this.has(k)) return k;
     return -1;
   }
 
+  /**
+   * @param {number} i
+   * @param {number} step
+   */
   frame(i, step) {
     return this.sides[i]?.frames.get(step);
   }
 
   // A column of a side over the steps; MAP@R and R@1 as last measured.
+  /**
+   * @param {number} i
+   * @param {Column} name
+   */
   column(i, name) {
     const { rows, scored } = this.sides[i] ?? { rows: [], scored: [] },
       at = COLUMNS.indexOf(name);
     return name === "map_at_r" || name === "recall"
-      ? (k) => rows[scored[Math.min(k, rows.length - 1)]]?.[at] ?? NaN
-      : (k) => rows[k]?.[at] ?? NaN;
+      ? (/** @type {number} */ k) => rows[scored[Math.min(k, rows.length - 1)]]?.[at] ?? NaN
+      : (/** @type {number} */ k) => rows[k]?.[at] ?? NaN;
   }
 
+  /**
+   * @param {number} i
+   * @param {number} step
+   */
   row(i, step) {
     const scored = this.sides[i]?.scored ?? [];
     return {
-      ...Object.fromEntries(COLUMNS.map((name) => [name, this.column(i, name)(step)])),
+      .../** @type {Record<Column, number>} */ (
+        Object.fromEntries(COLUMNS.map((name) => [name, this.column(i, name)(step)]))
+      ),
       scored: scored[Math.min(step, scored.length - 1)] ?? 0,
     };
   }
 
   // Steps after `step` are of a future that was changed.
+  /** @param {number} step */
   forget(step) {
     this.last = Math.min(this.last, step);
     for (const side of this.sides) {

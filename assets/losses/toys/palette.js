@@ -1,6 +1,7 @@
 // Sixteen colours, chosen one after another as far as possible from those before, in OKLab as seen
 // with normal and with deuteranope sight, at contrast 3 or more; the first are Okabe-Ito's. The
 // shape tells classes that share a colour.
+/** @import { Theme } from "../../shared/types.js" */
 import { SHAPES } from "../../shared/plot.js";
 
 const COLOURS = {
@@ -41,5 +42,10 @@ const COLOURS = {
     "#5d8f8f",
   ],
 };
+/**
+ * @param {number} k
+ * @param {Theme} theme
+ */
 export const colourOf = (k, theme) => COLOURS[theme][k % 16];
+/** @param {number} k */
 export const shapeOf = (k) => SHAPES[(k + (k >> 4) * 2) % 4];

@@ -1,6 +1,9 @@
 // Queries and their neighbours as pictures: a row for each query, itself first with where the
 // pooling looks, then the nearest, right or wrong. Everything comes from Python; one file holds all
 // pictures.
+/** @import { History } from "./history.js" */
+/** @import { Known, Pictures, Row, Scene } from "./types.js" */
+/** @import { Context, Ink, Theme } from "../../shared/types.js" */
 import { INK } from "../../shared/colours.js";
 import { projector } from "./cloud.js";
 
@@ -10,16 +13,24 @@ const AVERAGE = 64,
   GAP = 5;
 
 // The pictures of an answer, once the browser has read them.
+/** @param {Known} known */
 export async function sheetOf({ sheet, columns, side }) {
-  const image = await createImageBitmap(new Blob([sheet], { type: "image/jpeg" }));
+  const image = await createImageBitmap(
+    new Blob([/** @type {Uint8Array<ArrayBuffer>} */ (sheet)], { type: "image/jpeg" }),
+  );
   return { image, columns, side };
 }
 
 // What of a side is seen at a step: for each query its rows of neighbours and the map of its
 // weights.
+/**
+ * @param {History} history
+ * @param {number} i
+ * @param {number} step
+ */
 export function rowsOf({ data, sides }, i, step) {
   const found = sides[i]?.asked.get(step);
-  if (!found) return [];
+  if (!found || !data) return [];
   return data.queries.map((query, q) => ({
     query,
     next: [...found.neighbours.subarray(q * found.count, (q + 1) * found.count)],
@@ -27,10 +38,20 @@ export function rowsOf({ data, sides }, i, step) {
   }));
 }
 
+/**
+ * @param {Row} row
+ * @param {ArrayLike<number>} labels
+ */
 export const rightOf = (row, labels) =>
   row.next.filter((k) => labels[k] === labels[row.query]).length;
 
 // On the map: each query ringed, and a line to each of its neighbours.
+/**
+ * @param {Context} ctx
+ * @param {number} size
+ * @param {Scene} scene
+ * @param {Row[]} rows
+ */
 export function linkQueries(ctx, size, scene, rows) {
   const at = projector(scene, scene.window, size);
   for (const { query, next } of rows) {
@@ -56,6 +77,14 @@ export function linkQueries(ctx, size, scene, rows) {
 }
 
 // In CSS pixels: as wide as the canvas, a row for each query.
+/**
+ * @param {Context} ctx
+ * @param {number} width
+ * @param {Row[]} rows
+ * @param {ArrayLike<number>} labels
+ * @param {Pictures} sheet
+ * @param {Theme} theme
+ */
 export function paintQueries(ctx, width, rows, labels, sheet, theme) {
   const count = 1 + Math.max(0, ...rows.map((row) => row.next.length)),
     tile = Math.floor((width - GAP * (count + 1)) / count),
@@ -80,6 +109,14 @@ export function paintQueries(ctx, width, rows, labels, sheet, theme) {
   });
 }
 
+/**
+ * @param {Context} ctx
+ * @param {Pictures} pictures
+ * @param {number} k
+ * @param {number} x
+ * @param {number} y
+ * @param {number} tile
+ */
 function picture(ctx, { image, columns, side }, k, x, y, tile) {
   ctx.drawImage(
     image,
@@ -95,6 +132,13 @@ function picture(ctx, { image, columns, side }, k, x, y, tile) {
 }
 
 // Dark where the pooling looks less than the average does, orange where it looks more.
+/**
+ * @param {Context} ctx
+ * @param {Uint8Array} weights
+ * @param {number} x
+ * @param {number} y
+ * @param {number} tile
+ */
 function weigh(ctx, weights, x, y, tile) {
   const n = Math.round(Math.sqrt(weights.length)),
     cell = tile / n;
@@ -108,6 +152,14 @@ function weigh(ctx, weights, x, y, tile) {
   });
 }
 
+/**
+ * @param {Context} ctx
+ * @param {boolean} right
+ * @param {number} x
+ * @param {number} y
+ * @param {number} r
+ * @param {Ink} ink
+ */
 function mark(ctx, right, x, y, r, ink) {
   ctx.fillStyle = ink.page;
   ctx.beginPath();

@@ -1,15 +1,25 @@
 // Scores over every sample of the part, beside the rows of Table 4.1.
+/** @import { Published, Table } from "./types.js" */
 import { el } from "../../shared/dom.js";
 
+/** @param {number | null} [v] */
 const cell = (v) => el("td", {}, v === null || v === undefined ? "" : v.toFixed(1));
 
 // found: the service's table; names: what A and B are; title(row) what a published row is;
 // onUse(side, row) takes a published setting over.
+/**
+ * @param {Table} table
+ * @param {string[]} names
+ * @param {(row: Published) => string} title
+ * @param {(side: number, row: Published) => void} onUse
+ */
 export function scoreTable({ columns, ours, published, step, samples }, names, title, onUse) {
   const blank = columns.map(() => el("td", {})),
-    scores = (s) => (s ? columns.map((c) => cell(s[c])) : blank.map((b) => b.cloneNode()));
+    scores = (/** @type {Record<string, number | null> | null} */ s) =>
+      s ? columns.map((c) => cell(s[c])) : blank.map((b) => b.cloneNode());
   const has = published.length > 0,
     used = new Set(),
+    /** @type {HTMLElement[]} */
     rows = [];
   ours.forEach((row, i) => {
     const side = i - 2,
@@ -26,7 +36,7 @@ export function scoreTable({ columns, ours, published, step, samples }, names, t
           side < 0 ? "" : names[side],
         ),
         ...scores(row.scores),
-        ...(has ? [...scores(match?.scores), el("td", {})] : []),
+        ...(has ? [...scores(match?.scores ?? null), el("td", {})] : []),
       ),
     );
   });

@@ -1,7 +1,18 @@
 // The toys page: plays trainings that Python makes, one or two on one clock, and keeps what it has
 // seen for scrubbing.
+/** @import { Known, Offers, Pictures, Published, Query, Row, Scene, Shown, Side, Table, Told, Toy, ToysAnswer, ToysData, ToysRequest } from "./types.js" */
+/** @import { Child, Hyper, Lesson, Loss, Preset, Schema, SetState, Situation, Theme } from "../../shared/types.js" */
 import { carried, dressed, mounted, newTheme } from "../../shared/component.js";
-import { el, readouts, save, show as number, symbol, tidy } from "../../shared/dom.js";
+import {
+  drawing,
+  el,
+  readouts,
+  save,
+  say,
+  show as number,
+  symbol,
+  tidy,
+} from "../../shared/dom.js";
 import { formula } from "../../shared/formula.js";
 import { control, lossPanel } from "../../shared/controls.js";
 import { fit, pace } from "../../shared/player.js";
@@ -15,6 +26,7 @@ import { linkQueries, paintQueries, rightOf, rowsOf, sheetOf } from "./queries.j
 import { scoreTable } from "./table.js";
 
 // Batches from one shown frame to the next, and frames a second at most.
+/** @type {[text: string, batches: number, frames: number][]} */
 const SPEEDS = [
   ["slow motion, batch by batch", 1, 4],
   ["batch by batch", 1, 30],
@@ -25,36 +37,127 @@ const SPEEDS = [
 ];
 const AHEAD = 10; // frames trained before they are looked at
 const LETTERS = ["A", "B"];
-const clone = (x) => structuredClone(x),
-  same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+/**
+ * @template T
+ * @param {T} x
+ * @returns {T}
+ */
+const clone = (x) => structuredClone(x);
+const same = (/** @type {unknown} */ a, /** @type {unknown} */ b) =>
+  JSON.stringify(a) === JSON.stringify(b);
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 class Toys {
+  /** @type {Schema} */
+  schema;
+  /** @type {HTMLDivElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  observer;
+  /** @type {() => void} */
+  leave;
+  /** @type {HTMLButtonElement} */
+  playButton;
+  /** @type {HTMLInputElement} */
+  scrub;
+  /** @type {HTMLOutputElement} */
+  clock;
+  /** @type {HTMLParagraphElement} */
+  notice;
+  /** @type {HTMLDivElement} */
+  live;
+  /** @type {HTMLDivElement} */
+  grid;
+  /** @type {HTMLDivElement} */
+  chips;
+  /** @type {HTMLDivElement} */
+  plots;
+  /** @type {HTMLDivElement} */
+  scores;
+  /** @type {HTMLDivElement} */
+  presets;
+  /** @type {HTMLParagraphElement} */
+  presetText;
+  /** @type {HTMLDivElement} */
+  side;
+  /** @type {HTMLDivElement} */
+  work;
+  /** @type {HTMLDivElement} */
+  stage;
+  /** @type {Shown[]} */
+  shown;
+  /** @type {Curves} */
+  curves;
+  /** @type {{ sides: Side[]; rate: number; }} */
+  now;
+  /** @type {string} */
+  seen;
+  /** @type {HTMLDivElement} */
+  take;
+  /** @type {number} */
+  telling;
+  /** @type {string} */
+  written;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+
+  history = new History();
+  at = 0; // the step shown
+  seq = 0;
+  answered = 0;
+  era = 0; // of the future: each change begins another
+  /** @type {Map<number, number>} */
+  eras = new Map(); // by request
+  playing = false;
+  speed = 2;
+  painted = 0;
+  /** @type {number[]} */
+  laps = [];
+  due = 0;
+  began = 0;
+  /** @type {Set<number>} */
+  lit = new Set(); // classes that stand out
+  /** @type {number | null} */
+  ring = null; // the point under the pointer
+  recordedTo = -1;
+  trained = -1;
+  eyes = { input: new Eye([-60, 22]), embedding: new Eye([-60, 22]) };
+  /** @type {number | undefined} */
+  wanted; // the step that is shown once it is here
+  /** @type {Pictures | null} */
+  sheet = null;
+  /** @type {Side | undefined} */
+  spare; // the second side, while there is one
+  /** @type {(Told & { steps: number }) | undefined} */
+  told;
+  /** @type {number | null} */
+  pending = null;
+  /** @type {number | null} */
+  preparing = null;
+  /** @type {number | null} */
+  frameRequest = null;
+  /** @type {string | null} */
+  scored = null;
+  owed = false;
+  late = false;
+  closed = false;
+  said = "";
+
+  /**
+   * @param {ParentNode} root
+   * @param {ToysData} data
+   */
   constructor(root, data) {
-    Object.assign(this, {
-      root,
-      data,
-      toy: clone(data.toy),
-      query: JSON.stringify(data.query),
-      hidden: new Set(data.hide),
-      options: data.options,
-      history: new History(),
-      at: 0,
-      goal: data.step,
-      seq: 0,
-      answered: 0,
-      era: 0,
-      eras: new Map(),
-      playing: false,
-      speed: 2,
-      painted: 0,
-      laps: [],
-      lit: new Set(),
-      ring: null,
-      recordedTo: -1,
-      trained: -1,
-      eyes: { input: new Eye([-60, 22]), embedding: new Eye([-60, 22]) },
-    });
+    this.root = root;
+    this.data = data;
+    this.toy = clone(data.toy);
+    this.query = JSON.stringify(data.query);
+    this.hidden = new Set(data.hide);
+    this.options = data.options;
+    this.goal = data.step;
+    /** @type {Link<ToysRequest>} */
     this.link = new Link(
       socketAddress(data, "api/toys"),
       (buffer) => this.receive(buffer),
@@ -63,6 +166,7 @@ class Toys {
     this.ready = this.build(data);
   }
 
+  /** @param {ToysData} data */
   async build(data) {
     const tape = data.recorded
       ? fetch(`${data.files}losses/toys/recorded.bin`)
@@ -83,7 +187,7 @@ class Toys {
     this.views();
     const bytes = await tape;
     if (bytes) {
-      this.history.add(decode(bytes));
+      this.history.add(/** @type {ToysAnswer} */ (decode(bytes)));
       this.recordedTo = this.history.last;
       this.legend();
       this.titles();
@@ -95,8 +199,12 @@ class Toys {
 
   // ---- the page
   dom() {
-    const button = (text, name, act, extra = {}) =>
-      el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
+    const button = (
+      /** @type {string} */ text,
+      /** @type {string} */ name,
+      /** @type {() => unknown} */ act,
+      extra = {},
+    ) => el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
     this.playButton = button("Play", "play", () => (this.playing ? this.pause() : this.play()), {
       class: "play",
     });
@@ -187,7 +295,7 @@ class Toys {
 
   // The windows: inputs, and the embedding of each side.
   views() {
-    const make = (name, eye) => {
+    const make = (/** @type {"input" | "embedding"} */ name, /** @type {Eye} */ eye) => {
       const canvas = el("canvas", { role: "img" }),
         tip = el("span", { class: "tip" });
       const frame = el("div", { class: "frame", tabindex: 0, role: "group" }, canvas, tip),
@@ -197,6 +305,7 @@ class Toys {
         name === "embedding" && this.pictures
           ? el("canvas", { class: "strip", role: "img" })
           : null;
+      /** @type {Shown} */
       const view = {
         name,
         eye,
@@ -206,12 +315,14 @@ class Toys {
         title,
         box,
         strip,
+        side: 0,
         whole: el("div", { class: `view ${name}` }, title, frame, box, strip ?? ""),
       };
       eye.attach(view, {
         onTurn: () => this.invalidate(),
-        onHover: (i, x, y) => this.hover(view, i, x, y),
-        onPick: (i) => this.light(this.history.data.labels[i]),
+        onHover: (/** @type {number} */ i, /** @type {number} */ x, /** @type {number} */ y) =>
+          this.hover(view, i, x, y),
+        onPick: (/** @type {number} */ i) => this.light(this.history.data?.labels[i] ?? null),
       });
       return view;
     };
@@ -242,6 +353,7 @@ class Toys {
     return this.toy.data in this.options.pictures;
   }
 
+  /** @param {number} side */
   name(side, { sides } = this.inForce(this.at)) {
     const { loss, hyper, moves, pooling, mu, epsilon } = sides[side],
       { poolings, gated } = this.options;
@@ -252,14 +364,18 @@ class Toys {
   }
 
   // A loss with the parameters it is given, as the sliders write them.
+  /**
+   * @param {string} loss
+   * @param {Hyper} hyper
+   */
   called(loss, hyper) {
     const about = this.schema.losses[loss];
     const given = about.controls
       .filter((c) => hyper[c.name] !== null && hyper[c.name] !== undefined)
-      .map(
-        (c) =>
-          `${written(c.symbol)} = ${typeof hyper[c.name] === "number" ? tidy(hyper[c.name]).replace("-", "−") : hyper[c.name]}`,
-      );
+      .map((c) => {
+        const value = hyper[c.name];
+        return `${written(c.symbol)} = ${typeof value === "number" ? tidy(value).replace("-", "−") : value}`;
+      });
     return [about.title, ...given].join(", ");
   }
 
@@ -296,6 +412,7 @@ class Toys {
     );
   }
 
+  /** @param {number | null} k */
   light(k) {
     if (k === null) this.lit.clear();
     else if (!this.lit.delete(k)) this.lit.add(k);
@@ -303,11 +420,17 @@ class Toys {
     this.invalidate();
   }
 
+  /**
+   * @param {Shown} view
+   * @param {number | null} index
+   * @param {number} x
+   * @param {number} y
+   */
   hover(view, index, x, y) {
     this.ring = index;
     for (const v of this.shown) v.tip.textContent = "";
-    if (index !== null) {
-      const { data } = this.history;
+    const { data } = this.history;
+    if (index !== null && data) {
       view.tip.textContent = `${data.classes[data.labels[index]]}, sample ${data.indices[index]}`;
       view.tip.style.left = `${Math.min(x + 10, this.size(view) - 120)}px`;
       view.tip.style.top = `${y < 40 ? y + 14 : y - 26}px`;
@@ -321,8 +444,11 @@ class Toys {
       now = (this.now = clone(this.inForce(this.at)));
     this.seen = JSON.stringify(now);
     const two = toy.sides.length === 2;
-    const section = (name, title, ...parts) =>
-      hidden.has(name) ? [] : [el("section", {}, title ? el("h4", {}, title) : "", ...parts)];
+    const section = (
+      /** @type {string} */ name,
+      /** @type {string} */ title,
+      /** @type {(Child)[]} */ ...parts
+    ) => (hidden.has(name) ? [] : [el("section", {}, title ? el("h4", {}, title) : "", ...parts)]);
     const losses = now.sides.flatMap((side, i) => {
       const letter = LETTERS[i];
       const [choice, sliders] = lossPanel(this.schema, side, {
@@ -338,7 +464,7 @@ class Toys {
       });
       choice
         .querySelector("h4")
-        .replaceChildren(el("b", { class: `side${letter}` }, letter), " minimises");
+        ?.replaceChildren(el("b", { class: `side${letter}` }, letter), " minimises");
       choice.append(
         el(
           "details",
@@ -387,10 +513,10 @@ class Toys {
           ];
     });
     const choose = (
-      key,
-      label,
-      values = options[key],
-      change = (v) => this.restart({ [key]: v }),
+      /** @type {"optimiser" | "dim" | "data" | "part"} */ key,
+      /** @type {string} */ label,
+      /** @type {Offers} */ values,
+      /** @type {(value: string) => void} */ change,
     ) => {
       const box = el(
         "select",
@@ -406,7 +532,10 @@ class Toys {
       box.addEventListener("change", () => change(box.value));
       return el("label", {}, label, box);
     };
-    const count = (key, label) => {
+    const count = (
+      /** @type {"classes" | "samples" | "hidden" | "seed"} */ key,
+      /** @type {string} */ label,
+    ) => {
       const [low, high] = limits[key],
         box = el("input", {
           type: "number",
@@ -419,7 +548,7 @@ class Toys {
       box.addEventListener("change", () => {
         const value = Math.round(Number(box.value));
         if (!Number.isFinite(value) || box.value === "") {
-          box.value = this.toy[key];
+          box.value = String(this.toy[key]);
           return;
         }
         this.restart({ [key]: Math.min(Math.max(value, low), high) });
@@ -438,13 +567,13 @@ class Toys {
       },
       now.rate,
       {
-        onInput: (x) => {
+        onInput: (/** @type {number} */ x) => {
           now.rate = Math.min(Math.max(x, limits.rate[0]), limits.rate[1]);
         },
         onRest: () => this.soon(),
       },
     );
-    rate.querySelector(".symbol").textContent = "η";
+    say(rate.querySelector(".symbol"), "η");
     const named = el("div", { class: "named" }, el("span", {}, "learning rate"), rate);
     const pair = el("input", { type: "checkbox", checked: two });
     pair.addEventListener("change", () =>
@@ -459,13 +588,16 @@ class Toys {
     );
     const unit = el("input", { type: "checkbox", checked: toy.normalize });
     unit.addEventListener("change", () => this.restart({ normalize: unit.checked }));
+    /** @type {Offers} */
     const dims = {
       2: { title: "2: plane" },
       3: { title: "3: space" },
       ...(this.pictures ? { 64: { title: "64: two principal components" } } : {}),
     };
     this.take = el("div", { class: "runs" });
-    const focused = this.root.activeElement?.getAttribute?.("aria-label");
+    const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (
+      this.root
+    ).activeElement?.getAttribute("aria-label");
     this.side.replaceChildren(
       ...losses,
       ...section(
@@ -485,7 +617,9 @@ class Toys {
         el(
           "div",
           { class: "fields" },
-          choose("optimiser", "optimiser"),
+          choose("optimiser", "optimiser", options.optimiser, (v) =>
+            this.restart({ optimiser: v }),
+          ),
           el(
             "label",
             { title: "classes in a batch, and samples of each" },
@@ -545,7 +679,7 @@ class Toys {
             ),
           ),
         ),
-        el("p", { class: "caption" }, options.data[toy.data].help),
+        el("p", { class: "caption" }, options.data[toy.data].help ?? ""),
       ),
       ...section(
         "take",
@@ -558,13 +692,17 @@ class Toys {
         this.take,
       ),
     );
-    [...this.side.querySelectorAll("[aria-label]")]
+    /** @type {HTMLElement[]} */ ([...this.side.querySelectorAll("[aria-label]")])
       .find((e) => e.getAttribute("aria-label") === focused)
       ?.focus();
     this.runs();
   }
 
   // The pooling of a side, from the start, and the sliders of its gate, from the step shown.
+  /**
+   * @param {number} i
+   * @param {Side} side
+   */
   pooled(i, side) {
     const { options } = this,
       letter = LETTERS[i];
@@ -583,7 +721,7 @@ class Toys {
     const sliders = options.gated.includes(side.pooling)
       ? options.gate.map((c) =>
           control({ ...c, name: `${letter}: ${c.name}` }, side[c.name], {
-            onInput: (x) => {
+            onInput: (/** @type {number} */ x) => {
               side[c.name] = Math.min(Math.max(x, c.low), c.high);
             },
             onRest: () => this.soon(),
@@ -645,6 +783,7 @@ class Toys {
   }
 
   // ---- from Streamlit
+  /** @param {ToysData} data */
   async hear(data) {
     await this.ready;
     if (newTheme(this)) {
@@ -661,6 +800,7 @@ class Toys {
   }
 
   // ---- what is asked of Python
+  /** @param {Partial<ToysRequest>} more */
   ask(more = {}) {
     const { toy, history } = this;
     const request = {
@@ -673,13 +813,14 @@ class Toys {
       ...more,
       rest: more.rest || this.owed,
     };
-    this.owed = request.rest;
+    this.owed = Boolean(request.rest);
     this.eras.set(request.id, this.era);
     this.link.send(request);
   }
 
+  /** @param {ArrayBuffer} buffer */
   receive(buffer) {
-    const answer = decode(buffer),
+    const answer = /** @type {ToysAnswer} */ (decode(buffer)),
       era = this.eras.get(answer.id);
     this.answered = Math.max(this.answered, answer.id);
     for (const id of this.eras.keys()) if (id <= answer.id) this.eras.delete(id);
@@ -711,7 +852,7 @@ class Toys {
     }
     if (answer.query) {
       this.owed = false;
-      this.remember(answer);
+      this.remember(/** @type {Parameters<Toys["remember"]>[0]} */ (answer));
     }
     if (this.goal) this.approach();
     else this.behind();
@@ -730,7 +871,7 @@ class Toys {
   async unroll() {
     const { data } = this.history;
     this.sheet = null;
-    if (!data.sheet) return;
+    if (!data?.sheet) return;
     const sheet = await sheetOf(data);
     if (this.history.data === data) {
       this.sheet = sheet;
@@ -777,17 +918,16 @@ class Toys {
 
   play() {
     if (this.playing) return;
-    Object.assign(this, {
-      playing: true,
-      laps: [],
-      due: performance.now(),
-      began: performance.now(),
-    });
+    this.playing = true;
+    this.laps = [];
+    this.due = performance.now();
+    this.began = performance.now();
     this.playButton.textContent = "Pause";
     this.playButton.setAttribute("aria-label", "pause");
     this.tick();
   }
 
+  /** @param {string} [why] */
   pause(why) {
     this.wanted = undefined;
     if (why !== undefined) this.message(why);
@@ -837,7 +977,7 @@ class Toys {
     );
     if (history.last < want) return this.ask({ want, frames: [] });
     const missing = this.missing(this.at + 1);
-    if (missing.length) return this.ask({ want: missing.at(-1), frames: missing });
+    if (missing.length) return this.ask({ want: missing[missing.length - 1], frames: missing });
     // A recording plays: the engine catches up meanwhile, so that it goes on from its end, or from
     // any change.
     if (this.trained < history.last && performance.now() - this.began > 1500)
@@ -845,9 +985,11 @@ class Toys {
   }
 
   // Frames of known steps that will be shown next and are not here.
+  /** @param {number} from */
   missing(from) {
-    const { history, stride } = this,
-      found = [];
+    const { history, stride } = this;
+    /** @type {number[]} */
+    const found = [];
     for (
       let k = Math.ceil(from / stride) * stride;
       k <= Math.min(history.last, this.at + AHEAD * stride) && found.length < 40;
@@ -864,6 +1006,7 @@ class Toys {
     return found;
   }
 
+  /** @param {number} step */
   arrive(step) {
     this.at = step;
     this.laps.push(performance.now());
@@ -873,6 +1016,7 @@ class Toys {
     if (!this.playing) this.rest();
   }
 
+  /** @param {number} by */
   step(by, epoch = false) {
     this.pause("");
     const unit = epoch ? this.history.perEpoch : 1,
@@ -887,6 +1031,7 @@ class Toys {
     this.rest();
   }
 
+  /** @param {number} step */
   to(step) {
     this.at = Math.min(Math.max(step, 0), Math.max(this.history.last, 0));
     this.follow();
@@ -904,6 +1049,7 @@ class Toys {
   }
 
   // ---- what is changed
+  /** @param {number} step */
   inForce(step) {
     const { changes, sides, rate } = this.toy;
     return (
@@ -922,7 +1068,7 @@ class Toys {
 
   // A slider at rest, or a held key: what it says is in force a moment later.
   soon() {
-    clearTimeout(this.pending);
+    clearTimeout(this.pending ?? 0);
     this.pending = setTimeout(() => {
       this.pending = null;
       if (!this.closed) this.commit();
@@ -931,7 +1077,7 @@ class Toys {
 
   // The settings of the panel act from the step shown; what was to come after it is dropped.
   commit() {
-    clearTimeout(this.pending);
+    clearTimeout(this.pending ?? 0);
     this.pending = null;
     const { toy, at, now } = this,
       limit = this.options.limits.changes,
@@ -968,6 +1114,7 @@ class Toys {
 
   // Other data: of pictures, or of vectors again, with the settings of the first state that shows
   // them.
+  /** @param {string} data */
   other(data) {
     const known = this.options.presets.find((p) => p.toy.data === data);
     if (known && (this.pictures || data in this.options.pictures)) {
@@ -979,6 +1126,10 @@ class Toys {
     } else this.restart({ data });
   }
 
+  /**
+   * @param {Partial<Toy>} change
+   * @param {Side | false} [spare]
+   */
   restart(change, spare) {
     if (spare) this.spare = clone(spare);
     this.unpreset();
@@ -992,6 +1143,7 @@ class Toys {
     if (played) this.play();
   }
 
+  /** @param {Toy} toy */
   load(toy) {
     const goal = this.goal;
     this.pause("");
@@ -999,19 +1151,17 @@ class Toys {
     const shape =
       this.toy.sides.length !== toy.sides.length ||
       this.pictures !== toy.data in this.options.pictures;
-    clearTimeout(this.preparing);
+    clearTimeout(this.preparing ?? 0);
     this.preparing = null;
-    Object.assign(this, {
-      toy: clone(toy),
-      history: new History(),
-      at: 0,
-      goal,
-      wanted: undefined,
-      recordedTo: -1,
-      trained: -1,
-      ring: null,
-      sheet: null,
-    });
+    this.toy = clone(toy);
+    this.history = new History();
+    this.at = 0;
+    this.goal = goal;
+    this.wanted = undefined;
+    this.recordedTo = -1;
+    this.trained = -1;
+    this.ring = null;
+    this.sheet = null;
     this.lit.clear();
     this.panel();
     if (shape) {
@@ -1023,6 +1173,7 @@ class Toys {
     this.ask({ rest: true, want: goal || 0, frames: goal ? [goal] : [] });
   }
 
+  /** @param {number} index */
   preset(index) {
     const { toy, caption } = this.options.presets[index];
     this.goal = 0;
@@ -1055,11 +1206,13 @@ class Toys {
     }, 150);
   }
 
+  /** @param {Told & { query: Query, show: number }} given */
   remember({ query, toml, command, links, show }) {
     const kept = new URLSearchParams(location.search),
       address = new URLSearchParams(query);
-    for (const name of ["hide", "socket"]) if (kept.has(name)) address.set(name, kept.get(name));
-    if (this.at > 0 && !this.playing) address.set("step", this.at);
+    for (const name of ["hide", "socket"])
+      if (kept.has(name)) address.set(name, kept.get(name) ?? "");
+    if (this.at > 0 && !this.playing) address.set("step", String(this.at));
     this.written = JSON.stringify(query);
     this.told = { toml, command, links, steps: Math.max(show, 1) };
     this.runs();
@@ -1070,13 +1223,16 @@ class Toys {
         "",
         `${location.pathname}${text && "?"}${text}${location.hash}`,
       );
-    if (!this.playing && !this.goal) this.score(new URLSearchParams({ ...query, step: this.at }));
+    if (!this.playing && !this.goal)
+      this.score(new URLSearchParams({ ...query, step: String(this.at) }));
   }
 
+  /** @param {URLSearchParams} query */
   async score(query) {
     const key = query.toString();
     if (this.scored === key || this.hidden.has("table") || this.link.fallback) return;
     this.scored = key;
+    /** @type {Table | null} */
     const found = await fetch(
       new URL(`api/toys/table?${key}`, new URL(this.data.base, location.href)),
     )
@@ -1086,9 +1242,9 @@ class Toys {
       if (!found) this.scored = null;
       return;
     }
-    const use = (side, { loss, hyper }) => {
+    const use = (/** @type {number} */ side, /** @type {Published} */ { loss, hyper }) => {
       const known = Object.fromEntries(
-        this.schema.losses[loss].controls.map((c) => [c.name, c.default]),
+        this.schema.losses[loss].controls.map((c) => [c.name, c.default ?? null]),
       );
       const sides = clone(this.now.sides);
       sides[side] = { ...sides[side], loss, hyper: { ...known, ...hyper } };
@@ -1108,9 +1264,10 @@ class Toys {
       ),
       el("p", { class: "caption" }, about),
     );
-    this.scores.dataset.step = found.step;
+    this.scores.dataset.step = String(found.step);
   }
 
+  /** @param {string} text */
   message(text) {
     this.said = text;
     this.tell();
@@ -1128,9 +1285,10 @@ class Toys {
       .join(" ");
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
     if (
-      event.target.matches("input, select, button") &&
+      /** @type {Element} */ (event.target).matches("input, select, button") &&
       event.key !== "Home" &&
       event.key !== "PageUp" &&
       event.key !== "PageDown"
@@ -1153,6 +1311,7 @@ class Toys {
   }
 
   // ---- drawing
+  /** @param {Shown} view */
   size(view) {
     return view.frame.clientWidth;
   }
@@ -1178,8 +1337,12 @@ class Toys {
   }
 
   // What a window shows at a step.
+  /**
+   * @param {Shown} view
+   * @param {number} step
+   */
   scene(view, step) {
-    const { data } = this.history,
+    const data = /** @type {Known} */ (this.history.data),
       { toy } = this,
       more = {
         labels: data.labels,
@@ -1197,22 +1360,24 @@ class Toys {
             outline: toy.normalize && data.dim === toy.dim,
             ...more,
           };
-    if (!scene.points) return null;
-    scene.window = windowOf(scene.points, scene.dim, scene.outline, view.half);
-    view.half = scene.window.half;
-    return scene;
+    const { points } = scene;
+    if (!points) return null;
+    const window = windowOf(points, scene.dim, scene.outline, view.half);
+    view.half = window.half;
+    return { ...scene, points, window };
   }
 
   paint() {
     const { history, theme, toy } = this,
+      { data } = history,
       step = history.nearest(this.at);
-    if (step < 0) return;
+    if (step < 0 || !data) return;
     for (const view of this.shown) {
       const scene = (view.scene = this.scene(view, step));
       if (!scene || this.unchanged(view, scene)) continue;
-      paintCloud(view.canvas.getContext("2d"), this.size(view), scene, theme);
+      paintCloud(drawing(view.canvas), this.size(view), scene, theme);
       const rows = view.name === "embedding" && this.sheet ? rowsOf(history, view.side, step) : [];
-      if (rows.length) linkQueries(view.canvas.getContext("2d"), this.size(view), scene, rows);
+      if (rows.length) linkQueries(drawing(view.canvas), this.size(view), scene, rows);
       const { canvas } = view,
         r = view.name === "embedding" ? history.row(view.side, step) : null;
       if (r) {
@@ -1223,26 +1388,26 @@ class Toys {
             ["active", r.active],
             this.pictures ? ["R@1", r.recall] : ["cost > 0", r.nonzero],
             ["MAP@R", r.map_at_r],
-          ].map(([name, v]) => [name, Number.isFinite(v) ? number(v) : "–"]),
+          ].map(([name, v]) => [String(name), Number.isFinite(v) ? number(Number(v)) : "–"]),
         );
         if (!this.playing)
           canvas.setAttribute(
             "aria-label",
-            `embedding ${LETTERS[view.side]}, ${scene.dim}-D, ${this.name(view.side)}: ${data_count(history)} after step ${step}; loss ${number(r.loss)}, active share ${number(r.active)}, MAP@R of the points shown ${number(r.map_at_r)} at step ${r.scored}`,
+            `embedding ${LETTERS[view.side]}, ${scene.dim}-D, ${this.name(view.side)}: ${data_count(data)} after step ${step}; loss ${number(r.loss)}, active share ${number(r.active)}, MAP@R of the points shown ${number(r.map_at_r)} at step ${r.scored}`,
           );
-        canvas.dataset.step = step;
+        canvas.dataset.step = String(step);
         this.strip(view, step, rows);
       } else if (!this.playing)
         canvas.setAttribute(
           "aria-label",
-          `inputs, ${data_count(history)}: ${history.data.note}; ${history.data.axes.join(", ")}; MAP@R ${number(history.data.baseline.map_at_r)}`,
+          `inputs, ${data_count(data)}: ${data.note}; ${data.axes.join(", ")}; MAP@R ${number(data.baseline.map_at_r)}`,
         );
     }
     readouts(this.shown[0].box, [
-      ["shown", history.data.labels.length.toLocaleString("en")],
-      ["classes", String(history.data.classes.length)],
-      ["R@1", number(history.data.baseline.recall)],
-      ["MAP@R", number(history.data.baseline.map_at_r)],
+      ["shown", data.labels.length.toLocaleString("en")],
+      ["classes", String(data.classes.length)],
+      ["R@1", number(data.baseline.recall)],
+      ["MAP@R", number(data.baseline.map_at_r)],
     ]);
     this.curves.paint(
       history,
@@ -1252,17 +1417,21 @@ class Toys {
       !this.playing,
     );
     this.scrub.max = String(Math.max(history.last, this.at));
-    this.scrub.value = this.at;
+    this.scrub.value = String(this.at);
     const rate = this.playing ? pace(this.laps) : null;
     this.clock.textContent = `step ${this.at}, epoch ${(this.at / history.perEpoch).toFixed(1)}${rate ? `, ${rate} frames/s` : ""}`;
     this.tell();
-    this.work.dataset.step = step;
-    this.work.dataset.last = history.last;
-    this.work.dataset.trained = this.trained;
+    this.work.dataset.step = String(step);
+    this.work.dataset.last = String(history.last);
+    this.work.dataset.trained = String(this.trained);
     this.work.dataset.seq = String(++this.painted);
   }
 
   // Whether the inputs stand as they would be painted: they stay while the embeddings move.
+  /**
+   * @param {Shown} view
+   * @param {Scene} scene
+   */
   unchanged(view, { points, eye, zoom, ring, lit }) {
     if (view.name !== "input") return false;
     const before = view.seen ?? [],
@@ -1272,19 +1441,17 @@ class Toys {
   }
 
   // The queries of a side and what lies nearest to them.
+  /**
+   * @param {Shown} view
+   * @param {number} step
+   * @param {Row[]} rows
+   */
   strip(view, step, rows) {
     const { strip, side } = view,
       { data } = this.history;
-    if (!strip || !rows.length) return;
-    paintQueries(
-      strip.getContext("2d"),
-      strip.clientWidth,
-      rows,
-      data.labels,
-      this.sheet,
-      this.theme,
-    );
-    strip.dataset.step = step;
+    if (!strip || !rows.length || !data || !this.sheet) return;
+    paintQueries(drawing(strip), strip.clientWidth, rows, data.labels, this.sheet, this.theme);
+    strip.dataset.step = String(step);
     if (!this.playing)
       strip.setAttribute(
         "aria-label",
@@ -1299,21 +1466,22 @@ class Toys {
         width: 2 * side * views.length,
         height: 2 * (side + 30),
       }),
-      ctx = copy.getContext("2d"),
+      ctx = drawing(copy),
       step = this.history.nearest(this.at);
     views.forEach((view, k) => {
       const part = Object.assign(document.createElement("canvas"), {
           width: 2 * side,
           height: 2 * side,
         }),
-        to = part.getContext("2d");
+        to = drawing(part);
       to.setTransform(2, 0, 0, 2, 0, 0);
-      paintCloud(to, side, { ...this.scene(view, step), ring: null }, this.theme);
+      const scene = this.scene(view, step);
+      if (scene) paintCloud(to, side, { ...scene, ring: null }, this.theme);
       ctx.drawImage(part, 2 * side * k, 60);
       ctx.fillStyle = getComputedStyle(this.whole).color;
       ctx.font = "28px system-ui, sans-serif";
       ctx.fillText(
-        view.side === undefined
+        view.name === "input"
           ? "inputs"
           : `${LETTERS[view.side]}: ${this.name(view.side)}, step ${step}`,
         2 * side * k + 20,
@@ -1328,18 +1496,20 @@ class Toys {
     this.closed = true;
     this.playing = false;
     clearTimeout(this.telling);
-    clearTimeout(this.pending);
-    clearTimeout(this.preparing);
+    clearTimeout(this.pending ?? 0);
+    clearTimeout(this.preparing ?? 0);
     document.removeEventListener("visibilitychange", this.leave);
     this.observer?.disconnect();
     this.link.close();
   }
 }
 
+/** @param {string} name */
 const written = (name) =>
   symbol(name)
-    .map((part) => part.textContent ?? part)
+    .map((part) => (typeof part === "string" ? part : part.textContent))
     .join("");
-const data_count = ({ data }) => `${data.labels.length} points of ${data.classes.length} classes`;
+const data_count = (/** @type {Known} */ data) =>
+  `${data.labels.length} points of ${data.classes.length} classes`;
 
 export const { render, unmount } = mounted(Toys);
