@@ -1,4 +1,4 @@
-// A real triplet on the plane: what pages/inspection/failures/canvas.py and failure_service.py
+// A real triplet on the plane: what pages/inspection/failures/page.py and service.py
 // tell.
 import type { Field, FieldData } from "../../shared/plane/types.js";
 import type { Hyper, Place, Point } from "../../shared/types.js";

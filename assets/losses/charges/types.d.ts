@@ -1,4 +1,4 @@
-// A simulation of charges: what pages/losses/charges/canvas.py and charges_service.py tell.
+// A simulation of charges: what pages/losses/charges/page.py and service.py tell.
 import type { Data, Hyper, Shapes } from "../../shared/types.js";
 
 export interface Law {

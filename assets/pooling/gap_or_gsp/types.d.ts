@@ -1,4 +1,4 @@
-// GAP or GSP: what pages/pooling/gap_or_gsp/canvas.py and gap_or_gsp_service.py tell.
+// GAP or GSP: what pages/pooling/gap_or_gsp/page.py and service.py tell.
 import type { Data, Shapes } from "../../shared/types.js";
 
 export type Side = "gap" | "gsp";

@@ -1,4 +1,4 @@
-// Local features and prototypes: what pages/pooling/prototypes/canvas.py and prototypes_service.py
+// Local features and prototypes: what pages/pooling/prototypes/page.py and service.py
 // tell.
 import type { Data, Shapes } from "../../shared/types.js";
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 import streamlit as st
@@ -11,20 +12,22 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.inspection.failure.one_step import Failure, failures, neighbours
 from dmlcore.inspection.neighbours import Learned
+from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.typing import Ints
-from pages.inspection.failures import canvas as failures_canvas
-from pages.inspection.failures import images
-from pages.inspection.failures.state import home
+from pages.inspection.failures import images, service
+from pages.inspection.failures.state import RealScene, home
 from pages.inspection.failures.true_step import page as true_step_view
 from pages.shared.server import thumbnails
-from pages.shared.widgets import menu, run_picker, selection
+from pages.shared.widgets import menu, misread_link, run_picker, selection
+from pages.shared.widgets.component import socket_component
 from pages.shared.widgets.last_evaluation import evaluated
 from pages.shared.widgets.test_neighbours import naming
 from pages.shared.words.numbers import percent
 
 OF_TRIPLET = ("right", "wrong", "a", "p", "n", "view", "line", "cut")  # of the link, and senseless with another query
 STRIP = 9  # nearest neighbours to choose from
+HIDDEN = ("situations", "figures", "take", "margins")  # parts of the fields page that do not fit a real triplet
 
 
 def page() -> None:
@@ -72,7 +75,7 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], bar: DeltaGener
     _walk(run, found, order, query, bar)
     st.html(_pictures(run, found, name, case, rights, wrongs))
     of: dict[str, Any] = {"run": run.id} | dict(zip(("query", "right", "wrong"), samples, strict=True))
-    failures_canvas.show(of, case, run.spec, [f"{thumbnails.address(run)}{index}" for index in samples])
+    _canvas(of, case, run.spec, [f"{thumbnails.address(run)}{index}" for index in samples])
     true_step_view.show(run, of, case, home(case.triplet, run.spec))
 
 
@@ -157,6 +160,34 @@ def _pictures(
         others,
         thumbnails.address(run),
         lambda role, index: images.address(run.id, **(now | {role: index})),
+    )
+
+
+def _canvas(of: dict[str, Any], case: Failure, spec: RunSpec, pictures: list[str]) -> None:
+    """The plane with its panels and tables. of: run and the three samples; pictures: their addresses."""
+    query = st.query_params.to_dict()
+    at_home = home(case.triplet, spec)
+    with misread_link.told():
+        scene = RealScene.of_link(at_home, query)
+    rate, way = service.asked(query)
+    circle = (1 - case.triplet.height**2) ** 0.5 / at_home.unit if case.on_sphere and case.triplet.height < 1 else None
+    socket_component(
+        "inspection/failures",
+        service.answer,
+        key="failure",
+        data={
+            "scene": scene.to_json(),
+            "home": at_home.to_json(),
+            "circle": circle,
+            "of": of,
+            "pictures": pictures,
+            "rate": rate,
+            "by": way,
+            "rates": service.RATES,
+            "query": urlencode(service.link(of, scene, rate, way)),
+            "idle": False,
+        },
+        hide=HIDDEN,
     )
 
 

@@ -17,6 +17,7 @@ from pages.library.errata.reference import page as reference_view
 from pages.library.errata.state import FIRST, Example
 from pages.shared.server import static_files
 from pages.shared.widgets import menu, misread_link
+from pages.shared.widgets.component import component, fallback
 
 CHOSEN, HALF = "truth_erratum", "truth_half"
 ERRATA, REFERENCE = "Errata of the thesis", "Reference of the losses"
@@ -35,7 +36,7 @@ STYLE = """<style>
 # The list scrolls to the chosen one, and only the list.
 SCROLL = f"<script>{static_files.inline('library/errata')}</script>"
 
-_picture = static_files.component("library/errata")
+_picture = component("library/errata")
 
 
 def part() -> str:
@@ -226,7 +227,7 @@ def _plot(e: Erratum, example: Counterexample) -> None:
             "sides": list(example.sides),
             "title": f"erratum-{e.number}",
             "socket": st.query_params.get("socket") != "off",
-            "answer": static_files.fallback(state.get("ask"), errata_service.answer),
+            "answer": fallback(state.get("ask"), errata_service.answer),
         },
         on_ask_change=_nothing,
     )

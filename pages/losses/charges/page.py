@@ -1,12 +1,38 @@
 """Charges: many points of several classes move as a triplet loss pulls and pushes them."""
 
+from __future__ import annotations
+
 import streamlit as st
 
-from pages.losses.charges import canvas as charges_canvas
+from dmlcore.simulation.spec import MOST_STEPS
+from pages.losses.charges import service, state
+from pages.shared.state.untrusted import bounded
+from pages.shared.widgets import misread_link
+from pages.shared.widgets.component import socket_component
+
+
+@st.fragment
+def canvas() -> None:
+    """The charges of the link, with controls, curves and phase portrait."""
+    query = st.query_params.to_dict()
+    with misread_link.told():
+        spec = state.from_query(query)
+    socket_component(
+        "losses/charges",
+        service.answer,
+        key="charges",
+        data={
+            "spec": state.to_json(spec),
+            "query": state.to_query(spec),
+            "step": int(bounded(query.get("step"), 0, MOST_STEPS, 0)),
+            "options": state.options(),
+        },
+    )
+
 
 st.title("Charges in a medium of negative permittivity", anchor=False)
 st.markdown(
     "Every point is an embedding, its colour and shape a class. As charges would in a medium of negative permittivity, "
     "**like attract and unlike repel**: drag a point, move a slider, and let the loss drive them."
 )
-charges_canvas.show()
+canvas()

@@ -16,6 +16,7 @@ from dmlcore.simulation import (
     REACH,
     SIDES,
     STARTS,
+    STRIDE,
     Change,
     Law,
     Spec,
@@ -210,3 +211,32 @@ def _law_to_query(law: Law, usual: Law) -> dict[str, str]:
         query["rate"] = untrusted.plain(law.step_size)
     known = usual.hyper if law.loss == usual.loss else losses.formula(law.loss).defaults
     return query | {k: untrusted.plain(v) for k, v in law.hyper.items() if v != known[k]}
+
+
+def options() -> dict[str, Any]:
+    """What the panel offers, with a sentence for each."""
+    chosen = [mining.MINERS[name] for name in mining.on_distances()]
+    miners = {m.name: {"title": m.title, "help": f"{m.sentence} {m.source}"} for m in chosen}
+    everything = {"title": "All triplets", "help": "Every valid triplet: no miner."}
+    return {
+        "start": {s.name: {"title": s.title, "help": s.sentence} for s in STARTS.values()},
+        "optimiser": {k: {"title": o.title, "help": "of torch.optim"} for k, o in OPTIMISERS.items()},
+        "miner": {ALL: everything} | miners,
+        "side": {k: {"title": k, "help": text} for k, text in SIDES.items()},
+        "normalise": {
+            k: {"title": title, "help": NORMALISATIONS[k]}
+            for k, title in (("none", "free"), ("renormalise", "circle: renormalise"), ("project", "circle: project"))
+        },
+        "limits": {
+            "classes": MOST_CLASSES,
+            "per_class": MOST_PER_CLASS,
+            "points": MOST_POINTS,
+            "changes": MOST_CHANGES,
+            "moved": MOST_MOVED,
+            "steps": MOST_STEPS,
+            "reach": REACH,
+            "stride": STRIDE,
+            "rate": [SMALLEST_STEP, LARGEST_STEP],
+        },
+        "presets": [{"title": p.title, "caption": p.caption, "spec": to_json(from_query(p.parsed))} for p in PRESETS],
+    }

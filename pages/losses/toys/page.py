@@ -1,8 +1,35 @@
 """Toys: small networks train before one's eyes, two losses side by side."""
 
+from __future__ import annotations
+
 import streamlit as st
 
-from pages.losses.toys import canvas as toys_canvas
+from pages.losses.toys import service, state
+from pages.losses.toys.options import options
+from pages.shared.state.untrusted import bounded
+from pages.shared.widgets import misread_link
+from pages.shared.widgets.component import socket_component
+
+
+@st.fragment
+def canvas() -> None:
+    """The trainings of the link, with controls, curves and scores."""
+    query = st.query_params.to_dict()
+    with misread_link.told():
+        toy = state.from_query(query)
+    socket_component(
+        "losses/toys",
+        service.answer,
+        key="toys",
+        data={
+            "toy": state.to_json(toy),
+            "query": state.to_query(toy),
+            "step": int(bounded(query.get("step"), 0, state.MOST_STEPS, 0)),
+            "recorded": toy == state.Toy(),
+            "options": options(),
+        },
+    )
+
 
 st.title("Toy trainings", anchor=False)
 st.markdown(
@@ -10,4 +37,4 @@ st.markdown(
     "to bring together. Watch two losses, or two poolings, train on **the same data, seed and clock**; pause, scrub "
     "back, change a setting while it runs."
 )
-toys_canvas.show()
+canvas()

@@ -1,8 +1,14 @@
 """GAP or GSP: the same bags of tokens pooled by the plain average and by a learned gate, trained side by side."""
 
+from __future__ import annotations
+
 import streamlit as st
 
-from pages.pooling.gap_or_gsp import canvas as gap_or_gsp_canvas
+from dmlcore.data.synthetic import tokens
+from pages.pooling.gap_or_gsp import service, state
+from pages.shared.state.untrusted import bounded
+from pages.shared.widgets import misread_link
+from pages.shared.widgets.component import socket_component
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
 
@@ -19,6 +25,28 @@ LAYOUT = Layout(
     curves="GSP averages until its prototypes are placed; only later weights count as its best.",
 )
 
+
+@st.fragment
+def canvas() -> None:
+    """Both trainings of the link, with controls and curves."""
+    query = st.query_params.to_dict()
+    with misread_link.told():
+        study = state.from_query(query)
+    chosen = int(bounded(query.get("class"), 0, tokens.CLASSES, 0))
+    socket_component(
+        "pooling/gap_or_gsp",
+        service.answer,
+        key="gap_or_gsp",
+        data={
+            "study": state.to_json(study),
+            "query": state.to_query(study),
+            "step": int(bounded(query.get("step"), 0, state.MOST_STEPS, 0)) or None,
+            "chosen": chosen - 1 if chosen else None,
+            "options": state.options(),
+        },
+    )
+
+
 st.title("GAP or GSP", anchor=False)
 st.markdown(
     "Sixteen classes have four tokens each; four more tokens belong to **all** classes and fill about half of a bag. "
@@ -27,7 +55,7 @@ st.markdown(
     "leave the shared tokens out?**"
 )
 answer = st.container()
-gap_or_gsp_canvas.show()
+canvas()
 study_panel.show("tokens", LAYOUT, head=answer)
 study_panel.show("tokens-epsilon", LAYOUT)
 study_panel.about("tokens")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl
 
+from dmlcore.data.synthetic import tokens
+from dmlcore.models.networks import TOKEN_BOUND
 from dmlcore.replay import recorded_training
 from dmlcore.replay.recorded_training import LiveSpec
 from dmlcore.spec import RunSpec
@@ -16,6 +18,7 @@ Pooled = Literal["gap", "gsp"]
 POOLINGS: tuple[Pooled, ...] = get_args(Pooled)
 MOST_CHANGES = 12
 MOST_STEPS = 6000  # of a history here; a run goes on
+UNASKED = 600  # steps that play when the page opens by itself
 PART = "validation"
 PER_CLASS = 16  # bags of each class that are watched and scored
 MEMORY = 1024  # pooled vectors from which the prototypes of GSP are chosen, as in the source
@@ -223,3 +226,19 @@ def to_query(study: Study) -> dict[str, str]:
 
 def _plain(number: float) -> str:
     return str(number) if isinstance(number, int) else untrusted.plain(number)
+
+
+def options() -> dict[str, Any]:
+    """What the panel offers."""
+    return {
+        "limits": LIMITS | {"steps": MOST_STEPS, "changes": MOST_CHANGES, "unasked": UNASKED},
+        "onTheWay": ON_THE_WAY,
+        "memory": MEMORY,
+        "bound": TOKEN_BOUND,
+        "classes": [f"tokens {ids[0]} to {ids[-1]}" for ids in map(tokens.token_ids_of, range(tokens.CLASSES))],
+        "sentence": "Both sides start from the same tokens and see the same batches of 16 × 4 bags; only the pooling "
+        "differs. Change a slider while it runs: from that step on it is another training.",
+        "hint": "Point at a token or a bag, or choose a class: its tokens, bags and hull stand out, and here is said "
+        "which shared tokens it still uses.",
+        "presets": [{"title": p.title, "caption": p.caption, "study": to_json(from_query(p.parsed))} for p in PRESETS],
+    }

@@ -1,8 +1,13 @@
 """Prototypes: average pooling as a histogram over a few patches that stand for all others."""
 
+from __future__ import annotations
+
 import streamlit as st
 
-from pages.pooling.prototypes import canvas as prototypes_canvas
+from dmlcore.inspection.local.local_features import MOST_PER_CLASS
+from pages.pooling.prototypes import service, state
+from pages.shared.widgets import misread_link
+from pages.shared.widgets.component import socket_component
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
 from pages.shared.words.formulas import statements
@@ -25,13 +30,40 @@ LAYOUT = Layout(
     curves="Validation is on new pictures of the same classes.",
 )
 
+
+@st.fragment
+def canvas() -> None:
+    """The plane of local features, one picture, the controls."""
+    query = st.query_params.to_dict()
+    with misread_link.told():
+        view = state.PrototypesView.from_query(query)
+    socket_component(
+        "pooling/prototypes",
+        service.answer,
+        key="prototypes",
+        data={
+            "view": view.to_json(),
+            "query": view.link(),
+            "sources": state.sources(view.source),
+            "limits": {
+                "prototypes": [state.FEWEST, state.MOST],
+                "per_class": MOST_PER_CLASS,
+                "tau": state.LARGEST_TAU,
+                "shown": state.MOST_SHOWN,
+            },
+            "columns": service.COLUMNS,
+            "kept": state.KEPT_APART,
+        },
+    )
+
+
 st.title("Prototypes: what average pooling counts", anchor=False)
 st.markdown(
     "A picture is a set of **local features**, here points of a plane. A few of them, spread out, become "
     "**prototypes**; each stands for all features of its cell. Averaging a picture's features (global average pooling, "
     "GAP) then says little more than **how many of them fall into each cell**: choose a picture and see how little."
 )
-prototypes_canvas.show()
+canvas()
 st.subheader("What is shown", anchor=False)
 st.markdown(
     "Send each feature $x_j$ of a picture to its nearest prototype $\\nu_i$ and let $p_i$ be the weight that arrives. "

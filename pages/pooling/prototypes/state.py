@@ -7,15 +7,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from dmlcore import data
+from dmlcore.inspection.local import local_features
 from dmlcore.inspection.local.local_features import MOST_CLASSES, MOST_PER_CLASS
-from dmlcore.storage.runs import RUN_ID
+from dmlcore.storage.runs import RUN_ID, RunError, RunStore
 from pages.shared.state import untrusted
+from pages.shared.words import titles
 
 FEWEST, MOST = 4, 64  # prototypes
 MOST_SHOWN = 3  # classes with a hull
 LARGEST_TAU = 0.9  # in units of 1/m: every class keeps its largest share, so no hull is empty
 WEIGHTS = ("uniform", "pooling")
 BUILT_IN = ("digits3", "digits4", "cifar10")
+MOST_RUNS = 30  # to take local features from
 KEPT_APART = ("hide", "socket")  # query parameters that are no part of the view
 
 
@@ -92,3 +96,17 @@ def _source(value: Any) -> str:
     text = value if isinstance(value, str) else ""
     known = text in BUILT_IN or (text.startswith("run:") and RUN_ID.fullmatch(text.removeprefix("run:")))
     return text if known else PrototypesView.source
+
+
+def sources(wanted: str) -> dict[str, str]:
+    """What local features can be taken from, by name; the source of the link is among them even if it is gone."""
+    found = {"digits3": "Digits, patches of 3 × 3", "digits4": "Digits, patches of 4 × 4"}
+    if data.available("cifar10") is not None and local_features.pretrained_weights() is not None:
+        found["cifar10"] = "CIFAR-10, ResNet20 classifier"
+    for run in RunStore().newest(MOST_RUNS):
+        try:
+            if local_features.has_pictures(run.spec):
+                found[f"run:{run.id}"] = f"Run {titles.label(run)}"
+        except RunError:  # deleted this very moment
+            continue
+    return found if wanted in found else found | {wanted: f"{wanted.removeprefix('run:')} (not here)"}

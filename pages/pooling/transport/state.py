@@ -25,6 +25,14 @@ MU, EPSILON, SWEEPS = (0.01, 1.0), (0.1, 450.0), (1, 400)
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 LONGEST_RUN = 8
 Codes = tuple[int, ...]
+KEPT_APART = ("hide", "socket")  # of the address, which the state does not hold
+MAP_TITLES = {
+    "figure": "the figure's two blocks",
+    "cross": "a cross",
+    "object": "a small object",
+    "noise": "noise",
+    "equal": "all equal",
+}
 
 
 def code(red: int, blue: int) -> int:
@@ -217,3 +225,13 @@ PRESETS = (
         replace(_FIGURE, pixels=map_codes("equal")),
     ),
 )
+
+
+def options() -> dict[str, Any]:
+    """What the page offers."""
+    return {
+        "maps": {name: {"title": title, "pixels": map_codes(name)} for name, title in MAP_TITLES.items()},
+        "presets": [{"title": p.title, "caption": p.caption, "state": p.state.to_json()} for p in PRESETS],
+        "limits": {"mu": MU, "epsilon": EPSILON, "sweeps": SWEEPS, "prototypes": MOST_PROTOTYPES},
+        "kept": KEPT_APART,
+    }

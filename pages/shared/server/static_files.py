@@ -1,14 +1,11 @@
-"""The front ends of the components, served under an address that changes with their content; and how to mount one."""
+"""The front ends of the components, served under an address that changes with their content."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 from starlette.requests import Request
@@ -20,46 +17,10 @@ from pages.shared.server.schema import schema
 ASSETS = Path(__file__).resolve().parents[3] / "assets"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".bin": "application/octet-stream"}
 
-# A few lines go with every message; the component's files themselves are fetched once, by address.
-_LOADER = """
-const loaded = {};
-const load = (data) => loaded[data.entry] ??= import(new URL(data.files + data.entry, location.href).href);
-export default (component) => {
-  load(component.data).then((module) => module.render(component));
-  return () => load(component.data).then((module) => module.unmount(component.parentElement));
-};
-"""
-
-
-@cache
-def component(name: str) -> Callable[..., dict[str, Any]]:
-    """Declare the component of a folder of assets: "a/map" is assets/a/map/map.js.
-
-    The module exports render(component) and unmount(element); its style sheet lies beside it, under the same name.
-
-    Call the result with key=, data= and on_<state>_change=. To data are added `base` (the path the app is served
-    under), `files` (where the assets lie) and `entry`.
-    """
-    entry = f"{name}/{name.split('/')[-1]}.js"
-    declared = st.components.v2.component(f"dml_{name.replace('/', '_')}", js=_LOADER)
-
-    def mount(*, key: str, data: dict[str, Any], **callbacks: Any) -> dict[str, Any]:
-        address = {"base": base(), "files": f"{base()}api/assets/{version()}/", "entry": entry}
-        return dict(declared(key=key, data=data | address, **callbacks))
-
-    return mount
-
 
 def base() -> str:
     """The path the app is served under, ending in a slash."""
     return f"/{st.get_option('server.baseUrlPath') or ''}/".replace("//", "/")
-
-
-def fallback(ask: Any, answer: Callable[[dict[str, Any]], bytes]) -> dict[str, Any] | None:
-    """Where no socket opens a component asks through its own state; the answer travels in its data."""
-    if not isinstance(ask, dict):
-        return None
-    return {"id": ask.get("id", 0), "bytes": base64.b64encode(answer(ask)).decode()}
 
 
 @cache

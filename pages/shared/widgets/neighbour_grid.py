@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
-from pages.shared.server.static_files import component
+from pages.shared.widgets.component import component
 
 # ✓ solid #009E73 and ✗ dashed #D55E00: told apart without colour, and by colour-blind eyes.
 STYLE = """<style>

@@ -1,4 +1,4 @@
-// Losses beside each other: what pages/losses/fields/compare/canvas.py and compare_service.py tell.
+// Losses beside each other: what pages/losses/fields/compare/page.py and service.py tell.
 import type { Data, Hyper, Place, Point } from "../../../shared/types.js";
 
 export interface Panel {

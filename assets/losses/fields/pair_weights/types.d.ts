@@ -1,4 +1,4 @@
-// The loss microscope: what pages/losses/fields/pair_weights/canvas.py and microscope_service.py
+// The loss microscope: what pages/losses/fields/pair_weights/page.py and service.py
 // tell.
 import type { Data, Hyper, Place } from "../../../shared/types.js";
 

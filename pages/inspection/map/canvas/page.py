@@ -13,9 +13,10 @@ from dmlcore.figures.maps import in_square
 from dmlcore.inspection import selections
 from dmlcore.inspection.selections import Selection
 from pages.inspection.map.service import MapData
-from pages.shared.server import static_files, thumbnails
+from pages.shared.server import thumbnails
 from pages.shared.state import untrusted
 from pages.shared.widgets import menu, selection
+from pages.shared.widgets.component import component
 
 KEY = "map"
 ORIGIN = "lasso on the map"
@@ -24,7 +25,7 @@ MOST_CLASSES = 50  # that a link names
 MOST_CORNERS = 64
 MOST_AWAY = 100  # widths of the map
 PAGES = {"gallery": "Neighbours in the gallery", "failure": "Forces of its failure"}
-_canvas = static_files.component("inspection/map")
+_canvas = component("inspection/map")
 
 
 def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: Sequence[float] | None = None) -> None:

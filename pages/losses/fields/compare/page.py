@@ -1,12 +1,28 @@
 """Compare losses: two to four side by side over the same points, their difference, and whether they are one loss."""
 
+from __future__ import annotations
+
 import streamlit as st
 
-from pages.losses.fields.compare import canvas as compare_canvas
+from pages.losses.fields.compare import presets, service
+from pages.losses.fields.compare.state import Comparison
+from pages.shared.widgets import misread_link
+from pages.shared.widgets.component import socket_component
+
+
+@st.fragment
+def canvas() -> None:
+    """The planes, their difference and the verdict."""
+    query = st.query_params.to_dict()
+    with misread_link.told():
+        comparison = Comparison.from_query(query)
+    data = {"comparison": comparison.to_json(), "query": comparison.link(), "presets": presets.presets()}
+    socket_component("losses/fields/compare", service.answer, key="compare", data=data)
+
 
 st.title("Are these the same loss?", anchor=False)
 st.markdown(
     "Two losses, one triplet: an **anchor** A pulls its **positive** P and pushes a **negative** N. Drag a point in "
     "any plane and it moves in all; the last map is what is left when one loss is subtracted from the other."
 )
-compare_canvas.show()
+canvas()

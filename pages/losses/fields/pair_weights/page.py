@@ -1,16 +1,41 @@
 """Loss microscope: the weight each pair of a triplet gets, as a map over similarities, for two losses."""
 
+from __future__ import annotations
+
 import streamlit as st
 
-from pages.losses.fields.pair_weights import canvas as pair_weights_canvas
+from pages.losses.fields.pair_weights import service
+from pages.losses.fields.pair_weights.state import KEPT_APART, SLIDES, MicroscopeView
+from pages.shared.widgets import misread_link
+from pages.shared.widgets.component import socket_component
 from pages.shared.words.formulas import statements
+
+
+@st.fragment
+def canvas() -> None:
+    """Two maps of pair weights, their sliders and the triplet under the cursor."""
+    query = st.query_params.to_dict()
+    with misread_link.told():
+        view = MicroscopeView.from_query(query)
+    socket_component(
+        "losses/fields/pair_weights",
+        service.answer,
+        key="microscope",
+        data={
+            "view": view.to_json(),
+            "query": view.link(),
+            "slides": [{"title": s.title, "caption": s.caption, "view": s.view.to_json()} for s in SLIDES],
+            "kept": KEPT_APART,
+        },
+    )
+
 
 st.title("Loss microscope", anchor=False)
 st.markdown(
     "All that a loss can do to normalised embeddings is to **weigh pairs**: attract some, repel others, more or less. "
     "Each map shows one such weight for every similarity of the pair (across) and of its rival (up)."
 )
-pair_weights_canvas.show()
+canvas()
 st.subheader("What the maps show", anchor=False)
 st.markdown(
     "On the unit sphere a triplet loss is a function of three similarities $S_{xy}=x^\\top y = 1-d_{xy}^2/2$, and its "

@@ -1,8 +1,45 @@
 """Circle and sphere: what a triplet loss looks like once the embeddings are normalised."""
 
+from __future__ import annotations
+
 import streamlit as st
 
-from pages.losses.fields.sphere import canvas as sphere_canvas
+from dmlcore import losses
+from dmlcore.loss_analysis.normalised import normalisation
+from pages.losses.fields.sphere import service
+from pages.losses.fields.sphere.state import STATES, SphereScene
+from pages.losses.fields.sphere.words import row, statement
+from pages.shared.widgets import misread_link
+from pages.shared.widgets.component import socket_component
+
+KEY = "sphere"
+# On a narrow screen the table scrolls under the names; its background is that of both themes (.streamlit/config.toml).
+STYLE = """<style>
+.st-key-sphere-losses :is(td, th):first-child { position: sticky; left: 0; background: light-dark(#fff, #12161c); }
+</style>"""
+
+
+@st.fragment
+def canvas() -> None:
+    """The component, the statement for its loss, and the table over all losses."""
+    kept = (st.session_state.get(KEY) or {}).get("scene")
+    with misread_link.told():
+        scene = SphereScene.of(kept) if kept else SphereScene.from_query(st.query_params)
+    data = {"scene": scene.to_json(), "states": [state.to_json() for state in STATES]}
+    socket_component("losses/fields/sphere", service.answer, key=KEY, data=data, states=("scene", "ask"))
+    loss = scene.module()
+    st.subheader(f"What normalisation does to {loss.formula.title}", anchor=False)
+    st.markdown("\n".join(f"- {line}" for line in statement(loss, normalisation(loss))))
+    st.markdown("**All losses on the unit sphere**")
+    with st.container(key="sphere-losses"):
+        st.html(STYLE)
+        st.table([row(scene, name) for name in losses.names()], border="horizontal")
+    st.caption(
+        "Each number is computed: residuals over 1024 random unit triplets (dimensions 3 and 128, automatic "
+        "differentiation), extremes by search over all triplets of the sphere. Default hyper-parameters, but those of "
+        "the loss chosen above. A margin at or above the last number keeps every triplet active."
+    )
+
 
 st.title("Circle and sphere", anchor=False)
 st.markdown(
@@ -10,4 +47,4 @@ st.markdown(
     "colour is the loss the scanning point would have there, arrows the part of its force that can move it. "
     "The radial rest is what normalisation removes."
 )
-sphere_canvas.show()
+canvas()

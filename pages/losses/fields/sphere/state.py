@@ -114,6 +114,12 @@ class State:
     sphere: tuple[Point, Point, Point]
     circle: tuple[float, float, float] | None
 
+    def to_json(self) -> dict[str, Any]:
+        """Each point as (longitude, latitude) in degrees, on either surface."""
+        angles = self.circle and dict(zip(POINTS, ([angle, 0.0] for angle in self.circle), strict=True))
+        sphere = dict(zip(POINTS, self.sphere, strict=True))
+        return {"name": self.name, "caption": self.caption, "sphere": sphere, "circle": angles}
+
 
 _TETRAHEDRON = round(math.degrees(math.acos(-1 / 3)), 9)  # angle between two corners, seen from the centre
 _METU_SIDE = 2 * math.degrees(math.asin(2 ** (1 / 3) / 2))  # angle of side 2^(1/3), least d^2/2 + 2/d of an equilateral

@@ -11,8 +11,8 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.inspection.local.weight_maps import WeightMaps
-from pages.shared.server.static_files import component
 from pages.shared.state import untrusted
+from pages.shared.widgets.component import component
 
 PICTURES = 8
 OPACITY = 0.6

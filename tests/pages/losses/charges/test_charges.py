@@ -15,7 +15,6 @@ from starlette.testclient import TestClient
 
 from dmlcore.figures import charges
 from dmlcore.simulation import FIXED_COLUMNS, MOST_CHANGES, MOST_STEPS, Change, Law, Simulation, Spec, phase_portrait
-from pages.losses.charges import canvas as charges_canvas
 from pages.losses.charges import service as charges_service
 from pages.losses.charges import state as charges_state
 from pages.shared.server import exports
@@ -187,7 +186,7 @@ def test_the_snippet_and_link_come_on_rest():
 
 
 def test_the_panel_offers_what_the_library_has():
-    options = charges_canvas.options()
+    options = charges_state.options()
     assert next(iter(options["miner"])) == "all"
     assert all(
         entry["title"] and entry["help"] for group in ("start", "miner", "side") for entry in options[group].values()

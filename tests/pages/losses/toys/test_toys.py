@@ -19,10 +19,10 @@ from dmlcore.replay import toy_runs
 from dmlcore.replay.recorded_training import LiveTraining
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.training.build import StepError
-from pages.losses.toys import canvas as toys_canvas
 from pages.losses.toys import recording
 from pages.losses.toys import service as toys_service
 from pages.losses.toys import state as toys_state
+from pages.losses.toys.options import options
 from pages.losses.toys.state import Change, Side, Toy, from_query, to_json, to_query, toy_of
 from pages.shared.server import history_cache
 from pages.shared.server.websocket import MOST_BYTES, unpack
@@ -279,7 +279,7 @@ def test_a_set_of_pictures_that_cannot_be_prepared_says_why(glyphs, monkeypatch)
 
 
 def test_the_panel_offers_what_can_be_trained():
-    offered = toys_canvas.options()
+    offered = options()
     assert set(offered["data"]) == set(toy_runs.offered())
     assert next(p["toy"] for p in offered["presets"]) == to_json(Toy())
     json.dumps(offered, allow_nan=False)

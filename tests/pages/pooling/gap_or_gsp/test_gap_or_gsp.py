@@ -26,7 +26,7 @@ def change(at, study=SMALL, **different):
 @pytest.fixture
 def kept(monkeypatch):
     """Nothing kept from other tests."""
-    fresh = service.kept.Kept(service._Pairs())
+    fresh = service.history_cache.Kept(service._Pairs())
     monkeypatch.setattr(service, "KEPT", fresh)
     return fresh
 

@@ -14,9 +14,8 @@ from starlette.testclient import TestClient
 from dmlcore.geometry.hulls import overlaps
 from dmlcore.inspection.local.local_features import digit_patches
 from dmlcore.pooling.analysis.prototype_shares import read
-from pages.pooling.prototypes import canvas as prototypes_canvas
 from pages.pooling.prototypes import service as prototypes_service
-from pages.pooling.prototypes.state import PrototypesView
+from pages.pooling.prototypes.state import PrototypesView, sources
 from pages.shared.server.websocket import unpack
 from tests.pages.conftest import page_opened
 
@@ -103,7 +102,7 @@ def test_hostile_views_become_valid_ones(given):
 def test_a_run_that_is_gone_is_said():
     found = answered(PrototypesView(source="run:nobody"))
     assert "No run 'nobody'" in found["error"]
-    assert "nobody (not here)" in prototypes_canvas.sources("run:nobody")["run:nobody"]
+    assert "nobody (not here)" in sources("run:nobody")["run:nobody"]
 
 
 def test_sheet_and_export(library):

@@ -9,7 +9,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
-from pages.losses.fields.plane.canvas import KEY
 from pages.shared.plane.state import Scene
 from pages.shared.server.schema import schema
 from pages.shared.server.websocket import unpack
@@ -53,7 +52,7 @@ def test_a_first_visit_may_move_and_hidden_controls_are_named():
 def test_where_no_socket_opens_the_page_answers_itself():
     app = opened(socket="off")
     assert handed(app)["socket"] is False
-    app.session_state[KEY] = {"ask": {"id": 5, "scene": {"loss": "ranking"}, "n": 41}}
+    app.session_state["field"] = {"ask": {"id": 5, "scene": {"loss": "ranking"}, "n": 41}}
     app.run()
     import base64
 

@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from dmlcore import losses
 from dmlcore.loss_analysis.normalised import normalisation
-from pages.losses.fields.sphere.canvas import row, statement
 from pages.losses.fields.sphere.state import SphereScene
+from pages.losses.fields.sphere.words import row, statement
 from tests.pages.conftest import page_opened
 
 

@@ -1,67 +1,15 @@
-"""The circle-and-sphere component, and beneath it what normalisation does to each loss, computed."""
+"""What normalisation does to each loss, in words with the numbers that are found."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import streamlit as st
 
 from dmlcore import losses
 from dmlcore.geometry.extremes import Extreme
 from dmlcore.loss_analysis.normalised import Normalised, normalisation
-from pages.losses.fields.sphere import service as sphere_service
-from pages.losses.fields.sphere.state import POINTS, STATES, SphereScene
-from pages.shared.server import static_files
-from pages.shared.widgets import misread_link
+from pages.losses.fields.sphere.state import SphereScene
 
-KEY = "sphere"
 TINY = 1e-12  # a share below this is rounding
-# On a narrow screen the table scrolls under the names; its background is that of both themes (.streamlit/config.toml).
-STYLE = """<style>
-.st-key-sphere-losses :is(td, th):first-child { position: sticky; left: 0; background: light-dark(#fff, #12161c); }
-</style>"""
-
-_sphere = static_files.component("losses/fields/sphere")
-
-
-@st.fragment
-def show() -> None:
-    """The component, the statement for its loss, and the table over all losses."""
-    state: dict[str, Any] = st.session_state.get(KEY) or {}
-    with misread_link.told():
-        scene = SphereScene.of(state["scene"]) if state.get("scene") else SphereScene.from_query(st.query_params)
-    _sphere(
-        key=KEY,
-        data={
-            "scene": scene.to_json(),
-            "states": [_state(*x) for x in ((s.name, s.caption, s.sphere, s.circle) for s in STATES)],
-            "hide": st.query_params.get("hide", "")[:200].split(","),
-            "idle": not st.query_params.to_dict(),
-            "socket": st.query_params.get("socket") != "off",
-            "answer": static_files.fallback(state.get("ask"), sphere_service.answer),
-        },
-        on_scene_change=_nothing,
-        on_ask_change=_nothing,
-    )
-    _state_loss(scene)
-    _table(scene)
-
-
-def _nothing() -> None:
-    """Streamlit drops writes to state keys without a callback."""
-
-
-def _state(name: str, caption: str, sphere: Any, circle: Any) -> dict[str, Any]:
-    on_circle = circle and dict(zip(POINTS, ([angle, 0.0] for angle in circle), strict=True))
-    return {"name": name, "caption": caption, "sphere": dict(zip(POINTS, sphere, strict=True)), "circle": on_circle}
-
-
-def _state_loss(scene: SphereScene) -> None:
-    loss = scene.module()
-    found = normalisation(loss)
-    st.subheader(f"What normalisation does to {loss.formula.title}", anchor=False)
-    st.markdown("\n".join(f"- {line}" for line in statement(loss, found)))
 
 
 def statement(loss: losses.TripletLoss, found: Normalised) -> list[str]:
@@ -134,18 +82,6 @@ def _extreme(extreme: Extreme) -> str:
 
 def _number(x: float) -> str:
     return ("∞" if x > 0 else "−∞") if math.isinf(x) else f"{x:.4g}".replace("-", "−")
-
-
-def _table(scene: SphereScene) -> None:
-    st.markdown("**All losses on the unit sphere**")
-    with st.container(key="sphere-losses"):
-        st.html(STYLE)
-        st.table([row(scene, name) for name in losses.names()], border="horizontal")
-    st.caption(
-        "Each number is computed: residuals over 1024 random unit triplets (dimensions 3 and 128, automatic "
-        "differentiation), extremes by search over all triplets of the sphere. Default hyper-parameters, but those of "
-        "the loss chosen above. A margin at or above the last number keeps every triplet active."
-    )
 
 
 def row(scene: SphereScene, name: str) -> dict[str, str]:

@@ -1,54 +1,22 @@
-"""Mounts the toys component with the state of the link; everything after that goes over its socket."""
+"""What the panel of the toy trainings offers: plain data for the component."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
 
-import streamlit as st
-
 from dmlcore import data, losses, pooling
 from dmlcore.catalogue import Slider
 from dmlcore.replay import toy_runs
-from pages.losses.toys import service as toys_service
 from pages.losses.toys import state as toys_state
 from pages.losses.toys.state import GATE, POOLINGS
-from pages.shared.server import static_files
 from pages.shared.server.schema import loss
-from pages.shared.state.untrusted import bounded
-from pages.shared.widgets import misread_link
 
-KEY = "toys"
 TITLES = {"cub": "Photographs of birds"}
 NETWORKS = {
     "cub": "SqueezeNet with ImageNet weights, frozen; pooling, linear",
     "glyphs": "four blocks of convolutions trained here, frozen; pooling, linear",
 }
-_toys = static_files.component("losses/toys")
-
-
-@st.fragment
-def show() -> None:
-    """The trainings of the link, with controls, curves and scores."""
-    state: dict[str, Any] = st.session_state.get(KEY) or {}
-    query = st.query_params.to_dict()
-    with misread_link.told():
-        toy = toys_state.from_query(query)
-    _toys(
-        key=KEY,
-        data={
-            "toy": toys_state.to_json(toy),
-            "query": toys_state.to_query(toy),
-            "step": int(bounded(query.get("step"), 0, toys_state.MOST_STEPS, 0)),
-            "idle": not query,
-            "recorded": toy == toys_state.Toy(),
-            "hide": query.get("hide", "")[:200].split(","),
-            "socket": query.get("socket") != "off",
-            "answer": static_files.fallback(state.get("ask"), toys_service.answer),
-            "options": options(),
-        },
-        on_ask_change=_nothing,
-    )
 
 
 @cache
@@ -91,7 +59,3 @@ def options() -> dict[str, Any]:
         "recent": toy_runs.RECENT,
         "not_stated": toy_runs.NOT_STATED,
     }
-
-
-def _nothing() -> None:
-    """Streamlit drops writes to state keys without a callback."""

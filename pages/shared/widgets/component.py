@@ -1,0 +1,81 @@
+"""How a page mounts its front end; where that opens no socket, its questions are answered by the page itself."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from pages.shared.server import static_files
+
+# A few lines go with every message; the component's files themselves are fetched once, by address.
+_LOADER = """
+const loaded = {};
+const load = (data) => loaded[data.entry] ??= import(new URL(data.files + data.entry, location.href).href);
+export default (component) => {
+  load(component.data).then((module) => module.render(component));
+  return () => load(component.data).then((module) => module.unmount(component.parentElement));
+};
+"""
+
+
+@cache
+def component(name: str) -> Callable[..., dict[str, Any]]:
+    """Declare the component of a folder of assets: "a/map" is assets/a/map/map.js.
+
+    The module exports render(component) and unmount(element); its style sheet lies beside it, under the same name.
+
+    Call the result with key=, data= and on_<state>_change=. To data are added `base` (the path the app is served
+    under), `files` (where the assets lie) and `entry`.
+    """
+    entry = f"{name}/{name.split('/')[-1]}.js"
+    declared = st.components.v2.component(f"dml_{name.replace('/', '_')}", js=_LOADER)
+
+    def mount(*, key: str, data: dict[str, Any], **callbacks: Any) -> dict[str, Any]:
+        address = {
+            "base": static_files.base(),
+            "files": f"{static_files.base()}api/assets/{static_files.version()}/",
+            "entry": entry,
+        }
+        return dict(declared(key=key, data=data | address, **callbacks))
+
+    return mount
+
+
+def socket_component(
+    folder: str,
+    answer: Callable[[dict[str, Any]], bytes],
+    *,
+    key: str,
+    data: dict[str, Any],
+    hide: Sequence[str] = (),
+    states: Sequence[str] = ("ask",),
+) -> None:
+    """Mount a component that asks a socket; `answer` is what answers there, for where none opens.
+
+    To data are added `hide` (parts that the page or its address leaves out), `idle` (the address asks for nothing) and
+    `socket`. states: the state keys that the component writes.
+    """
+    query = st.query_params.to_dict()
+    state: dict[str, Any] = st.session_state.get(key) or {}
+    told = {
+        "hide": [*hide, *query.get("hide", "")[:200].split(",")],
+        "idle": not query,
+        "socket": query.get("socket") != "off",
+        "answer": fallback(state.get("ask"), answer),
+    }
+    component(folder)(key=key, data=told | data, **{f"on_{name}_change": _nothing for name in states})
+
+
+def fallback(ask: Any, answer: Callable[[dict[str, Any]], bytes]) -> dict[str, Any] | None:
+    """Where no socket opens a component asks through its own state; the answer travels in its data."""
+    if not isinstance(ask, dict):
+        return None
+    return {"id": ask.get("id", 0), "bytes": base64.b64encode(answer(ask)).decode()}
+
+
+def _nothing() -> None:
+    """Streamlit drops writes to state keys without a callback."""
