@@ -79,6 +79,7 @@ def show(
     if info.needs_files:
         print(f"Found: {found.found.place}")
     report.remember(found.found)
+    # Parts as split here, then the publisher's counts, classes and what is wrong.
     for part in found.parts:
         print(f"{part.name:22} {part.samples:>9,} samples of {part.classes:>7,} classes")
     for part in found.compared:

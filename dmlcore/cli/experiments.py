@@ -54,6 +54,7 @@ def protocol(
         folds=numbers("--fold", fold),
         seeds=numbers("--seeds", seeds) or tuple(range(repeats)),
     )
+    # The runs it asks for: shown, or made and summed up.
     entries = request.entries()
     if dry_run:
         print(protocols.described(request, entries))
@@ -67,6 +68,7 @@ def protocol(
         print(protocols.write(results, place.path))
     else:
         print("no run of it is done")
+    # What weakens the runs is said even where the table looks well.
     if warnings := comparability.lint_alike([entry.spec for entry in entries]):
         print(comparability.as_text(warnings))
     if state and state.state != "done":

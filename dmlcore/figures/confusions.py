@@ -153,6 +153,7 @@ def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, C
 
     Bars on a logarithmic scale, chance a dashed line, the vertical line where hubs begin.
     """
+    # Counts that share a bar where there are more of them than bars fit.
     width = -(-len(counts) // MOST_BARS)
     start = np.arange(0, len(counts), width)
     columns: Columns = {
@@ -164,6 +165,7 @@ def occurrences(counts: Ints, chance: Floats, threshold: float) -> tuple[Spec, C
     }
     columns["middle"] = (columns["from"] + columns["to"]) / 2
     count = alt.Axis(tickMinStep=1, format=",d")
+    # Bars as wide as their counts, so that the line of chance goes through their middles.
     domain = alt.Scale(domain=[-0.5, float(columns["to"][-1])], nice=False)
     ticks = alt.Axis(values=[v for v in TICKS if v <= max(1, counts.max())], format=",d")
     title, symlog = "times a neighbour, N_k", alt.Scale(type="symlog")

@@ -115,6 +115,7 @@ def duels(names: Sequence[str], found: Sequence[Sequence[tuple[int, int, int]]])
         *(alt.Tooltip(f"{name}:Q") for name in ("wins", "ties", "defeats")),
     ]
     base = alt.Chart().encode(tooltip=tooltip)
+    # No cell on the diagonal; numbers white where the cell is dark.
     cells = base.transform_filter(alt.datum.one != alt.datum.other).mark_rect(cornerRadius=3)
     ink = alt.when(alt.datum.share > 0.9).then(alt.value("#FFFFFF")).otherwise(alt.value("#0F1620"))
     chart = alt.layer(

@@ -193,6 +193,7 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[Finding]:
     training: samples of the training part, where the protocol counts in epochs; without it those keys are left out.
     """
     found = _leaves(spec, training)
+    # What chooses the weights.
     if spec.schedule.monitor_part == "test":
         found.append(
             Finding(
@@ -206,6 +207,7 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[Finding]:
             Finding("note", ("data.validation",), "Nothing validates, so the weights of the last step are tested.")
         )
     found += _fast_proxies(spec)
+    # What is frozen, and from where it starts.
     if spec.model.freeze_batch_norm and not spec.model.start:
         sentence = (
             "Batch norm is frozen, but the backbone starts at random: it keeps statistics of no data, and such a "
