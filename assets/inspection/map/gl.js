@@ -52,8 +52,6 @@ void main() {
 export class Painter {
   /** @type {{ [k: string]: WebGLUniformLocation | null; }} */
   at;
-  /** @type {Map<any, any>} */
-  buffers;
   /** @type {null | { states: Uint8Array<ArrayBuffer>; front: number; buffer: WebGLBuffer; }} */
   order;
   /** @type {WebGLTexture} */

@@ -16,9 +16,6 @@ export const shortened = (name, most = 24) =>
 
 // Pictures by address, fetched once; `arrived` is called when another one can be drawn.
 export class Pictures {
-  /** @type {Map<any, any>} */
-  kept;
-
   /** @param {() => void} arrived */
   constructor(arrived) {
     this.arrived = arrived;

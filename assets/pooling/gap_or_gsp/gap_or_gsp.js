@@ -1,6 +1,6 @@
 // The page GAP or GSP: two trainings of the same tokens, computed by Python step by step, side by
 // side on one clock.
-/** @import { Frame, GapAnswer, GapData, GapRequest, Limit, Measure, Settings, Shown, Side, Study } from "./types.js" */
+/** @import { Frame, GapAnswer, GapData, GapRequest, Limit, Measure, Setting, Settings, Shown, Side, Study } from "./types.js" */
 /** @import { Child, Context, Ink, SetState, Theme } from "../../shared/types.js" */
 import { carried, dressed, mounted, newTheme } from "../../shared/component.js";
 import { control } from "../../shared/controls.js";
@@ -374,7 +374,7 @@ class GapOrGsp {
     this.nowSeen = JSON.stringify(now);
     this.panels += 1;
     const slider = (
-      /** @type {string} */ name,
+      /** @type {Setting} */ name,
       /** @type {string} */ symbol,
       /** @type {string} */ help,
       /** @type {Limit} */ spec,
@@ -389,10 +389,10 @@ class GapOrGsp {
       say(made.querySelector(".symbol"), symbol);
       return [el("div", { class: "named" }, el("span", { title: help }, help.split(":")[0]), made)];
     };
-    const bound = (/** @type {string} */ name, /** @type {number} */ x) =>
+    const bound = (/** @type {Setting} */ name, /** @type {number} */ x) =>
       Math.min(Math.max(x, limits[name][0]), limits[name][1]);
     const running = (
-      /** @type {string} */ name,
+      /** @type {Setting} */ name,
       /** @type {string} */ symbol,
       /** @type {string} */ help,
       /** @type {Limit} */ spec,
@@ -402,7 +402,7 @@ class GapOrGsp {
         now[name] = bound(name, Number((x * unit).toPrecision(6)));
       });
     const number = (
-      /** @type {string} */ name,
+      /** @type {Setting} */ name,
       /** @type {string} */ label,
       /** @type {string} */ title,
     ) => {

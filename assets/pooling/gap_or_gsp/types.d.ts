@@ -23,7 +23,10 @@ export interface Limit {
   default?: number;
 }
 // Low and high of each setting; and three numbers of steps and changes.
-export type Limits = Record<string, number[]> & Record<"steps" | "changes" | "unasked", any>;
+export type Limits = Record<Setting, [low: number, high: number]> &
+  Record<"steps" | "changes" | "unasked", number>;
+export type Setting =
+  "mu" | "epsilon" | "rate" | "margin" | "prototypes" | "warmup" | "seed" | "tau";
 export interface Options {
   limits: Limits;
   onTheWay: string[];

@@ -33,8 +33,8 @@ export const chart = (name) =>
 /**
  * @param {SVGElement} root
  * @param {Theme} theme
- * @param {number[]} settings
- * @param {number[]} settings
+ * @param {number[]} xRange
+ * @param {number[]} yRange
  * @param {string} xName
  * @param {string} yName
  */

@@ -15,8 +15,6 @@ export class Hand {
   hover;
   /** @type {null | HTMLElement} */
   busy;
-  /** @type {Map<any, any>} */
-  fingers;
   /** @type {HTMLCanvasElement} */
   canvas;
   /** @type {number} */

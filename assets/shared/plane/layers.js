@@ -108,7 +108,7 @@ function glow(ctx, path, ink) {
 
 /**
  * @param {Context} ctx
- * @param {number[]} settings
+ * @param {number[]} place
  * @param {number} radius
  */
 function circle(ctx, [x, y], radius) {

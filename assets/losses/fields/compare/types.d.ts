@@ -87,4 +87,6 @@ export type CompareAnswer = {
   at?: Place;
   there?: There[];
   left?: { energy: number | null; force: number | null };
-} & { [name: `shade${number}` | `active${number}` | `corners${number}` | `arrows${number}`]: any };
+} & { [name: `shade${number}` | `active${number}`]: Uint8Array } & {
+  [name: `corners${number}`]: Uint16Array;
+} & { [name: `arrows${number}`]: Int8Array };
