@@ -96,14 +96,10 @@ ROUTES: list[BaseRoute] = [Loaded()]
 
 def _warm_up() -> None:
     """What the first field needs."""
-    import torch
-
     from pages.shared.plane import service as plane_service
 
-    # Fields are small: one thread answers them, and trainings are processes of their own.
-    torch.set_num_threads(1)
     routes(FIRST)
-    plane_service.answer({})
+    plane_service.warm_up()
     _freeze()
 
 

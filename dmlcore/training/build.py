@@ -266,13 +266,18 @@ def load_data(spec: RunSpec) -> Dataset:
     )
 
 
+def has_cuda() -> bool:
+    """Whether this machine has a CUDA device that torch can use."""
+    return torch.cuda.is_available()
+
+
 def prepare_device(name: str, threads: int) -> torch.device:
     """Choose the device and make its arithmetic repeatable; raises TrainingError if there is no such device.
 
     On a GPU the few operations that have no repeatable kernel warn and run. Products of float32 matrices are exact
     there (no TF32), so that distances are; convolutions in float32 may use TF32.
     """
-    present = torch.cuda.is_available()
+    present = has_cuda()
     if name == "cuda" and not present:
         raise TrainingError("device: this machine has no usable CUDA device; use device=auto or device=cpu")
     device = torch.device("cuda" if present and name != "cpu" else "cpu")

@@ -11,7 +11,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MAY = {
-    "streamlit": ("pages/_main.py", "pages/_server.py", "*/page.py", "pages/shared/widgets/*"),
+    "streamlit": (
+        "pages/_main.py",
+        "pages/_server.py",
+        "*/page.py",
+        "pages/shared/widgets/*",
+        "pages/shared/server/host.py",
+    ),
     "torch": ("*/service.py", "*/export.py"),
 }
 # What does not keep the rule yet. A module leaves this list when it does, and none is added.
@@ -24,20 +30,12 @@ BREACHES: dict[str, set[str]] = {
         "pages/library/errata/view.py",
         "pages/library/published/service.py",
         "pages/pooling/collage/service.py",
-        "pages/shared/server/content_policy.py",
-        "pages/shared/server/guard.py",
-        "pages/shared/server/static_files.py",
-        "pages/shared/server/thumbnails.py",
-        "pages/shared/state/spec_link.py",
         "pages/training/train/data/service.py",
         "pages/training/train/data/view.py",
     },
     "torch": {
-        "pages/_server.py",
         "pages/losses/fields/sphere/state.py",
-        "pages/shared/plane/readout.py",
         "pages/shared/plane/state.py",
-        "pages/shared/widgets/spec_form/fields.py",
     },
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 from dmlcore import losses
 from dmlcore.inspection.failure.one_step import Standing
 from dmlcore.spec.sections import OptimiserSpec
-from pages.shared.widgets.spec_form.fields import WORDS
+from pages.shared.words.labels import WORDS
 
 EVEN = ("adam", "adamw", "rmsprop")  # their first step is as long for a weak gradient of a weight as for a strong one
 

@@ -32,7 +32,7 @@ from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.typing import Bytes, Singles
-from pages.shared.server import static_files, thumbnails, websocket
+from pages.shared.server import host, thumbnails, websocket
 from pages.shared.widgets.test_neighbours import learned
 from pages.shared.words import sentences as words
 
@@ -61,7 +61,7 @@ class MapData:
     @property
     def address(self) -> str:
         """The folder of its files; ends in a slash."""
-        return f"{static_files.base()}api/map/{self.run.id}/{self.name}/{self.tag}/"
+        return f"{host.base()}api/map/{self.run.id}/{self.name}/{self.tag}/"
 
     def row(self, index: str) -> int | None:
         """The row of a sample named in a link, or None."""

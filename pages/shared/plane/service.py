@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import torch
 from starlette.routing import BaseRoute
 
 from dmlcore.figures.scales import round_top, stays_below
@@ -21,7 +22,7 @@ from dmlcore.geometry import snapshot
 from dmlcore.geometry.boundary import Levels
 from dmlcore.geometry.streams import streamlets
 from dmlcore.typing import Array
-from pages.shared.plane import readout
+from pages.shared.plane.readout import service as readout
 from pages.shared.plane.state import Scene
 from pages.shared.server.websocket import Request, pack, socket_route
 from pages.shared.server.worker_pool import Crew
@@ -43,6 +44,13 @@ def answer(request: Request) -> bytes:
     rests: then the link and what needs more time (area, margins) come along.
     """
     return of_scene(Scene.of(request.get("scene")), request)
+
+
+def warm_up() -> None:
+    """What the first field needs."""
+    # Fields are small: one thread answers them, and trainings are processes of their own.
+    torch.set_num_threads(1)
+    answer({})
 
 
 def of_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None = None) -> bytes:

@@ -8,7 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-import streamlit
+from pages.shared.server.host import STATIC
 
 # Streamlit's components of version 2 are imported from blob: addresses that its own scripts make.
 # Its styles (emotion) and those of our st.html are inline; a style runs nothing.
@@ -32,7 +32,7 @@ _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 @cache
 def content_policy() -> str:
     """The Content-Security-Policy of every answer; the few scripts written into a page are allowed by their digests."""
-    page = (Path(streamlit.__file__).parent / "static" / "index.html").read_bytes()
+    page = (STATIC / "index.html").read_bytes()
     scripts = _INLINE.findall(page) + [path.read_bytes() for path in sorted(ASSETS.rglob("inline.js"))]
     digests = "".join(f" 'sha256-{base64.b64encode(hashlib.sha256(s).digest()).decode()}'" for s in scripts)
     return "; ".join(f"{name} {value}{digests if name == 'script-src' else ''}" for name, value in POLICY.items())

@@ -13,12 +13,11 @@ import signal
 import sys
 from urllib.parse import parse_qsl, urlencode
 
-import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit import net_util
 
+from pages.shared.server import host as streamlit_host
 from pages.shared.server.access import OPEN_TO_ALL, Access, AccessError, in_address, is_loopback, listening
 from pages.shared.server.content_policy import ASSETS, content_policy
 
@@ -154,9 +153,8 @@ class Guard:
         """Where a browser finds the app; with the token where one is asked for."""
         beyond = self._is_beyond(None)
         query = f"?token={self.access.token}" if self.access.needs_token(beyond) else ""
-        scheme = "https" if st.get_option("server.sslCertFile") else "http"
-        path = f"/{st.get_option('server.baseUrlPath') or ''}/".replace("//", "/")
-        hosts = ["127.0.0.1", net_util.get_internal_ip()] if host in ("0.0.0.0", "::") else [host]
+        scheme, path = streamlit_host.scheme(), streamlit_host.base()
+        hosts = ["127.0.0.1", streamlit_host.internal_address()] if host in ("0.0.0.0", "::") else [host]
         found = [f"{scheme}://{in_address(h)}:{port}{path}{query}" for h in hosts if h]
         public = [(s, n) for n, s in self.access.hosts.items() if s]
         return found + [f"{s}://{n}{path}{query}" for s, n in public]

@@ -47,9 +47,9 @@ def _is_document(start: Message) -> bool:
 
 def _with_head(start: Message, body: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
     """Headers and body with the two links at the end of the head; an empty body (HEAD) stays empty."""
-    from pages.shared.server import static_files  # late: it loads the losses, and the server listens first
+    from pages.shared.server import host, static_files  # late: it loads the losses, and the server listens first
 
-    at = f"{static_files.base()}api/assets/{static_files.version()}/shared/page/page"
+    at = f"{host.base()}api/assets/{static_files.version()}/shared/page/page"
     links = f'<link rel="stylesheet" href="{at}.css"><script type="module" src="{at}.js"></script>'
     longer = body.replace(b"</head>", links.encode() + b"</head>", 1)
     headers = MutableHeaders(raw=list(start["headers"]))

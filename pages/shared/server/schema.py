@@ -11,8 +11,8 @@ from typing import Any
 from dmlcore import losses
 from dmlcore.catalogue import Parameter, Slider
 from dmlcore.loss_analysis.thesis_figures import PRESETS
-from pages.shared.plane.lessons import PLAIN, SITUATIONS, TOUR
 from pages.shared.state import untrusted
+from pages.shared.words.lessons import PLAIN, SITUATIONS, TOUR
 
 
 @cache

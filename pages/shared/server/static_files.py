@@ -7,20 +7,15 @@ import json
 from functools import cache
 from pathlib import Path
 
-import streamlit as st
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from pages.shared.server.host import STATIC
 from pages.shared.server.schema import schema
 
 ASSETS = Path(__file__).resolve().parents[3] / "assets"
 TYPES = {".js": "text/javascript", ".css": "text/css", ".bin": "application/octet-stream"}
-
-
-def base() -> str:
-    """The path the app is served under, ending in a slash."""
-    return f"/{st.get_option('server.baseUrlPath') or ''}/".replace("//", "/")
 
 
 @cache
@@ -39,8 +34,7 @@ def _typesetter() -> dict[str, tuple[bytes, str]]:
 
     Only the plugin of Streamlit's Markdown fits the style sheet: a second KaTeX lies there, of another version.
     """
-    package = Path(st.__file__).parent / "static"
-    made = json.loads((package / "manifest.json").read_text())
+    made = json.loads((STATIC / "manifest.json").read_text())
     module = next(entry["file"] for source, entry in made.items() if source.endswith("/rehype-katex/index.js"))
     (sheet,) = made["index.html"]["css"]
     root = "../../../.."  # from api/assets/VERSION/shared/ up to the path the app is served under

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import anyio.to_thread
-import streamlit as st
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -21,6 +20,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training.build import load_data
 from dmlcore.typing import Pixels
+from pages.shared.server import host
 
 SIDE = 128  # pixels, longest side
 _INDEX = re.compile(r"[0-9]{1,9}")
@@ -29,7 +29,7 @@ _loading = threading.Lock()  # a page asks for dozens of pictures at once: one t
 
 def address(run: Run) -> str:
     """Where the thumbnails of a run are served; append the index in the data set."""
-    return f"/{st.get_option('server.baseUrlPath') or ''}/api/thumb/{run.id}/".replace("//", "/")
+    return f"{host.base()}api/thumb/{run.id}/"
 
 
 def dataset(spec: RunSpec) -> Dataset:

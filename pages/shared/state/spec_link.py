@@ -5,14 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import streamlit as st
 import tomli_w
 
-from dmlcore.data.files import locate
 from dmlcore.presets import SPECS
 from dmlcore.spec import RunSpec, SpecError, keys
 from dmlcore.training import objective
@@ -20,7 +17,6 @@ from dmlcore.training import objective
 FIRST = "glyphs"
 BASES = {"vectors": "digits", "pictures": "cub", "tokens": "digits"}  # what data without a spec start from
 LONGEST = 8000  # characters of ?set=
-_FOLDERS = "folders named by the visitor"  # of this session
 
 
 @cache
@@ -56,27 +52,6 @@ def linked(query: Mapping[str, str]) -> RunSpec:
     spec = base.with_overrides(change for change in changes.split(";") if change)
     objective.refuse_unknown(spec)
     return spec
-
-
-def unread(spec: RunSpec) -> str | None:
-    """The folder a spec of a link would have this server read although nobody here has chosen it; else None.
-
-    Chosen are the folders that are searched for data, with all in them, and those that the visitor has named himself.
-    """
-    root = spec.data.root
-    if root is None or root in st.session_state.get(_FOLDERS, ()):
-        return None
-    try:
-        place = Path(root).expanduser().resolve()
-        known = any(place.is_relative_to(folder.resolve()) for folder in locate.search_folders())
-    except (OSError, RuntimeError, ValueError):  # a loop of links, ~nobody, NUL
-        known = False
-    return None if known else root
-
-
-def choose_folder(root: str) -> None:
-    """Note that the visitor has named this folder: links of this session may have it read."""
-    st.session_state.setdefault(_FOLDERS, set()).add(root)
 
 
 def overrides(base: RunSpec, spec: RunSpec) -> list[str] | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.shared.server import static_files
+from pages.shared.server import host, static_files
 
 # A few lines go with every message; the component's files themselves are fetched once, by address.
 _LOADER = """
@@ -36,8 +36,8 @@ def component(name: str) -> Callable[..., dict[str, Any]]:
 
     def mount(*, key: str, data: dict[str, Any], **callbacks: Any) -> dict[str, Any]:
         address = {
-            "base": static_files.base(),
-            "files": f"{static_files.base()}api/assets/{static_files.version()}/",
+            "base": host.base(),
+            "files": f"{host.base()}api/assets/{static_files.version()}/",
             "entry": entry,
         }
         return dict(declared(key=key, data=data | address, **callbacks))

@@ -13,8 +13,7 @@ from dmlcore.data import DataError
 from dmlcore.experiments import protocols
 from dmlcore.spec import RunSpec, flat, keys
 from dmlcore.storage.runs import Run, RunError, RunStore
-from pages.shared.widgets.spec_form.fields import EMPTY, LABELS, WORDS, WORDS_OF
-from pages.shared.widgets.spec_form.values import WITH_PARAMETERS
+from pages.shared.words.labels import EMPTY, LABELS, WITH_PARAMETERS, WORDS, WORDS_OF
 from pages.shared.words.titles import data_title, label, loss_title
 
 UNSAID = ("fork.run", "fork.step", "name")  # of a fork: said elsewhere

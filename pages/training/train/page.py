@@ -16,14 +16,14 @@ from dmlcore.spec import RunSpec, SpecError
 from dmlcore.spec.sections import ForkSpec
 from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.training import objective
-from pages.shared.state import spec_link
 from pages.shared.widgets import menu
 from pages.shared.widgets.forms import Form
+from pages.shared.widgets.spec_form import folders, preflight
 from pages.shared.widgets.spec_form import form as spec_form
-from pages.shared.widgets.spec_form import preflight
 from pages.shared.widgets.spec_form import protocol as protocol_form
 from pages.shared.widgets.spec_form.preflight import Summary
 from pages.shared.words import sentences as words
+from pages.shared.words.labels import WORDS
 from pages.shared.words.numbers import duration
 
 FEW = 20  # training classes below which unseen classes are out of reach
@@ -120,7 +120,7 @@ def _follow(form: Form, asked: dict[str, str]) -> bool:
     except SpecError as error:
         _not_followed("The address asks for settings that cannot be used", error)
         return False
-    folder = spec_link.unread(spec)
+    folder = folders.unread(spec)
     if folder is not None:
         spec = spec.model_copy(update={"data": spec.data.model_copy(update={"root": None})})
     spec_form.fill(form, spec)
@@ -143,7 +143,7 @@ def _offer_folder(form: Form) -> None:
         return
 
     def read() -> None:
-        spec_link.choose_folder(folder)
+        folders.choose_folder(folder)
         form.fill({"data.root": folder})
         form.values["folder"] = None
 
@@ -308,7 +308,7 @@ def _describe_spec(spec: RunSpec) -> None:
     st.subheader("What will run", anchor=False)
     st.markdown(
         f"{schedule.steps:,} steps of {batch.classes} classes × {batch.samples} samples, that is {counted} "
-        f"a step, with {spec_form.WORDS[spec.optimiser.name]} at {spec.optimiser.learning_rate:g}. "
+        f"a step, with {WORDS[spec.optimiser.name]} at {spec.optimiser.learning_rate:g}. "
         f"{_validation(spec)} At the end the test part is scored, beside raw inputs and the untrained network."
     )
     command = spec_form.command(spec)

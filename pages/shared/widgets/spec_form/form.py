@@ -16,13 +16,12 @@ from pages.shared.widgets import run_picker
 from pages.shared.widgets.forms import Form
 from pages.shared.widgets.spec_form import protocol as protocol_form
 from pages.shared.widgets.spec_form import training_part
-from pages.shared.widgets.spec_form.fields import LABELS, WORDS, cuda, field
+from pages.shared.widgets.spec_form.fields import field
 from pages.shared.widgets.spec_form.values import (
     A_FILE,
     A_RUN,
     AT_RANDOM,
     IMAGENET,
-    WITH_PARAMETERS,
     WITH_SHARES,
     fill,
     folds_apply,
@@ -34,13 +33,12 @@ from pages.shared.widgets.spec_form.values import (
     values_of,
 )
 from pages.shared.words import sentences as words
+from pages.shared.words.labels import LABELS, WITH_PARAMETERS, WORDS
 from pages.shared.words.titles import label
 
 __all__ = [
     "FIRST",
-    "WORDS",
     "command",
-    "cuda",
     "fill",
     "link",
     "linked",

@@ -21,9 +21,9 @@ from dmlcore.monitoring.estimate.estimate import Estimate, Size, estimate
 from dmlcore.spec import DataSpec, RunSpec
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training import objective
+from dmlcore.training.build import has_cuda
 from dmlcore.training.errors import TrainingError
 from dmlcore.typing import Pixels
-from pages.shared.widgets.spec_form.fields import cuda
 
 PICTURES = 12  # shown as examples
 ESTIMATED_FROM = 40  # finished runs
@@ -96,7 +96,7 @@ def problems(spec: RunSpec, found: Summary) -> list[str]:
             f"Batch classes: {spec.batch.classes} are asked for, but the training part has only {found.pairable} "
             f"classes with two samples or more. Lower it to {found.pairable} at most, or choose another split."
         )
-    if spec.device == "cuda" and not cuda():
+    if spec.device == "cuda" and not has_cuda():
         said.append("Device: this machine has no usable CUDA device. Choose auto or CPU.")
     try:
         objective.refuse_unusable(spec)

@@ -6,9 +6,11 @@ import streamlit as st
 
 from dmlcore.experiments import protocols
 from dmlcore.spec import keys
+from dmlcore.training.build import has_cuda
 from pages.shared.widgets.forms import Form
-from pages.shared.widgets.spec_form.fields import LABELS, cuda, field
+from pages.shared.widgets.spec_form.fields import field
 from pages.shared.widgets.spec_form.values import chooses
+from pages.shared.words.labels import LABELS
 
 
 def training(form: Form) -> None:
@@ -91,7 +93,7 @@ def _compute(form: Form) -> None:
         field(form, "seed")
     with right:
         field(form, "ks")
-    device = {"auto": f"auto: {'CUDA' if cuda() else 'CPU'} on this machine"}
+    device = {"auto": f"auto: {'CUDA' if has_cuda() else 'CPU'} on this machine"}
     field(form, "device", words=device)
     field(form, "compute.precision")
     field(form, "compute.compile")

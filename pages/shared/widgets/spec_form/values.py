@@ -12,11 +12,11 @@ from dmlcore.models import backbones
 from dmlcore.spec import RunSpec, SpecError, keys
 from dmlcore.storage.runs import RUN_ID
 from pages.shared.widgets.forms import Form
+from pages.shared.words.labels import WITH_PARAMETERS
 
 WITH_SHARES = [
     name for name in pooling.names() if issubclass(pooling.describe(name).layer, pooling.GeneralizedSumPooling)
 ]
-WITH_PARAMETERS: Mapping[str, Any] = {"loss": losses.describe, "pooling": pooling.describe, "miner": mining.describe}
 TIMM = "timm:"
 # Where a backbone starts: what the form asks first.
 AT_RANDOM, IMAGENET, A_RUN, A_FILE = "random", "imagenet", "run", "file"

@@ -13,9 +13,9 @@ from dmlcore import data
 from dmlcore.data import DataError, Dataset, report
 from dmlcore.data.files import sources
 from dmlcore.data.report import Report
-from pages.shared.state import spec_link
 from pages.shared.widgets import menu
 from pages.shared.widgets.forms import Bounds, number
+from pages.shared.widgets.spec_form import folders
 from pages.shared.words import sentences as words
 from pages.training.train.data import samples
 from pages.training.train.data import service as data_service
@@ -254,7 +254,7 @@ def _save(at: Where, cut: Cut, made: Dataset, *, ready: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Train on it", key="train", type="primary", icon=":material/play_circle:", disabled=not ready):
             if at.root:
-                spec_link.choose_folder(at.root)
+                folders.choose_folder(at.root)
             menu.go("train", link(at, cut))
         for form in ("json", "csv"):
             st.download_button(

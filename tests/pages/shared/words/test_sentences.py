@@ -6,8 +6,8 @@ import pytest
 
 from dmlcore.spec import RunSpec, SpecError, keys
 from dmlcore.storage.runs import Run
-from pages.shared.widgets.spec_form.fields import LABELS
 from pages.shared.words import sentences as words
+from pages.shared.words.labels import LABELS
 from tests.pages.leaks import leaks
 
 

@@ -20,8 +20,8 @@ from dmlcore.jobs.launch import JobError
 from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec, keys
 from dmlcore.storage.runs import RunStore
-from pages.shared.state import spec_link
 from pages.shared.widgets.forms import _log_stops
+from pages.shared.widgets.spec_form import folders
 from pages.shared.widgets.spec_form.form import command, overrides, presets
 from pages.shared.widgets.spec_form.preflight import Submits
 from tests.data import layouts
@@ -486,6 +486,6 @@ def test_a_folder_among_those_searched_for_data_is_read_at_once(opened, monkeypa
     assert [m.value for m in app.metric if m.label == "train samples"] == ["16"]
     outside = str(layouts.class_folders(tmp_path.with_name(tmp_path.name + "-outside")))
     known = RunSpec().with_overrides([f"data.root={json.dumps(folder)}"])
-    assert spec_link.unread(known) is None
+    assert folders.unread(known) is None
     for other in (outside, f"{folder}/../../{tmp_path.name}-outside", "/", "~", "~nobody", "a\0b"):
-        assert spec_link.unread(known.model_copy(update={"data": known.data.model_copy(update={"root": other})}))
+        assert folders.unread(known.model_copy(update={"data": known.data.model_copy(update={"root": other})}))
