@@ -25,6 +25,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import build
 from dmlcore.training.loop import train
+from dmlcore.training.state import TrainingState
 
 GOAL = 100.0  # steps a second with average pooling
 START = "squeezenet1_0-deep-compression.safetensors"
@@ -48,13 +49,13 @@ POOLINGS = {
 Times = list[tuple[float, float]]  # milliseconds of a step by the clock, and of the processor
 
 
-def steps_ms(bench: build.Workbench, count: int) -> Times:
+def steps_ms(training_state: TrainingState, count: int) -> Times:
     """The times of each of `count` steps after three others."""
-    bench.model.train()
+    training_state.model.train()
     times = []
     for step in range(1, count + 4):
         began = time.perf_counter(), time.process_time()
-        float(bench.step(step))
+        float(training_state.step(step))
         times.append((1e3 * (time.perf_counter() - began[0]), 1e3 * (time.process_time() - began[1])))
     return times[3:]
 
@@ -82,12 +83,11 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, load {load:.1f}, torch {torch.__version__}, {len(data.labels)} pictures")
 
     began = time.perf_counter()
-    bench = build.build(spec, data, device)
-    assert bench.data.features is not None
-    bench.data.features.open()
-    print(
-        f"maps {bench.data.features[data.parts['test'][:1]].shape[1:]}: there after {time.perf_counter() - began:.1f} s"
-    )
+    training_state = build.build(spec, data, device)
+    assert training_state.data.features is not None
+    training_state.data.features.open()
+    shape = training_state.data.features[data.parts["test"][:1]].shape[1:]
+    print(f"maps {shape}: there after {time.perf_counter() - began:.1f} s")
 
     plain = build.build(spec, data, device)
     plain.batches.dataset = plain.data = data  # pictures, which the frozen backbone sees anew

@@ -130,9 +130,9 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
     spec = RunSpec(name=f"{name} {side}").with_overrides([*of, *more])
     run = RunStore(runs).create(spec)
     data = load_data(run.spec)
-    bench = build(run.spec, data, torch.device("cpu"), start=False)
-    digest = hashlib.sha256(checkpoint.pack(bench.embedder.state_dict(), {})).hexdigest()
-    checkpoint.save(run.path, bench.tensors(), {"spec": run.spec.to_json()})
+    state = build(run.spec, data, torch.device("cpu"), start=False)
+    digest = hashlib.sha256(checkpoint.pack(state.embedder.state_dict(), {})).hexdigest()
+    checkpoint.save(run.path, state.tensors(), {"spec": run.spec.to_json()})
     indices = data.parts["test"]
     np.savez(
         run.path / "embeddings" / f"{digest}.npz", embeddings=embeddings, labels=data.labels[indices], indices=indices

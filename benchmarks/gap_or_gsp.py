@@ -59,8 +59,8 @@ def bare(steps: int) -> list[float]:
     times = []
     for step in range(1, steps + PLACED):
         began = time.perf_counter()
-        for bench in benches:
-            bench.step(step)
+        for state in benches:
+            state.step(step)
         times.append(1e3 * (time.perf_counter() - began))
     return times[PLACED:]
 

@@ -32,7 +32,8 @@ from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import loop
-from dmlcore.training.build import Workbench, device_name
+from dmlcore.training.build import device_name
+from dmlcore.training.state import TrainingState
 from dmlcore.typing import Bytes, Ints
 
 
@@ -75,13 +76,13 @@ def main() -> None:
             *("schedule.checkpoint_every=1000000", *arguments.overrides),
         ]
     )
-    bench, times, memory = measure(spec, arguments.image_size, arguments.block)
+    state, times, memory = measure(spec, arguments.image_size, arguments.block)
     pictures = spec.batch.classes * spec.batch.samples * arguments.block
     whole, bare = (statistics.median(column) for column in zip(*times, strict=True))
     ratio = statistics.median(b / a for a, b in times)
-    kernels = f"{' (fused)' if bench.fused else ''}{', compiled' if spec.compute.compile else ''}"
+    kernels = f"{' (fused)' if state.fused else ''}{', compiled' if spec.compute.compile else ''}"
     print(
-        f"{device_name(bench.device)}, torch {torch.__version__}; {spec.model.name}, {arguments.image_size} px, "
+        f"{device_name(state.device)}, torch {torch.__version__}; {spec.model.name}, {arguments.image_size} px, "
         f"batch {spec.batch.classes} x {spec.batch.samples}, {spec.compute.precision}, {spec.loss.name}, "
         f"{spec.optimiser.name}{kernels}, {len(times)} blocks of {arguments.block} steps"
     )
@@ -92,16 +93,16 @@ def main() -> None:
         print(f"GPU memory of the training: {memory / 2**30:.2f} GiB at its peak")
 
 
-def measure(spec: RunSpec, image_size: int, block: int) -> tuple[Workbench, list[tuple[float, float]], int]:
+def measure(spec: RunSpec, image_size: int, block: int) -> tuple[TrainingState, list[tuple[float, float]], int]:
     """Blocks of steps, of the training and bare, by turns: what trained, seconds of each (training, bare), and the
     peak of the GPU memory in bytes, 0 without one."""
-    bench: Workbench | None = None
+    training_state: TrainingState | None = None
     build = loop.build
 
-    def keep(*args: Any, **options: Any) -> Workbench:
-        nonlocal bench
-        bench = build(*args, **options)
-        return bench
+    def keep(*args: Any, **options: Any) -> TrainingState:
+        nonlocal training_state
+        training_state = build(*args, **options)
+        return training_state
 
     bare: Callable[[], None] | None = None
     times: list[tuple[float, float]] = []
@@ -114,9 +115,9 @@ def measure(spec: RunSpec, image_size: int, block: int) -> tuple[Workbench, list
             return False
         whole = idle() - began
         if bare is None:  # the first block finds algorithms and allocates
-            assert bench is not None
-            memory = torch.cuda.max_memory_allocated() if bench.device.type == "cuda" else 0
-            bare = bare_step(bench, plain=False)
+            assert training_state is not None
+            memory = torch.cuda.max_memory_allocated() if training_state.device.type == "cuda" else 0
+            bare = bare_step(training_state, plain=False)
         else:
             start = idle()
             for _ in range(block):
@@ -129,9 +130,9 @@ def measure(spec: RunSpec, image_size: int, block: int) -> tuple[Workbench, list
         run = RunStore(folder).create(spec)
         with run.lock():
             state = loop.train(run, dataset=stored(max(32, spec.batch.classes), image_size), stop=after_step)
-    if state.state != "done" or bench is None:
+    if state.state != "done" or training_state is None:
         sys.exit(state.message)
-    return bench, times, memory
+    return training_state, times, memory
 
 
 def idle() -> float:

@@ -133,11 +133,11 @@ def bare(steps: int, embed: bool) -> list[float]:
     times = []
     for step in range(1, steps + 20):
         began = time.perf_counter()
-        for bench in benches:
-            bench.step(step)
+        for state in benches:
+            state.step(step)
             if embed:
                 with torch.no_grad():
-                    bench.model(watched)
+                    state.model(watched)
         times.append(1e3 * (time.perf_counter() - began))
     return times[20:]
 

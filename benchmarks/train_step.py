@@ -29,7 +29,7 @@ from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import loop, optimisers
-from dmlcore.training.build import Workbench
+from dmlcore.training.state import TrainingState
 
 
 def main() -> None:
@@ -47,14 +47,14 @@ def main() -> None:
             *arguments.overrides,
         ]
     )
-    bench, times = measure(spec, arguments.threads, plain=arguments.plain)
+    state, times = measure(spec, arguments.threads, plain=arguments.plain)
     whole, bare = zip(*times, strict=True)
     ratio = statistics.median(a / b for a, b in times)
     b = spec.batch
     print(
         f"{platform.processor() or platform.machine()}, {arguments.threads} threads, torch {torch.__version__}; "
-        f"{spec.model.name}, {bench.data.inputs.shape[-1]} px, batch {b.classes} x {b.samples}, {spec.loss.name}, "
-        f"{spec.optimiser.name}{' (fused)' if bench.fused else ''}, {spec.compute.precision}, "
+        f"{spec.model.name}, {state.data.inputs.shape[-1]} px, batch {b.classes} x {b.samples}, {spec.loss.name}, "
+        f"{spec.optimiser.name}{' (fused)' if state.fused else ''}, {spec.compute.precision}, "
         f"median of {len(times)} pairs"
     )
     print(f"training step {1e3 * statistics.median(whole):8.1f} ms   fastest {1e3 * min(whole):8.1f} ms")
@@ -62,17 +62,17 @@ def main() -> None:
     print(f"ratio {ratio:.3f} (goal: at most 1.05); of the fastest {min(whole) / min(bare):.3f}")
 
 
-def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[Workbench, list[tuple[float, float]]]:
+def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState, list[tuple[float, float]]]:
     """Train, a bare step after each of its own: what trained, and seconds of (training, bare) but for the first five,
     which allocate."""
-    bench: Workbench | None = None
+    training_state: TrainingState | None = None
     build = loop.build
 
-    def keep(*args: Any, **options: Any) -> Workbench:
-        nonlocal bench
+    def keep(*args: Any, **options: Any) -> TrainingState:
+        nonlocal training_state
         torch.set_num_threads(threads)
-        bench = build(*args, **options)
-        return bench
+        training_state = build(*args, **options)
+        return training_state
 
     bare: Callable[[], None] | None = None
     times: list[tuple[float, float]] = []
@@ -81,8 +81,8 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[Workbench, lis
     def after_step() -> bool:
         nonlocal bare, began
         whole = time.perf_counter() - began
-        assert bench is not None
-        bare = bare or bare_step(bench, plain=plain)
+        assert training_state is not None
+        bare = bare or bare_step(training_state, plain=plain)
         began = time.perf_counter()
         bare()
         times.append((whole, time.perf_counter() - began))
@@ -93,9 +93,9 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[Workbench, lis
         run = RunStore(folder).create(spec)
         with run.lock():
             state = loop.train(run, dataset=random_pictures(spec.data.image_size or 64), stop=after_step)
-    if state.state != "done" or bench is None:
+    if state.state != "done" or training_state is None:
         sys.exit(state.message)
-    return bench, times[5:]
+    return training_state, times[5:]
 
 
 def random_pictures(side: int) -> Dataset:
@@ -105,16 +105,16 @@ def random_pictures(side: int) -> Dataset:
     return Dataset("random", pictures, np.repeat(np.arange(16), 40), tuple(map(str, range(16))), parts, None, ())
 
 
-def bare_step(bench: Workbench, *, plain: bool) -> Callable[[], None]:
+def bare_step(state: TrainingState, *, plain: bool) -> Callable[[], None]:
     """What any loop over this network must do: forward, backward, optimiser, on inputs that are there."""
-    model = copy.deepcopy(bench.model).train()
-    optimiser = optimisers.create(bench.spec, model, torch.nn.Module())
+    model = copy.deepcopy(state.model).train()
+    optimiser = optimisers.create(state.spec, model, torch.nn.Module())
     if plain:
         optimisers.without_fused(optimiser)
-    forward = torch.compile(model) if bench.spec.compute.compile else model
-    inputs = bench.batches.make(1, bench._embed).inputs
-    direction = torch.randn(len(inputs), bench.spec.model.embedding_dim, device=inputs.device)
-    bfloat16 = bench.spec.compute.precision == "bfloat16"
+    forward = torch.compile(model) if state.spec.compute.compile else model
+    inputs = state.batches.make(1, state._embed).inputs
+    direction = torch.randn(len(inputs), state.spec.model.embedding_dim, device=inputs.device)
+    bfloat16 = state.spec.compute.precision == "bfloat16"
 
     def step() -> None:
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=bfloat16):

@@ -20,7 +20,7 @@ from dmlcore.cli.options import Failure, RunId, Runs, numbers, read_spec, stop_o
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import device_queue, launch
 from dmlcore.spec import keys
-from dmlcore.storage import atomic_files
+from dmlcore.storage import locks
 from dmlcore.storage.home import HOME
 from dmlcore.storage.run_directory import LOG
 from dmlcore.storage.runs import Run, RunState
@@ -345,7 +345,7 @@ def main() -> None:
     """Run the command line; an error is one readable message, never a traceback."""
     try:
         app(prog_name="dml" if Path(sys.argv[0]).name == "dml" else "python -m dmlcore")
-    except atomic_files.Busy as busy:
+    except locks.Busy as busy:
         sys.exit(_complain(str(busy), EX_TEMPFAIL))
     except Failure as failure:
         sys.exit(_complain(str(failure), failure.code))

@@ -19,7 +19,7 @@ from dmlcore.experiments.studies.conductor import StudyState
 from dmlcore.experiments.studies.run_batch import Place, detach
 from dmlcore.jobs import launch
 from dmlcore.spec import SpecError
-from dmlcore.storage import atomic_files
+from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunError, RunStore
 
 LOOK = 0.1  # seconds between two looks at what starts
@@ -42,7 +42,7 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info) -> list
         try:
             kind = "study" if isinstance(state, StudyState) else "protocol"
             detach(place, state, [kind, *state.request.arguments()])
-        except (atomic_files.Busy, DataError, SpecError, OSError) as error:
+        except (locks.Busy, DataError, SpecError, OSError) as error:
             report(f"{place.path.name}: {error or 'somebody is at it already'}")
             continue
         taken.add(state.run)
@@ -118,7 +118,7 @@ def _resume(run: Run, report: Callable[[str], object]) -> bool | None:
                 return False
             launch.prepare_resume(run)
             launch.start(run, "train")
-    except atomic_files.Busy:  # alive, or another recovery has it
+    except locks.Busy:  # alive, or another recovery has it
         return False
     except (RunError, launch.JobError, OSError) as error:
         report(f"{run.id}: {error}")
@@ -139,7 +139,7 @@ def _ask_again(run: Run, report: Callable[[str], object]) -> bool | None:
             if known is None or run.state().state in ("queued", "running"):
                 return False
             launch.begin(run, known)
-    except atomic_files.Busy:
+    except locks.Busy:
         return False
     except (RunError, OSError) as error:
         report(f"{run.id}: {error}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from dmlcore.data import Dataset
 from dmlcore.data.identities import identities
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.typing import Bools, Floats, Ints
 
 
@@ -24,7 +24,7 @@ class Incomparable(ValueError):
 class Comparison:
     """Query i is row `rows[r, i]` of `learned[r]`; only queries whose class has another sample, by their index."""
 
-    learned: tuple[Learned, ...]
+    learned: tuple[TestNeighbours, ...]
     rows: Ints  # (runs, n)
 
     @property
@@ -70,7 +70,7 @@ class Comparison:
         return float(binomtest(a, a + b).pvalue) if a + b else 1.0
 
 
-def compare(learned: Sequence[Learned]) -> Comparison:
+def compare(learned: Sequence[TestNeighbours]) -> Comparison:
     """Bring the queries of two or more runs together; raises Incomparable naming the run, counted from 1."""
     first = learned[0]
     orders = [np.argsort(found.indices, kind="stable") for found in learned]
@@ -93,7 +93,9 @@ def compare(learned: Sequence[Learned]) -> Comparison:
     return Comparison(tuple(learned), np.stack([order[scored] for order in orders]))
 
 
-def refuse_other_samples(first: Learned, second: Learned, read: Callable[[], tuple[Dataset, Dataset]]) -> None:
+def refuse_other_samples(
+    first: TestNeighbours, second: TestNeighbours, read: Callable[[], tuple[Dataset, Dataset]]
+) -> None:
     """Raise Incomparable unless both were tested on the same samples.
 
     read: the data sets of the two, which are asked where an evaluation of an earlier release does not say which its

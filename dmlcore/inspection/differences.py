@@ -15,7 +15,7 @@ import numpy as np
 
 from dmlcore.inspection.comparison import Comparison, compare
 from dmlcore.inspection.duplicates import suspects
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.typing import Bools, Floats, Ints
 
 Kind = Literal["lost", "gained", "worse", "better"]
@@ -76,7 +76,7 @@ class Difference:
         return shares
 
 
-def difference(before: Learned, after: Learned) -> Difference:
+def difference(before: TestNeighbours, after: TestNeighbours) -> Difference:
     """Bring two sides together; raises `comparison.Incomparable` if they were not tested on the same samples."""
     return Difference(compare((before, after)))
 
@@ -100,7 +100,7 @@ class Turnover:
         return len(self.forgotten)
 
 
-def turnover(snapshots: Sequence[Learned]) -> Turnover:
+def turnover(snapshots: Sequence[TestNeighbours]) -> Turnover:
     """Flips between successive snapshots, two or more; raises `comparison.Incomparable`."""
     found = compare(snapshots)
     right = found.right
@@ -128,7 +128,9 @@ class Doubted:
     asked: int  # views
 
 
-def doubted(views: Sequence[Learned], *, neighbours: int = 8, share: float = 0.75, at_least: float = 0.5) -> Doubted:
+def doubted(
+    views: Sequence[TestNeighbours], *, neighbours: int = 8, share: float = 0.75, at_least: float = 0.5
+) -> Doubted:
     """Candidates for label errors: samples whose neighbours agree on the same other class in many embeddings.
 
     In each view `duplicates.suspects` edits by the nearest neighbours (Wilson 1972; of learned embeddings Bahri, Jiang

@@ -82,7 +82,7 @@ class Distances:
 
 
 @dataclass(frozen=True, eq=False)
-class Portrait:
+class DistanceDensity:
     """What `measure` found; anchors: how many queries were looked at, of how many that have a positive and a negative.
 
     hardest: of each anchor the farthest positive and the nearest negative; nearest: the nearest of both, so that what
@@ -111,7 +111,7 @@ def measure(
     triplets: int = TRIPLETS,
     reach: float | None = None,
     seed: int = 0,
-) -> Portrait:
+) -> DistanceDensity:
     """Distances within a test part, exact up to `pairs` pairs, else of anchors drawn at random.
 
     embeddings (n, D) finite, labels (n,) integers; is_gallery (n,): rows that the others, then the queries, search.
@@ -138,7 +138,7 @@ def measure(
         all_positives=all_positives,
         all_negatives=every,
     )
-    return Portrait(
+    return DistanceDensity(
         len(anchors),
         len(part.queries),
         found,

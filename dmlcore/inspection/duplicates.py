@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.typing import Floats, Ints
 
 
@@ -31,7 +31,7 @@ class Suspects:
     asked: int
 
 
-def across_classes(found: Learned, quantile: float = 0.01) -> Pairs:
+def across_classes(found: TestNeighbours, quantile: float = 0.01) -> Pairs:
     """Pairs of different classes no farther apart than this quantile of the distances to nearest neighbours.
 
     Candidates for the same thing photographed twice, for one label too many, and for classes that look alike. Where
@@ -53,7 +53,7 @@ def across_classes(found: Learned, quantile: float = 0.01) -> Pairs:
     return Pairs(low[order], high[order], distance[order], cutoff, complete)
 
 
-def suspects(found: Learned, asked: int = 8, share: float = 0.75) -> Suspects:
+def suspects(found: TestNeighbours, asked: int = 8, share: float = 0.75) -> Suspects:
     """Samples without one of their own class among the `asked` nearest, of which at least this share are of another.
 
     The most agreed first, then the nearest. A network that confuses two classes shows the same, so look before you

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dmlcore.data import DataError, Dataset
 from dmlcore.inspection import images
-from dmlcore.inspection.neighbours import Learned, read
+from dmlcore.inspection.neighbours import TestNeighbours, read
 from dmlcore.storage import atomic_files
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run
@@ -39,7 +39,7 @@ class Table:
 
     run: Run
     weights: str  # digest of the weights that embedded them
-    learned: Learned
+    learned: TestNeighbours
     data: Dataset | None  # None where it cannot be read: then there are no names, keys and pictures
     rows: Ints  # (n,)
 
@@ -78,7 +78,7 @@ class Table:
 
 
 def table(
-    run: Run, source: Path, learned: Learned, data: Dataset | None = None, selection: ArrayLike | None = None
+    run: Run, source: Path, learned: TestNeighbours, data: Dataset | None = None, selection: ArrayLike | None = None
 ) -> Table:
     """What is exported of a run: the embeddings file `source`, which was read as `learned`; all or a selection.
 

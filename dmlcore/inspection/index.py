@@ -118,14 +118,14 @@ class Index:
         if saved is None:
             raise RunError(f"{self.run.id} has no checkpoint, so there is no network to embed pictures with")
         data = load_data(self.run.spec)
-        bench = build(self.run.spec, data, torch.device("cpu"), start=False)
-        bench.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
-        bench.loss.load_state_dict(checkpoint.part(saved.tensors, "loss"))
+        state = build(self.run.spec, data, torch.device("cpu"), start=False)
+        state.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
+        state.loss.load_state_dict(checkpoint.part(saved.tensors, "loss"))
         if self.checkpoint is None:
-            bench.best = checkpoint.part(saved.tensors, "best")
-            bench.best_loss = checkpoint.part(saved.tensors, "best_loss")
-            bench.use_best()
-        network = bench.embedder.eval().requires_grad_(False)
+            state.best = checkpoint.part(saved.tensors, "best")
+            state.best_loss = checkpoint.part(saved.tensors, "best_loss")
+            state.use_best()
+        network = state.embedder.eval().requires_grad_(False)
         if self.weights and hashlib.sha256(checkpoint.pack(network.state_dict(), {})).hexdigest() != self.weights:
             raise RunError(
                 f"{self.run.id}: the embeddings are of other weights than its checkpoint, as it was trained on since; "

@@ -41,7 +41,7 @@ NEIGHBOURS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class TestNeighbours:
     """Row i is sample `indices[i]` of the data set, of class `labels[i]`; neighbours are rows too, nearest first.
 
     Where the data set has a gallery of its own, neighbours are rows of it, and its rows are no queries.
@@ -73,7 +73,7 @@ class Learned:
         return int(rows[0]) if len(rows) else None
 
 
-def read(path: Path) -> Learned:
+def read(path: Path) -> TestNeighbours:
     """Neighbours and scores of an embeddings file, from the file beside it where that is of the same embeddings.
 
     Otherwise they are computed and, where the folder may be written to, kept. Raises Unreadable.
@@ -91,7 +91,7 @@ def read(path: Path) -> Learned:
     neighbours, precision = found["neighbours"].astype(np.int64), found["average_precision"]
     queries = ~is_gallery & ~np.isnan(precision)
     right = labels[neighbours] == labels[:, None]
-    return Learned(
+    return TestNeighbours(
         embeddings=embeddings,
         indices=indices,
         labels=labels,

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.typing import Ints
 
 Order = Literal[
@@ -31,7 +31,7 @@ ORDERS: dict[Order, str] = {
 assert tuple(ORDERS) == get_args(Order)
 
 
-def ordered(found: Learned, order: Order) -> Ints:
+def ordered(found: TestNeighbours, order: Order) -> Ints:
     """All rows in this order; those without another sample of their class come last, in the order of the data set.
 
     Raises ValueError naming the orders there are.
@@ -59,7 +59,7 @@ def ordered(found: Learned, order: Order) -> Ints:
 
 
 def select(
-    found: Learned,
+    found: TestNeighbours,
     order: Order = "worst first",
     *,
     label: int | None = None,

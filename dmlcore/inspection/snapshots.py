@@ -14,7 +14,7 @@ from dmlcore.storage import run_directory
 from dmlcore.storage.runs import Run, RunError
 
 if TYPE_CHECKING:
-    from dmlcore.training.build import Workbench
+    from dmlcore.training.state import TrainingState
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class _Embedder:
         from dmlcore.training.build import load_data
 
         self.run, self.data = run, load_data(run.spec)
-        self._bench: Workbench | None = None
+        self._state: TrainingState | None = None
 
     def embed(self, snapshot: Snapshot) -> Path:
         """Write kept/STEP.npz."""
@@ -82,10 +82,10 @@ class _Embedder:
 
         spec, saved = self.run.spec, checkpoint.read(snapshot.checkpoint)
         device = prepare_device(spec.device, int(saved.facts["threads"]))
-        self._bench = bench = self._bench or build(spec, self.data, device, start=False)
-        bench.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
-        bench.loss.load_state_dict(checkpoint.part(saved.tensors, "loss"))  # an ensemble's joins the embeddings
-        embeddings = evaluation.embed(bench.embedder, bench.data, "test", device)
+        self._state = state = self._state or build(spec, self.data, device, start=False)
+        state.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
+        state.loss.load_state_dict(checkpoint.part(saved.tensors, "loss"))  # an ensemble's joins the embeddings
+        embeddings = evaluation.embed(state.embedder, state.data, "test", device)
         scores = evaluation.score(embeddings, self.data, "test", spec.ks)
         path = snapshot.checkpoint.with_suffix(".npz")
         evaluation.save_embeddings(path, embeddings, self.data, "test", scores)

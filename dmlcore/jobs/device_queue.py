@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Literal
 
 from dmlcore.spec import RunSpec
-from dmlcore.storage import atomic_files
+from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.run_directory import LOCK
 from dmlcore.storage.runs import Run, RunStore
 
@@ -116,7 +116,7 @@ def waiting(store: RunStore, *, job: bool = False) -> dict[str, Waiting]:
 def at_work_on(store: RunStore, device: Device, *, job: bool = False) -> list[str]:
     """Ids of the runs that hold a slot of the device, themselves or a job on them."""
     folder = _folder(store.root, device, job)
-    held = [path for path in folder.glob("slot-*") if path.suffix == "" and atomic_files.holder(path)]
+    held = [path for path in folder.glob("slot-*") if path.suffix == "" and locks.holder(path)]
     found = []
     for path in held:
         with contextlib.suppress(OSError):
@@ -131,8 +131,8 @@ def _take(folder: Path, run: Run, device: Device, held: ExitStack, *, first: boo
     for number in range(slots(device)):
         slot = folder / f"slot-{number}"
         try:
-            held.enter_context(atomic_files.ProcessLock(slot, wait=0.0))
-        except atomic_files.Busy:
+            held.enter_context(locks.ProcessLock(slot, wait=0.0))
+        except locks.Busy:
             continue
         atomic_files.replace(slot.with_suffix(".run"), lambda file: file.write(run.id.encode()))
         if device == "cuda" and len(gpus()) > 1:  # read when torch is loaded, which comes later
@@ -151,7 +151,7 @@ def _tickets(folder: Path) -> dict[str, str]:
     found = {}
     for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
         if match := TICKET.fullmatch(name):
-            if atomic_files.holder(folder.parents[1] / match["run"] / LOCK):
+            if locks.holder(folder.parents[1] / match["run"] / LOCK):
                 found[name] = match["run"]
             else:
                 (folder / name).unlink(missing_ok=True)

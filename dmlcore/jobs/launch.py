@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import device_queue
 from dmlcore.spec import RunSpec
-from dmlcore.storage import atomic_files
+from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.home import HOME
 from dmlcore.storage.run_directory import LOCK, LOG, kept
 from dmlcore.storage.runs import START_GRACE, Run, RunError, RunStore
@@ -44,7 +44,7 @@ class Asked(BaseModel):
 
     def on_its_way(self) -> bool:
         """Whether it was asked for so lately that its process may not hold the lock yet."""
-        return atomic_files.elapsed(self.queued, self.boot) < START_GRACE
+        return locks.elapsed(self.queued, self.boot) < START_GRACE
 
 
 class JobError(RuntimeError):
@@ -92,7 +92,7 @@ def prepare_resume(run: Run) -> None:
         raise JobError(f"{run.id} is done; there is nothing left to resume")
     run.withdraw_cancel()
     device_queue.withdraw_hurry(run)
-    run.update(state="queued", queued=time.monotonic(), boot=atomic_files.boot(), message="")
+    run.update(state="queued", queued=time.monotonic(), boot=locks.boot(), message="")
 
 
 def cancel(run: Run) -> None:
@@ -104,11 +104,11 @@ def cancel(run: Run) -> None:
         with run.lock(wait=0.0):
             if run.state().state in ("queued", "running"):
                 run.update(state="cancelled", message="cancelled")
-    except atomic_files.Busy:
+    except locks.Busy:
         # The kernel names the holder of the lock; it is ours if it is also the process the state tells of.
-        owner, state = atomic_files.holder(run.path / LOCK), run.state()
+        owner, state = locks.holder(run.path / LOCK), run.state()
         if owner and owner == state.pid:
-            atomic_files.terminate(owner, state.started)
+            locks.terminate(owner, state.started)
 
 
 def evaluate(run: Run) -> None:
@@ -135,9 +135,9 @@ def stop_projecting(run: Run) -> None:
     """End the making of a map, of which nothing is kept; what else works on the run is left alone."""
     known = asked(run)
     if known and known.task in ("project", "project-over-training"):  # it may still wait for its turn
-        pid = atomic_files.holder(run.path / LOCK)
+        pid = locks.holder(run.path / LOCK)
         if pid not in (0, os.getpid()):
-            atomic_files.terminate(pid, atomic_files.start_time(pid))
+            locks.terminate(pid, locks.start_time(pid))
         over(run)
         return
     try:
@@ -145,8 +145,8 @@ def stop_projecting(run: Run) -> None:
         pid, started = int(told["pid"]), int(told["started"])
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return
-    if pid == atomic_files.holder(run.path / LOCK):
-        atomic_files.terminate(pid, started)
+    if pid == locks.holder(run.path / LOCK):
+        locks.terminate(pid, started)
 
 
 def weigh(run: Run) -> None:
@@ -207,7 +207,7 @@ def _ask(run: Run, task: Task, *more: str) -> None:
 
 def begin(run: Run, job: Asked) -> None:
     """Note a job as asked for now and start it; for the holder of the lock of the run."""
-    noted = job.model_copy(update={"queued": time.monotonic(), "boot": atomic_files.boot()})
+    noted = job.model_copy(update={"queued": time.monotonic(), "boot": locks.boot()})
     _asked_at(run).parent.mkdir(parents=True, exist_ok=True)
     atomic_files.replace_json(_asked_at(run), noted.model_dump())
     start(run, job.task, *job.more)
@@ -228,7 +228,7 @@ def _idle(run: Run) -> Iterator[None]:
     try:
         with run.lock(wait=0.5):
             yield
-    except atomic_files.Busy as busy:
+    except locks.Busy as busy:
         raise JobError(f"{run.id}: something is working on it already; wait for it, or cancel it") from busy
 
 

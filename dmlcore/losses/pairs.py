@@ -17,7 +17,7 @@ from dmlcore.losses.engine.batch_loss import (
     mean,
     reduced,
 )
-from dmlcore.losses.engine.distances import lip
+from dmlcore.losses.engine.distances import clip_to_unit_ball
 
 
 class Contrastive(PairLoss):
@@ -102,7 +102,11 @@ class MultiSimilarity(PairLoss):
 
     def of(self, pairs: Pairs) -> Tensor:
         """The loss of these pairs."""
-        s = pairs.cosines() if self.similarity == "cosine" else lip(pairs.rows) @ lip(pairs.columns).mT
+        s = (
+            pairs.cosines()
+            if self.similarity == "cosine"
+            else clip_to_unit_ball(pairs.rows) @ clip_to_unit_ball(pairs.columns).mT
+        )
         positive, negative = hard(s, pairs.positive, pairs.negative, self.epsilon)
         self.note((positive | negative).float(), pairs.positive | pairs.negative)
         pull = log1p_exp(masked_lse(-self.alpha * (s - self.m), positive)) / self.alpha

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dmlcore.catalogue import Choice, Slider
-from dmlcore.losses.engine.batch_loss import BatchFormula, ProxyLoss, log1p_exp, masked_lse, mean, whole
+from dmlcore.losses.engine.batch_loss import BatchFormula, ProxyLoss, log1p_exp, masked_lse, mean, require_int
 from dmlcore.losses.engine.distances import unit
 
 TEMPERATURE = "Temperature: a lower one makes the choice between classes harder"
@@ -122,7 +122,7 @@ class SoftTriple(ProxyLoss):
         classes: int,
         embedding_dim: int,
     ) -> None:
-        super().__init__(classes, embedding_dim, whole("centres", centres))
+        super().__init__(classes, embedding_dim, require_int("centres", centres))
         self.la, self.gamma, self.delta, self.tau = la, gamma, delta, tau
 
     def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.losses.engine.batch_loss import DIVISOR, BatchFormula, PairLoss, ProxyLoss, mean, whole
+from dmlcore.losses.engine.batch_loss import DIVISOR, BatchFormula, PairLoss, ProxyLoss, mean, require_int
 from dmlcore.losses.engine.distances import distance_table
 from dmlcore.losses.engine.table import Counts
 from dmlcore.losses.pairs import SIMILARITY_SLIDERS, Contrastive, MultiSimilarity
@@ -22,7 +22,7 @@ class ProxyPairs(ProxyLoss):
     unbounded = False
 
     def __init__(self, loss: PairLoss, per_class: float, classes: int, embedding_dim: int) -> None:
-        super().__init__(classes, embedding_dim, whole("per_class", per_class))
+        super().__init__(classes, embedding_dim, require_int("per_class", per_class))
         self.loss = loss
 
     def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ class TripletProxies(ProxyLoss):
     unbounded = False
 
     def __init__(self, m: float, divisor: str, per_class: float, *, classes: int, embedding_dim: int) -> None:
-        super().__init__(classes, embedding_dim, whole("per_class", per_class))
+        super().__init__(classes, embedding_dim, require_int("per_class", per_class))
         self.m, self.divisor = m, divisor
         self.counts = Counts.none()
 

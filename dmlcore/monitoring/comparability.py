@@ -16,7 +16,7 @@ FAST_PROXIES = 50  # times the learning rate of the network, from which it is wo
 
 
 @dataclass(frozen=True)
-class Finding:
+class ComparabilityIssue:
     """One finding: incomparable (no conclusion), caution (part of a difference may come from this), or note.
 
     keys: of the spec, for a page to mark.
@@ -171,7 +171,7 @@ RULES = (
 )
 
 
-def lint(runs: Sequence[RunSpec | Run]) -> list[Finding]:
+def lint(runs: Sequence[RunSpec | Run]) -> list[ComparabilityIssue]:
     """What makes these runs incomparable and what weakens each of them, gravest first; none for fewer than one.
 
     Losses, miners and their parameters are taken as what is compared. Of runs, not only specs, it also knows on how
@@ -187,7 +187,7 @@ def lint(runs: Sequence[RunSpec | Run]) -> list[Finding]:
     return sorted(dict.fromkeys(found), key=lambda warning: order[warning.severity])
 
 
-def lint_spec(spec: RunSpec, training: int | None = None) -> list[Finding]:
+def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityIssue]:
     """What weakens one run by itself, and in what it leaves the protocol that it names.
 
     training: samples of the training part, where the protocol counts in epochs; without it those keys are left out.
@@ -196,7 +196,7 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[Finding]:
     # What chooses the weights.
     if spec.schedule.monitor_part == "test":
         found.append(
-            Finding(
+            ComparabilityIssue(
                 "caution",
                 ("schedule.monitor_part",),
                 f"The test part chooses the weights ({_selection(spec)}), so the test scores are too good.",
@@ -204,7 +204,9 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[Finding]:
         )
     elif spec.data.validation == "none":
         found.append(
-            Finding("note", ("data.validation",), "Nothing validates, so the weights of the last step are tested.")
+            ComparabilityIssue(
+                "note", ("data.validation",), "Nothing validates, so the weights of the last step are tested."
+            )
         )
     found += _fast_proxies(spec)
     # What is frozen, and from where it starts.
@@ -213,53 +215,55 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[Finding]:
             "Batch norm is frozen, but the backbone starts at random: it keeps statistics of no data, and such a "
             "network hardly learns. Start from weights, or let batch norm learn."
         )
-        found.append(Finding("caution", ("model.freeze_batch_norm", "model.start"), sentence))
+        found.append(ComparabilityIssue("caution", ("model.freeze_batch_norm", "model.start"), sentence))
     if spec.model.freeze == "backbone" and not spec.model.start:
         sentence = (
             "The backbone is frozen, but starts at random: only a head on random features is trained. Start from "
             "weights or a run, or let the backbone learn."
         )
-        found.append(Finding("caution", ("model.freeze", "model.start"), sentence))
+        found.append(ComparabilityIssue("caution", ("model.freeze", "model.start"), sentence))
     if spec.model.freeze == "backbone" and spec.data.augment and not spec.data.views:
         sentence = "Training pictures are neither flipped nor cut, as the kept feature maps are of whole pictures."
-        found.append(Finding("note", ("data.views", "data.augment"), sentence))
+        found.append(ComparabilityIssue("note", ("data.views", "data.augment"), sentence))
     if _split(spec) == "known classes":
         found.append(
-            Finding("note", ("data.split",), "Tested on classes it was trained on: no measure of unseen classes.")
+            ComparabilityIssue(
+                "note", ("data.split",), "Tested on classes it was trained on: no measure of unseen classes."
+            )
         )
     return found
 
 
-def lint_alike(specs: Sequence[RunSpec]) -> list[Finding]:
+def lint_alike(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:
     """What weakens runs that one protocol made; that folds and seeds differ, and what leaves it, is told elsewhere."""
     own = [warning for spec in specs for warning in lint_spec(spec)]
     return list(dict.fromkeys(warning for warning in own if not warning.sentence.startswith("Leaves ")))
 
 
-def as_text(warnings: Iterable[Finding]) -> str:
+def as_text(warnings: Iterable[ComparabilityIssue]) -> str:
     """One line each, for a terminal."""
     return "\n".join(f"{warning.severity}: {warning.sentence}" for warning in warnings)
 
 
-def _differs(rule: Rule, specs: Sequence[RunSpec]) -> Finding | None:
+def _differs(rule: Rule, specs: Sequence[RunSpec]) -> ComparabilityIssue | None:
     values = list(dict.fromkeys(str(rule.value(spec)) for spec in specs))
     if len(values) < 2:
         return None
     shown = " and ".join([", ".join(values[:-1]), values[-1]]) if len(values) <= 4 else f"{len(values)} of them"
-    return Finding(rule.severity, (rule.key,), f"Other {rule.what} ({shown}): {rule.why}.")
+    return ComparabilityIssue(rule.severity, (rule.key,), f"Other {rule.what} ({shown}): {rule.why}.")
 
 
-def _other_queries(runs: Sequence[Run]) -> list[Finding]:
+def _other_queries(runs: Sequence[Run]) -> list[ComparabilityIssue]:
     tested = [scores(run.metrics()[0]).get("trained") for run in runs]
     counts = list(dict.fromkeys(row["queries"] for row in tested if row))
     if len(counts) < 2 or len({run.spec.data.name for run in runs}) > 1:
         return []
     shown = " and ".join(f"{count:,}" for count in counts)
     sentence = f"Other test samples ({shown} queries): the data were not the same."
-    return [Finding("incomparable", ("data.root",), sentence)]
+    return [ComparabilityIssue("incomparable", ("data.root",), sentence)]
 
 
-def _repeats(specs: Sequence[RunSpec]) -> list[Finding]:
+def _repeats(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:
     """Whether each setting was repeated, and as often as the others."""
     neutral = {"seed": 0, "name": "", "device": "auto"}
     seeds: dict[str, set[int]] = {}
@@ -269,16 +273,26 @@ def _repeats(specs: Sequence[RunSpec]) -> list[Finding]:
     if len(seeds) < 2:
         return []
     if counts == [1]:
-        return [Finding("caution", ("seed",), "One seed of each: without repeats a small difference may be chance.")]
+        return [
+            ComparabilityIssue(
+                "caution", ("seed",), "One seed of each: without repeats a small difference may be chance."
+            )
+        ]
     if len(counts) > 1:
         shown = f"{counts[0]} and {counts[-1]}"
-        return [Finding("caution", ("seed",), f"Other numbers of repeats ({shown}): the best of more runs is better.")]
+        return [
+            ComparabilityIssue(
+                "caution", ("seed",), f"Other numbers of repeats ({shown}): the best of more runs is better."
+            )
+        ]
     if len({tuple(sorted(each)) for each in seeds.values()}) > 1:
-        return [Finding("note", ("seed",), "Other seeds: batches and first weights are not the same in pairs.")]
+        return [
+            ComparabilityIssue("note", ("seed",), "Other seeds: batches and first weights are not the same in pairs.")
+        ]
     return []
 
 
-def _fast_proxies(spec: RunSpec) -> list[Finding]:
+def _fast_proxies(spec: RunSpec) -> list[ComparabilityIssue]:
     rate = spec.loss.learning_rate
     factor = rate / spec.optimiser.learning_rate if rate else 1.0
     if factor < FAST_PROXIES:
@@ -288,9 +302,11 @@ def _fast_proxies(spec: RunSpec) -> list[Finding]:
     )
     by = f", as {spec.protocol} has it" if allowed else ", and losses without proxies have no such help"
     sentence = f"Loss parameters learn {factor:g} times faster than the network{by}."
-    return [Finding("note" if allowed else "caution", ("loss.learning_rate",), sentence)]
+    return [ComparabilityIssue("note" if allowed else "caution", ("loss.learning_rate",), sentence)]
 
 
-def _leaves(spec: RunSpec, training: int | None) -> list[Finding]:
+def _leaves(spec: RunSpec, training: int | None) -> list[ComparabilityIssue]:
     lines = protocols.deviations(spec, training)
-    return [Finding("caution", (line.partition(":")[0],), f"Leaves {spec.protocol} in {line}.") for line in lines]
+    return [
+        ComparabilityIssue("caution", (line.partition(":")[0],), f"Leaves {spec.protocol} in {line}.") for line in lines
+    ]

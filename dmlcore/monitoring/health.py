@@ -28,7 +28,7 @@ OVERFIT = 0.03  # fall of the validation score from its best
 
 
 @dataclass(frozen=True)
-class Finding:
+class HealthWarning:
     """One thing that goes wrong: since which step, by which numbers, in a sentence, and what to try."""
 
     kind: str  # point, dimensions, margin, idle, saturated, flat, overfit, worse, exploding
@@ -38,7 +38,7 @@ class Finding:
     remedies: tuple[str, ...]
 
 
-def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[Finding]:
+def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarning]:
     """Findings about a training, gravest first, from the rows of its metrics.jsonl; [] while it looks healthy.
 
     spec: adds what a loss is worth when all embeddings coincide, and the dimension of their space.
@@ -78,7 +78,7 @@ def _lasting(points: Sequence[tuple[int, float]], holds: Callable[[float], bool]
     return since if length >= LASTING else None
 
 
-def _exploding(history: _History) -> Finding | None:
+def _exploding(history: _History) -> HealthWarning | None:
     """Lengths, gradients or the loss itself on the way to overflow."""
     for name, words in (("norm", "embeddings have length"), ("gradient_norm", "the gradient has norm")):
         values = history.measured(name)
@@ -94,8 +94,8 @@ def _exploding(history: _History) -> Finding | None:
     return None
 
 
-def _overflow(since: int, words: str, value: float) -> Finding:
-    return Finding(
+def _overflow(since: int, words: str, value: float) -> HealthWarning:
+    return HealthWarning(
         "exploding",
         since,
         {"value": value},
@@ -108,7 +108,7 @@ def _overflow(since: int, words: str, value: float) -> Finding:
     )
 
 
-def _point(history: _History) -> Finding | None:
+def _point(history: _History) -> HealthWarning | None:
     spread = history.measured("spread")
     since = _lasting(spread, lambda value: value < POINT)
     norm = history.measured("norm")
@@ -123,7 +123,7 @@ def _point(history: _History) -> Finding | None:
     if positive and negative:
         numbers |= {"positive_distance": positive[-1][1], "negative_distance": negative[-1][1]}
         distances = f": positives are {positive[-1][1]:.2g} apart, negatives {negative[-1][1]:.2g}"
-    return Finding(
+    return HealthWarning(
         "point",
         since,
         numbers,
@@ -137,7 +137,7 @@ def _point(history: _History) -> Finding | None:
     )
 
 
-def _dimensions(history: _History) -> Finding | None:
+def _dimensions(history: _History) -> HealthWarning | None:
     rank = history.measured("effective_rank")
     spec = history.spec
     if spec is not None and min(spec.model.embedding_dim, spec.batch.classes) < 4:
@@ -147,7 +147,7 @@ def _dimensions(history: _History) -> Finding | None:
         return None
     share = history.measured("largest_share")
     space = f" of {spec.model.embedding_dim}" if spec is not None else ""
-    return Finding(
+    return HealthWarning(
         "dimensions",
         since,
         {"effective_rank": rank[-1][1], "largest_share": share[-1][1] if share else 1.0},
@@ -160,14 +160,14 @@ def _dimensions(history: _History) -> Finding | None:
     )
 
 
-def _margin(history: _History) -> Finding | None:
+def _margin(history: _History) -> HealthWarning | None:
     """The loss has stayed at what it is worth when all embeddings coincide."""
     worth = _at_one_point(history.spec)
     recent = history.recent()
     if worth is None or worth <= 0 or len(history.losses) < FEWEST or not _near(recent, worth):
         return None
     since = _since_near(history, worth)
-    return Finding(
+    return HealthWarning(
         "margin",
         since,
         {"loss": fmean(recent), "at_one_point": worth},
@@ -181,13 +181,13 @@ def _margin(history: _History) -> Finding | None:
     )
 
 
-def _saturated(history: _History) -> Finding | None:
+def _saturated(history: _History) -> HealthWarning | None:
     """The loss sits at the upper clamp, where no triplet has a gradient."""
     top = _triplet_hyper(history.spec, "m2")
     recent = history.recent()
     if top is None or not isfinite(top) or len(history.losses) < FEWEST or not _near(recent, top):
         return None
-    return Finding(
+    return HealthWarning(
         "saturated",
         _since_near(history, top),
         {"loss": fmean(recent), "m2": top},
@@ -196,7 +196,7 @@ def _saturated(history: _History) -> Finding | None:
     )
 
 
-def _idle(history: _History) -> Finding | None:
+def _idle(history: _History) -> HealthWarning | None:
     """Most steps have no triplet with a gradient."""
     steps, active = series(history.rows, "step", "active")
     window = max(FEWEST, len(active) // 5)
@@ -211,7 +211,7 @@ def _idle(history: _History) -> Finding | None:
     top = _triplet_hyper(history.spec, "m2")
     if top is not None and isfinite(top) and fmean(history.recent()) > 0.5 * top:
         return None  # beyond the upper clamp, not below the lower one: `_saturated` tells it
-    return Finding(
+    return HealthWarning(
         "idle",
         since,
         {"idle_steps": idle},
@@ -225,7 +225,7 @@ def _idle(history: _History) -> Finding | None:
     )
 
 
-def _flat(history: _History) -> Finding | None:
+def _flat(history: _History) -> HealthWarning | None:
     """The loss has not fallen since the start, by more than its noise, and validation has not risen either."""
     losses = history.losses
     if len(losses) < FEWEST:
@@ -250,7 +250,7 @@ def _flat(history: _History) -> Finding | None:
         "check that the labels belong to the samples, and that the network is not frozen (schedule.warm_up)"
     )
     also = f", and {100 * median(active):.0f} % of the triplets are active all the time" if everything else ""
-    return Finding(
+    return HealthWarning(
         "flat",
         history.steps[0],
         numbers,
@@ -260,7 +260,7 @@ def _flat(history: _History) -> Finding | None:
     )
 
 
-def _overfit(history: _History) -> Finding | None:
+def _overfit(history: _History) -> HealthWarning | None:
     """Validation has fallen from its best for several validations in a row; the loss tells overfitting from ruin."""
     steps, scores = series(history.rows, "validation", "map_at_r")
     if len(scores) <= LASTING:
@@ -278,7 +278,7 @@ def _overfit(history: _History) -> Finding | None:
     numbers = {"best": scores[best], "now": scores[-1], "loss_then": then, "loss_now": now}
     fell = f"validation MAP@R fell from {100 * scores[best]:.1f} % at step {steps[best]} to {100 * scores[-1]:.1f} %"
     if now < then:
-        return Finding(
+        return HealthWarning(
             "overfit",
             steps[best],
             numbers,
@@ -289,7 +289,7 @@ def _overfit(history: _History) -> Finding | None:
                 "freeze batch norm, or train a smaller network",
             ),
         )
-    return Finding(
+    return HealthWarning(
         "worse",
         steps[best],
         numbers,

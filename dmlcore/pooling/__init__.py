@@ -3,7 +3,7 @@
 from dmlcore.pooling.analysis.zero_shot_evaluation import zero_shot_evaluation
 from dmlcore.pooling.base import Pooling, PoolingInfo, pool
 from dmlcore.pooling.catalogue import Head, create, describe, names
-from dmlcore.pooling.costs import lip, prototype_costs
+from dmlcore.pooling.costs import clip_to_unit_ball, prototype_costs
 from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling
 from dmlcore.pooling.transport import pooling_weights, selection, sweeps, transport
 from dmlcore.pooling.zero_shot import ZeroShotPrediction, mixed, ridge
@@ -14,9 +14,9 @@ __all__ = [
     "Pooling",
     "PoolingInfo",
     "ZeroShotPrediction",
+    "clip_to_unit_ball",
     "create",
     "describe",
-    "lip",
     "mixed",
     "names",
     "pool",

@@ -31,7 +31,7 @@ class Pooling(nn.Module):
 
     def __init__(self, channels: int, out_features: int | None = None) -> None:
         super().__init__()
-        self.channels = whole("channels", channels)
+        self.channels = require_int("channels", channels)
         self.out_features = out_features or channels
         self.weights = None
 
@@ -107,7 +107,7 @@ def pool(layer: nn.Module, features: Tensor) -> Tensor:
     return pooled
 
 
-def whole(name: str, value: object, least: int = 1, most: int = 65_536) -> int:
+def require_int(name: str, value: object, least: int = 1, most: int = 65_536) -> int:
     """`value` if it is an integer from `least` to `most`, as weights have its size; else ValueError naming it."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
@@ -116,7 +116,7 @@ def whole(name: str, value: object, least: int = 1, most: int = 65_536) -> int:
     return value
 
 
-def he(layer: Initialised) -> Initialised:
+def init_he_(layer: Initialised) -> Initialised:
     """The layer with He's initialisation (fan in) and zero bias."""
     nn.init.kaiming_normal_(layer.weight)
     if layer.bias is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from dmlcore.pooling.base import CATALOGUE, Pooling, PoolingInfo, he, pool, whole
+from dmlcore.pooling.base import CATALOGUE, Pooling, PoolingInfo, init_he_, pool, require_int
 from dmlcore.pooling.layers import (  # noqa: F401  # they fill the catalogue
     cbam,
     crow,
@@ -81,16 +81,16 @@ class Head(nn.Module):
     def __init__(self, name: str, channels: int, embedding_dim: int, **parameters: Any) -> None:
         super().__init__()
         self.name = name
-        whole("channels", channels)
-        whole("embedding_dim", embedding_dim)
+        require_int("channels", channels)
+        require_int("embedding_dim", embedding_dim)
         self.projection: nn.Conv2d | None = None
         self.linear: nn.Linear | None = None
         if describe(name).layer.projects_first:
-            self.projection = he(nn.Conv2d(channels, embedding_dim, 1, bias=False))
+            self.projection = init_he_(nn.Conv2d(channels, embedding_dim, 1, bias=False))
             self.pooling = create(name, embedding_dim, **parameters)
         else:
             self.pooling = create(name, channels, **parameters)
-            self.linear = he(nn.Linear(self.pooling.out_features, embedding_dim))
+            self.linear = init_he_(nn.Linear(self.pooling.out_features, embedding_dim))
 
     def forward(self, features: Tensor) -> Tensor:
         """features (B, C, H, W) -> (B, embedding_dim)."""

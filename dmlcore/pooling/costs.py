@@ -10,7 +10,7 @@ from torch import Tensor
 NEAR = 0.01  # pairs closer than a tenth of the feature's length are measured directly: the product cancels there
 
 
-def lip(v: Tensor) -> Tensor:
+def clip_to_unit_ball(v: Tensor) -> Tensor:
     """v / max(1, |v|), (..., D): the projection on the unit ball, 1-Lipschitz. Source: Gurbuz 2022, Sec. 5.2."""
     length: Tensor = torch.linalg.vector_norm(v, dim=-1, keepdim=True)
     return v / length.clamp(min=1.0)
@@ -22,7 +22,7 @@ def prototype_costs(features: Tensor, prototypes: Tensor) -> Tensor:
     Not squared; the gradient of a zero distance is 0. Twice differentiable.
     """
     flat = features.flatten(0, -3) if features.ndim > 3 else features.view(-1, *features.shape[-2:])
-    cost = cast(Tensor, _Costs.apply(flat.mT, lip(prototypes)))
+    cost = cast(Tensor, _Costs.apply(flat.mT, clip_to_unit_ball(prototypes)))
     return cost.view(*features.shape[:-2], *cost.shape[1:])
 
 

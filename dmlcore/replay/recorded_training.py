@@ -21,8 +21,9 @@ from dmlcore.losses.pairs import Contrastive
 from dmlcore.metrics import RetrievalScores, retrieval
 from dmlcore.models.networks import PictureNetwork, TokenNetwork
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.training import build, final_analyses
-from dmlcore.training.build import Objective, TrainingError, Workbench
+from dmlcore.training import batches, build, final_analyses
+from dmlcore.training.build import Objective, TrainingError
+from dmlcore.training.state import TrainingState
 from dmlcore.typing import Bytes, Floats, Ints, Singles
 
 Moves = Literal["both", "pulls", "pushes"]
@@ -119,9 +120,9 @@ class LiveTraining:
         labels = self.dataset.labels[self.watched]
         self._classes, self._class_of = np.unique(labels, return_inverse=True)
         self._scored = np.isin(self.watched, self.dataset.parts[spec.parts[-1]])
-        self._bench, self._at = self._build(spec.run), 0
-        self.dataset = self._bench.data  # with the feature maps of a frozen backbone
-        inputs = build.to_device(self.dataset, self.watched, torch.device("cpu"))
+        self._state, self._at = self._build(spec.run), 0
+        self.dataset = self._state.data  # with the feature maps of a frozen backbone
+        inputs = batches.to_device(self.dataset, self.watched, torch.device("cpu"))
         self._inputs = inputs.float() if inputs.is_floating_point() else inputs  # once, not for every frame
         batch = spec.run.batch.classes * spec.run.batch.samples
         self.steps_per_epoch = max(1, len(self.dataset.parts["train"]) // batch)
@@ -169,7 +170,7 @@ class LiveTraining:
         shared = self.shared_with(other.spec)
         other.frames = self.frames[:shared]
         other._snapshots = {step: kept for step, kept in self._snapshots.items() if step < shared}
-        other._bench, other._at = self._build(self.spec.run), -1  # its state is restored at the first new step
+        other._state, other._at = self._build(self.spec.run), -1  # its state is restored at the first new step
         return other
 
     def scored(self, vectors: Singles) -> RetrievalScores:
@@ -180,10 +181,10 @@ class LiveTraining:
     def weights(self) -> nn.Module:
         """The network after the last recorded step."""
         self._catch_up()
-        return self._bench.model
+        return self._state.model
 
     # ---- one step
-    def _build(self, run: RunSpec) -> Workbench:
+    def _build(self, run: RunSpec) -> TrainingState:
         with _BUILDING:
             return build.build(run, self.dataset, torch.device("cpu"))
 
@@ -194,8 +195,8 @@ class LiveTraining:
         kept = sorted(self._snapshots)
         step = kept[bisect_right(kept, self.recorded) - 1]
         snapshot = self._snapshots[step]
-        self._bench = self._build(snapshot.run)
-        self._bench.restore(snapshot.tensors)
+        self._state = self._build(snapshot.run)
+        self._state.restore(snapshot.tensors)
         self._at = step
         while self._at < self.recorded:
             self._step()
@@ -205,37 +206,37 @@ class LiveTraining:
         step = self._at + 1
         if any(change.step == self._at for change in self.spec.changes):
             self._obey(self.spec.run_at(step))
-        loss = self._bench.step(step, _sided(self._bench.loss, self.spec.moves_at(step)))
+        loss = self._state.step(step, _sided(self._state.loss, self.spec.moves_at(step)))
         self._at = step
         if step % SNAPSHOT_EVERY == 0:
             self._keep_state()
         return loss
 
     def _keep_state(self) -> None:
-        tensors = {name: tensor.detach().clone() for name, tensor in self._bench.tensors().items()}
-        self._snapshots[self._at] = _Snapshot(tensors, self._bench.spec)
+        tensors = {name: tensor.detach().clone() for name, tensor in self._state.tensors().items()}
+        self._snapshots[self._at] = _Snapshot(tensors, self._state.spec)
 
     def _obey(self, run: RunSpec) -> None:
         """Another loss, learning rate, mu or epsilon from now on; the network and its moments stay."""
-        before = self._bench.spec
+        before = self._state.spec
         if run == before:
             return
-        bench = self._build(run)
-        state = self._bench.optimiser.state
-        pairs = list(zip(self._bench.model.parameters(), bench.model.parameters(), strict=True))
+        training_state = self._build(run)
+        state = self._state.optimiser.state
+        pairs = list(zip(self._state.model.parameters(), training_state.model.parameters(), strict=True))
         if run.loss.name == before.loss.name:
-            pairs += zip(self._bench.loss.parameters(), bench.loss.parameters(), strict=True)
-            bench.loss.load_state_dict(self._bench.loss.state_dict())
-        bench.model.load_state_dict(self._bench.model.state_dict())
+            pairs += zip(self._state.loss.parameters(), training_state.loss.parameters(), strict=True)
+            training_state.loss.load_state_dict(self._state.loss.state_dict())
+        training_state.model.load_state_dict(self._state.model.state_dict())
         for old, new in pairs:
             if old in state:
-                bench.optimiser.state[new] = state[old]
-        self._bench = bench
+                training_state.optimiser.state[new] = state[old]
+        self._state = training_state
 
     # ---- one frame
     @torch.no_grad()
     def _look(self, loss: float | None) -> Frame:
-        model = self._bench.model.eval()
+        model = self._state.model.eval()
         embeddings = model(self._inputs).numpy()
         seen: dict[str, Any] = self._see_tokens(model) if isinstance(model, TokenNetwork) else {}
         if isinstance(model, PictureNetwork):
@@ -243,7 +244,7 @@ class LiveTraining:
         if embeddings.shape[1] > 3:
             seen["plane"] = _plane(embeddings, self.frames[-1].plane if self.frames else None)
         model.train()
-        said = self._bench.measured() if loss is not None else {}
+        said = self._state.measured() if loss is not None else {}
         at = len(self.frames)
         scores = self.scored(embeddings) if at % SCORE_EVERY == 0 else None
         return Frame(

@@ -28,7 +28,7 @@ from dmlcore.models import pretrained
 from dmlcore.published import tables
 from dmlcore.replay.recorded_training import Change, LiveSpec, LiveTraining
 from dmlcore.spec import RunSpec
-from dmlcore.training import build
+from dmlcore.training import batches, build
 from dmlcore.typing import Floats, Ints, Pixels, Singles
 
 PICTURES = ("cub", "glyphs")
@@ -240,7 +240,7 @@ def train_scores(training: LiveTraining, step: int, part: str = "train") -> Retr
     model = training.fork((*before, Change(step))).weights().eval()  # the history up to this step, replayed
     indices = training.dataset.parts[part]
     with torch.inference_mode():
-        embeddings = model(build.to_device(training.dataset, indices, torch.device("cpu"))).numpy()
+        embeddings = model(batches.to_device(training.dataset, indices, torch.device("cpu"))).numpy()
     return retrieval(embeddings, training.dataset.labels[indices], ks=(1, 8))
 
 

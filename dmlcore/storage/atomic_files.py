@@ -1,30 +1,15 @@
-"""Files that survive kill -9, and who is alive: atomic replacement, process locks, safe signals."""
+"""Files that survive kill -9: atomic replacement, and reading of regular files alone."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
-import math
 import os
-import signal
 import stat
-import struct
-import threading
-import time
 from collections.abc import Callable, Iterable
-from functools import cache
 from pathlib import Path
 from typing import IO, Any
-
-_FLOCK = struct.Struct("hhqqi")  # struct flock of 64-bit Linux: type, whence, start, length, pid
-
-# POSIX locks belong to the process, so a second thread would get the lock again, and closing *any* descriptor of the
-# file drops it. Hence this table: while the process holds a lock, nothing here opens its file.
-_held: set[str] = set()
-_held_guard = threading.Lock()
-os.register_at_fork(after_in_child=_held.clear)
 
 
 def replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
@@ -93,121 +78,5 @@ def sync_directory(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-class Busy(RuntimeError):
-    """Another process, or another thread of this one, holds the lock."""
-
-
-class ProcessLock:
-    """An exclusive lock on the file `path`, dropped by the kernel when its process dies; a context manager.
-
-    Raises Busy if it is not free within `wait` seconds.
-    """
-
-    def __init__(self, path: Path, wait: float = 2.0) -> None:
-        self.path, self.wait = path, wait
-        self._key = os.path.realpath(path)
-        self._descriptor = -1
-
-    def __enter__(self) -> ProcessLock:
-        deadline = time.monotonic() + self.wait
-        while not self._try():
-            if time.monotonic() >= deadline:
-                raise Busy(f"{self.path.parent.name} is in use by process {holder(self.path) or 'unknown'}")
-            time.sleep(0.05)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with _held_guard:
-            os.close(self._descriptor)
-            _held.discard(self._key)
-
-    def _try(self) -> bool:
-        with _held_guard:
-            if self._key in _held:
-                return False
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-            try:
-                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                os.close(descriptor)
-                if error.errno not in (errno.EACCES, errno.EAGAIN):
-                    raise
-                return False
-            self._descriptor = descriptor
-            _held.add(self._key)
-            return True
-
-
-def held_here(path: Path) -> bool:
-    """Whether this process holds the lock at `path`."""
-    return os.path.realpath(path) in _held
-
-
-def holder(path: Path) -> int:
-    """Process id of the holder of the lock at `path`, 0 if nobody holds it.
-
-    Asks the kernel (F_GETLK) and never takes the lock, so watching cannot make a worker fail.
-    """
-    with _held_guard:
-        if held_here(path):
-            return os.getpid()
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return 0
-        try:
-            question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-            kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, question))
-        finally:
-            os.close(descriptor)
-    return 0 if kind == fcntl.F_UNLCK else pid
-
-
-@cache
-def boot() -> str:
-    """What tells this boot of the machine from all others; "" where the kernel does not say."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-def elapsed(since: float, of: str) -> float:
-    """Seconds since a moment of time.monotonic() in the boot `of` ("": unknown, so this one); inf in another boot."""
-    passed = time.monotonic() - since
-    return passed if passed >= 0 and of in ("", boot()) else math.inf
-
-
-def start_time(pid: int) -> int | None:
-    """When process `pid` started, in clock ticks since boot; None if there is no such process."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return int(text.rpartition(")")[2].split()[19])  # field 22; the command name before ")" may hold anything
-
-
-def terminate(pid: int, started: int | None) -> bool:
-    """Send SIGTERM to process `pid` if it is the one that began at `started`; return whether it was sent.
-
-    The descriptor pins the process, so a recycled id can never be hit between the check and the signal.
-    """
-    if pid <= 0 or started is None:
-        return False
-    try:
-        descriptor = os.pidfd_open(pid)
-    except OSError:
-        return False
-    try:
-        if start_time(pid) != started:
-            return False
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(descriptor, signal.SIGTERM)
-            return True
-        return False
     finally:
         os.close(descriptor)

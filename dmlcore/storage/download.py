@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from dmlcore.storage.atomic_files import Busy, ProcessLock, sync_directory
+from dmlcore.storage.atomic_files import sync_directory
+from dmlcore.storage.locks import Busy, ProcessLock
 
 CHUNK = 1 << 20
 MOST_BYTES = 64 << 30  # of a file whose size is not pinned

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dmlcore.storage import atomic_files
+from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LOCK
 
 NEW, DELETED = ".new-", ".deleted-"
@@ -37,8 +37,8 @@ def sweep(store: Path) -> int:
     for entry in _entries(store):
         if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and any(_old_files(Path(entry))):
             with (
-                contextlib.suppress(OSError, atomic_files.Busy),
-                atomic_files.ProcessLock(Path(entry) / LOCK, wait=0.0),
+                contextlib.suppress(OSError, locks.Busy),
+                locks.ProcessLock(Path(entry) / LOCK, wait=0.0),
             ):
                 count += sweep_files(Path(entry))
     return count
@@ -53,10 +53,10 @@ def sweep_folders(store: Path) -> int:
         try:
             if time.time() - os.lstat(entry.path).st_ctime < FOLDER_AGE:
                 continue
-            with atomic_files.ProcessLock(Path(entry) / LOCK, wait=0.0):
+            with locks.ProcessLock(Path(entry) / LOCK, wait=0.0):
                 remove(Path(entry))
             count += 1
-        except atomic_files.Busy:
+        except locks.Busy:
             continue
         except OSError as error:
             log.warning("%s is left over and cannot be removed: %s", entry.name, error)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.storage import atomic_files, fork_parent, leftovers, metrics_rows
+from dmlcore.storage import atomic_files, fork_parent, leftovers, locks, metrics_rows
 from dmlcore.storage.home import HOME
 from dmlcore.storage.listing import Brief, Kept, Known, Listing, listing, signature
 from dmlcore.storage.metrics_rows import Row
@@ -75,7 +75,7 @@ class RunState(BaseModel):
 
     def on_its_way(self) -> bool:
         """Whether it was queued so lately that its process may not hold the lock yet."""
-        return self.state == "queued" and atomic_files.elapsed(self.queued, self.boot) < START_GRACE
+        return self.state == "queued" and locks.elapsed(self.queued, self.boot) < START_GRACE
 
 
 class Run:
@@ -105,7 +105,7 @@ class Run:
     def alive(self) -> bool:
         """Whether some process holds the lock of this run: the only sign of life that cannot be stale."""
         try:
-            return atomic_files.holder(self.path / LOCK) != 0
+            return locks.holder(self.path / LOCK) != 0
         except OSError:  # no file that anybody could hold
             return False
 
@@ -197,13 +197,13 @@ class Run:
         """Forget a cancel, at a resume."""
         (self.path / CANCEL).unlink(missing_ok=True)
 
-    def lock(self, wait: float = 2.0) -> atomic_files.ProcessLock:
+    def lock(self, wait: float = 2.0) -> locks.ProcessLock:
         """The writer's lock as a context manager; raises durable.Busy if another process works on this run."""
-        return atomic_files.ProcessLock(self.path / LOCK, wait)
+        return locks.ProcessLock(self.path / LOCK, wait)
 
     def update(self, **changes: Any) -> RunState:
         """Replace state.json with `changes` applied; raises RunError without the lock or on a forbidden transition."""
-        if not atomic_files.held_here(self.path / LOCK):
+        if not locks.held_here(self.path / LOCK):
             raise RunError(f"{self.id}: only the holder of the lock may change the state")
         before = self.state()
         after = RunState.model_validate(before.model_dump() | changes)
@@ -215,9 +215,7 @@ class Run:
     def begin(self) -> RunState:
         """Record that this process trains the run now, and which process it is; sweep what a killed one has left."""
         leftovers.sweep_files(self.path)
-        return self.update(
-            state="running", pid=os.getpid(), started=atomic_files.start_time(os.getpid()), message="starting"
-        )
+        return self.update(state="running", pid=os.getpid(), started=locks.start_time(os.getpid()), message="starting")
 
     def delete(self) -> None:
         """Remove the run and all its files; raises durable.Busy while a process works on it."""
@@ -290,7 +288,7 @@ class RunStore:
         building = self.root / f"{leftovers.NEW}{run_id}"
         building.mkdir()
         try:
-            with atomic_files.ProcessLock(building / LOCK):
+            with locks.ProcessLock(building / LOCK):
                 build(building)
                 building.rename(self.root / run_id)
         except BaseException:
@@ -312,7 +310,7 @@ class RunStore:
         if spec.fork.run:
             fork_parent.take(building, self.root, spec.fork)
         atomic_files.replace(building / SPEC, lambda file: file.write(spec.to_json().encode()))
-        now = {"created": time.time(), "queued": time.monotonic(), "boot": atomic_files.boot()}
+        now = {"created": time.time(), "queued": time.monotonic(), "boot": locks.boot()}
         state = RunState(steps=spec.schedule.steps, **now)
         atomic_files.replace_json(building / STATE, state.model_dump())
 

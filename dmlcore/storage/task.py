@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
-from dmlcore.storage import atomic_files
+from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.home import HOME
 
 START_GRACE = 20.0  # seconds until a process that was started must hold the lock
@@ -54,7 +54,7 @@ class Task:
 
     def status(self) -> Word | Literal["never", "lost"]:
         """The state, and "lost" where a process was killed before it could write its end."""
-        alive = atomic_files.holder(self.folder / "lock") != 0  # before the state: its end is written under the lock
+        alive = locks.holder(self.folder / "lock") != 0  # before the state: its end is written under the lock
         state = self.state()
         if state is None:
             return "running" if alive else "never"
@@ -78,10 +78,10 @@ class Task:
     def start(self, arguments: Sequence[str]) -> None:
         """Start `python -m dmlcore ARGUMENTS` detached, whose `work` does the task; raises Busy while it is done."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with atomic_files.ProcessLock(self.folder / "lock", wait=0.0):
+        with locks.ProcessLock(self.folder / "lock", wait=0.0):
             state = self.state()
             if state and state.state == "queued" and _recent(state):
-                raise atomic_files.Busy(f"{self.folder.name} is about to start already")
+                raise locks.Busy(f"{self.folder.name} is about to start already")
             (self.folder / "cancel").unlink(missing_ok=True)
             self._write(State("queued", "about to start", queued=time.monotonic()))
         with open(self.folder / "log.txt", "ab") as log:
@@ -102,10 +102,10 @@ class Task:
             return
         (self.folder / "cancel").touch()
         try:
-            with atomic_files.ProcessLock(self.folder / "lock", wait=0.0):
+            with locks.ProcessLock(self.folder / "lock", wait=0.0):
                 self._write(replace(state, state="cancelled", message="cancelled"))
-        except atomic_files.Busy:  # also a read that waits for an answer must end
-            atomic_files.terminate(atomic_files.holder(self.folder / "lock"), state.started)
+        except locks.Busy:  # also a read that waits for an answer must end
+            locks.terminate(locks.holder(self.folder / "lock"), state.started)
 
     def work(self, job: Callable[[Progress], str]) -> str:
         """Do the task in this process, writing its state; returns and records what `job` says at its end.
@@ -115,7 +115,7 @@ class Task:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.default_int_handler)
         self.folder.mkdir(parents=True, exist_ok=True)
-        with atomic_files.ProcessLock(self.folder / "lock", wait=0.5):
+        with locks.ProcessLock(self.folder / "lock", wait=0.5):
             waiting = self.state()
             if not (waiting and _recent(waiting)):  # started by hand: an old request is void
                 (self.folder / "cancel").unlink(missing_ok=True)
@@ -143,7 +143,7 @@ class Progress:
         self._task = task
         self._said = 0.0
         self._seen: deque[tuple[float, int]] = deque()
-        self.state = State("running", started=atomic_files.start_time(os.getpid()))
+        self.state = State("running", started=locks.start_time(os.getpid()))
 
     def say(self, message: str, done: int = 0, total: int | None = None, *, force: bool = False) -> None:
         """What is being done, and how much of it is."""

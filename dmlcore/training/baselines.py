@@ -19,7 +19,7 @@ from dmlcore.models.networks import MLP
 from dmlcore.storage import atomic_files, metrics_rows
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.training import evaluation, final_analyses
-from dmlcore.training.build import Workbench
+from dmlcore.training.state import TrainingState
 from dmlcore.typing import Bools, Ints
 
 VERSION = 1  # of what a row of scores holds
@@ -27,26 +27,26 @@ OF_TRAIN = (1, 8)  # R@K on the training part, as `findings.train_scores` has th
 log = logging.getLogger(__name__)
 
 
-def first_rows(bench: Workbench) -> list[Row]:
+def first_rows(state: TrainingState) -> list[Row]:
     """The rows that a run begins with: test scores of the inputs and of the untrained network, and further ones.
 
     The further ones are of kind "baseline": chance on the test part; the inputs on the validation part; inputs and
     untrained network on the training part where trained networks are scored on it too (`findings.rows`).
     """
-    data, ks = bench.data, bench.spec.ks
-    embeddings = evaluation.embed(bench.embedder, data, "test", bench.device)
+    data, ks = state.data, state.spec.ks
+    embeddings = evaluation.embed(state.embedder, data, "test", state.device)
     found = [inputs_row(data, "test", ks)]
     found.append(evaluation.row("untrained", 0, evaluation.score(embeddings, data, "test", ks)))
     indices, searched = evaluation.rows_of(data, "test")
     found.append(_baseline("chance", "test", chance(data.labels[indices], searched)))
     if len(data.parts["validation"]):
         found.append(_baseline("inputs", "validation", _flat(inputs_row(data, "validation", (1,)))))
-    if isinstance(bench.model, MLP) and len(data.parts["train"]) <= final_analyses.MOST_TRAINED:
-        was_training = bench.model.training
-        bench.model.eval()
+    if isinstance(state.model, MLP) and len(data.parts["train"]) <= final_analyses.MOST_TRAINED:
+        was_training = state.model.training
+        state.model.eval()
         found.append(_baseline("inputs", "train", _flat(inputs_row(data, "train", OF_TRAIN))))
-        found.append(_baseline("untrained", "train", final_analyses.train_scores(bench.model, data, bench.device)))
-        bench.model.train(was_training)
+        found.append(_baseline("untrained", "train", final_analyses.train_scores(state.model, data, state.device)))
+        state.model.train(was_training)
     return found
 
 

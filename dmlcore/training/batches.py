@@ -102,3 +102,8 @@ class Batches:
         if self.dataset.features is not None:
             return Gathered(self.dataset.features.batch(indices, self._seed(step)))
         return augmentation.gather(self.dataset, indices, self.spec.data, self._seed(step))
+
+
+def to_device(dataset: Dataset, indices: Ints, device: torch.device) -> Tensor:
+    """Inputs of these samples on the device, or the maps that a frozen backbone made of them; channels last."""
+    return augmentation.upload((dataset.inputs if dataset.features is None else dataset.features)[indices], device)

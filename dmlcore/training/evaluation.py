@@ -24,7 +24,7 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import embeddings_path
 from dmlcore.storage.runs import Run
-from dmlcore.training.build import to_device
+from dmlcore.training.batches import to_device
 from dmlcore.typing import Array, Bools, Ints, Singles
 
 MOST = {"cpu": 256, "cuda": 1024}  # samples embedded at once,

@@ -15,7 +15,7 @@ from dmlcore.data.synthetic.tokens import SHARED_TOKENS
 from dmlcore.metrics import retrieval
 from dmlcore.models.networks import MLP, PictureNetwork, TokenNetwork
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.training.build import to_device
+from dmlcore.training.batches import to_device
 from dmlcore.typing import Ints, Singles
 
 CHUNK = 256  # samples at once

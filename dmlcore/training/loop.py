@@ -23,7 +23,6 @@ from dmlcore.storage.checkpoint import Checkpoint, CheckpointError
 from dmlcore.storage.runs import MetricsWriter, Run, RunError, RunState, scores
 from dmlcore.training import baselines, batch_statistics, evaluation, final_analyses, optimisers
 from dmlcore.training.build import (
-    Workbench,
     build,
     classes_of,
     device_model,
@@ -37,6 +36,7 @@ from dmlcore.training.forks import transfer
 from dmlcore.training.forks.transfer import Origin
 from dmlcore.training.metrics_log import Ledger, Reporter
 from dmlcore.training.objective import seed_of
+from dmlcore.training.state import TrainingState
 
 log = logging.getLogger(__name__)
 
@@ -111,26 +111,26 @@ def _train(
     if moved:
         log.warning(moved)
     data = dataset or load_data(spec)
-    bench = build(spec, data, device, start=before is None)
-    progress = _restore(bench, saved) if saved else Progress()
-    if bench.data.features is not None and not forked:  # a fork has its weights later, and its parent's maps
+    state = build(spec, data, device, start=before is None)
+    progress = _restore(state, saved) if saved else Progress()
+    if state.data.features is not None and not forked:  # a fork has its weights later, and its parent's maps
         if not spec.model.start:
             log.warning("the backbone is frozen as it starts, at random; set model.start to begin with weights")
         report(progress.step, "computing the feature maps of the frozen backbone, where they are not kept yet")
-        bench.data.features.open()
+        state.data.features.open()
     log.info("%s from step %d to %d", device_name(device), progress.step, spec.schedule.steps)
 
     with MetricsWriter(run, saved.facts["metrics_offset"] if saved else 0) as file:
-        metrics = Ledger(file, bench.watch.settle, wait=not bench.watch.deferred)
+        metrics = Ledger(file, state.finite_check.wait, wait=not state.finite_check.deferred)
         # Before the first step: what the inputs themselves and the untrained network score.
         if forked:
             report(0, f"going on from step {forked.saved.facts['step']} of {spec.fork.run}")
-            progress = _begin_fork(bench, forked, classes_of(data), metrics)
-            _save(run, bench, progress, metrics)
+            progress = _begin_fork(state, forked, classes_of(data), metrics)
+            _save(run, state, progress, metrics)
         elif not saved:
             report(0, "scoring raw inputs and the untrained network")
-            progress = _test_untrained(bench, metrics)
-            _save(run, bench, progress, metrics)
+            progress = _test_untrained(state, metrics)
+            _save(run, state, progress, metrics)
         elif _stays(spec, progress.step) and progress.step not in run_directory.kept(run.path):
             checkpoint.keep(run.path, progress.step, saved.path)  # killed between the two
         if spec.fork.run:  # its own checkpoint is there
@@ -138,25 +138,25 @@ def _train(
                 (run.path / name).unlink(missing_ok=True)
         saved_step = progress.step
 
-        bench.model.train()
+        state.model.train()
         dropout = seed_of(spec.seed, "dropout") >> 1
         while progress.step < spec.schedule.steps and not _exhausted(spec, progress):
             step = progress.step + 1
 
             # A batch, forward, backward, the optimiser's step: Workbench.step. Dropout draws from torch's generator.
             torch.manual_seed(dropout + step)
-            loss = bench.step(step)
+            loss = state.step(step)
 
             # What happened, and whether it is time to measure, validate, save or stop.
             progress = replace(progress, step=step)
-            metrics.append({"kind": "step", "step": step, "loss": loss} | bench.loss.measured())
+            metrics.append({"kind": "step", "step": step, "loss": loss} | state.loss.measured())
             if step % spec.schedule.measure_every == 0:
-                metrics.append({"kind": "measure", "step": step} | _measure(bench))
+                metrics.append({"kind": "measure", "step": step} | _measure(state))
             if step % spec.schedule.validate_every == 0 or step == spec.schedule.steps:
-                progress = _validate(bench, progress, metrics)
+                progress = _validate(state, progress, metrics)
             stopping = stop()
             if step % spec.schedule.checkpoint_every == 0 or _stays(spec, step) or stopping:
-                _save(run, bench, progress, metrics)
+                _save(run, state, progress, metrics)
                 saved_step = step
             report(step, "training")
             if stopping:
@@ -165,11 +165,11 @@ def _train(
 
         # The end: the best weights by validation, or the last ones, meet the test part.
         if saved_step != progress.step:
-            _save(run, bench, progress, metrics)
+            _save(run, state, progress, metrics)
         if spec.schedule.keep_every and progress.step not in run_directory.kept(run.path):
             checkpoint.keep(run.path, progress.step, run.path / run_directory.LAST)
         report(progress.step, "testing")
-        after = _test(run, bench, progress, metrics)
+        after = _test(run, state, progress, metrics)
         metrics.sync()
         untrained = scores(run.metrics()[0]).get("untrained", {}).get("map_at_r")
         message = f"test MAP@R {_percent(untrained)} → {_percent(after)}"
@@ -188,54 +188,54 @@ def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
     if saved is None:
         raise TrainingError(f"{run.id} has no checkpoint yet, so there is nothing to evaluate")
     device = prepare_device(run.spec.device, _threads(saved, run.spec))
-    bench = build(run.spec, dataset or load_data(run.spec), device, start=False)
-    progress = _restore(bench, saved)
+    state = build(run.spec, dataset or load_data(run.spec), device, start=False)
+    progress = _restore(state, saved)
     with MetricsWriter(run, run.metrics()[1]) as file:
-        return _test(run, bench, progress, Ledger(file, bench.watch.settle, wait=True))
+        return _test(run, state, progress, Ledger(file, state.finite_check.wait, wait=True))
 
 
-def _measure(bench: Workbench) -> dict[str, Any]:
+def _measure(state: TrainingState) -> dict[str, Any]:
     """What the last batch looked like, the norm of its gradient, the learning rates it was made with."""
-    assert bench.seen is not None
-    metric = bench.loss.metric
+    assert state.seen is not None
+    metric = state.loss.metric
     triplets = metric if isinstance(metric, TripletLoss) else None
     # Only the energy of ranking is d_ap - d_an, which the window of the share of active triplets is about.
     clamp = (triplets.margin, triplets.m2) if triplets and triplets.formula.name == "ranking" else None
-    found = batch_statistics.measure(*bench.seen, clamp, loss=triplets)
-    return found | {"gradient_norm": bench.gradient_norm} | optimisers.rates(bench.optimiser)
+    found = batch_statistics.measure(*state.seen, clamp, loss=triplets)
+    return found | {"gradient_norm": state.gradient_norm} | optimisers.rates(state.optimiser)
 
 
-def _test_untrained(bench: Workbench, metrics: Ledger) -> Progress:
+def _test_untrained(state: TrainingState, metrics: Ledger) -> Progress:
     """Score raw inputs and untrained network, and validate."""
-    for row in baselines.first_rows(bench):
+    for row in baselines.first_rows(state):
         metrics.append(row)
-    return _validate(bench, Progress(), metrics)
+    return _validate(state, Progress(), metrics)
 
 
-def _begin_fork(bench: Workbench, parent: Origin, classes: int, metrics: Ledger) -> Progress:
+def _begin_fork(state: TrainingState, parent: Origin, classes: int, metrics: Ledger) -> Progress:
     """Carry over what fits, note it, and choose the best weights anew if another question is asked from here on."""
-    found = transfer.carry_over(bench, parent, classes)
+    found = transfer.transfer(state, parent, classes)
     progress = Progress.of(found.facts)
-    bench.lowered = progress.halvings
+    state.lowered = progress.halvings
     for row in parent.rows:
         if found.whole or row["kind"] == "scores":
             metrics.append(row)
-    words = {"changed": found.changed, "carried": found.carried, "anew": found.anew}
-    metrics.append({"kind": "fork", "step": progress.step, "run": bench.spec.fork.run, **words})
-    return progress if found.whole else _validate(bench, progress, metrics)
+    words = {"changed": found.changed, "carried": found.carried, "anew": found.reset}
+    metrics.append({"kind": "fork", "step": progress.step, "run": state.spec.fork.run, **words})
+    return progress if found.whole else _validate(state, progress, metrics)
 
 
-def _validate(bench: Workbench, progress: Progress, metrics: Ledger) -> Progress:
+def _validate(state: TrainingState, progress: Progress, metrics: Ledger) -> Progress:
     """Score the monitored part, if there is one, and keep the weights if they are the best so far."""
     metrics.flush()
-    schedule = bench.spec.schedule
+    schedule = state.spec.schedule
     part = schedule.monitor_part
-    if not len(bench.data.parts[part]):
+    if not len(state.data.parts[part]):
         return progress
-    embeddings = evaluation.embed(bench.embedder, bench.data, part, bench.device)
-    found = evaluation.score(embeddings, bench.data, part, (1,))
-    if isinstance(bench.model, TokenNetwork):
-        overlap = final_analyses.token_overlap(bench.model, bench.data, part, bench.device)
+    embeddings = evaluation.embed(state.embedder, state.data, part, state.device)
+    found = evaluation.score(embeddings, state.data, part, (1,))
+    if isinstance(state.model, TokenNetwork):
+        overlap = final_analyses.token_overlap(state.model, state.data, part, state.device)
         metrics.append({"kind": "validation_overlap", "step": progress.step} | overlap)
     both = {"map_at_r": found.map_at_r, "recall_at_1": found.recall_at[1]}
     of = {"part": part} if part != "validation" else {}
@@ -243,44 +243,44 @@ def _validate(bench: Workbench, progress: Progress, metrics: Ledger) -> Progress
     score = both[schedule.monitor]
     if score is None:  # no class has two samples: nothing to go by
         return progress
-    if not bench.pooling_ready:  # still average pooling: the best of these would be another network's
+    if not state.pooling_ready:  # still average pooling: the best of these would be another network's
         return progress
     if progress.best_score is not None and score <= progress.best_score:
-        return _slower(bench, replace(progress, stale=progress.stale + 1, plateau=progress.plateau + 1))
-    bench.keep_best()
+        return _slower(state, replace(progress, stale=progress.stale + 1, plateau=progress.plateau + 1))
+    state.keep_best()
     return replace(progress, best_score=score, best_step=progress.step, stale=0, plateau=0)
 
 
-def _slower(bench: Workbench, progress: Progress) -> Progress:
+def _slower(state: TrainingState, progress: Progress) -> Progress:
     """Lower the learning rate once a plateau has lasted as long as the spec allows."""
-    if not 0 < bench.spec.schedule.plateau <= progress.plateau:
+    if not 0 < state.spec.schedule.plateau <= progress.plateau:
         return progress
-    bench.lowered = progress.halvings + 1
-    return replace(progress, plateau=0, halvings=bench.lowered)
+    state.lowered = progress.halvings + 1
+    return replace(progress, plateau=0, halvings=state.lowered)
 
 
-def _test(run: Run, bench: Workbench, progress: Progress, metrics: Ledger) -> float | None:
+def _test(run: Run, state: TrainingState, progress: Progress, metrics: Ledger) -> float | None:
     """Score the test part with the best weights, write its embeddings; return MAP@R."""
-    bench.use_best()
-    step = progress.best_step if bench.best else progress.step
-    digest = hashlib.sha256(checkpoint.pack(bench.embedder.state_dict(), {})).hexdigest()
-    embeddings = evaluation.embed(bench.embedder, bench.data, "test", bench.device)
-    found = evaluation.score(embeddings, bench.data, "test", bench.spec.ks)
-    evaluation.write_embeddings(run, digest, embeddings, bench.data, "test", found)
-    clusters = evaluation.cluster(embeddings, bench.data, "test", bench.spec.seed)
+    state.use_best()
+    step = progress.best_step if state.best else progress.step
+    digest = hashlib.sha256(checkpoint.pack(state.embedder.state_dict(), {})).hexdigest()
+    embeddings = evaluation.embed(state.embedder, state.data, "test", state.device)
+    found = evaluation.score(embeddings, state.data, "test", state.spec.ks)
+    evaluation.write_embeddings(run, digest, embeddings, state.data, "test", found)
+    clusters = evaluation.cluster(embeddings, state.data, "test", state.spec.seed)
     known = run.metrics()[0]
     tested = evaluation.row("trained", step, found, clusters, weights=digest)
-    for row in (tested, *final_analyses.rows(bench.model, bench.data, "test", bench.device, step)):
+    for row in (tested, *final_analyses.rows(state.model, state.data, "test", state.device, step)):
         if row not in known:
             metrics.append(row)
     return found.map_at_r
 
 
-def _save(run: Run, bench: Workbench, progress: Progress, metrics: Ledger) -> None:
+def _save(run: Run, state: TrainingState, progress: Progress, metrics: Ledger) -> None:
     facts = asdict(progress) | {"metrics_offset": metrics.sync(), "threads": torch.get_num_threads()}
-    facts |= {"torch": str(torch.__version__), "device": device_model(bench.device)}
-    facts |= {"spec": run.spec.to_json(), "fused": bench.fused}
-    checkpoint.save(run.path, bench.tensors(), facts)
+    facts |= {"torch": str(torch.__version__), "device": device_model(state.device)}
+    facts |= {"spec": run.spec.to_json(), "fused": state.fused}
+    checkpoint.save(run.path, state.tensors(), facts)
     if _stays(run.spec, progress.step):
         checkpoint.keep(run.path, progress.step, run.path / run_directory.LAST)
 
@@ -330,11 +330,11 @@ def _moved(saved: Checkpoint, device: torch.device) -> str:
     return f"went on, but not bit for bit as it would have: {', '.join(changes)}" if changes else ""
 
 
-def _restore(bench: Workbench, saved: Checkpoint) -> Progress:
+def _restore(state: TrainingState, saved: Checkpoint) -> Progress:
     # A run that began before there were fused kernels says nothing about them.
-    bench.restore(saved.tensors, fused=saved.facts.get("fused", False))
+    state.restore(saved.tensors, fused=saved.facts.get("fused", False))
     progress = Progress.of(saved.facts)
-    bench.lowered = progress.halvings
+    state.lowered = progress.halvings
     return progress
 
 

@@ -18,11 +18,11 @@ class Ledger:
     """Writes rows whose numbers may still be tensors on the device: `wait` False keeps them until the next flush.
 
     Numbers that are undefined (0 / 0) are left out.
-    settle: asked before anything is written; raises if a step was not made after all.
+    wait_for_steps: asked before anything is written; raises if a step was not made after all.
     """
 
-    def __init__(self, metrics: MetricsWriter, settle: Callable[[], None], wait: bool) -> None:
-        self._metrics, self._settle, self._wait = metrics, settle, wait
+    def __init__(self, metrics: MetricsWriter, wait_for_steps: Callable[[], None], wait: bool) -> None:
+        self._metrics, self._wait_for_steps, self._wait = metrics, wait_for_steps, wait
         self._rows: list[dict[str, Any]] = []
         self._last = time.monotonic()
 
@@ -33,8 +33,8 @@ class Ledger:
             self.flush()
 
     def flush(self) -> None:
-        """Write all rows, with one transfer for all their numbers; raises what settle raises."""
-        self._settle()
+        """Write all rows, with one transfer for all their numbers; raises what wait_for_steps raises."""
+        self._wait_for_steps()
         rows, self._rows, self._last = self._rows, [], time.monotonic()
         waiting = [value for row in rows for value in row.values() if isinstance(value, Tensor)]
         numbers = iter(torch.stack([value.detach().double() for value in waiting]).tolist() if waiting else ())

@@ -13,7 +13,7 @@ from dmlcore.experiments.studies import Request, StudyState, conduct_of
 from dmlcore.jobs import launch
 from dmlcore.jobs.launch import Asked, JobError
 from dmlcore.spec import RunSpec
-from dmlcore.storage import atomic_files
+from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.runs import Run, RunStore
 from tests.faults import crash
 
@@ -43,7 +43,7 @@ def made(store: RunStore, **state: object) -> Run:
 
 
 def long_ago(seconds: float = 3600.0) -> dict[str, object]:
-    return {"queued": time.monotonic() - seconds, "boot": atomic_files.boot()}
+    return {"queued": time.monotonic() - seconds, "boot": locks.boot()}
 
 
 def test_twice_at_once_after_a_real_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_a_crowd_of_recoveries_resumes_each_run_once(store: RunStore, started, m
 def test_another_recovery_between_the_look_and_the_lock_is_noticed(store: RunStore, started, monkeypatch) -> None:
     run, real, seen = made(store, state="running"), Run.lock, []
 
-    def lock(self: Run, wait: float = 2.0) -> atomic_files.ProcessLock:
+    def lock(self: Run, wait: float = 2.0) -> locks.ProcessLock:
         if not seen:
             seen.append("once")
             assert recovery._resume(Run(self.path), print) is True
@@ -106,7 +106,7 @@ def test_a_run_queued_before_a_reboot_is_lost_at_once(store: RunStore, started) 
         run.update(boot="another boot")  # whose clock stood where ours stands now
     assert run.status() == "lost"
     assert recovery.recover(store) == [run.id]
-    assert (run.status(), run.state().boot) == ("queued", atomic_files.boot())
+    assert (run.status(), run.state().boot) == ("queued", locks.boot())
 
 
 def test_two_who_resume_at_once_start_one_process(store: RunStore, started) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dmlcore.jobs import device_queue, launch
 from dmlcore.spec import RunSpec
-from dmlcore.storage import atomic_files
+from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +43,7 @@ def crash(store: RunStore, queued: int, running: int) -> list[Run]:
     until(lambda: all(run.state().step > 5 for run in at_work))
     waiting = [store.open(launch.launch(TINY.with_overrides([f"seed={seed}"]), store)) for seed in range(queued)]
     until(lambda: len(device_queue.waiting(store)) == queued)
-    pids = [atomic_files.holder(run.path / "lock") for run in [*at_work, *waiting]]
+    pids = [locks.holder(run.path / "lock") for run in [*at_work, *waiting]]
     assert all(pids)
     assert len(set(pids)) == queued + running
     for number in (signal.SIGSTOP, signal.SIGKILL):  # stopped first: none sees another one die

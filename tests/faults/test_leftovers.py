@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dmlcore.spec import RunSpec
-from dmlcore.storage import atomic_files, leftovers
+from dmlcore.storage import atomic_files, leftovers, locks
 from dmlcore.storage.runs import Run, RunStore
 
 FILES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.scandir", "fcntl.lockf")
@@ -180,7 +180,7 @@ def test_a_run_that_is_being_made_is_locked(store: RunStore, monkeypatch: pytest
     seen, write = [], atomic_files.replace_json
 
     def look(path: Path, value: object) -> None:
-        seen.append(atomic_files.held_here(path.with_name("lock")))
+        seen.append(locks.held_here(path.with_name("lock")))
         write(path, value)
 
     monkeypatch.setattr(atomic_files, "replace_json", look)

@@ -26,7 +26,7 @@ import torch
 from dmlcore.data import Dataset
 from dmlcore.jobs import launch
 from dmlcore.spec import RunSpec
-from dmlcore.storage import atomic_files
+from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training import loop
 from dmlcore.training.build import load_data
@@ -386,10 +386,10 @@ def test_row_3_gradient_that_is_not_finite_stops_before_the_optimiser(
         backward_passes += 1
         return gradient * torch.inf if backward_passes == 17 else gradient
 
-    def build(*arguments: Any, **options: Any) -> loop.Workbench:
-        bench = train_build(*arguments, **options)
-        next(bench.model.parameters()).register_hook(spoil)
-        return bench
+    def build(*arguments: Any, **options: Any) -> loop.TrainingState:
+        state = train_build(*arguments, **options)
+        next(state.model.parameters()).register_hook(spoil)
+        return state
 
     train_build = loop.build
     monkeypatch.setattr(loop, "build", build)
@@ -619,9 +619,9 @@ def test_row_35_cancel_at_the_finish_gives_one_state(store: RunStore, warm: Warm
 
 def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmParent) -> None:
     with subprocess.Popen(["sleep", "3600"]) as stranger:
-        started = atomic_files.start_time(stranger.pid)
+        started = locks.start_time(stranger.pid)
         assert started is not None
-        assert not atomic_files.terminate(stranger.pid, started - 1)
+        assert not locks.terminate(stranger.pid, started - 1)
 
         run = store.create(SPEC)  # its worker is gone, and its process id went to the stranger
         with run.lock():
@@ -643,5 +643,5 @@ def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmPar
         warm.wait()
         assert held.status() == "cancelled"  # the request file reached it
 
-        assert atomic_files.terminate(stranger.pid, started)
+        assert locks.terminate(stranger.pid, started)
         assert stranger.wait(180) == -signal.SIGTERM

@@ -7,10 +7,10 @@ import pytest
 from dmlcore.inspection import neighbours
 from dmlcore.inspection.comparison import Incomparable
 from dmlcore.inspection.differences import difference, doubted, turnover
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 
 
-def made(path: Path, embeddings: np.ndarray, labels: np.ndarray, indices: np.ndarray | None = None) -> Learned:
+def made(path: Path, embeddings: np.ndarray, labels: np.ndarray, indices: np.ndarray | None = None) -> TestNeighbours:
     indices = np.arange(100, 100 + len(labels)) if indices is None else indices
     np.savez(path, embeddings=embeddings.astype(np.float32), labels=labels, indices=indices)
     return neighbours.read(path)

@@ -10,7 +10,7 @@ import pytest
 
 from dmlcore.jobs import device_queue
 from dmlcore.spec import RunSpec
-from dmlcore.storage import atomic_files
+from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunStore
 
 SPEC = RunSpec(device="cpu")
@@ -76,7 +76,7 @@ def test_first_come_first_served_whatever_is_killed(store: RunStore, worker) -> 
     runs[2].request_cancel()
     assert others[1].stdout.readline() == "False\n"
     until(lambda: order(store) == [runs[3].id])
-    assert atomic_files.holder(store.root / ".queue" / "cpu" / "slot-0") == first.pid
+    assert locks.holder(store.root / ".queue" / "cpu" / "slot-0") == first.pid
 
     # The slot goes on to the next when its holder is killed.
     first.send_signal(signal.SIGKILL)

@@ -50,11 +50,11 @@ def test_scores_of_a_step_are_those_of_a_training_that_ended_there():
     training.frame(12)
     found = toy_runs.train_scores(training, 7)
 
-    bench = build.build(run, training.dataset, torch.device("cpu"))
+    state = build.build(run, training.dataset, torch.device("cpu"))
     for step in range(1, 4):
-        bench.step(step)
+        state.step(step)
     later = build.build(run.with_overrides(change.overrides), training.dataset, torch.device("cpu"))
-    later.restore(bench.tensors())
+    later.restore(state.tensors())
     for step in range(4, 8):
         later.step(step)
     train = training.dataset.parts["train"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.storage import atomic_files
+from dmlcore.storage import locks
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import RUN_ID, MetricsWriter, Run, RunError, RunStore, scores, series
 
@@ -108,8 +108,8 @@ def test_a_killed_owner_is_lost_at_once(run: Run) -> None:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "holding\n"
         assert run.status() == "running"
-        assert atomic_files.holder(run.path / "lock") == owner.pid
-        with pytest.raises(atomic_files.Busy, match=str(owner.pid)):
+        assert locks.holder(run.path / "lock") == owner.pid
+        with pytest.raises(locks.Busy, match=str(owner.pid)):
             run.delete()
         for _ in range(100):  # watching does not take the lock away
             assert run.alive()
@@ -120,7 +120,7 @@ def test_a_killed_owner_is_lost_at_once(run: Run) -> None:
 
 def test_threads_of_one_process_exclude_each_other(run: Run) -> None:
     with run.lock():
-        with pytest.raises(atomic_files.Busy), run.lock(wait=0.1):
+        with pytest.raises(locks.Busy), run.lock(wait=0.1):
             pass
         assert run.alive()
     assert not run.alive()
@@ -130,7 +130,7 @@ def test_a_forked_child_does_not_own_its_parents_lock(run: Run) -> None:
     with run.lock():
         pid = os.fork()
         if not pid:
-            os._exit(0 if atomic_files.holder(run.path / "lock") == os.getppid() else 1)
+            os._exit(0 if locks.holder(run.path / "lock") == os.getppid() else 1)
         assert os.waitpid(pid, 0)[1] == 0
         assert run.alive()
 

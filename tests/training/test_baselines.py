@@ -59,8 +59,8 @@ def test_chance_is_what_shuffled_neighbours_score_on_average():
 def test_a_run_begins_with_its_baselines_in_every_part_that_is_scored(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_CACHE", str(tmp_path))
     spec = RunSpec().with_overrides(["data.split=classes", "data.validation=classes", "batch.classes=3"])
-    bench = build(spec, load_data(spec), torch.device("cpu"))
-    found = baselines.first_rows(bench)
+    state = build(spec, load_data(spec), torch.device("cpu"))
+    found = baselines.first_rows(state)
     said = [(row["kind"], row["of"], row.get("part", "test")) for row in found]
     assert said == [
         ("scores", "inputs", "test"),
@@ -70,7 +70,7 @@ def test_a_run_begins_with_its_baselines_in_every_part_that_is_scored(tmp_path, 
         ("baseline", "inputs", "train"),
         ("baseline", "untrained", "train"),
     ]
-    raw = evaluation.raw_inputs(bench.data, "validation")
-    expected = evaluation.score(raw, bench.data, "validation", (1,)).map_at_r
+    raw = evaluation.raw_inputs(state.data, "validation")
+    expected = evaluation.score(raw, state.data, "validation", (1,)).map_at_r
     assert found[3]["map_at_r"] == expected
-    assert bench.model.training
+    assert state.model.training

@@ -8,7 +8,9 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import build as workbench
 from dmlcore.training import loop, optimisers
-from dmlcore.training.errors import StepError, Watch
+from dmlcore.training.errors import StepError
+from dmlcore.training.finite_check import FiniteCheck
+from dmlcore.training.state import TrainingState
 
 CPU = torch.device("cpu")
 SPEC = RunSpec().with_overrides(
@@ -16,15 +18,15 @@ SPEC = RunSpec().with_overrides(
 )
 
 
-def deferred(spec: RunSpec) -> workbench.Workbench:
-    """A workbench as on a GPU: fused kernels, and a watch that waits for nothing."""
+def deferred(spec: RunSpec) -> TrainingState:
+    """A training state as on a GPU: fused kernels, and a finite check that waits for nothing."""
     made = workbench.build(spec, workbench.load_data(spec), CPU)
-    made.watch = Watch(CPU, deferred=True)
+    made.finite_check = FiniteCheck(CPU, deferred=True)
     assert made.fused
     return made
 
 
-def weights(made: workbench.Workbench) -> dict[str, torch.Tensor]:
+def weights(made: TrainingState) -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in made.model.state_dict().items()}
 
 
@@ -42,23 +44,23 @@ def test_a_deferred_watch_stops_the_weights_at_the_first_bad_step(what: str, nam
         next(made.model.parameters()).register_hook(lambda gradient: gradient * next(spoil))
     for step in (1, 2):
         made.step(step)
-    made.watch.settle()  # nothing was wrong so far
+    made.finite_check.wait()  # nothing was wrong so far
     before = weights(made)
     for step in (3, 4, 5):
         factor = float("nan") if what == "loss" and step == 3 else 1.0
         made.step(step, lambda *batch, factor=factor: made.loss(*batch) * factor)
     assert all(torch.equal(tensor, before[key]) for key, tensor in weights(made).items())
     with pytest.raises(StepError, match=f"step 3 was not made: the {what} is NaN or infinite") as caught:
-        made.watch.settle()
+        made.finite_check.wait()
     part = made.data.parts["train"]
     assert caught.value.indices == part[made.batches.sampler.batch(3)].tolist()
 
 
 def test_a_watch_that_waits_raises_at_once() -> None:
-    watch = Watch(CPU, deferred=False)
-    watch.loss(torch.tensor(1.0), 1, np.arange(2))
+    finite_check = FiniteCheck(CPU, deferred=False)
+    finite_check.loss(torch.tensor(1.0), 1, np.arange(2))
     with pytest.raises(StepError, match="step 2 was not made: the gradient"):
-        watch.gradient(torch.tensor(float("inf")), 2, np.arange(2))
+        finite_check.gradient(torch.tensor(float("inf")), 2, np.arange(2))
 
 
 def test_a_training_that_waits_for_nothing_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,18 +71,18 @@ def test_a_training_that_waits_for_nothing_writes_the_same(tmp_path: Path, monke
             assert loop.train(run).state == "done"
         return (run.path / "metrics.jsonl").read_bytes()
 
-    def build_deferred(*args: object, **options: object) -> workbench.Workbench:
+    def build_deferred(*args: object, **options: object) -> TrainingState:
         made = workbench.build(*args, **options)
-        made.watch = Watch(CPU, deferred=True)
+        made.finite_check = FiniteCheck(CPU, deferred=True)
         return made
 
     assert trained(build_deferred) == trained(workbench.build)
 
 
 def test_a_deferred_failure_ends_the_run_at_its_last_good_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def build(*args: object, **options: object) -> workbench.Workbench:
+    def build(*args: object, **options: object) -> TrainingState:
         made = workbench.build(*args, **options)
-        made.watch = Watch(CPU, deferred=True)
+        made.finite_check = FiniteCheck(CPU, deferred=True)
         spoil = iter([1.0] * 8 + [float("nan")] * 9)
         next(made.model.parameters()).register_hook(lambda gradient: gradient * next(spoil))
         return made

@@ -6,6 +6,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import build, final_analyses
 from dmlcore.training.loop import train
+from dmlcore.training.state import TrainingState
 
 CPU = torch.device("cpu")
 BAGS = ["data.name=tokens", "model.name=tokens", "model.embedding_dim=2", "loss.name=contrastive", "batch.classes=16"]
@@ -13,7 +14,7 @@ DIGITS = ["data.name=digits_pictures", "data.split=samples", "data.validation=sa
 GSP = ["pooling.name=gsp", "pooling.prototypes=8", "pooling.memory=0"]
 
 
-def bench(*overrides: str) -> build.Workbench:
+def bench(*overrides: str) -> TrainingState:
     spec = RunSpec().with_overrides(overrides)
     return build.build(spec, build.load_data(spec), CPU)
 

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from dmlcore import losses, mining, pooling
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.training import build, objective
+from dmlcore.training import batches, build, objective
 from dmlcore.training.build import TrainingError
 from dmlcore.training.objective import Objective
 
@@ -93,19 +93,19 @@ class _Halves(nn.Module):
 
 def test_a_loss_that_embeds_is_part_of_what_is_scored_and_of_the_best_weights() -> None:
     spec = RunSpec().with_overrides(["model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4"])
-    bench = build.build(spec, build.load_data(spec), CPU)
-    assert bench.embedder is bench.model
-    bench.loss = Objective(_Halves())
-    inputs = build.to_device(bench.data, bench.data.parts["test"][:8], CPU)
-    before = bench.embedder(inputs)
-    assert torch.equal(before, bench.model(inputs)[:, :2])
-    bench.keep_best()
-    tensors = {key: tensor.clone() for key, tensor in bench.tensors().items()}
+    state = build.build(spec, build.load_data(spec), CPU)
+    assert state.embedder is state.model
+    state.loss = Objective(_Halves())
+    inputs = batches.to_device(state.data, state.data.parts["test"][:8], CPU)
+    before = state.embedder(inputs)
+    assert torch.equal(before, state.model(inputs)[:, :2])
+    state.keep_best()
+    tensors = {key: tensor.clone() for key, tensor in state.tensors().items()}
     with torch.no_grad():
-        bench.loss.metric.scale.fill_(3.0)
-    assert not torch.equal(bench.embedder(inputs), before)
-    bench.use_best()
-    assert torch.equal(bench.embedder(inputs), before)
+        state.loss.metric.scale.fill_(3.0)
+    assert not torch.equal(state.embedder(inputs), before)
+    state.use_best()
+    assert torch.equal(state.embedder(inputs), before)
     assert tensors["best_loss.metric.scale"] == 1
 
 

@@ -10,6 +10,7 @@ from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import ScheduleSpec
 from dmlcore.training import build, optimisers
 from dmlcore.training.build import TrainingError
+from dmlcore.training.state import TrainingState
 
 CPU = torch.device("cpu")
 BASE = RunSpec().with_overrides(["model.hidden=[16]", "batch.classes=4", "batch.samples=4"])
@@ -20,7 +21,7 @@ def digits() -> Dataset:
     return build.load_data(BASE)
 
 
-def bench(digits: Dataset, *overrides: str) -> build.Workbench:
+def bench(digits: Dataset, *overrides: str) -> TrainingState:
     return build.build(BASE.with_overrides(overrides), digits, CPU)
 
 

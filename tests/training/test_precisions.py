@@ -12,7 +12,8 @@ from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training import build as workbench
 from dmlcore.training import loop, optimisers
-from dmlcore.training.errors import Watch
+from dmlcore.training.finite_check import FiniteCheck
+from dmlcore.training.state import TrainingState
 
 CPU = torch.device("cpu")
 WARM_UP = 2
@@ -45,25 +46,25 @@ def pictures() -> Dataset:
     return Dataset("noise", noise, labels, tuple("abcd"), parts, None, ())
 
 
-def train_steps(spec: RunSpec, dataset: Dataset, steps: int) -> workbench.Workbench:
+def train_steps(spec: RunSpec, dataset: Dataset, steps: int) -> TrainingState:
     """Make the steps; what is trained moves, and stays finite."""
-    bench = workbench.build(spec, dataset, CPU)
-    before = {name: tensor.detach().clone() for name, tensor in bench.model.named_parameters()}
-    bench.model.train()
+    state = workbench.build(spec, dataset, CPU)
+    before = {name: tensor.detach().clone() for name, tensor in state.model.named_parameters()}
+    state.model.train()
     for step in range(1, steps + 1):
-        bench.step(step)
-    for name, tensor in bench.model.named_parameters():
+        state.step(step)
+    for name, tensor in state.model.named_parameters():
         assert torch.isfinite(tensor).all(), name
         assert not torch.equal(before[name], tensor), name
-    return bench
+    return state
 
 
 @precisions
 @pytest.mark.parametrize("name", pooling.names())
 def test_every_pooling_trains(name: str, precision: str, pictures: Dataset) -> None:
     overrides = [f"pooling.name={name}", f"compute.precision={precision}", *STARTS_LATE.get(name, [])]
-    bench = train_steps(PICTURES.with_overrides(overrides), pictures, 3)
-    assert bench.pooling_ready
+    state = train_steps(PICTURES.with_overrides(overrides), pictures, 3)
+    assert state.pooling_ready
 
 
 @precisions
@@ -97,11 +98,11 @@ def test_every_optimiser_trains_past_the_warm_up(name: str, precision: str, digi
 def fused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels and verdicts as on a GPU: fused where there are such kernels, and no step waits for its verdict."""
 
-    def build(*args: object, **options: object) -> workbench.Workbench:
-        bench = workbench.build(*args, **options)
-        if bench.fused:
-            bench.watch = Watch(CPU, deferred=True)
-        return bench
+    def build(*args: object, **options: object) -> TrainingState:
+        state = workbench.build(*args, **options)
+        if state.fused:
+            state.finite_check = FiniteCheck(CPU, deferred=True)
+        return state
 
     monkeypatch.setattr(optimisers, "_fused", lambda name, parameters: name != "rmsprop")
     monkeypatch.setattr(loop, "build", build)

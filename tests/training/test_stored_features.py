@@ -15,7 +15,7 @@ from dmlcore.models import networks
 from dmlcore.monitoring.comparability import lint_spec
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import RunStore, scores
-from dmlcore.training import augmentation, build, stored_features
+from dmlcore.training import augmentation, batches, build, stored_features
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import fork_spec
 from dmlcore.training.forks.transfer import refused
@@ -59,53 +59,53 @@ def fail(*_):
 
 
 def test_maps_are_those_of_the_backbone_and_are_computed_once(digits, cache, monkeypatch):
-    bench = made(FROZEN, digits)
+    state = made(FROZEN, digits)
     part = digits.parts["test"]
     assert not cache.exists()
-    found = build.to_device(bench.data, part, CPU)
+    found = batches.to_device(state.data, part, CPU)
     with torch.inference_mode():
-        direct = bench.model.features(build.to_device(digits, part, CPU))
+        direct = state.model.features(batches.to_device(digits, part, CPU))
     assert found.dtype == torch.float16
     torch.testing.assert_close(found.float(), direct, rtol=1e-3, atol=1e-3)
     assert found.is_contiguous(memory_format=torch.channels_last)
     monkeypatch.setattr(networks.PictureNetwork, "features", fail)
     again = made(FROZEN, digits)
-    assert torch.equal(build.to_device(again.data, part, CPU), found)
+    assert torch.equal(batches.to_device(again.data, part, CPU), found)
     assert len(stores(cache)) == 1
 
 
 def test_a_training_is_that_of_the_head_alone(digits):
-    bench, plain = made(FROZEN, digits), made(FROZEN.with_overrides(["model.freeze=none"]), digits)
+    state, plain = made(FROZEN, digits), made(FROZEN.with_overrides(["model.freeze=none"]), digits)
     plain.model.backbone.eval().requires_grad_(False)
     plain.model.train = lambda mode=True: plain.model  # batch norm as it starts, as frozen
     for step in (1, 2, 3):
-        assert float(bench.step(step)) == pytest.approx(float(plain.step(step)), rel=2e-3)
+        assert float(state.step(step)) == pytest.approx(float(plain.step(step)), rel=2e-3)
     before = made(FROZEN, digits).model.state_dict()
-    changed = {name for name, tensor in bench.model.state_dict().items() if not torch.equal(tensor, before[name])}
+    changed = {name for name, tensor in state.model.state_dict().items() if not torch.equal(tensor, before[name])}
     assert changed
     assert all(name.startswith("head.") for name in changed)
-    assert not any(layer.training for layer in bench.model.train().batch_norms())
+    assert not any(layer.training for layer in state.model.train().batch_norms())
 
 
 def test_views_are_those_of_the_augmentation_and_tests_see_none(digits, cache):
     spec = FROZEN.with_overrides(["data.augment=true", "data.views=2"])
-    bench = made(spec, digits)
+    state = made(spec, digits)
     trained = np.sort(np.concatenate([digits.parts["train"], digits.parts["validation"]]))
     chunk = trained[: stored_features.CHUNK]
-    found = np.stack([bench.data.features.batch(chunk, seed) for seed in range(8)])
+    found = np.stack([state.data.features.batch(chunk, seed) for seed in range(8)])
     assert len({maps.tobytes() for maps in found[:, 0]}) == 2
     with torch.inference_mode():
         views = [
-            bench.model.features(
+            state.model.features(
                 augmentation.batch(digits, chunk, spec.data, stored_features.seed_of(int(chunk[0]), "view", view), CPU)
             ).half()
             for view in (0, 1)
         ]
     each = np.stack([view.numpy() for view in views])
     assert all((found[k, i] == each[:, i]).all((1, 2, 3)).any() for k in range(8) for i in range(len(chunk)))
-    assert np.array_equal(bench.data.features.batch(chunk, 3), found[3])
+    assert np.array_equal(state.data.features.batch(chunk, 3), found[3])
     plain = made(FROZEN, digits).data.features
-    assert np.array_equal(bench.data.features[chunk], plain[chunk])
+    assert np.array_equal(state.data.features[chunk], plain[chunk])
     assert len(stores(cache)) == 2
 
 
@@ -174,12 +174,12 @@ def test_what_is_kept_is_bounded_and_the_longest_unused_goes_first(digits, cache
 
 
 def test_maps_beyond_float16_are_refused(digits):
-    bench = made(FROZEN, digits)
+    state = made(FROZEN, digits)
     with torch.no_grad():
-        for layer in bench.model.batch_norms():
+        for layer in state.model.batch_norms():
             layer.weight.mul_(100)
     with pytest.raises(TrainingError, match=r"model.freeze: feature maps of this backbone reach .* 65,504 at most"):
-        bench.data.features.open()
+        state.data.features.open()
 
 
 def test_a_frozen_run_resumes_forks_and_is_inspected_like_any_other(digits, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dmlcore.data.dataset import DataError
-from dmlcore.storage import atomic_files
+from dmlcore.storage import atomic_files, locks
 
 log = logging.getLogger(__name__)
 
@@ -68,10 +68,10 @@ def make_room(folder: Path, needed: int, most: int) -> None:
 def _alone(lock: Path, what: str) -> Iterator[None]:
     """Let one process, and one thread of it, make it; the others wait and then find it done."""
     try:
-        held = atomic_files.ProcessLock(lock, wait=0.0).__enter__()
-    except atomic_files.Busy:
+        held = locks.ProcessLock(lock, wait=0.0).__enter__()
+    except locks.Busy:
         log.info("another process makes %s; waiting for it", what)
-        held = atomic_files.ProcessLock(lock, wait=float("inf")).__enter__()
+        held = locks.ProcessLock(lock, wait=float("inf")).__enter__()
     try:
         yield
     finally:
@@ -88,7 +88,7 @@ def _remove_others(folder: Path, kind: str, name: str) -> None:
 def _remove(folder: Path, place: Path) -> bool:
     """Remove it unless it is being made; whoever has its files mapped keeps them."""
     lock = folder / f"{place.name.partition('.')[0]}.lock"
-    if atomic_files.holder(lock) != 0:
+    if locks.holder(lock) != 0:
         return False
     shutil.rmtree(place, ignore_errors=True)
     lock.unlink(missing_ok=True)

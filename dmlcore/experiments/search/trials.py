@@ -22,7 +22,7 @@ from dmlcore.experiments.search.space import Search
 from dmlcore.experiments.studies import Entry, find
 from dmlcore.experiments.studies.run_batch import refuse_missing_data, work_on
 from dmlcore.spec import RunSpec, SpecError
-from dmlcore.storage import atomic_files
+from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.runs import Run, RunStore
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _one_at_a_time(search: Search, store: RunStore) -> Iterator[None]:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     folder = store.root / ".searches"
     folder.mkdir(parents=True, exist_ok=True)
-    with warnings.catch_warnings(), atomic_files.ProcessLock(folder / f"{search.name}.lock", wait=60.0):
+    with warnings.catch_warnings(), locks.ProcessLock(folder / f"{search.name}.lock", wait=60.0):
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         yield
 
@@ -201,7 +201,7 @@ def _ask(search: Search, study: optuna.Study) -> tuple[optuna.Trial, RunSpec] | 
         return None
     study.sampler = _sampler(search, len(known))
     trial = study.ask({dimension.key: dimension.distribution() for dimension in search.space})
-    trial.set_user_attr("worker", [os.getpid(), atomic_files.start_time(os.getpid())])
+    trial.set_user_attr("worker", [os.getpid(), locks.start_time(os.getpid())])
     return trial, search.spec(trial.params)
 
 
@@ -248,7 +248,7 @@ def _fail_stale(study: optuna.Study, store: RunStore, report: Callable[[str], ob
 
     for frozen in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         pid, started = frozen.user_attrs.get("worker", (0, None))
-        if pid and atomic_files.start_time(pid) == started:
+        if pid and locks.start_time(pid) == started:
             continue
         trial, retries = Trial(study, frozen._trial_id), frozen.user_attrs.get("retries", 0)
         if retries < RETRIES:

@@ -84,9 +84,9 @@ class _Measure:
                 self._data.clear()  # runs are in the order of their seeds
             self._data[data] = load_data(spec)
         device = prepare_device("cpu", 1)
-        bench = build(spec, self._data[data], device)
-        weights = hashlib.sha256(checkpoint.pack(bench.embedder.state_dict(), {})).hexdigest()
+        state = build(spec, self._data[data], device)
+        weights = hashlib.sha256(checkpoint.pack(state.embedder.state_dict(), {})).hexdigest()
         key = f"{data} {weights}"
         if key not in self._known:
-            self._known[key] = verdicts.baselines(baselines.first_rows(bench), started=bool(spec.model.start))
+            self._known[key] = verdicts.baselines(baselines.first_rows(state), started=bool(spec.model.start))
         return self._known[key]

@@ -13,7 +13,7 @@ from dmlcore.experiments.studies.run_batch import Place, PlaceState, detach, mak
 from dmlcore.experiments.studies.spec import Entry, expand, path_of, read
 from dmlcore.jobs import launch as jobs
 from dmlcore.jobs.launch import JobError
-from dmlcore.storage import atomic_files
+from dmlcore.storage import locks
 from dmlcore.storage.listing import Signature, signature
 from dmlcore.storage.runs import RunError, RunStore
 
@@ -71,7 +71,7 @@ def launch(request: Request, store: RunStore) -> None:
     conduct = conduct_of(request.study, store)
     try:
         detach(conduct, StudyState(request=request), ["study", *request.arguments()])
-    except atomic_files.Busy:
+    except locks.Busy:
         raise JobError(f"the study {conduct.path.name} is running already; watch it, or cancel it first") from None
 
 
@@ -82,9 +82,9 @@ def cancel(conduct: Conduct) -> None:
         return
     (conduct.path / "cancel").touch()
     try:
-        with atomic_files.ProcessLock(conduct.path / "lock", wait=0.0):  # nobody conducts it
+        with locks.ProcessLock(conduct.path / "lock", wait=0.0):  # nobody conducts it
             conduct.record(state.model_copy(update={"state": "cancelled", "message": "cancelled"}))
-    except atomic_files.Busy:
+    except locks.Busy:
         return  # the conductor sees the request
     with contextlib.suppress(RunError):  # deleted
         jobs.cancel(RunStore(conduct.path.parents[1]).open(state.run))

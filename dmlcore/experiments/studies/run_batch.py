@@ -25,7 +25,7 @@ from dmlcore.experiments.studies.spec import PRETRAINING, Entry
 from dmlcore.inspection.local import weight_maps
 from dmlcore.jobs import launch
 from dmlcore.spec import RunSpec
-from dmlcore.storage import atomic_files
+from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.home import HOME
 from dmlcore.storage.listing import nameless
 from dmlcore.storage.runs import START_GRACE, Run, RunError, RunStore
@@ -77,7 +77,7 @@ class Place(Generic[S]):
 
     def alive(self) -> bool:
         """Whether some process conducts it now."""
-        return atomic_files.holder(self.path / "lock") != 0
+        return locks.holder(self.path / "lock") != 0
 
     def busy(self) -> bool:
         """Whether it is conducted, or about to be."""
@@ -106,11 +106,11 @@ def detach(place: Place[S], request: S, arguments: Sequence[str]) -> None:
     request: the state to record. Raises durable.Busy where somebody makes them, or is about to.
     """
     place.path.mkdir(parents=True, exist_ok=True)
-    with atomic_files.ProcessLock(place.path / "lock", wait=0.0):
+    with locks.ProcessLock(place.path / "lock", wait=0.0):
         if (state := place.state()) and starting(state):
-            raise atomic_files.Busy
+            raise locks.Busy
         (place.path / "cancel").unlink(missing_ok=True)
-        now = {"queued": time.monotonic(), "boot": atomic_files.boot()}
+        now = {"queued": time.monotonic(), "boot": locks.boot()}
         place.record(request.model_copy(update=now | {"state": "queued", "message": "about to start"}))
     command = [sys.executable, "-m", "dmlcore", *arguments, "--runs", str(place.path.parents[1])]
     with open(place.path / "log.txt", "ab") as log:
@@ -173,7 +173,7 @@ def make(
     """
     refuse_missing_data(entries)
     place.path.mkdir(parents=True, exist_ok=True)
-    with atomic_files.ProcessLock(place.path / "lock", wait=0.5):
+    with locks.ProcessLock(place.path / "lock", wait=0.5):
         waiting = place.state()
         asked = place.cancel_requested()
         (place.path / "cancel").unlink(missing_ok=True)
@@ -181,7 +181,7 @@ def make(
         if asked and waiting and waiting.state == "cancelled" and _recent(waiting):  # before this process came
             return waiting
         pid = os.getpid()
-        mine = {"state": "running", "pid": pid, "started": atomic_files.start_time(pid)}
+        mine = {"state": "running", "pid": pid, "started": locks.start_time(pid)}
         state = place.record(request.model_copy(update=mine))
 
         def stopped() -> bool:
@@ -262,7 +262,7 @@ def starting(state: PlaceState) -> bool:
 
 def _recent(state: PlaceState) -> bool:
     """Whether the process that was launched for this state may still be on its way."""
-    return atomic_files.elapsed(state.queued, state.boot) < START_GRACE
+    return locks.elapsed(state.queued, state.boot) < START_GRACE
 
 
 def _what(spec: RunSpec) -> str:

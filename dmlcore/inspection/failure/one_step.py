@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, PlaneForces, embed, forces_in_plane
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.losses import TripletLoss
 from dmlcore.typing import Bools, Floats, Ints
 
@@ -173,7 +173,7 @@ class Failure:
         return Standing(rank(self.right), rank(self.wrong), float(precision[relevant].sum() / r))
 
 
-def failures(found: Learned) -> Ints:
+def failures(found: TestNeighbours) -> Ints:
     """Rows of the queries whose nearest neighbour is wrong, lowest AP@R first; of all with a match where none fails."""
     scored = ~np.isnan(found.average_precision) & ~found.is_gallery
     chosen = found.failures & scored

@@ -25,7 +25,7 @@ from dmlcore.storage.runs import Run, RunError
 if TYPE_CHECKING:
     from dmlcore.inspection.failure.one_step import Standing
     from dmlcore.losses import TripletLoss
-    from dmlcore.training.build import Workbench
+    from dmlcore.training.state import TrainingState
 
 FOLDER = "true_steps"
 MOST_KEPT = 64  # newest results of a run
@@ -83,31 +83,31 @@ def make(run: Run, question: Question) -> Path:
     from dmlcore import losses
     from dmlcore.inspection.failure.one_step import Embeddings, Failure
     from dmlcore.training import evaluation
-    from dmlcore.training.build import to_device
+    from dmlcore.training.batches import to_device
 
-    bench, path = _bench(run), path_of(run, question.query, question.right, question.wrong)
-    assert path is not None  # _bench found the evaluation
-    rows, searched = evaluation.rows_of(bench.data, "test")
-    labels, place = bench.data.labels[rows], {int(index): row for row, index in enumerate(rows)}
+    state, path = _state(run), path_of(run, question.query, question.right, question.wrong)
+    assert path is not None  # _state found the evaluation
+    rows, searched = evaluation.rows_of(state.data, "test")
+    labels, place = state.data.labels[rows], {int(index): row for row, index in enumerate(rows)}
     # Three samples of the data set, as rows of the test part.
     samples = question.query, question.right, question.wrong
     missing = [index for index in samples if index not in place]
     if missing:
         raise ValueError(f"sample {missing[0]} is not in the test part of {run.id}")
     triplet = [place[index] for index in samples]
-    inputs = to_device(bench.data, np.asarray(samples), bench.device)
+    inputs = to_device(state.data, np.asarray(samples), state.device)
     # Every loss steps from these weights.
-    start = {name: tensor.detach().clone() for name, tensor in bench.embedder.state_dict().items()}
+    start = {name: tensor.detach().clone() for name, tensor in state.embedder.state_dict().items()}
 
     def standing() -> dict[str, Any]:
-        embeddings = evaluation.embed(bench.embedder, bench.data, "test", bench.device)
-        case = Failure(Embeddings(embeddings, labels, searched), *triplet, on_sphere=bench.spec.model.normalize)
-        score = evaluation.score(embeddings, bench.data, "test", (1,))
+        embeddings = evaluation.embed(state.embedder, state.data, "test", state.device)
+        case = Failure(Embeddings(embeddings, labels, searched), *triplet, on_sphere=state.spec.model.normalize)
+        score = evaluation.score(embeddings, state.data, "test", (1,))
         d_ap, d_an = (float(np.linalg.norm(case.points[0] - case.points[i])) for i in (1, 2))
         return _told(case.before) | {"map_at_r": score.map_at_r, "d_ap": d_ap, "d_an": d_an}
 
     # Losses that an earlier question has already asked of this triplet stay in the file.
-    o = bench.spec.optimiser
+    o = state.spec.optimiser
     found: dict[str, Any] = {
         "rule": f"{o.name} at rate {o.learning_rate:g}",
         "before": standing(),
@@ -115,19 +115,19 @@ def make(run: Run, question: Question) -> Path:
     }
     for name, hyper in question.losses.items():
         loss = losses.create(name, **hyper)
-        active = _step(bench, loss, inputs)
+        active = _step(state, loss, inputs)
         found["after"][name] = (standing() if active else dict(found["before"])) | {
             "active": active,
             "hyper": _plain(hyper),
         }
-        bench.embedder.load_state_dict(start)
+        state.embedder.load_state_dict(start)
         _keep(path, found)
         log.info("true step of %s: %s", name, found["after"][name])
     return path
 
 
-def _bench(run: Run) -> Workbench:
-    """The workbench with the weights of the newest evaluation, in evaluation mode."""
+def _state(run: Run) -> TrainingState:
+    """The training state with the weights of the newest evaluation, in evaluation mode."""
     from dmlcore.storage import checkpoint
     from dmlcore.training.build import build, load_data, prepare_device
 
@@ -135,34 +135,34 @@ def _bench(run: Run) -> Workbench:
     if saved is None or source is None:
         raise RunError(f"{run.id} has no checkpoint or no embeddings; evaluate it first")
     device = prepare_device(run.spec.device, int(saved.facts["threads"]))
-    bench = build(run.spec, load_data(run.spec), device, start=False)
-    bench.restore(saved.tensors, fused=saved.facts.get("fused", False))
-    bench.use_best()
-    if hashlib.sha256(checkpoint.pack(bench.embedder.state_dict(), {})).hexdigest() != source.stem:
+    state = build(run.spec, load_data(run.spec), device, start=False)
+    state.restore(saved.tensors, fused=saved.facts.get("fused", False))
+    state.use_best()
+    if hashlib.sha256(checkpoint.pack(state.embedder.state_dict(), {})).hexdigest() != source.stem:
         raise RunError(f"{run.id} was trained on since its last evaluation; evaluate it again")
-    bench.embedder.eval()
-    return bench
+    state.embedder.eval()
+    return state
 
 
-def _step(bench: Workbench, loss: TripletLoss, inputs: Any) -> bool:
+def _step(state: TrainingState, loss: TripletLoss, inputs: Any) -> bool:
     """One step on the triplet from the weights as they are; whether it had a force at all."""
     from torch import nn
 
     from dmlcore.models import networks
     from dmlcore.training import optimisers
 
-    optimiser = optimisers.create(bench.spec, bench.model, bench.loss)
-    bench.embedder.zero_grad()
-    anchor, positive, negative = bench.embedder(inputs).float()
+    optimiser = optimisers.create(state.spec, state.model, state.loss)
+    state.embedder.zero_grad()
+    anchor, positive, negative = state.embedder(inputs).float()
     energy = loss.raw(anchor, positive, negative)
     if not 0 < float(energy.detach()) < loss.m2:
         return False
     energy.backward()
     norm = nn.utils.get_total_norm(optimisers.gradients(optimiser))
-    optimisers.clip(optimiser, bench.spec.optimiser, norm)
+    optimisers.clip(optimiser, state.spec.optimiser, norm)
     optimiser.step()
-    if isinstance(bench.model, networks.TokenNetwork):
-        bench.model.after_step()
+    if isinstance(state.model, networks.TokenNetwork):
+        state.model.after_step()
     return True
 
 

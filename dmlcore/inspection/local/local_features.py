@@ -15,7 +15,8 @@ from dmlcore.data import DataError, Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunError
-from dmlcore.training.build import build, load_data, to_device
+from dmlcore.training.batches import to_device
+from dmlcore.training.build import build, load_data
 from dmlcore.typing import Floats, Ints, Pixels
 
 MOST_CLASSES, MOST_PER_CLASS = 10, 64  # the study of CIFAR-10: 64 pictures of each of ten classes

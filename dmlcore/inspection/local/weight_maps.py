@@ -82,7 +82,8 @@ def write(run: Run) -> Path:
     import torch
 
     from dmlcore.storage import checkpoint
-    from dmlcore.training.build import build, load_data, prepare_device, to_device
+    from dmlcore.training.batches import to_device
+    from dmlcore.training.build import build, load_data, prepare_device
 
     source, saved = run.embeddings(), checkpoint.load(run.path)
     if source is None or saved is None:
@@ -92,17 +93,17 @@ def write(run: Run) -> Path:
     data = load_data(run.spec)
     if len(data.inputs.shape) != 4:
         raise RunError(f"{run.id} is no network for pictures, so there are no maps to lay over them")
-    bench = build(run.spec, data, device)
-    bench.restore(saved.tensors)
-    if bench.best:
-        bench.model.load_state_dict(bench.best)
-    model: Any = bench.model.eval()
+    state = build(run.spec, data, device)
+    state.restore(saved.tensors)
+    if state.best:
+        state.model.load_state_dict(state.best)
+    model: Any = state.model.eval()
     # The share of each position in the pooled vector, chunk by chunk; empty where a pooling has no such shares.
     indices = data.parts["test"]
     parts: list[Singles] = []
     with torch.inference_mode():
         for start in range(0, len(indices), CHUNK):
-            features = model.features(to_device(bench.data, indices[start : start + CHUNK], device))
+            features = model.features(to_device(state.data, indices[start : start + CHUNK], device))
             model.head(features)
             found = model.pool.weights
             if found is None or not len(found):

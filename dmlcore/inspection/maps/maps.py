@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from dmlcore import projection
 from dmlcore.inspection.maps.quality import Quality, quality
 from dmlcore.inspection.maps.settings import METHODS, TITLES, Method, Settings
-from dmlcore.storage import arrays, atomic_files
+from dmlcore.storage import arrays, atomic_files, locks
 from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, TEXT, Of, Unreadable
 from dmlcore.storage.run_directory import LOCK
 from dmlcore.storage.runs import Run, RunError
@@ -192,7 +192,7 @@ def progress(run: Run) -> tuple[float, str] | None:
         told = atomic_files.read_json(run.path / PROGRESS)
         done, words, pid = float(told["done"]), str(told["words"]), int(told["pid"])
         # What a killed process left tells of nothing: it no longer holds the lock.
-        return (done, words) if 0 <= done <= 1 and pid == atomic_files.holder(run.path / LOCK) else None
+        return (done, words) if 0 <= done <= 1 and pid == locks.holder(run.path / LOCK) else None
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
 
@@ -202,7 +202,7 @@ class Telling:
 
     def __init__(self, run: Run) -> None:
         self.path = run.path / PROGRESS
-        self._last, self._started = -OFTEN, atomic_files.start_time(os.getpid())
+        self._last, self._started = -OFTEN, locks.start_time(os.getpid())
 
     def __enter__(self) -> Telling:
         return self

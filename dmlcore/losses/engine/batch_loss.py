@@ -254,7 +254,7 @@ class ProxyLoss(nn.Module):
         return labels[:, None] == torch.arange(self.classes, device=labels.device)
 
 
-def whole(name: str, value: float) -> int:
+def require_int(name: str, value: float) -> int:
     """`value` as a whole number from 1 to 65,536, as weights have its size; raises ValueError naming it."""
     if value != int(value) or value < 1:
         raise ValueError(f"{name} must be a whole number of 1 or more, got {value:g}")

@@ -20,7 +20,7 @@ def distance_table(kind: str, rows: Tensor, columns: Tensor) -> Tensor:
     if kind == "cosine":
         return 1 - unit(rows) @ unit(columns).mT
     if kind == "ball":
-        return within_ball(lip(rows), lip(columns))
+        return within_ball(clip_to_unit_ball(rows), clip_to_unit_ball(columns))
     distances = euclidean(rows, columns)
     return distances.square() if kind == "squared" else distances
 
@@ -33,7 +33,7 @@ def unit(x: Tensor) -> Tensor:
     return unit
 
 
-def lip(x: Tensor) -> Tensor:
+def clip_to_unit_ball(x: Tensor) -> Tensor:
     """x / max(1, |x|) along the last axis: the projection on the unit ball."""
     inside: Tensor = x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp(min=1)
     return inside

@@ -22,7 +22,7 @@ import torch
 
 from dmlcore import data, losses, mining
 from dmlcore.jobs import device_queue
-from dmlcore.monitoring.estimate.flops import Work, work_of
+from dmlcore.monitoring.estimate.flops import Cost, work_of
 from dmlcore.monitoring.estimate.speed import Speed, features, known_speed
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunError
@@ -80,13 +80,13 @@ def estimate(spec: RunSpec, size: Size, finished: Iterable[Run] = (), speed: Spe
     return Estimate(seconds, memory, round(net.parameters), 3 * batch * net.flops, basis, len(ratios), gpu)
 
 
-def _seconds(spec: RunSpec, size: Size, net: Work, speed: Speed) -> float:
+def _seconds(spec: RunSpec, size: Size, net: Cost, speed: Speed) -> float:
     """All steps and all evaluations."""
     batch = spec.batch.classes * spec.batch.samples
     costs = (speed.flop, speed.byte, speed.operation, speed.parameter, speed.step)
     step = sum(c * f for c, f in zip(costs, features(net, batch), strict=True))
     step += loss_seconds(spec, size.classes)
-    look = (net.flops * speed.flop + net.kept * speed.byte / 3) + speed.operation * net.operations / 3 / 256
+    look = (net.flops * speed.flop + net.activation_bytes * speed.byte / 3) + speed.operation * net.operations / 3 / 256
     search = 2 * speed.flop * spec.model.embedding_dim
     monitored = size.test if spec.schedule.monitor_part == "test" else size.validation
     validations = 1 + math.ceil(spec.schedule.steps / spec.schedule.validate_every)
@@ -147,7 +147,7 @@ def _time(loss: str, miner: str, batch: int, samples: int, dimension: int, class
     return min(times)
 
 
-def _ratios(spec: RunSpec, size: Size, finished: Iterable[Run], net: Work, speed: Speed) -> list[float]:
+def _ratios(spec: RunSpec, size: Size, finished: Iterable[Run], net: Cost, speed: Speed) -> list[float]:
     """What finished runs took over what they would have been told; of those with the same network and data.
 
     Those with the same loss and batch are asked before others.
@@ -187,7 +187,7 @@ def _what_costs(spec: RunSpec) -> tuple[Any, ...]:
     return (*network, d.name, d.image_size, d.augment, d.crop)
 
 
-def _memory(spec: RunSpec, size: Size, net: Work, speed: Speed, gpu: bool) -> float:
+def _memory(spec: RunSpec, size: Size, net: Cost, speed: Speed, gpu: bool) -> float:
     """Bytes at the peak: of the GPU where there is one, else of the process."""
     batch = spec.batch.classes * spec.batch.samples
     parameters = net.parameters
@@ -196,7 +196,7 @@ def _memory(spec: RunSpec, size: Size, net: Work, speed: Speed, gpu: bool) -> fl
     weights = 4 * parameters * (2 + MOMENTS[spec.optimiser.name])
     best = 0 if spec.data.validation == "none" and spec.schedule.monitor_part == "validation" else 4 * parameters
     shrunk = 0.6 if spec.compute.precision == "bfloat16" else 1.0  # batch norm and the head stay in float32
-    step = shrunk * net.kept * batch + 4 * spec.loss.memory * batch * (spec.model.embedding_dim + batch)
+    step = shrunk * net.activation_bytes * batch + 4 * spec.loss.memory * batch * (spec.model.embedding_dim + batch)
     each = int(np.prod(size.shape))
     device = "cuda" if gpu else "cpu"
     look = 2 * net.largest * max(1, min(MOST[device], NUMBERS[device] // each))

@@ -17,12 +17,12 @@ MAP_PIXELS = 16 * 16  # of the picture to one position of the map, of most backb
 
 
 @dataclass(frozen=True)
-class Work:
+class Cost:
     """A forward pass of one sample: multiplications and additions, bytes kept for the backward pass, the largest of
     them; operations of the pass; trained numbers."""
 
     flops: float
-    kept: float
+    activation_bytes: float
     largest: float
     operations: float
     parameters: float
@@ -33,7 +33,7 @@ class Counted:
     """A backbone: flops, bytes kept and the largest of them, each per pixel of its picture; operations; parameters."""
 
     flops: float
-    kept: float
+    activation_bytes: float
     largest: float
     operations: int
     parameters: int
@@ -58,7 +58,7 @@ BACKBONES = {
 }
 
 
-def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Work | None:
+def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
     """The work of a network on (F,) vectors, (3, H, W) pictures or (L,) tokens; None of one that is not known.
 
     Pooling counts as an average, and a kept classifier as its parameters; of a frozen backbone the maps are read.
@@ -66,12 +66,12 @@ def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Work | None:
     dimension = model.embedding_dim
     if model.name == "tokens":
         numbers = shape[0] * dimension
-        return Work(2 * numbers, FLOAT * numbers, FLOAT * numbers, 12, 128 * dimension)
+        return Cost(2 * numbers, FLOAT * numbers, FLOAT * numbers, 12, 128 * dimension)
     if model.name == "mlp":
         widths = (shape[0], *model.hidden, dimension)
         weights = sum(a * b for a, b in pairwise(widths))
-        kept = FLOAT * (2 * sum(widths) - widths[0])
-        return Work(2 * weights, kept, FLOAT * max(widths), 4 * len(widths), weights + sum(widths[1:]))
+        activation_bytes = FLOAT * (2 * sum(widths) - widths[0])
+        return Cost(2 * weights, activation_bytes, FLOAT * max(widths), 4 * len(widths), weights + sum(widths[1:]))
     found = BACKBONES.get(model.name)
     if found is None:
         return None
@@ -80,10 +80,10 @@ def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Work | None:
     head = features * dimension + dimension + (found.channels + 1) * 1000 * model.keep_classifier
     if model.freeze == "backbone":
         read = found.channels * pixels / MAP_PIXELS
-        return Work(2 * head + 2 * read, FLOAT * read, FLOAT * read, 12, head)
-    return Work(
+        return Cost(2 * head + 2 * read, FLOAT * read, FLOAT * read, 12, head)
+    return Cost(
         found.flops * pixels + 2 * head,
-        found.kept * pixels,
+        found.activation_bytes * pixels,
         found.largest * pixels,
         found.operations,
         found.parameters + head,

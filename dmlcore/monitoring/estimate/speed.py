@@ -24,9 +24,9 @@ from torch import nn
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.jobs import device_queue
 from dmlcore.models import networks
-from dmlcore.monitoring.estimate.flops import Work, work_of
+from dmlcore.monitoring.estimate.flops import Cost, work_of
 from dmlcore.spec.sections import ModelSpec
-from dmlcore.storage import atomic_files
+from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.home import HOME
 
 
@@ -48,9 +48,9 @@ class Speed:
     measured: bool = False
 
 
-def features(net: Work, batch: int) -> tuple[float, ...]:
+def features(net: Cost, batch: int) -> tuple[float, ...]:
     """What the costs of `Speed` are multiplied with in a training step."""
-    return (3 * net.flops * batch, net.kept * batch, net.operations, net.parameters, 1.0)
+    return (3 * net.flops * batch, net.activation_bytes * batch, net.operations, net.parameters, 1.0)
 
 
 def known_speed(device: str) -> Speed | None:
@@ -95,7 +95,7 @@ def measure() -> dict[str, Speed]:
     """Measure this machine and keep what it is like in the cache, if no other process is at it; about five seconds."""
     file = _file()
     file.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_files.ProcessLock(file.with_suffix(".lock"), wait=0.0):
+    with locks.ProcessLock(file.with_suffix(".lock"), wait=0.0):
         found = {"cpu": _fit(torch.device("cpu"))}
         if torch.cuda.is_available():
             found["cuda"] = _fit(torch.device("cuda"))
@@ -137,7 +137,7 @@ def _fit(device: torch.device) -> Speed:
 
 def _probe(spec: ModelSpec, shape: tuple[int, ...], batch: int, device: torch.device) -> float:
     """Seconds of a training step: the least of some."""
-    torch.set_num_threads(1 if spec.name == "mlp" else THREADS)  # as the workbench does
+    torch.set_num_threads(1 if spec.name == "mlp" else THREADS)  # as a training run does
     network = networks.build(spec, shape, seed=0).to(device)
     optimiser = torch.optim.Adam(network.parameters(), fused=True)
     inputs = torch.rand(batch, *shape, device=device)
@@ -167,6 +167,6 @@ def _file() -> Path:
 
 
 if __name__ == "__main__":
-    with suppress(atomic_files.Busy):
+    with suppress(locks.Busy):
         for device, speed in measure().items():
             print(device, speed)

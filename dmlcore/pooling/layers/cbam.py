@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, he, pooling, proportions, whole
+from dmlcore.pooling.base import Pooling, init_he_, pooling, proportions, require_int
 
 
 @pooling(
@@ -29,11 +29,13 @@ class BlockAttention(Pooling):
         reduction: Annotated[int, Slider(1, 64, "r", "the MLP has C / r hidden units", step=1, above=0)] = 16,
     ) -> None:
         super().__init__(channels)
-        hidden = max(1, channels // whole("reduction", reduction))
+        hidden = max(1, channels // require_int("reduction", reduction))
         self.mlp = nn.Sequential(
-            he(nn.Linear(channels, hidden, bias=False)), nn.ReLU(), he(nn.Linear(hidden, channels, bias=False))
+            init_he_(nn.Linear(channels, hidden, bias=False)),
+            nn.ReLU(),
+            init_he_(nn.Linear(hidden, channels, bias=False)),
         )
-        self.spatial = he(nn.Conv2d(2, 1, 3, padding=1, bias=False))
+        self.spatial = init_he_(nn.Conv2d(2, 1, 3, padding=1, bias=False))
 
     def forward(self, features: Tensor) -> Tensor:
         """features (B, C, H, W) -> (B, C)."""

@@ -7,7 +7,7 @@ from typing import Annotated
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, he, pooling, proportions, whole
+from dmlcore.pooling.base import Pooling, init_he_, pooling, proportions, require_int
 
 
 @pooling(
@@ -26,7 +26,10 @@ class AttentiveLocalFeatures(Pooling):
     ) -> None:
         super().__init__(channels)
         self.attention = nn.Sequential(
-            he(nn.Conv2d(channels, whole("hidden", hidden), 1)), nn.ReLU(), he(nn.Conv2d(hidden, 1, 1)), nn.Softplus()
+            init_he_(nn.Conv2d(channels, require_int("hidden", hidden), 1)),
+            nn.ReLU(),
+            init_he_(nn.Conv2d(hidden, 1, 1)),
+            nn.Softplus(),
         )
 
     def forward(self, features: Tensor) -> Tensor:

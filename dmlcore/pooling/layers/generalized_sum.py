@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
 from dmlcore.geometry import k_center
-from dmlcore.pooling.base import Pooling, pooling, whole
-from dmlcore.pooling.costs import lip, prototype_costs
+from dmlcore.pooling.base import Pooling, pooling, require_int
+from dmlcore.pooling.costs import clip_to_unit_ball, prototype_costs
 from dmlcore.pooling.transport import check_transport, pooling_weights, transport
 
-__all__ = ["GeneralizedSumPooling", "lip", "prototype_costs"]
+__all__ = ["GeneralizedSumPooling", "clip_to_unit_ball", "prototype_costs"]
 
 
 @pooling(
@@ -71,9 +71,9 @@ class GeneralizedSumPooling(Pooling):
         warmup: Annotated[int, Slider(0, 1000, "w", "first batches that are not remembered", step=1)] = 0,
     ) -> None:
         super().__init__(channels)
-        whole("prototypes", prototypes)
-        whole("memory", memory, least=0)
-        whole("warmup", warmup, least=0)
+        require_int("prototypes", prototypes)
+        require_int("memory", memory, least=0)
+        require_int("warmup", warmup, least=0)
         if 0 < memory < 2 * prototypes:
             raise ValueError(
                 f"memory must hold at least 2 x prototypes = {2 * prototypes} vectors, or be 0; got {memory}"
@@ -114,7 +114,7 @@ class GeneralizedSumPooling(Pooling):
             self.to_skip -= 1
             return
         free = len(self.memory) - int(self.seen)
-        self.memory[int(self.seen) : int(self.seen) + len(pooled)] = lip(pooled)[:free]
+        self.memory[int(self.seen) : int(self.seen) + len(pooled)] = clip_to_unit_ball(pooled)[:free]
         self.seen += min(len(pooled), free)
         if int(self.seen) == len(self.memory):
             m = len(self.prototypes)

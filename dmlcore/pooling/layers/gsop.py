@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, he, pooling, whole
+from dmlcore.pooling.base import Pooling, init_he_, pooling, require_int
 
 
 @pooling(
@@ -37,13 +37,13 @@ class SecondOrderAttention(Pooling):
         grid: Annotated[int, Slider(2, 16, "s", "positions are resampled to s x s", step=1, above=0)] = 8,
     ) -> None:
         super().__init__(channels)
-        self.grid = whole("grid", grid, most=64)
-        self.reduce_channels = _reduce(channels, whole("width", width, most=4096))
+        self.grid = require_int("grid", grid, most=64)
+        self.reduce_channels = _reduce(channels, require_int("width", width, most=4096))
         self.reduce_positions = _reduce(channels, width)
         self.channel_rows = _Rows(width)
-        self.channel_gate = he(nn.Linear(4 * width, channels))
+        self.channel_gate = init_he_(nn.Linear(4 * width, channels))
         self.position_rows = _Rows(grid * grid)
-        self.position_gate = he(nn.Linear(4 * grid * grid, grid * grid))
+        self.position_gate = init_he_(nn.Linear(4 * grid * grid, grid * grid))
 
     def forward(self, features: Tensor) -> Tensor:
         """features (B, C, H, W) -> (B, C)."""
@@ -63,7 +63,7 @@ class _Rows(nn.Module):
     def __init__(self, d: int) -> None:
         super().__init__()
         self.normalise = nn.BatchNorm1d(d)
-        self.rows = he(nn.Conv1d(d, 4 * d, d, groups=d))
+        self.rows = init_he_(nn.Conv1d(d, 4 * d, d, groups=d))
 
     def forward(self, samples: Tensor) -> Tensor:
         centred = samples - samples.mean(-1, keepdim=True)
@@ -72,4 +72,4 @@ class _Rows(nn.Module):
 
 
 def _reduce(channels: int, width: int) -> nn.Sequential:
-    return nn.Sequential(he(nn.Conv2d(channels, width, 1)), nn.BatchNorm2d(width), nn.ReLU())
+    return nn.Sequential(init_he_(nn.Conv2d(channels, width, 1)), nn.BatchNorm2d(width), nn.ReLU())

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, he, pooling, whole
+from dmlcore.pooling.base import Pooling, init_he_, pooling, require_int
 
 
 @pooling(
@@ -32,9 +32,11 @@ class NetVLAD(Pooling):
         clusters: Annotated[int, Slider(1, 64, "m", "clusters", step=1, above=0)] = 8,
         dimension: Annotated[int, Slider(1, 128, "d", "channels of the reduced features", step=1, above=0)] = 16,
     ) -> None:
-        super().__init__(channels, whole("clusters", clusters, most=4096) * whole("dimension", dimension, most=4096))
-        self.reduction = he(nn.Conv2d(channels, dimension, 1, bias=False))
-        self.assignment = he(nn.Conv2d(dimension, clusters, 1))
+        super().__init__(
+            channels, require_int("clusters", clusters, most=4096) * require_int("dimension", dimension, most=4096)
+        )
+        self.reduction = init_he_(nn.Conv2d(channels, dimension, 1, bias=False))
+        self.assignment = init_he_(nn.Conv2d(dimension, clusters, 1))
         self.centers = nn.Parameter(nn.init.xavier_uniform_(torch.empty(clusters, dimension)))
 
     def forward(self, features: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, he, pooling, whole
+from dmlcore.pooling.base import Pooling, init_he_, pooling, require_int
 from dmlcore.pooling.costs import prototype_costs
 
 
@@ -40,11 +40,13 @@ class OptimalTransportPooling(Pooling):
         ] = 2.0,
         sweeps: Annotated[int, Slider(1, 100, "K", "Sinkhorn sweeps", step=1, above=0)] = 10,
     ) -> None:
-        super().__init__(channels, whole("clusters", clusters, most=4096) * whole("dimension", dimension, most=4096))
+        super().__init__(
+            channels, require_int("clusters", clusters, most=4096) * require_int("dimension", dimension, most=4096)
+        )
         if not (epsilon > 0 and math.isfinite(epsilon)):
             raise ValueError(f"epsilon must be positive and finite, got {epsilon}")
-        self.epsilon, self.sweeps = epsilon, whole("sweeps", sweeps)
-        self.reduction = he(nn.Conv2d(channels, dimension, 1, bias=False))
+        self.epsilon, self.sweeps = epsilon, require_int("sweeps", sweeps)
+        self.reduction = init_he_(nn.Conv2d(channels, dimension, 1, bias=False))
         self.prototypes = nn.Parameter(nn.init.xavier_uniform_(torch.empty(clusters, dimension)))
 
     def plan(self, local: Tensor) -> Tensor:

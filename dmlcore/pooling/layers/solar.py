@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, he, pooling, whole
+from dmlcore.pooling.base import Pooling, init_he_, pooling, require_int
 from dmlcore.pooling.layers.gem import GeneralizedMeanPooling
 
 
@@ -35,10 +35,10 @@ class SelfAttentionPooling(Pooling):
         p: Annotated[float, Slider(1.0, 10.0, "p", "exponent of the mean at the start", above=0.0)] = 3.0,
     ) -> None:
         super().__init__(channels)
-        d = max(1, channels // whole("reduction", reduction))
-        self.query = nn.Sequential(he(nn.Conv2d(channels, d, 1)), nn.BatchNorm2d(d), nn.ReLU())
-        self.key = nn.Sequential(he(nn.Conv2d(channels, d, 1)), nn.BatchNorm2d(d), nn.ReLU())
-        self.value = he(nn.Conv2d(channels, d, 1))
+        d = max(1, channels // require_int("reduction", reduction))
+        self.query = nn.Sequential(init_he_(nn.Conv2d(channels, d, 1)), nn.BatchNorm2d(d), nn.ReLU())
+        self.key = nn.Sequential(init_he_(nn.Conv2d(channels, d, 1)), nn.BatchNorm2d(d), nn.ReLU())
+        self.value = init_he_(nn.Conv2d(channels, d, 1))
         self.psi = nn.Conv2d(d, channels, 1)
         nn.init.zeros_(self.psi.weight)
         nn.init.zeros_(self.psi.bias)  # type: ignore[arg-type]  # it has one

@@ -21,8 +21,8 @@ from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import ORIGIN
 from dmlcore.storage.runs import Run
 from dmlcore.training import objective, optimisers
-from dmlcore.training.build import Workbench
 from dmlcore.training.errors import TrainingError
+from dmlcore.training.state import TrainingState
 
 # What a fork cannot change: the network, whose weights it takes over, and what is tested.
 FIXED = ("model.", "pooling.name", "pooling.parameters", "data.", "seed")
@@ -42,14 +42,14 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Carried:
+class Transfer:
     """What came of it: `whole` if the question is the parent's, the facts of its progress; words for people."""
 
     whole: bool
     facts: dict[str, Any]
     changed: list[str]
     carried: list[str]
-    anew: list[str]
+    reset: list[str]
 
 
 def refused(parent: RunSpec, fork: RunSpec) -> list[str]:
@@ -81,34 +81,34 @@ def origin(run: Run) -> Origin | None:
         raise TrainingError(str(error)) from None
 
 
-def carry_over(bench: Workbench, parent: Origin, classes: int) -> Carried:
-    """Put what fits of the parent into a new workbench; classes: of the loss, as for the parent."""
-    saved, spec = parent.saved, bench.spec
+def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
+    """Put what fits of the parent into a new training state; classes: of the loss, as for the parent."""
+    saved, spec = parent.saved, state.spec
     whole = same_question(parent.spec, spec)
-    bench.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
-    old_loss = objective.create(parent.spec, classes, bench.model).to(bench.device)
-    mine = _loss(bench.loss, old_loss, checkpoint.part(saved.tensors, "loss"))
+    state.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
+    old_loss = objective.create(parent.spec, classes, state.model).to(state.device)
+    mine = _loss(state.loss, old_loss, checkpoint.part(saved.tensors, "loss"))
     kept = set(mine)
     carried: list[str] = ["network"]
-    anew: list[str] = []
-    for name, tensor in bench.loss.state_dict().items():
+    reset: list[str] = []
+    for name, tensor in state.loss.state_dict().items():
         shown = f"{name.removeprefix('metric.')} of the loss ({' x '.join(map(str, tensor.shape)) or 'one number'})"
-        (carried if name in kept else anew).append(shown)
-    moments = _moments(bench, parent, old_loss, kept)
-    (carried if moments else anew).append(f"moments of {spec.optimiser.name}")
-    bench.restore_optimiser(moments, fused=saved.facts.get("fused", False))
-    _table(bench, parent)
+        (carried if name in kept else reset).append(shown)
+    moments = _moments(state, parent, old_loss, kept)
+    (carried if moments else reset).append(f"moments of {spec.optimiser.name}")
+    state.restore_optimiser(moments, fused=saved.facts.get("fused", False))
+    _table(state, parent)
     facts = dict(saved.facts)
     if whole:
-        bench.best, bench.best_loss = (checkpoint.part(saved.tensors, part) for part in ("best", "best_loss"))
+        state.best, state.best_loss = (checkpoint.part(saved.tensors, part) for part in ("best", "best_loss"))
         carried.append("best weights so far")
     else:
         slower = ("optimiser.learning_rate", "schedule.plateau", "schedule.plateau_factor")
         keeps = not any(key in _changes(parent.spec, spec) for key in slower)
         facts |= {"best_score": None, "best_step": saved.facts["step"], "stale": 0, "plateau": 0}
         facts |= {"halvings": facts.get("halvings", 0) if keeps else 0}  # the first release counted none
-        anew.append("best weights, chosen from here on")
-    return Carried(whole, facts, _changes(parent.spec, spec), carried, anew)
+        reset.append("best weights, chosen from here on")
+    return Transfer(whole, facts, _changes(parent.spec, spec), carried, reset)
 
 
 def _changes(parent: RunSpec, fork: RunSpec) -> list[str]:
@@ -128,13 +128,13 @@ def _loss(loss: nn.Module, old: nn.Module, saved: Mapping[str, Tensor]) -> list[
     return fits
 
 
-def _moments(bench: Workbench, parent: Origin, old_loss: nn.Module, kept: set[str]) -> dict[str, Tensor]:
+def _moments(state: TrainingState, parent: Origin, old_loss: nn.Module, kept: set[str]) -> dict[str, Tensor]:
     """The optimiser's tensors of each parameter that was carried over, under its number now."""
-    names = {parent.spec.optimiser.name, bench.spec.optimiser.name}
+    names = {parent.spec.optimiser.name, state.spec.optimiser.name}
     if len(names) > 1 and not names <= SAME_MOMENTS:
         return {}
-    before = _numbers(optimisers.create(parent.spec, bench.model, old_loss), bench.model, old_loss)
-    now = _numbers(bench.optimiser, bench.model, bench.loss)
+    before = _numbers(optimisers.create(parent.spec, state.model, old_loss), state.model, old_loss)
+    now = _numbers(state.optimiser, state.model, state.loss)
     found: dict[str, Tensor] = {}
     for name, tensor in checkpoint.part(parent.saved.tensors, "optimiser").items():
         number, _, entry = name.partition(".")
@@ -151,9 +151,9 @@ def _numbers(optimiser: torch.optim.Optimizer, model: nn.Module, loss: nn.Module
     return {named[id(parameter)]: number for number, parameter in enumerate(optimisers.parameters(optimiser))}
 
 
-def _table(bench: Workbench, parent: Origin) -> None:
+def _table(state: TrainingState, parent: Origin) -> None:
     """The table of a sampler, if it is of the same samples; otherwise it is made anew before the next step."""
     table = checkpoint.part(parent.saved.tensors, "table").get("embeddings")
-    same = parent.spec.fork.leave_out == bench.spec.fork.leave_out
-    if table is not None and same and bench.batches.sampler.uses_table:
-        bench.batches.table = table.numpy()
+    same = parent.spec.fork.leave_out == state.spec.fork.leave_out
+    if table is not None and same and state.batches.sampler.uses_table:
+        state.batches.table = table.numpy()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import streamlit as st
 
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunStore
 from pages.inspection.confusions.classes import page as classes_view
@@ -77,7 +77,7 @@ def browse(view: View) -> None:
         st.info(words.plain(error), icon=":material/info:")
 
 
-def _summary(run: Run, found: Learned) -> None:
+def _summary(run: Run, found: TestNeighbours) -> None:
     queries = int((~found.is_gallery).sum())
     searched = f", which search a gallery of {int(found.is_gallery.sum()):,}" if found.is_gallery.any() else ""
     st.markdown(

@@ -10,9 +10,9 @@ import streamlit as st
 
 from dmlcore.inspection import confusions, distance_density, hubness
 from dmlcore.inspection.confusions import Confusions
-from dmlcore.inspection.distance_density import Portrait
+from dmlcore.inspection.distance_density import DistanceDensity
 from dmlcore.inspection.hubness import Hubness
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS
 from dmlcore.storage.runs import Run
@@ -29,7 +29,7 @@ class View:
 
     run: Run
     source: Path
-    found: Learned
+    found: TestNeighbours
     name: Callable[[int], str]
 
     def counts(self) -> list[int]:
@@ -54,14 +54,14 @@ def hubs(path: Path, k: int) -> Hubness:
 
 
 @st.cache_resource(max_entries=8, show_spinner="Measuring distances …")
-def measured(path: Path) -> Portrait:
+def measured(path: Path) -> DistanceDensity:
     """Distances and triplets of the whole part; raises ValueError where there is no triplet."""
     found = learned(path)
     return distance_density.measure(found.embeddings, found.labels, found.is_gallery)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def snapshot(path: Path, written: int) -> Portrait:
+def snapshot(path: Path, written: int) -> DistanceDensity:
     """The same of a kept checkpoint, of fewer pairs; written: when its file was, in ns."""
     again = "Embed the kept checkpoints again"
     found = arrays.read(path, EMBEDDINGS, "embeddings", "labels", "is_gallery", remedy=again)

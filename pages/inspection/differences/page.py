@@ -12,7 +12,7 @@ from dmlcore.figures import differences as figures
 from dmlcore.inspection import differences
 from dmlcore.inspection.comparison import Incomparable
 from dmlcore.inspection.differences import Difference, Doubted, Kind, Turnover
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.snapshots import snapshots
 from dmlcore.significance.noise import over_classes
 from dmlcore.storage.arrays import Unreadable
@@ -191,7 +191,7 @@ def _doubts(paths: tuple[Path, ...]) -> Doubted:
     return differences.doubted([_read(path) for path in paths])
 
 
-def _read(path: Path) -> Learned:
+def _read(path: Path) -> TestNeighbours:
     """Without the cache of the pages, which holds fewer than a run may have snapshots."""
     from dmlcore.inspection.neighbours import read
 

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dmlcore.inspection.failure.one_step import Failure, failures, neighbours
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.typing import Ints
@@ -47,7 +47,7 @@ def page() -> None:
     browse(run, found, naming(run), bar)
 
 
-def browse(run: Run, found: Learned, name: Callable[[int], str], bar: DeltaGenerator) -> None:
+def browse(run: Run, found: TestNeighbours, name: Callable[[int], str], bar: DeltaGenerator) -> None:
     """One failure at a time; bar: the line that chooses it."""
     order = failures(found)
     if not len(order):
@@ -79,7 +79,7 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], bar: DeltaGener
     true_step_view.show(run, of, case, home(case.triplet, run.spec))
 
 
-def _query(found: Learned, order: Ints) -> int:
+def _query(found: TestNeighbours, order: Ints) -> int:
     """The row of the link's query, or the worst failure."""
     wanted = st.query_params.get("query")
     if wanted is None:
@@ -93,7 +93,7 @@ def _query(found: Learned, order: Ints) -> int:
     return row
 
 
-def _chosen(found: Learned, role: str, rows: Ints, default: int) -> int:
+def _chosen(found: TestNeighbours, role: str, rows: Ints, default: int) -> int:
     """The row of the link's neighbour if it fits, else the default."""
     wanted = st.query_params.get(role)
     row = None if wanted is None else found.row(wanted)
@@ -107,7 +107,7 @@ def _chosen(found: Learned, role: str, rows: Ints, default: int) -> int:
     return default
 
 
-def _walk(run: Run, found: Learned, order: Ints, query: int, bar: DeltaGenerator) -> None:
+def _walk(run: Run, found: TestNeighbours, order: Ints, query: int, bar: DeltaGenerator) -> None:
     """Previous and next failure and the other pages, in the bar; below it, where this one stands among them."""
     at = np.flatnonzero(order == query)
     place = int(at[0]) if len(at) else -1
@@ -127,7 +127,7 @@ def _walk(run: Run, found: Learned, order: Ints, query: int, bar: DeltaGenerator
 
 def _pictures(
     run: Run,
-    found: Learned,
+    found: TestNeighbours,
     name: Callable[[int], str],
     case: Failure,
     rights: Ints,

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import numpy as np
 import streamlit as st
 
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.runs import Run, RunStore
 from pages.inspection.gallery.duplicates import page as duplicates_view
 from pages.inspection.gallery.queries import page as queries_view
@@ -55,7 +55,7 @@ def page() -> None:
     browse(run, found, name, label, others)
 
 
-def chosen_class(found: Learned, name: Callable[[int], str]) -> int | None:
+def chosen_class(found: TestNeighbours, name: Callable[[int], str]) -> int | None:
     """A box with all classes, in ?class=; None for all of them.
 
     Not for a fragment: thousands of names would travel whenever a page is turned.
@@ -86,7 +86,9 @@ def _write_class() -> None:
 
 
 @st.fragment
-def browse(run: Run, found: Learned, name: Callable[[int], str], label: int | None, others: Sequence[str]) -> None:
+def browse(
+    run: Run, found: TestNeighbours, name: Callable[[int], str], label: int | None, others: Sequence[str]
+) -> None:
     """The summary, then one of the views; clicks and keys. label: the class it is about; others: ids of runs."""
     if not run_picker.present(run):
         return
@@ -148,7 +150,7 @@ def browse(run: Run, found: Learned, name: Callable[[int], str], label: int | No
     _follow(run, asked)
 
 
-def _asked(found: Learned) -> int | None:
+def _asked(found: TestNeighbours) -> int | None:
     """The row of ?query=; says so where there is none."""
     query = st.query_params.get("query")
     row = None if query is None else found.row(query)

@@ -26,7 +26,7 @@ from dmlcore.data import DataError
 from dmlcore.figures.maps import MOST_COLOURS, Sheet, palette
 from dmlcore.inspection import selections
 from dmlcore.inspection.maps import maps, trajectory
-from dmlcore.inspection.neighbours import Learned, fingerprint
+from dmlcore.inspection.neighbours import TestNeighbours, fingerprint
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
 from dmlcore.storage.csv_text import as_csv
@@ -92,7 +92,7 @@ def names(run: Run, sheet: Sheet) -> list[str]:
     return [known[label] if label < len(known) else f"class {label}" for label in sheet.labels.tolist()]
 
 
-def neighbourhood(found: Learned) -> dict[str, tuple[Bytes, dict[str, Any]]]:
+def neighbourhood(found: TestNeighbours) -> dict[str, tuple[Bytes, dict[str, Any]]]:
     """What points may be coloured by, one byte each, and what the legend says of it."""
     searched = found.is_gallery if found.is_gallery.any() else np.ones(len(found.labels), bool)
     classes, group = np.unique(found.labels, return_inverse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run
 from pages.shared.widgets import job_button
@@ -14,7 +14,7 @@ from pages.shared.widgets.test_neighbours import learned, outdated, refuse_other
 from pages.shared.words import sentences as words
 
 
-def evaluated(run: Run, what: str) -> tuple[Path, Learned] | None:
+def evaluated(run: Run, what: str) -> tuple[Path, TestNeighbours] | None:
     """The newest embeddings file and what was learned; None, and a button, where there is none that can be read.
 
     what: of it is to be shown, for example "neighbours".

@@ -9,7 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from dmlcore.data import DataError
-from dmlcore.inspection.neighbours import Learned, read
+from dmlcore.inspection.neighbours import TestNeighbours, read
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.run_directory import METRICS
 from dmlcore.storage.runs import Run
@@ -17,7 +17,7 @@ from pages.shared.server import thumbnails
 from pages.shared.words import sentences as words
 
 
-def learned(path: Path) -> Learned:
+def learned(path: Path) -> TestNeighbours:
     """Neighbours and scores of an embeddings file; raises Unreadable."""
     try:
         changed = path.stat().st_mtime_ns
@@ -26,7 +26,7 @@ def learned(path: Path) -> Learned:
     return _learned(path, changed)
 
 
-def refuse_other_data(run: Run, source: Path, found: Learned) -> None:
+def refuse_other_data(run: Run, source: Path, found: TestNeighbours) -> None:
     """Raise Unreadable if the embeddings name samples that the data set has not; one that is gone is not asked."""
     with suppress(DataError):
         count, last = len(thumbnails.dataset(run.spec).labels), int(found.indices.max())
@@ -38,7 +38,7 @@ def refuse_other_data(run: Run, source: Path, found: Learned) -> None:
 
 
 @st.cache_resource(max_entries=6, show_spinner="Finding the nearest neighbours …")
-def _learned(path: Path, changed: int) -> Learned:
+def _learned(path: Path, changed: int) -> TestNeighbours:
     return read(path)
 
 

@@ -12,7 +12,7 @@ import streamlit as st
 from dmlcore.experiments import example
 from dmlcore.jobs import device_queue, launch
 from dmlcore.jobs.device_queue import Waiting
-from dmlcore.storage import atomic_files
+from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import Run, RunError, RunState, RunStore
 from pages.shared.state import run_reader
@@ -276,7 +276,7 @@ def _ask(run: Run, action: Callable[[Run], object]) -> None:
     """Do it; a refusal is shown on the card at the next look."""
     try:
         action(run)
-    except (launch.JobError, atomic_files.Busy, RunError, OSError) as error:
+    except (launch.JobError, locks.Busy, RunError, OSError) as error:
         st.session_state[f"refused-{run.id}"] = words.plain(error)
     st.rerun()
 

@@ -18,7 +18,7 @@ from PIL import Image
 from dmlcore import data
 from dmlcore.data import DataError
 from dmlcore.data.files import archives, sources
-from dmlcore.storage import atomic_files, download
+from dmlcore.storage import download, locks
 from tests.data import served
 
 CHILD = Path(served.__file__)
@@ -154,9 +154,9 @@ def test_a_detached_download_is_cancelled_while_the_server_is_silent_and_goes_on
     assert task.busy()
     part = tmp_path / "data" / "CUB_200_2011.tgz.part"
     becomes(lambda: part.is_file() and part.stat().st_size, download.CHUNK)
-    with pytest.raises(atomic_files.Busy):
+    with pytest.raises(locks.Busy):
         task.start(command)
-    with pytest.raises(atomic_files.Busy):
+    with pytest.raises(locks.Busy):
         sources.download("cub", loopback=True)
     task.cancel()
     becomes(task.status, "cancelled")
@@ -175,7 +175,7 @@ def test_one_that_is_killed_is_lost_and_can_be_started_again(server: Server, tmp
     task.start((str(CHILD), server.url, str(tmp_path / "data"), *pin(server)))
     part = tmp_path / "data" / "CUB_200_2011.tgz.part"
     becomes(lambda: part.is_file() and part.stat().st_size, download.CHUNK)
-    os.kill(atomic_files.holder(task.folder / "lock"), signal.SIGKILL)
+    os.kill(locks.holder(task.folder / "lock"), signal.SIGKILL)
     becomes(task.status, "lost")
     server.go.set()
     sources.download("cub", loopback=True, pause=0.0)

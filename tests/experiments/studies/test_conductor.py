@@ -20,7 +20,7 @@ from dmlcore.inspection.local import weight_maps
 from dmlcore.jobs import launch
 from dmlcore.jobs.launch import JobError
 from dmlcore.spec import SpecError
-from dmlcore.storage import atomic_files
+from dmlcore.storage import locks
 from dmlcore.storage.runs import RunStore
 from dmlcore.training.loop import train
 from tests.experiments.studies import forged
@@ -151,7 +151,7 @@ def test_a_killed_study_goes_on_from_its_last_checkpoint(tmp_path):
         return studies.find(request.entries(), store)[0]
 
     until(lambda: (run := current()) and run.state().step > 2, place.log_tail)
-    with pytest.raises(atomic_files.Busy):
+    with pytest.raises(locks.Busy):
         studies.conduct(request, store)
     state, run = place.state(), current()
     assert (place.status(), state.run) == ("running", run.id)

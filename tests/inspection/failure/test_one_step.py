@@ -8,13 +8,13 @@ import torch
 
 from dmlcore import losses
 from dmlcore.inspection.failure.one_step import Failure, failures, neighbours
-from dmlcore.inspection.neighbours import Learned, read
+from dmlcore.inspection.neighbours import TestNeighbours, read
 from dmlcore.metrics import nearest, retrieval
 
 CLASSES = 5
 
 
-def learned(tmp_path, *, unit: bool = True, gallery: bool = False, seed: int = 0) -> Learned:
+def learned(tmp_path, *, unit: bool = True, gallery: bool = False, seed: int = 0) -> TestNeighbours:
     generator = np.random.default_rng(seed)
     labels = np.arange(60) % CLASSES
     x = generator.normal(size=(CLASSES, 64))[labels] + 2.2 * generator.normal(size=(60, 64))
@@ -24,7 +24,7 @@ def learned(tmp_path, *, unit: bool = True, gallery: bool = False, seed: int = 0
     return read(tmp_path / "a.npz")
 
 
-def failure(found: Learned, *, on_sphere: bool = True) -> Failure:
+def failure(found: TestNeighbours, *, on_sphere: bool = True) -> Failure:
     query = int(failures(found)[0])
     right, wrong = neighbours(found, query, right=True)[-1], neighbours(found, query, right=False)[0]
     return Failure(found, query, int(right), int(wrong), on_sphere=on_sphere)
@@ -40,7 +40,7 @@ def moved_by_autograd(case: Failure, loss, rate: float) -> np.ndarray:
         return torch.stack([on(z) if case.on_sphere else z for z in ends]).numpy()
 
 
-def by_the_metrics(found: Learned, case: Failure, points: np.ndarray) -> tuple[int, int, float]:
+def by_the_metrics(found: TestNeighbours, case: Failure, points: np.ndarray) -> tuple[int, int, float]:
     """Ranks and AP@R of the query after the three rows are replaced, from the library's own search and scores."""
     x = found.embeddings.astype(np.float64)
     x[[case.query, case.right, case.wrong]] = points

@@ -56,10 +56,10 @@ def test_a_step_is_that_of_the_optimiser_and_all_is_embedded_again(run):
     labels, place = data.labels[rows], {int(index): i for i, index in enumerate(rows)}
     triplet = [place[i] for i in samples]
     for name, hyper in chosen.items():
-        bench = build(run.spec, data, torch.device("cpu"), start=False)
-        bench.restore(checkpoint.load(run.path).tensors)
-        bench.use_best()
-        model = bench.model.eval()
+        state = build(run.spec, data, torch.device("cpu"), start=False)
+        state.restore(checkpoint.load(run.path).tensors)
+        state.use_best()
+        model = state.model.eval()
         loss = losses.create(name, **hyper)
         energy = loss.clamped(*model(torch.from_numpy(data.inputs[list(samples)])))
         optimiser = torch.optim.Adam(model.parameters(), lr=0.01)

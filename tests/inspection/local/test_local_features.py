@@ -52,8 +52,8 @@ def test_a_run_gives_the_features_it_pools(tmp_path, monkeypatch, pooling, dimen
     with pytest.raises(RunError, match="no checkpoint yet"):
         local_features.of_run(run)
     dataset = load_data(spec)
-    bench = build(spec, dataset, torch.device("cpu"))
-    checkpoint.save(run.path, bench.tensors(), {})
+    state = build(spec, dataset, torch.device("cpu"))
+    checkpoint.save(run.path, state.tensors(), {})
     found = local_features.of_run(run)
     assert found.dimension == dimension
     assert found.features.shape[1:] == (64, 2)
@@ -64,7 +64,7 @@ def test_a_run_gives_the_features_it_pools(tmp_path, monkeypatch, pooling, dimen
         return
     assert found.kept is None
     with torch.inference_mode():
-        embedded = bench.model.eval()(torch.from_numpy(dataset.inputs[found.indices[:5]]))
+        embedded = state.model.eval()(torch.from_numpy(dataset.inputs[found.indices[:5]]))
     pooled = np.einsum("ij,ijd->id", found.weights, found.features)[:5]
     np.testing.assert_allclose(pooled, embedded.numpy(), rtol=1e-3, atol=1e-4)
     assert read(found.features, 16, found.weights).holds.all()

@@ -37,6 +37,6 @@ def test_work_grows_with_the_picture_and_an_unknown_network_has_none() -> None:
     small, large = flops.work_of(spec, (3, 64, 64)), flops.work_of(spec, (3, 128, 128))
     assert small is not None
     assert large is not None
-    assert large.kept == 4 * small.kept
+    assert large.activation_bytes == 4 * small.activation_bytes
     assert large.flops == pytest.approx(4 * small.flops, rel=0.01)
     assert flops.work_of(ModelSpec(name="timm:resnet26"), (3, 64, 64)) is None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from dmlcore.pooling import lip, pooling_weights, prototype_costs, selection, transport
+from dmlcore.pooling import clip_to_unit_ball, pooling_weights, prototype_costs, selection, transport
 from dmlcore.pooling.analysis.red_blue import MAPS, SIDE, STEPS, figure, informative, mixture
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "gsp.json").read_text())["toy_red_blue"]
@@ -35,7 +35,7 @@ def test_every_map_is_of_mixtures_within_the_unit_ball(name):
     features = mixture(steps)
     assert features.shape == (SIDE, SIDE, 3)
     np.testing.assert_allclose(features.sum(-1), 1, atol=1e-15)
-    np.testing.assert_array_equal(lip(torch.from_numpy(features)), features)
+    np.testing.assert_array_equal(clip_to_unit_ball(torch.from_numpy(features)), features)
     assert (steps == MAPS[name]()).all()
 
 

@@ -10,7 +10,14 @@ import pytest
 import torch
 
 from dmlcore.geometry import k_center
-from dmlcore.pooling import GeneralizedSumPooling, lip, pooling_weights, prototype_costs, selection, transport
+from dmlcore.pooling import (
+    GeneralizedSumPooling,
+    clip_to_unit_ball,
+    pooling_weights,
+    prototype_costs,
+    selection,
+    transport,
+)
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "gsp.json").read_text())
 
@@ -71,7 +78,7 @@ def test_it_averages_until_its_memory_is_full_and_then_starts_from_a_k_centre():
     layer.train()
     layer(batches[2])
     assert layer.ready
-    pooled = lip(torch.cat([b.mean((2, 3)) for b in batches]))[:20]
+    pooled = clip_to_unit_ball(torch.cat([b.mean((2, 3)) for b in batches]))[:20]
     chosen = pooled[3:][torch.as_tensor(k_center(pooled[3:], pooled[:3], 3))]
     torch.testing.assert_close(layer.prototypes.data, chosen)
 

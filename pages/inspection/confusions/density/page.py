@@ -9,7 +9,7 @@ import streamlit as st
 
 from dmlcore.figures.curves import Curve, Panel, linked
 from dmlcore.figures.distance_densities import portrait
-from dmlcore.inspection.distance_density import KINDS, Kind, Portrait
+from dmlcore.inspection.distance_density import KINDS, DistanceDensity, Kind
 from dmlcore.inspection.snapshots import Snapshot, snapshots
 from dmlcore.losses import TripletLoss
 from dmlcore.simulation import clamp_lines, depends_on
@@ -77,7 +77,7 @@ def _step(view: View, steps: list[int]) -> int | None:
 
 
 def _draw(
-    found: Portrait, kind: Kind, loss: TripletLoss, reach: float, *, key: str, height: int, title: str = ""
+    found: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float, *, key: str, height: int, title: str = ""
 ) -> None:
     triplets = found.triplets(kind)
     lines = ([], []) if loss.reduction == "mean_raw" else clamp_lines(loss, reach)
@@ -91,14 +91,14 @@ def _draw(
     st.vega_lite_chart(columns, spec, width="stretch", key=key, alt=f"{title} {alt}".strip())
 
 
-def _reach(of: list[Portrait], kind: Kind) -> float:
+def _reach(of: list[DistanceDensity], kind: Kind) -> float:
     """The end of both axes: a little beyond the largest distance that is drawn."""
     top = max(float(max(p.triplets(kind).d_ap.max(), p.triplets(kind).d_an.max())) for p in of)
     step = 10.0 ** math.floor(math.log10(top)) / 5 if top > 0 else 1.0
     return math.ceil(top / step + 1e-9) * step
 
 
-def _shares(found: Portrait, loss: TripletLoss) -> None:
+def _shares(found: DistanceDensity, loss: TripletLoss) -> None:
     """What is wrong and what is active, for each kind of triplet."""
     rows = [(WORDS[kind][0], found.triplets(kind)) for kind in KINDS]
     st.dataframe(
@@ -120,7 +120,7 @@ def _shares(found: Portrait, loss: TripletLoss) -> None:
     )
 
 
-def _caption(found: Portrait, kind: Kind, loss: TripletLoss, reach: float) -> str:
+def _caption(found: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float) -> str:
     sampled = (
         ""
         if kind == "random" or found.anchors == found.queries
@@ -157,7 +157,7 @@ def _offer(view: View) -> None:
         job_button.offer(view.run, "snapshots")
 
 
-def _multiples(kept: dict[int, Portrait], kind: Kind, loss: TripletLoss, reach: float) -> None:
+def _multiples(kept: dict[int, DistanceDensity], kind: Kind, loss: TripletLoss, reach: float) -> None:
     steps = list(kept)
     few = np.unique(np.linspace(0, len(steps) - 1, min(MULTIPLES, len(steps))).round().astype(int))
     for column, step in zip(st.columns(len(few)), (steps[i] for i in few), strict=True):
@@ -167,8 +167,8 @@ def _multiples(kept: dict[int, Portrait], kind: Kind, loss: TripletLoss, reach: 
     st.caption(f"Kept checkpoints on one scale, {anchors:,} anchors each, drawn as above.")
 
 
-def _measured(ready: list[Snapshot]) -> dict[int, Portrait]:
-    found: dict[int, Portrait] = {}
+def _measured(ready: list[Snapshot]) -> dict[int, DistanceDensity]:
+    found: dict[int, DistanceDensity] = {}
     bar = st.empty()
     for number, one in enumerate(ready):
         assert one.embeddings is not None
@@ -179,7 +179,7 @@ def _measured(ready: list[Snapshot]) -> dict[int, Portrait]:
     return found
 
 
-def _curves(kept: dict[int, Portrait], kind: Kind, loss: TripletLoss) -> None:
+def _curves(kept: dict[int, DistanceDensity], kind: Kind, loss: TripletLoss) -> None:
     steps = np.array(list(kept), np.int64)
     of = [p.triplets(kind) for p in kept.values()]
     values = {

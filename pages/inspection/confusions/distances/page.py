@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dmlcore.figures.distance_densities import Histograms, distances
-from dmlcore.inspection.distance_density import Portrait, loss_of, window
+from dmlcore.inspection.distance_density import DistanceDensity, loss_of, window
 from dmlcore.losses import TripletLoss
 from dmlcore.simulation import depends_on
 from dmlcore.storage.arrays import Unreadable
@@ -39,7 +39,7 @@ def show(view: View) -> None:
         _numbers(named)
 
 
-def _other(view: View) -> tuple[str, Portrait] | None:
+def _other(view: View) -> tuple[str, DistanceDensity] | None:
     """A second run on the same data, measured."""
     data = view.run.spec.data.name
     alike = run_picker.offered(RunStore(), lambda name, brief: brief.data == data and name != view.run.id)
@@ -64,7 +64,7 @@ def _other(view: View) -> tuple[str, Portrait] | None:
         return None
 
 
-def _numbers(named: list[tuple[str, Portrait]]) -> None:
+def _numbers(named: list[tuple[str, DistanceDensity]]) -> None:
     own, other = named[0][1], named[1][1] if len(named) > 1 else None
 
     def metric(title: str, of: str, form: str, help: str) -> None:
@@ -90,7 +90,7 @@ def _shown(value: float, form: str) -> str:
     return percent(value) if form == "share" else f"{value:.3g}"
 
 
-def _caption(view: View, named: list[tuple[str, Portrait]], loss: TripletLoss | None, open_: bool) -> None:
+def _caption(view: View, named: list[tuple[str, DistanceDensity]], loss: TripletLoss | None, open_: bool) -> None:
     found = named[0][1]
     d = found.distances
     counted = f"{int(d.positives.sum()):,} ordered pairs of one class and {int(d.negatives.sum()):,} of two"
@@ -117,7 +117,7 @@ def _caption(view: View, named: list[tuple[str, Portrait]], loss: TripletLoss | 
     st.caption(words + (" Dashed lines: the other run." if len(named) > 1 else ""))
 
 
-def _words(found: Portrait) -> str:
+def _words(found: DistanceDensity) -> str:
     d = found.distances
     return (
         f"Histograms of distances: same class {d.positive_mean:.3g} in the mean, other classes {d.negative_mean:.3g}, "

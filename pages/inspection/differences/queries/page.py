@@ -12,7 +12,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.inspection.differences import Difference, Doubted, Kind
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.inspection.differences.sides.page import Side
@@ -48,7 +48,7 @@ class Shown:
     name: Callable[[int], str]
 
     @property
-    def learned(self) -> tuple[Learned, ...]:
+    def learned(self) -> tuple[TestNeighbours, ...]:
         """Of A and of B."""
         return self.found.comparison.learned
 
@@ -105,7 +105,7 @@ def blocks(shown: Shown, positions: Sequence[int] | Ints, k: int = 8) -> None:
     st.html(STYLE + "".join(found))
 
 
-def labels(shown: Shown, found: Doubted, pictures_of: Learned) -> None:
+def labels(shown: Shown, found: Doubted, pictures_of: TestNeighbours) -> None:
     """Samples whose neighbours agree on another class, with the neighbours they have in B."""
     st.markdown(
         f"Test samples of whose 8 nearest neighbours none has their class and at least 6 share one other class, in at "
@@ -163,7 +163,9 @@ def _labels(shown: Shown, positions: Sequence[int] | Ints) -> Ints:
     return found
 
 
-def _row(found: Learned, row: int, k: int, name: Callable[[int], str], lines: tuple[str, ...]) -> neighbour_grid.Row:
+def _row(
+    found: TestNeighbours, row: int, k: int, name: Callable[[int], str], lines: tuple[str, ...]
+) -> neighbour_grid.Row:
     tile = neighbour_grid.Tile(int(found.indices[row]), name(int(found.labels[row])), lines)
     near = [
         neighbour_grid.Neighbour(

@@ -9,7 +9,7 @@ import streamlit as st
 
 from dmlcore.data import DataError
 from dmlcore.inspection.comparison import Incomparable, refuse_other_samples
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.snapshots import Snapshot, snapshots
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training.forks import fork_spec
@@ -59,7 +59,7 @@ def pick(store: RunStore) -> tuple[Run, Side | None, Side | None] | None:
     return run, first, second
 
 
-def same_samples(first: Side, second: Side, a: Learned, b: Learned) -> None:
+def same_samples(first: Side, second: Side, a: TestNeighbours, b: TestNeighbours) -> None:
     """Raise Incomparable unless both sides were tested on the same samples, or where that cannot be told."""
     one, two = first.run.spec, second.run.spec
     try:

@@ -12,7 +12,7 @@ import streamlit as st
 from dmlcore.data import DataError
 from dmlcore.inspection import duplicates
 from dmlcore.inspection.duplicates import Pairs
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.selections import Selection
 from pages.inspection.gallery.queries import page as queries_view
 from pages.inspection.gallery.rows import page as rows_view
@@ -148,5 +148,5 @@ def _equal(first: Path, second: Path) -> bool:
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _pairs(run: str, tag: str, quantile: float, _found: Learned) -> Pairs:
+def _pairs(run: str, tag: str, quantile: float, _found: TestNeighbours) -> Pairs:
     return duplicates.across_classes(_found, quantile)

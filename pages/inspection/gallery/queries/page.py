@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.inspection.comparison import Comparison
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.queries import ORDERS, Order, select
 from dmlcore.inspection.selections import Selection
 from dmlcore.typing import Ints
@@ -140,7 +140,7 @@ def _columns(both: Comparison, pair: tuple[int, int] | None, rows: Ints) -> Ints
     return found[found >= 0]
 
 
-def _words(found: Learned, order: Order) -> Callable[[int], str]:
+def _words(found: TestNeighbours, order: Order) -> Callable[[int], str]:
     """What a query is sorted by, where that is not AP@R."""
     p = found.positives
     if order == "late matches first":
@@ -154,7 +154,7 @@ def _words(found: Learned, order: Order) -> Callable[[int], str]:
     return lambda _: ""
 
 
-def _first_right(found: Learned, row: int) -> str:
+def _first_right(found: TestNeighbours, row: int) -> str:
     rank = int(found.positives.rank[row])
     if not rank:
         return "no other sample of its class"

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import numpy as np
 import streamlit as st
 
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
 from pages.shared.server import thumbnails
@@ -25,7 +25,7 @@ class Shown:
     """A run on this page: what it learned, how classes are called, where pictures to lie on the others are served."""
 
     run: Run
-    found: Learned
+    found: TestNeighbours
     name: Callable[[int], str]
     over: Callable[[int], str] = lambda index: ""
 

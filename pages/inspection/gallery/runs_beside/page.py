@@ -11,7 +11,7 @@ import streamlit as st
 
 from dmlcore.data import DataError, Dataset
 from dmlcore.inspection.comparison import Comparison, Incomparable, compare, refuse_other_samples
-from dmlcore.inspection.neighbours import Learned
+from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.typing import Ints
@@ -120,7 +120,7 @@ def contested(both: Comparison, pair: tuple[int, int], allowed: Ints) -> Ints:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _compare(key: tuple[tuple[str, str], ...], _learned: tuple[Learned, ...]) -> Comparison:
+def _compare(key: tuple[tuple[str, str], ...], _learned: tuple[TestNeighbours, ...]) -> Comparison:
     return compare(_learned)
 
 

@@ -20,7 +20,7 @@ from dmlcore.jobs.launch import JobError
 from dmlcore.significance import verdicts
 from dmlcore.significance.verdicts import CLEARLY
 from dmlcore.spec import SpecError
-from dmlcore.storage import atomic_files
+from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunError, RunStore
 from pages.shared.widgets.study import trials as study_trials
 from pages.shared.words import sentences as words
@@ -270,7 +270,7 @@ def _start(name: str, request: Request) -> None:
     """Start it; a refusal is shown at the next look."""
     try:
         studies.launch(request, RunStore())
-    except (JobError, DataError, SpecError, atomic_files.Busy, OSError) as error:
+    except (JobError, DataError, SpecError, locks.Busy, OSError) as error:
         st.session_state[f"refused-{name}"] = words.plain(error)
 
 

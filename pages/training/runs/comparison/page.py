@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.monitoring import comparability
-from dmlcore.monitoring.comparability import Finding
+from dmlcore.monitoring.comparability import ComparabilityIssue
 from dmlcore.spec import flat
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
@@ -73,7 +73,7 @@ def _lint(runs: Sequence[Run]) -> None:
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _warnings(root: str, states: tuple[tuple[str, str], ...]) -> list[Finding]:
+def _warnings(root: str, states: tuple[tuple[str, str], ...]) -> list[ComparabilityIssue]:
     """states: ids, and their status, as a run that has ended tells more."""
     store = RunStore(root)
     return comparability.lint([store.open(run_id) for run_id, _ in states])

@@ -13,7 +13,7 @@ from dmlcore import losses
 from dmlcore.figures.curves import COLOURS
 from dmlcore.figures.vega_lite import ROWS, Columns, Spec, specification, values
 from dmlcore.monitoring import health
-from dmlcore.monitoring.health import Finding
+from dmlcore.monitoring.health import HealthWarning
 from dmlcore.storage.runs import Run, RunStore
 from pages.shared.state import run_reader
 from pages.shared.state.run_reader import Histogram
@@ -36,13 +36,13 @@ def show(run: Run, status: str) -> None:
 
 
 @st.cache_data(max_entries=64, ttl=AGAIN, show_spinner=False)
-def _findings(root: str, run_id: str, status: str) -> list[Finding]:
+def _findings(root: str, run_id: str, status: str) -> list[HealthWarning]:
     """status: a run that has just ended is looked at once more."""
     run = RunStore(root).open(run_id)
     return health.watch(run.metrics()[0], run.spec)
 
 
-def _finding(finding: Finding) -> None:
+def _finding(finding: HealthWarning) -> None:
     with st.container(border=True, key=f"finding-{finding.kind}"):
         st.badge(f"since step {finding.since:,}", icon=":material/monitor_heart:", color="orange")
         st.markdown(f"**{words.plain(finding.sentence)}**")

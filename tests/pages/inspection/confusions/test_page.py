@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import data
 from dmlcore.inspection import confusions, distance_density, selections, snapshots
 from dmlcore.inspection.hubness import hubness
-from dmlcore.inspection.neighbours import Learned, read
+from dmlcore.inspection.neighbours import TestNeighbours, read
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import EXAMPLE_REMOVED, Run, RunStore, scores
 from tests.pages.conftest import make_run
@@ -62,7 +62,7 @@ def texts(app: AppTest) -> str:
 
 
 @pytest.fixture
-def found(run) -> Learned:
+def found(run) -> TestNeighbours:
     return read(run.embeddings())
 
 

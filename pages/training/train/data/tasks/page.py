@@ -10,7 +10,7 @@ import streamlit as st
 from dmlcore import data
 from dmlcore.data import DataError, Dataset, checks
 from dmlcore.data.files import sources
-from dmlcore.storage import atomic_files
+from dmlcore.storage import locks
 from dmlcore.storage.task import State, Task
 from pages.shared.words import sentences as words
 from pages.shared.words.numbers import duration
@@ -93,7 +93,7 @@ def download(name: str) -> None:
 def _start_download(name: str) -> None:
     try:
         sources.start(name)
-    except (DataError, atomic_files.Busy, OSError) as error:
+    except (DataError, locks.Busy, OSError) as error:
         st.toast(escape(words.plain(error)), icon=":material/error:")
 
 
@@ -146,5 +146,5 @@ def check(at: Where, made: Dataset) -> None:
 def _start_check(name: str, root: str | None) -> None:
     try:
         checks.start(name, root)
-    except (atomic_files.Busy, OSError) as error:
+    except (locks.Busy, OSError) as error:
         st.toast(escape(words.plain(error)), icon=":material/error:")
