@@ -74,7 +74,7 @@ class Index:
         """Euclidean distances (q, k), ascending, and rows (q, k) of the nearest samples; ties by row.
 
         Queries: embeddings (q, D); pictures (q, 3, H, W) uint8, RGB; a path, an open file or a PIL picture, or several
-        of them, of any size. A sample of the test part finds itself first. invert: see `own_pictures.as_inputs`. Raises
+        of them, of any size. A sample of the test part finds itself first. invert: see `own_images.as_inputs`. Raises
         ValueError or TypeError naming the argument, DataError for a picture that cannot be decoded, RunError if the
         weights are not those of the embeddings.
         """

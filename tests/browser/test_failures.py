@@ -164,3 +164,16 @@ def test_the_next_failure_brings_its_own_triplet_and_keeps_the_loss(page, server
     page.wait_for_url(re.compile(f"wrong={chosen}(&|$)"))
     assert link(page)["loss"] == "lifted"
     assert_ranks_are_those_of_dmlcore(page, failing)
+
+
+def test_a_neighbour_of_the_strip_takes_the_place(visitor, server, failing):
+    page = visitor()
+    opened(page, server, failing)
+    before = link(page)
+    loads = page.evaluate("performance.timeOrigin")
+    tile = page.locator('.failure a[data-role="wrong"]:not([aria-current])').first
+    index = tile.get_attribute("data-index")
+    tile.click()
+    becomes(lambda: link(page)["wrong"], index)
+    becomes(lambda: link(page).get("right"), before["right"])
+    assert page.evaluate("performance.timeOrigin") == loads, "the app was loaded again"

@@ -8,7 +8,7 @@ from dmlcore import losses
 from dmlcore.geometry import worked
 from dmlcore.loss_analysis.active_region import active_region
 from dmlcore.published.errata import errata
-from pages.library.errata.view import marked
+from pages.library.errata.words import marked
 from pages.shared.server.static_files import version
 from pages.shared.words.formulas import statements
 from tests.browser.harness import becomes, eventually

@@ -1,4 +1,4 @@
-// The points of a map: pages/inspection/map/canvas/page.py mounts them, map_data.py serves their
+// The points of a map: pages/inspection/map/canvas/page.py mounts them, service.py serves their
 // files.
 import type { Data, Shapes } from "../../shared/types.js";
 

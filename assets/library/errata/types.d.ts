@@ -1,4 +1,4 @@
-// A counter-example: what pages/library/errata/view.py and truth_service.py tell.
+// A counter-example: what pages/library/errata/page.py and service.py tell.
 import type { Data, Hyper, Place, Point } from "../../shared/types.js";
 
 export interface Scene extends Record<Point, Place> {

@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlencode
 
-import streamlit as st
-
-KEY = "failure_click"
-
 # A black disc (white in the dark theme), P a blue disc, N a vermillion square, as in the plane below.
 STYLE = """<style>
 .failure { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 10px 34px; font-size: 12.5px;
@@ -48,23 +44,6 @@ STYLE = """<style>
   .failure .frame { height: 84px; } .failure .between { width: 46px; padding-top: 30px; font-size: 11px; } }
 </style>"""
 
-# A plain link would load the whole app again; this tells Python instead. With a modifier key it stays a link.
-_LISTENER = """
-const pick = Symbol.for("dml-failure");
-export default ({ parentElement, setTriggerValue }) => {
-  document.removeEventListener("click", document[pick]);
-  document[pick] = (event) => {
-    const link = event.target.closest?.(".failure a[data-role]");
-    if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-    event.preventDefault();
-    setTriggerValue("chosen", { role: link.dataset.role, index: Number(link.dataset.index) });
-  };
-  document.addEventListener("click", document[pick]);
-  return () => document.removeEventListener("click", document[pick]);
-};
-"""
-_clicks = st.components.v2.component("dml_failure_clicks", js=_LISTENER)
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -100,11 +79,6 @@ def html(
         f"{_between('d(A,N)', distances['an'])}{_figure(n, 'negative', 'N', 'wrong neighbour', picture)}</div>"
         f'<div class="others">{"".join(_strip(x, p.index, n.index, picture, link) for x in others)}</div></div>'
     )
-
-
-def clicked(on_click: Callable[[], None]) -> None:
-    """Listen for clicks on the strips; `on_click` reads {"role", "index"} of session_state[KEY]["chosen"]."""
-    _clicks(key=KEY, on_chosen_change=on_click, height=1)
 
 
 def _figure(sample: Sample, kind: str, letter: str, role: str, picture: str) -> str:

@@ -20,7 +20,7 @@ from pages.inspection.failures.state import RealScene, home
 from pages.inspection.failures.true_step import page as true_step_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, misread_link, run_picker, selection
-from pages.shared.widgets.component import socket_component
+from pages.shared.widgets.component import component, socket_component
 from pages.shared.widgets.last_evaluation import evaluated
 from pages.shared.widgets.test_neighbours import naming
 from pages.shared.words.numbers import percent
@@ -28,6 +28,7 @@ from pages.shared.words.numbers import percent
 OF_TRIPLET = ("right", "wrong", "a", "p", "n", "view", "line", "cut")  # of the link, and senseless with another query
 STRIP = 9  # nearest neighbours to choose from
 HIDDEN = ("situations", "figures", "take", "margins")  # parts of the fields page that do not fit a real triplet
+CLICK = "failure_click"
 
 
 def page() -> None:
@@ -61,7 +62,7 @@ def browse(run: Run, found: TestNeighbours, name: Callable[[int], str], bar: Del
             order = within
         else:
             st.caption("No failure is among the selected samples; here are all.")
-    images.clicked(_follow_click)
+    component("inspection/failures/strips")(key=CLICK, data={}, on_chosen_change=_follow_click)
     query = _query(found, order)
     rights, wrongs = (neighbours(found, query, right=right) for right in (True, False))
     if not len(rights) or not len(wrongs):
@@ -198,7 +199,7 @@ def _go(index: int | None) -> None:
 
 
 def _follow_click() -> None:
-    chosen = st.session_state[images.KEY]["chosen"]
+    chosen = st.session_state[CLICK]["chosen"]
     if isinstance(chosen, dict) and chosen.get("role") in ("right", "wrong"):
         _forget(OF_TRIPLET[2:])
         st.query_params[chosen["role"]] = str(chosen["index"])

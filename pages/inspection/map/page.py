@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from dmlcore.inspection.selections import Selection
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunStore, scores
-from pages.inspection.map import selection as map_selection
 from pages.inspection.map import service as map_service
 from pages.inspection.map.canvas import page as canvas_view
 from pages.inspection.map.making import page as making_view
@@ -31,6 +32,8 @@ MEANING = {
     "umap": "UMAP keeps neighbours together; how far apart groups lie and how dense they are means little.",
     "pca": "PCA shows the two directions of largest spread; whatever differs in the others lies on top of each other.",
 }
+
+MOST_ROWS = 1000  # of the table of selected classes
 
 
 def page() -> None:
@@ -99,10 +102,46 @@ def canvas(data: MapData, method: str) -> None:
         elif wanted:
             st.warning("The point of the link is not in the test part of this run.", icon=":material/link_off:")
     canvas_view.show(data, marks=marks, chosen=chosen, own=canvas_view.own(data))
-    map_selection.show(data, chosen)
+    selected_classes(data, chosen)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(caption(run, data, method), width="stretch")
         export_menu.offer(run, chosen)
+
+
+def selected_classes(data: MapData, chosen: Selection | None) -> None:
+    """The bar of the selection with its class counts; how to make one where there is none."""
+    if chosen is None:
+        st.caption(
+            "Select samples: choose Lasso above the map and draw around them (or hold Shift and drag). The selection "
+            "carries over to the gallery."
+        )
+        return
+    selection.bar(data.run, chosen, here="maps")
+    rows = np.flatnonzero(np.isin(data.sheet.indices, chosen.indices))
+    if not len(rows):
+        st.caption("None of the selected samples is on this map.")
+        return
+    number, counts = np.unique(data.sheet.group[rows], return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:MOST_ROWS]
+    names = map_service.names(data.run, data.sheet)
+    st.dataframe(
+        {
+            "class": [names[k] for k in number[order]],
+            "selected": counts[order],
+            "of": data.sheet.counts[number[order]],
+            "share of the class": counts[order] / data.sheet.counts[number[order]],
+        },
+        column_config={
+            "class": st.column_config.TextColumn(width="medium"),
+            "share of the class": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1),
+        },
+        hide_index=True,
+        height="content" if len(order) <= 10 else 390,
+        width=620,
+        key="selected classes",
+    )
+    if len(number) > MOST_ROWS:
+        st.caption(f"The {MOST_ROWS:,} classes with most selected samples, of {len(number):,}.")
 
 
 def caption(run: Run, data: MapData, method: str) -> str:

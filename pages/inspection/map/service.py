@@ -14,7 +14,6 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import anyio.to_thread
 import numpy as np
@@ -26,20 +25,19 @@ from dmlcore.data import DataError
 from dmlcore.figures.maps import MOST_COLOURS, Sheet, palette
 from dmlcore.inspection import selections
 from dmlcore.inspection.maps import maps, trajectory
-from dmlcore.inspection.neighbours import TestNeighbours, fingerprint
+from dmlcore.inspection.neighbours import fingerprint
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
-from dmlcore.storage.csv_text import as_csv
 from dmlcore.storage.runs import Run, RunError, RunStore
-from dmlcore.typing import Bytes, Singles
+from dmlcore.typing import Singles
+from pages.inspection.map import export
+from pages.inspection.map.colourings import NEAREST, neighbourhood
 from pages.shared.server import host, thumbnails, websocket
 from pages.shared.widgets.test_neighbours import learned
 from pages.shared.words import sentences as words
 
 TRAINING = "training"  # in place of the settings' name: the frames over training
-NEAREST = 8  # neighbours that purity and density look at
 BYTES = ("right", "purity", "density")
-NOWHERE = 255  # a byte that says: not defined for this point
 _FILE = re.compile(r"([a-z]+)(?:-([0-9a-f]{1,16}))?\.(bin|csv)")
 
 
@@ -92,46 +90,6 @@ def names(run: Run, sheet: Sheet) -> list[str]:
     return [known[label] if label < len(known) else f"class {label}" for label in sheet.labels.tolist()]
 
 
-def neighbourhood(found: TestNeighbours) -> dict[str, tuple[Bytes, dict[str, Any]]]:
-    """What points may be coloured by, one byte each, and what the legend says of it."""
-    searched = found.is_gallery if found.is_gallery.any() else np.ones(len(found.labels), bool)
-    classes, group = np.unique(found.labels, return_inverse=True)
-    others = np.bincount(group[searched], minlength=len(classes))[group] - searched  # of the class, itself not counted
-    looked = np.minimum(others, min(NEAREST, found.right.shape[1]))
-    alone = looked == 0
-    hits = np.cumsum(found.right, axis=1)[np.arange(len(looked)), np.maximum(looked, 1) - 1]
-    share = np.divide(hits, looked, out=np.zeros(len(looked)), where=~alone)
-    no_query = np.isnan(found.average_precision)
-    reach = found.distances[:, min(NEAREST, found.distances.shape[1]) - 1]
-    low, high = np.quantile(reach, [0.01, 0.99])
-    dense = np.clip((high - reach) / ((high - low) or 1.0), 0, 1)
-    right = np.where(no_query, NOWHERE, found.right[:, 0])
-    k = min(NEAREST, found.right.shape[1])
-    return {
-        "right": (
-            right.astype(np.uint8),
-            {
-                "right": int((right == 1).sum()),
-                "wrong": int((right == 0).sum()),
-                "neither": int(no_query.sum()),
-            },
-        ),
-        "purity": (
-            np.where(alone, NOWHERE, np.rint(254 * share)).astype(np.uint8),
-            {
-                "title": f"of its nearest {k}, or fewer in a smaller class, of the same class",
-                "low": "0 %",
-                "high": "100 %",
-                "neither": int(alone.sum()),
-            },
-        ),
-        "density": (
-            np.rint(254 * dense).astype(np.uint8),
-            {"title": f"distance to the neighbour {k}", "low": f"{high:.3g} sparse", "high": f"{low:.3g} dense"},
-        ),
-    }
-
-
 # ---- answers
 
 
@@ -179,7 +137,10 @@ def _named(run: Run, name: str) -> MapData | None:
 def _content(found: MapData, kind: str, which: str | None, suffix: str) -> bytes | None:
     """A file of a map, compressed; None for one that is not there."""
     if suffix == "csv":
-        return gzip.compress(table(found).encode()) if kind == "map" and which is None else None
+        if kind != "map" or which is not None:
+            return None
+        sheet = found.sheet
+        return gzip.compress(export.table(sheet, found.points, names(found.run, sheet), learned(found.source)).encode())
     if kind in BYTES and which is None:
         return _bytes(found, kind)
     if kind == "points" and which is None:
@@ -236,33 +197,6 @@ def _selection(found: MapData, which: str) -> bytes | None:
 def _bytes(found: MapData, name: str) -> bytes:
     values, facts = neighbourhood(learned(found.source))[name]
     return gzip.compress(websocket.pack(facts, {"values": values}), 6)
-
-
-def table(found: MapData) -> str:
-    """Every point as a line of CSV: sample, class, place on the map, whether its nearest neighbour is right, purity."""
-    sheet, known = found.sheet, learned(found.source)
-    sides = neighbourhood(known)
-    named = names(found.run, sheet)
-    lines: list[list[Any]] = [
-        ["sample", "class", "name", "x", "y", "nearest_is_right", "purity", "distance_to_nearest"]
-    ]
-    right, purity = sides["right"][0], sides["purity"][0]
-    for row, (index, group, (x, y), near) in enumerate(
-        zip(sheet.indices.tolist(), sheet.group.tolist(), found.points.tolist(), known.distances[:, 0], strict=True)
-    ):
-        lines.append(
-            [
-                index,
-                int(sheet.labels[group]),
-                named[group],
-                f"{x:.6g}",
-                f"{y:.6g}",
-                "" if right[row] == NOWHERE else int(right[row]),
-                "" if purity[row] == NOWHERE else f"{purity[row] / 254:.3f}",
-                f"{near:.6g}",
-            ]
-        )
-    return as_csv(lines)
 
 
 # ---- reading

@@ -1,10 +1,247 @@
 """Truth: what a thesis prints beside what holds, each difference to be seen; and a reference of every loss."""
 
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+from urllib.parse import parse_qsl
+
 import streamlit as st
 
-from pages.library.errata import view as errata_view
+from dmlcore import losses
+from dmlcore.published import checks
+from dmlcore.published.errata import FOUND_RIGHT, METHODS, Erratum, Kind, errata, erratum, search
+from dmlcore.published.printed import COUNTEREXAMPLES, Counterexample
+from pages.library.errata import service as errata_service
+from pages.library.errata.reference import page as reference_view
+from pages.library.errata.state import FIRST, Example
+from pages.library.errata.words import computed_as_stated, literal, marked, snippet, why_no_plot
+from pages.shared.server import static_files
+from pages.shared.widgets import menu, misread_link
+from pages.shared.widgets.component import component, fallback
 
-with st.container(horizontal=True, vertical_alignment="center", gap="large"):
-    st.title("What is printed, what is true", anchor=False, width="content")
-    part = errata_view.part()
-errata_view.show(part)
+CHOSEN, HALF = "truth_erratum", "truth_half"
+ERRATA, REFERENCE = "Errata of the thesis", "Reference of the losses"
+KINDS: dict[Kind, str] = {"gradient": "gradients", "formula": "formulas", "number": "numbers", "text": "words"}
+# Printed and true by theme: text that reaches 4.5 to 1 on the page.
+DIFFERENCE = {"light": ("#B04A00", "#00694D"), "dark": ("#F58A42", "#22C495")}
+
+S = "S is the triplet a = (0, 0), p = (1, 0), n = (0, 2)."
+
+# The list beside the detail on a wide page, above it and short on a narrow one.
+STYLE = """<style>
+.st-key-truth_list [role=radiogroup] { gap: .55rem; }
+.st-key-truth_scroll { max-height: 560px; overflow-y: auto; overflow-x: hidden; }
+@media (max-width: 1310px) { .st-key-truth_scroll { max-height: 230px; } }
+</style>"""
+# The list scrolls to the chosen one, and only the list.
+SCROLL = f"<script>{static_files.inline('library/errata')}</script>"
+
+_picture = component("library/errata")
+
+
+def page() -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="large"):
+        st.title("What is printed, what is true", anchor=False, width="content")
+        half = _half()
+    _show(half)
+
+
+def _half() -> str:
+    """The choice of the two halves; at first the link decides."""
+    query = st.query_params
+    opened = REFERENCE if "loss" in query and "erratum" not in query else ERRATA
+    return st.segmented_control(
+        "Part", [ERRATA, REFERENCE], default=opened, required=True, key=HALF, label_visibility="collapsed"
+    )
+
+
+def _show(half: str) -> None:
+    """One half of the page."""
+    st.html(STYLE)
+    if half == REFERENCE:
+        reference_view.show(to_erratum)
+    else:
+        _errata()
+
+
+# ---- the list
+
+
+@st.fragment
+def _errata() -> None:
+    st.markdown(
+        f"{len(errata())} differences between K. Karaman's thesis *Deep metric learning with distance sensitive "
+        f"entangled triplet losses* (METU, 2021) and the truth. {len(COUNTEREXAMPLES)} of them show in a triplet: drag "
+        "its points and watch the :orange[printed] gradient part from the :green[true] one."
+    )
+    row = st.container(horizontal=True, gap="large")
+    with row.container(width=350, key="truth_list"):
+        chosen = _list()
+    with row.container(width=880):
+        if chosen is None:
+            st.info("No erratum passes these filters.", icon=":material/search_off:")
+        else:
+            st.html(f"<i hidden>{chosen}</i>{SCROLL}", unsafe_allow_javascript=True)
+            _detail(erratum(chosen))
+    with st.expander("Checked and found right", icon=":material/check:"):
+        st.markdown("\n".join(f"- {line}" for line in FOUND_RIGHT))
+    st.caption(f"How it was checked: {'; '.join(f'**{tag}** {text}' for tag, text in METHODS.items())}.")
+
+
+def _list() -> int | None:
+    text = st.text_input("Search", key="truth_text", placeholder="words, a loss, an equation", icon=":material/search:")
+    kind = st.pills("Kind", get_args(Kind), format_func=KINDS.__getitem__, key="truth_kind")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        named = [name for name in losses.names() if any(name in e.losses for e in errata())]
+        loss = st.selectbox(
+            "Loss",
+            ["", *named],
+            format_func=lambda n: losses.formula(n).title if n else "any",
+            key="truth_loss",
+            width=190,
+        )
+        seen = st.toggle("to be seen", key="truth_seen", help="only those with a counter-example to drag")
+    found = search(kind or "", loss, text[:200], frozenset(COUNTEREXAMPLES) if seen else None)
+    st.caption(f"{len(found)} of {len(errata())}")
+    if not found:
+        return None
+    numbers = [e.number for e in found]
+    asked = _asked()
+    at = asked if asked in numbers else numbers[0]
+    if st.session_state.get(CHOSEN) != at:
+        st.session_state[CHOSEN] = at
+    with st.container(key="truth_scroll"):
+        return st.radio(
+            "Erratum",
+            numbers,
+            format_func=lambda number: f"**{number}** {erratum(number).title}",
+            captions=[f"{e.where}{' · to be seen' if e.number in COUNTEREXAMPLES else ''}" for e in found],
+            key=CHOSEN,
+            on_change=_follow,
+            label_visibility="collapsed",
+        )
+
+
+def _asked() -> int:
+    """The erratum of the link."""
+    text = st.query_params.get("erratum", "")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 4 else FIRST
+    return number if 0 < number <= len(errata()) else FIRST
+
+
+def _follow() -> None:
+    _go(st.session_state[CHOSEN])
+
+
+def _go(number: int) -> None:
+    st.query_params.from_dict({"erratum": str(number)})
+
+
+# ---- one erratum
+
+
+def _detail(e: Erratum) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader(f"{e.number}. {e.title}", anchor=False)
+        last = len(errata())
+        st.button("", icon=":material/arrow_back:", help="the one before", key="truth_back", on_click=_go,
+                  args=(e.number - 1 if e.number > 1 else last,))  # fmt: skip
+        st.button("", icon=":material/arrow_forward:", help="the next", key="truth_next", on_click=_go,
+                  args=(e.number % last + 1,))  # fmt: skip
+    st.caption(f"{e.where} · {KINDS[e.kind]} · checked: {', '.join(METHODS[tag] for tag in e.checked)}")
+    colours = DIFFERENCE["dark" if st.context.theme.type == "dark" else "light"]
+    sides = st.container(horizontal=True, gap="medium")
+    for name, text, latex, colour, mark in (
+        ("Printed", e.printed, e.printed_latex, colours[0], ":orange[✗]"),
+        ("True", e.true, e.true_latex, colours[1], ":green[✓]"),
+    ):
+        with sides.container(border=True, width=410):
+            st.markdown(f"{mark} **{name}**")
+            if latex:
+                st.latex(marked(latex, colour))
+            st.markdown(literal(text))
+    if e.example:
+        on_s = f" {S}" if re.search(r"\bS\b", e.example) else ""
+        st.markdown(f"**Counter-example.** {literal(e.example)}{on_s}")
+    example = COUNTEREXAMPLES.get(e.number)
+    if example:
+        _plot(e, example)
+    _numbers(e)
+    if not example:
+        st.caption(why_no_plot(e))
+    _links(e)
+
+
+def _plot(e: Erratum, example: Counterexample) -> None:
+    key = f"truth_plot_{e.number}"
+    state: dict[str, Any] = st.session_state.get(key) or {}
+    mine = _asked() == e.number
+    with misread_link.told():
+        scene = Example.from_query(e.number, st.query_params.to_dict() if mine else {})
+    _picture(
+        key=key,
+        data={
+            "scene": scene.to_json(),
+            "default": Example.of({"number": e.number}).to_json(),
+            "loss": example.loss,
+            "sliders": list(example.sliders),
+            "sides": list(example.sides),
+            "title": f"erratum-{e.number}",
+            "socket": st.query_params.get("socket") != "off",
+            "answer": fallback(state.get("ask"), errata_service.answer),
+        },
+        on_ask_change=_nothing,
+    )
+    with st.expander("The same in Python", icon=":material/code:"):
+        st.code(snippet(scene), language="python")
+
+
+def _nothing() -> None:
+    """Streamlit drops writes to state keys without a callback."""
+
+
+def _numbers(e: Erratum) -> None:
+    """Each stated number beside the one computed now, from the functions of the library."""
+    rows = [(n.what, n.stated, computed_as_stated(n.value, n.stated), n.agrees) for n in checks.numbers(e.number)]
+    for n in checks.coordinates(e.number):
+        computed = f"({', '.join(computed_as_stated(x.value, x.stated) for x in n.found)})"
+        rows.append((n.what, f"({', '.join(x.stated for x in n.found)})", computed, all(x.agrees for x in n.found)))
+    if not rows:
+        return
+    lines = ["| number | stated | computed now | |", "|:--|--:|--:|:-:|"]
+    lines += [f"| {literal(what)} | {stated} | {value} | {'✓' if ok else '✗'} |" for what, stated, value, ok in rows]
+    st.markdown("\n".join(lines))
+
+
+def _links(e: Erratum) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if e.fields:
+            menu.link("fields", "See it in Fields", dict(parse_qsl(e.fields)))
+        for name in e.losses:
+            title = losses.formula(name).title
+            if st.button(
+                title,
+                icon=":material/menu_book:",
+                key=f"truth_to_{name}",
+                help="its reference",
+                on_click=to_reference,
+                args=(name,),
+                type="tertiary",
+            ):
+                st.rerun()  # the other half lies outside this fragment
+
+
+def to_reference(name: str) -> None:
+    """Turn to the reference of a loss."""
+    st.session_state[HALF] = REFERENCE
+    st.query_params.from_dict({"loss": name})
+
+
+def to_erratum(number: int) -> None:
+    """Turn to an erratum."""
+    st.session_state[HALF] = ERRATA
+    _go(number)
+
+
+page()

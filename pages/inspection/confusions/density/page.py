@@ -7,19 +7,21 @@ import math
 import numpy as np
 import streamlit as st
 
+from dmlcore import losses
 from dmlcore.figures.curves import Curve, Panel, linked
 from dmlcore.figures.distance_densities import portrait
-from dmlcore.inspection.distance_density import KINDS, DistanceDensity, Kind
+from dmlcore.inspection.distance_density import KINDS, DistanceDensity, Kind, loss_of
 from dmlcore.inspection.snapshots import Snapshot, snapshots
 from dmlcore.losses import TripletLoss
 from dmlcore.simulation import clamp_lines, depends_on
-from pages.inspection.confusions.density import region
 from pages.inspection.confusions.service import View, measured, snapshot
 from pages.shared.widgets import job_button, menu
+from pages.shared.widgets.forms import Form
 from pages.shared.words.numbers import percent
 from pages.shared.words.titles import loss_title
 
 TESTED = "tested"
+OTHERWISE = "ranking"  # the loss whose region is drawn where the run has none of single triplets
 MULTIPLES = 6  # small portraits over the training
 WORDS: dict[Kind, tuple[str, str]] = {
     "hardest": ("hardest", "each anchor with its farthest positive and its nearest negative"),
@@ -48,7 +50,7 @@ def show(view: View) -> None:
             or "hardest"
         )
         step = _step(view, list(kept))
-        loss = region.choose(view)
+        loss = _region_of(view)
         found = tested if step is None else kept[step]
         _shares(found, loss)
     reach = _reach([tested, *kept.values()], kind)
@@ -74,6 +76,34 @@ def _step(view: View, steps: list[int]) -> int | None:
         help="Kept checkpoints with the weights of their step; tested are the weights with the best validation score",
     )
     return None if chosen == TESTED else int(chosen)
+
+
+def _region_of(view: View) -> TripletLoss:
+    """A box with the triplet losses, first that of the run, and sliders; what is trained stays as it is."""
+    form = Form(f"region-{view.run.id}")
+    own = loss_of(view.run.spec)
+    name = form.choice(
+        "loss",
+        "Loss whose region is drawn",
+        list(dict.fromkeys([own.formula.name if own else OTHERWISE, *losses.names()])),
+        words=lambda name: f"{loss_title(name)}{' (of this run)' if own and name == own.formula.name else ''}",
+        help="Where a triplet has a gradient. Move its sliders to see what another margin or clamp would take up",
+    )
+    if own is None:
+        st.caption(
+            f"This run was trained with {loss_title(view.run.spec.loss.name)}, which is no loss of single triplets: no "
+            "region is its own. Drawn is that of the loss above."
+        )
+    formula = losses.describe(name)
+    given = own.hyper if own and name == own.formula.name else formula.defaults
+    found = {
+        key: form.parameter(f"{name}.{key}", key, parameter, given[key])
+        for key, parameter in formula.parameters.items()
+    }
+    reduction = own.reduction if own and name == own.formula.name else "mean_valid"
+    if reduction == "mean_raw":
+        st.caption("It is trained without clamps: every triplet has a gradient.")
+    return losses.create(name, reduction=reduction, **found)
 
 
 def _draw(

@@ -1,5 +1,273 @@
 """Data: what is there of each data set, how it is split, what its samples look like, what is missing or damaged."""
 
-from pages.training.train.data import view as data_view
+from __future__ import annotations
 
-data_view.page()
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import streamlit as st
+
+from dmlcore import data
+from dmlcore.data import DataError, Dataset, report
+from dmlcore.data.files import sources
+from dmlcore.data.report import Report
+from pages.shared.widgets import menu
+from pages.shared.widgets.forms import Bounds, number
+from pages.shared.widgets.spec_form import folders
+from pages.shared.words import sentences as words
+from pages.training.train.data import samples
+from pages.training.train.data import service as data_service
+from pages.training.train.data.links import command, link
+from pages.training.train.data.overview import page as overview_view
+from pages.training.train.data.service import Cut, Where
+from pages.training.train.data.tasks import page as tasks_view
+
+WORDS = {
+    "classes": "classes never seen",
+    "samples": "new samples of known classes",
+    "none": "nothing",
+    "contiguous": "ranges of classes",
+    "random": "classes drawn at random",
+}
+
+
+def page() -> None:
+    st.title("Data", anchor=False)
+    st.markdown(
+        "What is on this machine, how it is split into classes to learn from and classes to be tested on, and what "
+        "the samples look like. What is missing can be downloaded, or put where it says."
+    )
+    name = overview_view.choose()
+    info = data.describe(name)
+    st.subheader(info.title, anchor=False)
+    source = sources.source_of(name)
+    st.markdown(info.sentence)
+    st.caption(info.citation + (f" Terms: {source.terms}" if source and name != "folder" else ""))
+    root = _root(name) if info.needs_files else None
+    try:
+        place = data_service.place_of(name, root)
+    except (DataError, OSError, ValueError) as error:
+        _problems([words.plain(error)])
+        return
+    if place is None:
+        _absent(name, root)
+        return
+    if info.needs_files:
+        st.caption(":material/folder: Found:")
+        st.code(str(place), language=None, wrap_lines=True)
+    if report.is_packed(place) and st.session_state.get("data-unpack") != str(place):
+        st.markdown("The archive has not been unpacked yet, which may take minutes.")
+        st.button("Unpack and read", key="unpack", on_click=_unpack, args=(place,), icon=":material/unarchive:")
+        return
+    cut, seed = _cut(name)
+    at = data_service.where(name, root, place, seed)
+    with st.container(key="shown"):
+        _show(at, cut, data_service.divided(at, cut))
+
+
+def _root(name: str) -> str | None:
+    given = st.text_input(
+        "Folder of the data",
+        key=f"data-root-{name}",
+        placeholder="the usual places",
+        help="The folder of the data set, one that holds it or its archive; empty: $DML_DATA and the usual places",
+        width=420,
+    )
+    return (given or "").strip() or None
+
+
+def _unpack(place: Path) -> None:
+    st.session_state["data-unpack"] = str(place)
+
+
+def _absent(name: str, root: str | None) -> None:
+    if name == "folder" and root is None:
+        st.info("Give the folder that holds your class folders.", icon=":material/folder_open:")
+    else:
+        st.badge("Not on this machine", icon=":material/folder_off:", color="orange")
+        try:
+            data.locate(name, root)
+        except DataError as error:
+            st.text(words.plain(error))
+    tasks_view.download(name)
+
+
+def _cut(name: str) -> tuple[Cut, int]:
+    """The controls of the split."""
+    info = data.describe(name)
+    drawn = not info.needs_files
+    if info.split == "own":
+        st.caption("This data set brings its own parts for training, validation and test.")
+        return Cut(), _seed(name) if drawn else 0
+    words: dict[str, Any] = {"format_func": lambda word: WORDS[word], "width": 220}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        splits, held = ["classes", "samples"], ["classes", "samples", "none"]
+        split = st.selectbox("Test on", splits, splits.index(info.split), key=f"data-split-{name}", **words)
+        validation = st.selectbox(
+            "Validate on", held, held.index(info.validation), key=f"data-validation-{name}", **words
+        )
+        folds, fold = 0, 1
+        order: Literal["contiguous", "random"] = "contiguous"
+        if validation == "classes":
+            folds = _whole(
+                "Class folds", f"data-folds-{name}", Bounds(0, 50), 0, 140, help="0: the last quarter validates"
+            )
+        if folds > 1:
+            fold = _whole("Fold that validates", f"data-fold-{name}-{folds}", Bounds(1, folds), 1, 150)
+            order = st.selectbox("Folds are", ["contiguous", "random"], key=f"data-order-{name}", **words)
+        seed = 0
+        if drawn or "samples" in (split, validation) or order == "random":
+            seed = _seed(name)
+    return Cut(split, validation, folds if folds > 1 else 0, fold, order), seed
+
+
+def _seed(name: str) -> int:
+    return _whole("Seed", f"data-seed-{name}", Bounds(0, 2**32 - 1), 0, 140)
+
+
+def _whole(label: str, key: str, bounds: Bounds, usual: int, width: int, **shown: Any) -> int:
+    """A whole number; as usual while none stands in the field, which then says so."""
+    value, fault = number(label, key, bounds, start=usual, whole=True, width=width, **shown)
+    return usual if fault else value
+
+
+def _problems(said: Sequence[str]) -> None:
+    """What failed, which may hold names and paths, shown as they are."""
+    for text in said:
+        with st.container(border=True):
+            st.badge("Failed validation", icon=":material/error:", color="red")
+            st.text(text)
+
+
+def _show(at: Where, cut: Cut, found: Report) -> None:
+    _problems(found.problems)
+    if found.problems:
+        st.button("Look again", key="again", icon=":material/refresh:", on_click=data_service.forget)
+    if found.found.missing:
+        with st.expander(f"{len(found.found.missing):,} missing files", icon=":material/hide_image:"):
+            st.code("\n".join(map(str, found.found.missing[:200])), language=None, height=240)
+    made = found.dataset
+    if made is not None:
+        _parts(found)
+        for note in found.notes:
+            st.text(note)
+        chosen = _classes(found)
+        if not found.found.missing or len(found.found.missing) < len(made.labels):
+            _samples(at, made, chosen)
+            st.markdown("#### Every single sample")
+            tasks_view.check(at, made)
+        _save(at, cut, made, ready=not found.problems)
+    if found.problems or (made is not None and any(part.deviation for part in found.compared)):
+        with st.expander("How to get the complete data set", icon=":material/download:"):
+            tasks_view.download(at.name)
+
+
+def _parts(found: Report) -> None:
+    with st.container(horizontal=True, key="parts"):
+        for part in found.parts:
+            if part.samples:
+                shown = f"{part.classes:,} classes"
+                st.metric(part.name, f"{part.samples:,}", shown, delta_color="off", delta_arrow="off", border=True)
+    for part in found.compared:
+        published = part.published
+        assert published is not None
+        size = f"{published.samples:,} samples of {published.classes:,} classes"
+        if part.deviation:
+            st.markdown(f":orange[**≠**] {part.name}: {part.deviation}; published are {size}.")
+        else:
+            st.markdown(f":green[**✓**] {part.name}: {size}, as published.")
+
+
+def _classes(found: Report) -> list[int]:
+    """The table of the classes, and beside it how large they are; the classes that were chosen in it."""
+    made, classes = found.dataset, found.classes
+    assert made is not None
+    chart = samples.histogram(made)
+    left, right = st.columns([3, 2]) if chart else (st.container(), None)
+    with left:
+        st.markdown("#### Classes")
+        table = st.dataframe(
+            {
+                "number": [one.number for one in classes],
+                "class": [one.name for one in classes],
+                "part": [one.part for one in classes],
+                "samples": [one.samples for one in classes],
+            },
+            key=f"classes-{made.name}-{made.settings.get('split')}",
+            height=280,
+            hide_index=True,
+            on_select="rerun",
+            selection_mode="multi-row",
+            column_config={
+                "number": st.column_config.NumberColumn(width="small"),
+                "part": st.column_config.TextColumn(width="small"),
+                "samples": st.column_config.NumberColumn(width="small"),
+            },
+        )
+        if chart is None:
+            sizes = sorted({one.samples for one in classes})
+            st.caption(f"Every class has {' or '.join(f'{size:,}' for size in sizes)} samples.")
+    if chart and right:
+        with right:
+            st.markdown("#### Samples of a class")
+            spec, columns = chart
+            st.vega_lite_chart(
+                columns, spec, width="stretch", key="sizes", alt="How many classes have how many samples"
+            )
+    rows = table["selection"]["rows"]
+    return [int(row) for row in rows if row < len(classes)]
+
+
+def _samples(at: Where, made: Dataset, chosen: Sequence[int]) -> None:
+    kind = data.describe(at.name).kind
+    if kind == "vectors":
+        st.markdown("#### Vectors")
+        spec, columns = samples.scatter(at, made)
+        st.vega_lite_chart(columns, spec, width="stretch", key="plane", alt="Vectors on two principal components")
+        st.caption(
+            f"{len(columns['class']):,} of {len(made.labels):,} samples on the first two principal components of "
+            f"their {made.inputs.shape[1]} values."
+        )
+    if made.picture is None:
+        if kind == "tokens":
+            st.caption(f"A sample is a bag of {made.inputs.shape[1]} token numbers, which has no picture.")
+        return
+    st.markdown("#### Pictures")
+    parts = [part for part, rows in made.parts.items() if len(rows)]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        part = st.segmented_control("Part", parts, default=parts[0], key=f"data-part-{at.name}", required=True)
+        st.button("Others", key="others", icon=":material/shuffle:", on_click=_draw_others)
+        st.caption(
+            "Choose classes in the table to see theirs." if not chosen else f"{len(chosen)} chosen in the table."
+        )
+    st.html(samples.pictures(at, made, part or parts[0], st.session_state.get("data-draw", 0), chosen))
+
+
+def _draw_others() -> None:
+    st.session_state["data-draw"] = st.session_state.get("data-draw", 0) + 1
+
+
+def _save(at: Where, cut: Cut, made: Dataset, *, ready: bool) -> None:
+    st.markdown("#### Use it")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button("Train on it", key="train", type="primary", icon=":material/play_circle:", disabled=not ready):
+            if at.root:
+                folders.choose_folder(at.root)
+            menu.go("train", link(at, cut))
+        for form in ("json", "csv"):
+            st.download_button(
+                f"Split as {form.upper()}",
+                partial(report.split_text, made, form),
+                f"{at.name}-split.{form}",
+                "application/json" if form == "json" else "text/csv",
+                key=f"save-{form}",
+                icon=":material/download:",
+                on_click="ignore",
+            )
+    st.caption("Each sample of each part with its class and file, and how the parts were made. On the command line:")
+    st.code(command(at, cut), language="bash", wrap_lines=True)
+
+
+page()

@@ -14,7 +14,8 @@ from dmlcore.inspection import selections
 from dmlcore.inspection.maps import maps
 from dmlcore.inspection.neighbours import read
 from pages.inspection.map import service as map_service
-from pages.inspection.map.service import MapData, neighbourhood
+from pages.inspection.map.colourings import neighbourhood
+from pages.inspection.map.service import MapData
 from pages.shared.server.websocket import unpack
 
 

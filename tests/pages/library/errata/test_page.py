@@ -11,7 +11,7 @@ from dmlcore.published.errata import errata, erratum
 from dmlcore.published.printed import COUNTEREXAMPLES
 from dmlcore.published.reference import reference
 from pages.library.errata.state import Example
-from pages.library.errata.view import literal, marked, snippet
+from pages.library.errata.words import literal, marked, snippet
 from tests.pages.conftest import page_opened
 
 NUMBERS = [e.number for e in errata()]

@@ -1,0 +1,88 @@
+"""What the errata say in text and formulas: marked differences, Markdown left alone, the same in Python."""
+
+from __future__ import annotations
+
+import re
+
+from dmlcore.published import checks
+from dmlcore.published.errata import Erratum
+from dmlcore.published.printed import COUNTEREXAMPLES, POINTS
+from pages.library.errata.state import Example
+
+
+def marked(latex: str, colour: str) -> str:
+    """LaTeX with each \\diff{...} underlined in `colour`."""
+    out, depth, marks = [], 0, []
+    i = 0
+    while i < len(latex):
+        if latex.startswith(r"\diff{", i):
+            out.append(rf"\textcolor{{{colour}}}{{\underline{{")
+            i += len(r"\diff{")
+            marks.append(depth)
+            depth += 1
+            continue
+        character = latex[i]
+        depth += (character == "{") - (character == "}")
+        out.append(character + ("}" if character == "}" and marks and depth == marks[-1] else ""))
+        if character == "}" and marks and depth == marks[-1]:
+            marks.pop()
+        i += 1
+    return "".join(out)
+
+
+# A letter (or grad) with an index, as in d_ap², e^d_an, grad_p; names of losses have more letters before theirs.
+_INDEXED = re.compile(r"(e\^)?(?<![A-Za-z_])(grad|[A-Za-z])_([A-Za-z0-9]+)(?![A-Za-z0-9_])([²³])?")
+
+
+def literal(text: str) -> str:
+    """Text whose underscores, stars and tildes Markdown leaves alone; letters with an index become formulas."""
+    out, at = [], 0
+    for found in _INDEXED.finditer(text):
+        out += [_plain(text[at : found.start()]), _formula(*found.groups())]
+        at = found.end()
+    return "".join(out) + _plain(text[at:])
+
+
+def _formula(exponential: str | None, letter: str, index: str, power: str | None) -> str:
+    base = r"\nabla" if letter == "grad" else letter
+    index = index if len(index) <= 2 else rf"\text{{{index}}}"
+    raised = f"^{'²³'.index(power) + 2}" if power else ""
+    return f"$e^{{{base}_{{{index}}}}}$" if exponential else f"${base}_{{{index}}}{raised}$"
+
+
+def _plain(text: str) -> str:
+    for sign in ("*", "_", "~", "|", "$", "[", "<"):
+        text = text.replace(sign, "\\" + sign)
+    return text
+
+
+def snippet(scene: Example) -> str:
+    """Python that evaluates both sides at the triplet of the scene."""
+    shown = COUNTEREXAMPLES[scene.number]
+    hyper = {k: v for k, v in scene.hyper.items() if k in shown.sliders or k in (shown.hyper or {})}
+    triplet = ", ".join(str(list(getattr(scene, name))) for name in POINTS)
+    return (
+        "import torch\n"
+        "from dmlcore.published.printed import COUNTEREXAMPLES, compare\n\n"
+        f"a, p, n = torch.tensor([{triplet}], dtype=torch.float64)\n"
+        f"found = compare(COUNTEREXAMPLES[{scene.number}], a, p, n, {hyper!r})\n"
+        "print(found.printed, found.true, found.difference, sep='\\n')\n"
+    )
+
+
+def computed_as_stated(value: float, stated: str) -> str:
+    """Two digits more than stated."""
+    if "e" in stated:
+        return f"{value:.4e}"
+    digits = len(stated.partition(".")[2])
+    return f"{value + 0.0:.{digits + 2 if digits else 4}f}".replace("-0.0000", "0.0000")
+
+
+def why_no_plot(e: Erratum) -> str:
+    if e.checked == ("BIB",):
+        return "A matter of bibliography: nothing to plot."
+    if e.number in checks.checked():
+        return "No gradient differs here, so there is no picture: the numbers above are computed as this page is shown."
+    if "MC" in e.checked:
+        return "A score of a table: nothing to plot, and too long a simulation for a page."
+    return "A slip of words or of the printer: nothing to plot and nothing to compute."
