@@ -79,12 +79,12 @@ def cached_functions():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 decorators = " ".join(ast.unparse(decorator) for decorator in node.decorator_list)
-                if "cache_data" in decorators or "cache_resource" in decorators:
+                if any(cache in decorators for cache in ("cache_data", "cache_resource", "cached(")):
                     yield pytest.param(node, id=f"{path.relative_to(ROOT)}:{node.name}")
 
 
 @pytest.mark.parametrize("function", list(cached_functions()))
-def test_row_36_keys_of_streamlits_cache_are_names_and_numbers_never_arrays(function):
+def test_row_36_keys_of_caches_are_names_and_numbers_never_arrays(function):
     """Streamlit hashes a sample of a large array only, so two may share an entry; what is passed as _name is no key."""
     arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
     for argument in arguments:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import streamlit as st
-
 from dmlcore.inspection import confusions, distance_density, hubness
 from dmlcore.inspection.confusions import Confusions
 from dmlcore.inspection.distance_density import DistanceDensity
@@ -16,6 +14,7 @@ from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS
 from dmlcore.storage.runs import Run
+from pages.shared.state.cache import cached
 from pages.shared.widgets.test_neighbours import learned
 
 COUNTS = (1, 2, 4, 8, 12, 16, 24)  # neighbours that may be counted, as far as they are kept
@@ -37,7 +36,7 @@ class View:
         return [k for k in COUNTS if k <= self.found.neighbours.shape[1]]
 
 
-@st.cache_resource(max_entries=32, show_spinner="Counting neighbours by class …")
+@cached(32)
 def confused(path: Path, k: int | str) -> Confusions:
     """Confusions among the k nearest neighbours, or the R nearest."""
     found = learned(path)
@@ -46,21 +45,21 @@ def confused(path: Path, k: int | str) -> Confusions:
     return confusions.of_neighbours(found.labels, found.neighbours, ~found.is_gallery, k)
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
+@cached(32)
 def hubs(path: Path, k: int) -> Hubness:
     """How often each sample is among the k nearest neighbours."""
     found = learned(path)
     return hubness.hubness(found.labels, found.neighbours, found.is_gallery, k)
 
 
-@st.cache_resource(max_entries=8, show_spinner="Measuring distances …")
+@cached(8)
 def measured(path: Path) -> DistanceDensity:
     """Distances and triplets of the whole part; raises ValueError where there is no triplet."""
     found = learned(path)
     return distance_density.measure(found.embeddings, found.labels, found.is_gallery)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@cached(64)
 def snapshot(path: Path, written: int) -> DistanceDensity:
     """The same of a kept checkpoint, of fewer pairs; written: when its file was, in ns."""
     again = "Embed the kept checkpoints again"

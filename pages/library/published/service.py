@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import streamlit as st
-
 from dmlcore.data import DataError
 from dmlcore.experiments import protocols, studies
 from dmlcore.experiments.protocols.expansion import PUBLISHED
@@ -16,6 +14,7 @@ from dmlcore.published.collection import SAME, Table
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run, RunError, RunStore, scores
+from pages.shared.state.cache import cached
 from pages.shared.words import sentences as words
 from pages.shared.words.titles import loss_title
 
@@ -100,7 +99,7 @@ def deviations(spec: RunSpec) -> tuple[str, ...]:
     return tuple(map(words.plain, found))
 
 
-@st.cache_data(max_entries=64, show_spinner="Counting the training samples …")
+@cached(64)
 def _images(key: str, _spec: RunSpec) -> int | None:
     """Training samples of a spec, None where the data cannot be read; key: what decides them."""
     try:

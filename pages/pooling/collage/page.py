@@ -7,12 +7,19 @@ from pages.pooling.collage.weight_maps import page as weight_maps_view
 from pages.shared.widgets.study import panel as study_panel
 from pages.shared.widgets.study.panel import Layout
 
+
+def examples() -> str:
+    """HTML of some collages."""
+    with st.spinner("Putting collages together …"):
+        return collage_service.examples()
+
+
 LAYOUT = Layout(
     columns={"map_at_r": "test MAP@R", "recall_at_1": "R@1", "foreground": "weight on its tile"},
     scores="On alphabets that neither training nor validation has seen. Weight on its tile: the share of the pooling's "
     "weight on the tile that shows the class; averaging has 25 %.",
     curves="On the Greek alphabet, which training has not seen and which chooses the step.",
-    examples=collage_service.examples,
+    examples=examples,
 )
 
 st.title("Collage", anchor=False)

@@ -7,14 +7,14 @@ import io
 from html import escape
 
 import numpy as np
-import streamlit as st
 
 from dmlcore import data
 from dmlcore.inspection.images import fitted
 from pages.shared.server import thumbnails
+from pages.shared.state.cache import cached
 
 
-@st.cache_data(show_spinner="Putting collages together …")
+@cached(1)
 def examples() -> str:
     """Some collages of the test part with the tile that shows the class outlined, and its class under each."""
     found = data.load("omniglot_collage")

@@ -74,7 +74,8 @@ def show(view: View) -> None:
 
 def _taken_for(view: View, labels: np.ndarray, k: int) -> list[tuple[int | None, float | None]]:
     """Of each class the other class that most of its neighbours are of, and their share."""
-    of = confused(view.source, k)
+    with st.spinner("Counting neighbours by class …"):
+        of = confused(view.source, k)
     shares = of.shares
     found: list[tuple[int | None, float | None]] = []
     for place in np.searchsorted(of.classes, labels):

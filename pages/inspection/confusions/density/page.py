@@ -32,7 +32,8 @@ WORDS: dict[Kind, tuple[str, str]] = {
 
 def show(view: View) -> None:
     """The portrait of some weights beside the choice of triplets and loss; then over the training."""
-    tested = measured(view.source)
+    with st.spinner("Measuring distances …"):
+        tested = measured(view.source)
     kept = _measured([one for one in snapshots(view.run) if one.embeddings is not None])
     left, right = st.columns(2, gap="medium")
     with right:

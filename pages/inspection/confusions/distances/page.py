@@ -19,7 +19,8 @@ from pages.shared.words.numbers import percent
 
 def show(view: View) -> None:
     """The histograms, their numbers, and what the loss sees of them."""
-    own = measured(view.source)
+    with st.spinner("Measuring distances …"):
+        own = measured(view.source)
     other = _other(view)
     named = [(titles.label(view.run), own), *([other] if other else [])]
     left, right = st.columns([3, 1], gap="medium")
@@ -58,7 +59,8 @@ def _other(view: View) -> tuple[str, DistanceDensity] | None:
     if source is None:
         return None
     try:
-        return titles.label(runs[chosen]), measured(source)
+        with st.spinner("Measuring distances …"):
+            return titles.label(runs[chosen]), measured(source)
     except (Unreadable, ValueError) as error:
         st.warning(words.plain(error), icon=":material/broken_image:")
         return None

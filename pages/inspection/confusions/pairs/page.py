@@ -44,7 +44,8 @@ def show(view: View) -> None:
             width=320,
             help="The k nearest; R: as many as the class of the query has other samples, so that all could be right",
         )
-        found = confused(view.source, R if k == R else int(k))
+        with st.spinner("Counting neighbours by class …"):
+            found = confused(view.source, R if k == R else int(k))
         around = _around(view, found)
     best = confusions.pairs(found, LISTED)
     chosen = _chosen(found, best)

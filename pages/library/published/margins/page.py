@@ -53,7 +53,8 @@ def draw(sweep: Sweep, column: str, shifted: bool = False) -> None:
         for series in sweep.series
         for row in series.rows
     ]
-    ours = _ours(sweep, column, shifted)
+    with st.spinner("Counting the training samples …"):
+        ours = _ours(sweep, column, shifted)
     title = SHIFT if shifted else AXIS_TITLES[sweep.axis]
     part = "training part" if published.part == "train" else "test part"
     spec, rows = figures.sweep(printed, ours, x_title=title, y_title=f"{column}, {part}, %", band=band)

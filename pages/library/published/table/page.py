@@ -145,7 +145,8 @@ def _beside(table: Table) -> None:
         return
     protocol = protocols.read(table.protocol)
     st.caption(f"Protocol `{table.protocol}`: {protocol.sentence} The weights are chosen by {protocol.selection}.")
-    ours = published_service.beside(table)
+    with st.spinner("Counting the training samples …"):
+        ours = published_service.beside(table)
     if not ours:
         st.markdown("Nothing was run under this protocol on these data yet. The command that does:")
         names = {title: name for name, title in published_service.DATASETS.items()}

@@ -1,0 +1,64 @@
+"""What is computed once for all visitors, without Streamlit: services and workers may use it too."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from functools import update_wrapper
+from threading import Lock
+from typing import Generic, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def cached(most: int, lifetime: float = float("inf")) -> Callable[[Callable[P, R]], Cached[P, R]]:
+    """Keep the last `most` answers of a function, each for `lifetime` seconds; errors are not kept.
+
+    Arguments are names and numbers, never arrays; one whose name begins with _ is no part of the key. All callers get
+    the same answer, which nobody may change.
+    """
+    return lambda compute: Cached(compute, most, lifetime)
+
+
+class Cached(Generic[P, R]):
+    """A function with its answers; who asks for one that is being computed waits for it."""
+
+    def __init__(self, compute: Callable[P, R], most: int, lifetime: float) -> None:
+        self._compute, self._most, self._lifetime = compute, most, lifetime
+        self._signature = inspect.signature(compute)
+        self._kept: OrderedDict[Hashable, tuple[float, Future[R]]] = OrderedDict()
+        self._lock = Lock()
+        update_wrapper(self, compute)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The kept answer, or a new one."""
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        key = tuple(value for name, value in bound.arguments.items() if not name.startswith("_"))
+        mine: Future[R] = Future()
+        with self._lock:
+            until, found = self._kept.get(key, (0.0, mine))
+            if until <= time.monotonic():
+                found = mine
+                self._kept[key] = time.monotonic() + self._lifetime, mine
+            self._kept.move_to_end(key)
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        if found is mine:
+            try:
+                mine.set_result(self._compute(*args, **kwargs))
+            except BaseException as error:
+                with self._lock:
+                    if self._kept.get(key, (0.0, None))[1] is mine:
+                        del self._kept[key]
+                mine.set_exception(error)
+        return found.result()
+
+    def clear(self) -> None:
+        """Forget all answers."""
+        with self._lock:
+            self._kept.clear()
