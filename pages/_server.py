@@ -34,6 +34,7 @@ LATER = (
     "pages.inspection.map.service",
     "pages.losses.fields.pair_weights.export",
     "pages.losses.fields.pair_weights.service",
+    "pages.pooling.prototypes.export",
     "pages.pooling.prototypes.service",
     "pages.losses.fields.sphere.export",
     "pages.losses.fields.sphere.service",

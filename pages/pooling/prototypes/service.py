@@ -1,4 +1,4 @@
-"""Local features read through prototypes, over a WebSocket; pictures and numbers to take along over HTTP.
+"""Local features read through prototypes, over a WebSocket.
 
 Arrays of an answer, N pictures, m prototypes, S shown classes, n local features of the picture looked at. With
 request["have"] equal to the answer's "key" only those of the picture come, beginning with "own".
@@ -6,7 +6,6 @@ request["have"] equal to the answer's "key" only those of the picture come, begi
 
 from __future__ import annotations
 
-import io
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -16,10 +15,7 @@ from typing import Any, TypeVar, cast
 import anyio
 import anyio.to_thread
 import numpy as np
-from PIL import Image
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from dmlcore.geometry import k_center
 from dmlcore.geometry.cells import voronoi_cells
@@ -248,56 +244,4 @@ def _number(value: float | None) -> float | None:
     return None if value is None or not np.isfinite(value) else float(value)
 
 
-# ---- over HTTP
-def sheet(source: str, asked: str | None = None) -> bytes:
-    """A PNG with every picture of a source, COLUMNS a row, as many rows for each class as the largest one needs.
-
-    asked: the version in the address, under which browsers keep the picture; ValueError if there is another one now.
-    """
-    local, version = features(source)
-    if asked not in (None, version):
-        raise ValueError(f"not the version that is here: {asked}")
-    side, room = local.pictures.shape[1], -(-(int(local.ranks.max()) + 1) // COLUMNS) * COLUMNS
-    places = np.searchsorted(np.unique(local.labels), local.labels)
-    cells = np.zeros(((int(places.max()) + 1) * room, side, side, 3), np.uint8)
-    cells[places * room + local.ranks] = local.pictures
-    whole = cells.reshape(-1, COLUMNS, side, side, 3).swapaxes(1, 2).reshape(-1, COLUMNS * side, 3)
-    file = io.BytesIO()
-    Image.fromarray(whole).save(file, "PNG")
-    return file.getvalue()
-
-
-def export(query: dict[str, str]) -> bytes:
-    """The reading of a link as npz: features, prototypes, histograms, both points and the bound of every picture."""
-    found = Shown(PrototypesView.from_query(query))
-    r, file = found.reading, io.BytesIO()
-    names = ("features", "weights", "prototypes", "patches", "assignment", "histograms", "pooled", "combination")
-    arrays = {k: getattr(r, k) for k in (*names, "error", "mean_distance", "radius")}
-    np.savez_compressed(file, scale=r.scale, labels=found.labels, indices=found.local.indices[found.rows], **arrays)
-    return file.getvalue()
-
-
-async def _sheet(request: Request) -> Response:
-    view, asked = PrototypesView.of(dict(request.query_params)), request.query_params.get("v")
-    try:
-        content = await anyio.to_thread.run_sync(sheet, view.source, asked, limiter=TURNS)
-    except (RuntimeError, ValueError, OSError):
-        return Response(status_code=404)
-    lasting = "public, max-age=31536000, immutable" if asked else "no-cache"
-    return Response(content, media_type="image/png", headers={"Cache-Control": lasting})
-
-
-async def _export(request: Request) -> Response:
-    try:
-        content = await anyio.to_thread.run_sync(export, dict(request.query_params), limiter=TURNS)
-    except (RuntimeError, ValueError, OSError) as error:
-        return Response(words.plain(error), 404)
-    headers = {"Content-Disposition": 'attachment; filename="prototypes.npz"'}
-    return Response(content, media_type="application/octet-stream", headers=headers)
-
-
-ROUTES: list[BaseRoute] = [
-    socket_route("/api/prototypes", answer, heavy=lambda _: True, limiter=TURNS),
-    Route("/api/prototypes/pictures.png", _sheet),
-    Route("/api/prototypes/export.npz", _export),
-]
+ROUTES: list[BaseRoute] = [socket_route("/api/prototypes", answer, heavy=lambda _: True, limiter=TURNS)]

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from dmlcore.geometry.hulls import overlaps
 from dmlcore.inspection.local.local_features import digit_patches
 from dmlcore.pooling.analysis.prototype_shares import read
+from pages.pooling.prototypes import export as prototypes_export
 from pages.pooling.prototypes import service as prototypes_service
 from pages.pooling.prototypes.state import PrototypesView, sources
 from pages.shared.server.websocket import unpack
@@ -107,7 +108,7 @@ def test_a_run_that_is_gone_is_said():
 
 def test_sheet_and_export(library):
     local, reading, _ = library
-    client = TestClient(Starlette(routes=prototypes_service.ROUTES))
+    client = TestClient(Starlette(routes=prototypes_export.ROUTES))
     from PIL import Image
 
     sheet = client.get("/api/prototypes/pictures.png", params={"source": "digits3"})
