@@ -242,8 +242,8 @@ def share_of_a_step(arguments: argparse.Namespace) -> None:
     torch.manual_seed(0)
     backbone = backbones.create("resnet50")
     heads = {
-        "average": pooling.Head("gap", backbone.out_channels, 128),
-        "generalized sum": pooling.Head("gsp", backbone.out_channels, 128, memory=0),
+        "average": pooling.EmbeddingHead("gap", backbone.out_channels, 128),
+        "generalized sum": pooling.EmbeddingHead("gsp", backbone.out_channels, 128, memory=0),
     }
     pictures = torch.randn(arguments.pictures, 3, 224, 224)
     features = backbone(pictures).detach().requires_grad_()

@@ -11,7 +11,7 @@ from PIL import Image
 
 from dmlcore import losses
 from dmlcore.figures.fields import draw_field, save_figure
-from dmlcore.loss_analysis.thesis_figures import PRESETS, Preset
+from dmlcore.loss_analysis.thesis_figures import PRESETS, FigurePanel
 from pages.shared.plane.state import Scene
 
 HERE = Path(__file__).resolve().parent
@@ -20,13 +20,13 @@ DPI = 120  # 360 pixels across
 COLUMNS = 4
 
 
-def picture_name(preset: Preset) -> str:
+def picture_name(preset: FigurePanel) -> str:
     """File name of a preset's picture, for example 3.4-2.png."""
     panels = [p for p in PRESETS if p.figure == preset.figure]
     return f"{preset.figure}-{panels.index(preset) + 1}.png"
 
 
-def picture(preset: Preset) -> bytes:
+def picture(preset: FigurePanel) -> bytes:
     """The preset as a small PNG."""
     figure = draw_field(
         losses.create(preset.loss, **preset.hyper),
@@ -49,7 +49,7 @@ def picture(preset: Preset) -> bytes:
     return file.getvalue()
 
 
-def link(preset: Preset) -> str:
+def link(preset: FigurePanel) -> str:
     """Address of the preset in the app as `make run` serves it."""
     points = {k: list(getattr(preset, k)) for k in ("anchor", "positive", "negative", "view")}
     switches = {k: getattr(preset, k) for k in ("probe", "discs", "edges", "mining")}
@@ -83,7 +83,7 @@ def gallery() -> str:
     return "\n".join(text)
 
 
-def _alt(preset: Preset) -> str:
+def _alt(preset: FigurePanel) -> str:
     hyper = ", ".join(f"{k} = {v:.4g}" for k, v in preset.hyper.items())
     return f"Figure {preset.figure}, {preset.panel}: {losses.formula(preset.loss).title}, {hyper}"
 

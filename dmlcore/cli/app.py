@@ -16,7 +16,7 @@ import typer
 
 from dmlcore.cli import data as data_commands
 from dmlcore.cli import experiments, export, neighbours
-from dmlcore.cli.options import Failure, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
+from dmlcore.cli.options import CommandError, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
 from dmlcore.inspection.maps.settings import Settings
 from dmlcore.jobs import device_queue, launch
 from dmlcore.spec import keys
@@ -138,7 +138,9 @@ def study(
     if baselines:
         print(studies.add_baselines(name, store, report=lambda text: print(text, flush=True)))
         return
-    request = studies.Request(study=name, overrides=overrides or (), seeds=numbers("--seeds", seeds), only=only or ())
+    request = studies.StudyRequest(
+        study=name, overrides=overrides or (), seeds=numbers("--seeds", seeds), only=only or ()
+    )
     entries = request.entries()
     state = None
     if not table:
@@ -200,7 +202,7 @@ def _job(run: Run, task: str, settings: str) -> None:
 
         log.info("stepped: %s", true_step.make(run, true_step.Question.from_json(settings)).name)
     else:
-        raise Failure(f"no task {task!r}")
+        raise CommandError(f"no task {task!r}")
 
 
 @app.command()
@@ -267,7 +269,7 @@ def bench(
         sys.argv = [str(scripts[name])]
         runpy.run_path(str(scripts[name]), run_name="__main__")
     else:
-        raise Failure(f"no benchmark {name!r}; there are {', '.join(scripts) or 'none'}")
+        raise CommandError(f"no benchmark {name!r}; there are {', '.join(scripts) or 'none'}")
 
 
 def _train(run: Run, *, resume: bool = False, wait: bool = False) -> RunState:
@@ -347,7 +349,7 @@ def main() -> None:
         app(prog_name="dml" if Path(sys.argv[0]).name == "dml" else "python -m dmlcore")
     except locks.Busy as busy:
         sys.exit(_complain(str(busy), EX_TEMPFAIL))
-    except Failure as failure:
+    except CommandError as failure:
         sys.exit(_complain(str(failure), failure.code))
     except ModuleNotFoundError as missing:
         extra = "pip install 'dml-lab[cluster]'"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dmlcore.cli.options import Failure
+from dmlcore.cli.options import CommandError
 
 app = typer.Typer(
     help="List the data sets, show and check what is there of one, save a split, download.", add_completion=False
@@ -106,7 +106,7 @@ def check(name: Name, root: Root = None) -> None:
     try:
         found, read = checks.run(name, root)
     except KeyboardInterrupt:
-        raise Failure("stopped", 130) from None
+        raise CommandError("stopped", 130) from None
     print(f"{found.samples:,} samples read in {found.seconds:.1f} s, {found.failures:,} of them unreadable")
     for key, reason in found.unreadable:
         print(f"unreadable: {key}: {reason}", file=sys.stderr)
@@ -150,7 +150,9 @@ def download(
     try:
         print(sources.download(name, into))
     except KeyboardInterrupt:
-        raise Failure("cancelled; what has arrived is kept, and the same command goes on from there", 130) from None
+        raise CommandError(
+            "cancelled; what has arrived is kept, and the same command goes on from there", 130
+        ) from None
 
 
 def _locate(name: str, root: Path | None) -> None:
@@ -164,7 +166,7 @@ def _asked(split: str, validation: str, folds: int, fold: int, fold_order: str, 
     from dmlcore.data import Folds
 
     if fold_order not in ("contiguous", "random"):
-        raise Failure(f"--fold-order: contiguous or random, got {fold_order!r}")
+        raise CommandError(f"--fold-order: contiguous or random, got {fold_order!r}")
     order: Any = fold_order
     chosen = Folds(folds, fold, order, seed) if folds else None
     return {"split": split or None, "validation": validation or None, "folds": chosen, "seed": seed}

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dmlcore.cli.options import Failure, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
+from dmlcore.cli.options import CommandError, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
 from dmlcore.inspection.maps.settings import METHODS, Settings
 from dmlcore.storage.runs import Run
 
@@ -45,8 +45,8 @@ def protocol(
             print(f"{known:24} {found.sentence}\n{'':24} {found.source}; chosen by {found.selection}")
         return
     if repeats < 0 or (repeats and seeds):
-        raise Failure("--repeats: a positive number, and not together with --seeds")
-    request = protocols.Request(
+        raise CommandError("--repeats: a positive number, and not together with --seeds")
+    request = protocols.ProtocolRequest(
         protocol=name,
         data=data,
         loss=loss,
@@ -161,7 +161,7 @@ def project(
     """Map the embeddings of a run on a plane and keep the map; a map that is there is not made again."""
     found = store_at(runs).open(run)
     if method not in METHODS:
-        raise Failure(f"--method: one of {', '.join(METHODS)}, got {method!r}")
+        raise CommandError(f"--method: one of {', '.join(METHODS)}, got {method!r}")
     settings = Settings(
         method=method,
         perplexity=perplexity,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dmlcore.cli.options import Failure, RunId, Runs, store_at
+from dmlcore.cli.options import CommandError, RunId, Runs, store_at
 
 
 def export(
@@ -31,7 +31,7 @@ def export(
     found = store_at(runs).open(run)
     chosen = selections.load(found, selection) if selection else None
     if selection and chosen is None:
-        raise Failure(f"--selection {selection}: the run keeps no such selection")
+        raise CommandError(f"--selection {selection}: the run keeps no such selection")
     left = protocols.deviations(found.spec)
     remarks = [f"The run leaves the protocol {found.spec.protocol} in: {'; '.join(left)}."] if left else []
     print(exporting.write(found, to, None if chosen is None else chosen.indices, remarks=remarks, report=_warn))

@@ -18,7 +18,7 @@ Runs = Annotated[Path | None, typer.Option("--runs", help="Folder of the runs [d
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="Run id, as printed by train and list")]
 
 
-class Failure(Exception):
+class CommandError(Exception):
     """An error for the user, shown as it is: (message, exit code)."""
 
     def __init__(self, message: str, code: int = 1) -> None:
@@ -38,7 +38,7 @@ def numbers(option: str, text: str) -> tuple[int, ...]:
     try:
         return tuple(int(word) for word in text.split(",") if word)
     except ValueError:
-        raise Failure(f"{option}: whole numbers with commas between them, got {text!r}") from None
+        raise CommandError(f"{option}: whole numbers with commas between them, got {text!r}") from None
 
 
 def stop_on_signal() -> Callable[[], bool]:
@@ -63,6 +63,6 @@ def read_spec(name: str) -> RunSpec:
         return RunSpec.from_toml(path.read_text())
     except (OSError, UnicodeDecodeError) as error:
         known = ", ".join(sorted(found.stem for found in SPECS.glob("*.toml")))
-        raise Failure(f"{name}: cannot be read ({error}); give a SPEC.toml or one of {known}") from None
+        raise CommandError(f"{name}: cannot be read ({error}); give a SPEC.toml or one of {known}") from None
     except SpecError as error:
         raise SpecError(f"{path}:\n{error}") from None

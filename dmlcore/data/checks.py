@@ -17,7 +17,7 @@ from dmlcore.data.dataset import DataError, Dataset, Samples
 from dmlcore.data.files import images, locate
 from dmlcore.data.report import Report
 from dmlcore.storage import atomic_files
-from dmlcore.storage.task import Progress, Task
+from dmlcore.storage.task import Task, TaskProgress
 
 LISTED = 1000  # unreadable pictures, and groups of copies, that a check keeps
 CHUNK = 256  # pictures between two words about the progress
@@ -25,7 +25,7 @@ SHORT = 72  # pixels: as small as the pictures of 64 px are decoded for training
 
 
 @dataclass(frozen=True)
-class Check:
+class DataCheck:
     """What reading every sample brought to light.
 
     unreadable: (key, reason) of the first LISTED of `failures`; copies: groups of samples with the same content, the
@@ -53,16 +53,16 @@ def start(name: str, root: Path | str | None = None) -> None:
     task_of(name, root).start(["-m", "dmlcore", "data", "check", name, *where])
 
 
-def run(name: str, root: Path | str | None = None) -> tuple[Check, Report]:
+def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
     """Do that in this process, and keep the result for `result`; raises DataError if the lists cannot be read."""
     task = task_of(name, root)
     found = report.report(name, root)
     samples = found.found.samples
     if samples is None:
         raise DataError("; ".join(found.problems) or f"{name} is not here, so nothing can be checked")
-    results: list[Check] = []
+    results: list[DataCheck] = []
 
-    def job(progress: Progress) -> str:
+    def job(progress: TaskProgress) -> str:
         result = examine(samples, lambda done, total: progress.say("reading every sample", done, total))
         atomic_files.replace_json(task.folder / "result.json", asdict(result))
         results.append(result)
@@ -72,11 +72,11 @@ def run(name: str, root: Path | str | None = None) -> tuple[Check, Report]:
     return results[0], found
 
 
-def result(name: str, root: Path | str | None = None) -> Check | None:
+def result(name: str, root: Path | str | None = None) -> DataCheck | None:
     """The last check that was finished, or None; compare its `stamp` with `stamp_of` the files as they are now."""
     try:
         plain = json.loads((task_of(name, root).folder / "result.json").read_text())
-        return Check(
+        return DataCheck(
             samples=int(plain["samples"]),
             failures=int(plain["failures"]),
             unreadable=tuple((str(key), str(reason)) for key, reason in plain["unreadable"]),
@@ -101,7 +101,7 @@ def stamp_of(made: Dataset | Samples) -> str:
     return digest.hexdigest()[:32]
 
 
-def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = lambda done, total: None) -> Check:
+def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = lambda done, total: None) -> DataCheck:
     """Read every sample: picture files are decoded as for training, in threads, all others hashed."""
     begun, stamp = time.monotonic(), stamp_of(made)
     digests: dict[bytes, list[int]] = {}
@@ -113,7 +113,7 @@ def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = la
             digests.setdefault(found, []).append(index)
     copies = [tuple(group) for group in digests.values() if len(group) > 1]
     copies.sort(key=lambda group: -len({int(made.labels[index]) for index in group}))
-    return Check(
+    return DataCheck(
         samples=len(made.labels),
         failures=len(unreadable),
         unreadable=tuple(unreadable[:LISTED]),
@@ -149,7 +149,7 @@ def _decoded(file: Path) -> bytes | DataError:
         return DataError(f"picture {file} cannot be read: {error}")
 
 
-def verdicts(check: Check, made: Dataset) -> tuple[str, ...]:
+def verdicts(check: DataCheck, made: Dataset) -> tuple[str, ...]:
     """What a check says about a split, in words; () if all is well."""
     said = []
     if check.failures:

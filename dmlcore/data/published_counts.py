@@ -10,7 +10,7 @@ import numpy as np
 from dmlcore.typing import Bools, Ints
 
 
-class Size(NamedTuple):
+class SplitSize(NamedTuple):
     """Samples and classes of a part."""
 
     samples: int
@@ -18,24 +18,28 @@ class Size(NamedTuple):
 
 
 # Data set -> part -> size, validation not yet taken out of train. In-shop: "test" are the queries.
-PUBLISHED: Mapping[str, Mapping[str, Size]] = {
-    "cub": {"train": Size(5_864, 100), "test": Size(5_924, 100)},
-    "cars": {"train": Size(8_054, 98), "test": Size(8_131, 98)},
-    "sop": {"train": Size(59_551, 11_318), "test": Size(60_502, 11_316)},
-    "inshop": {"train": Size(25_882, 3_997), "test": Size(14_218, 3_985), "gallery": Size(12_612, 3_985)},
-    "aircraft": {"train": Size(5_000, 50), "test": Size(5_000, 50)},
-    "omniglot": {"train": Size(19_280, 964), "test": Size(13_180, 659)},
-    "flowers": {"train": Size(3_493, 51), "test": Size(4_696, 51)},
+PUBLISHED: Mapping[str, Mapping[str, SplitSize]] = {
+    "cub": {"train": SplitSize(5_864, 100), "test": SplitSize(5_924, 100)},
+    "cars": {"train": SplitSize(8_054, 98), "test": SplitSize(8_131, 98)},
+    "sop": {"train": SplitSize(59_551, 11_318), "test": SplitSize(60_502, 11_316)},
+    "inshop": {
+        "train": SplitSize(25_882, 3_997),
+        "test": SplitSize(14_218, 3_985),
+        "gallery": SplitSize(12_612, 3_985),
+    },
+    "aircraft": {"train": SplitSize(5_000, 50), "test": SplitSize(5_000, 50)},
+    "omniglot": {"train": SplitSize(19_280, 964), "test": SplitSize(13_180, 659)},
+    "flowers": {"train": SplitSize(3_493, 51), "test": SplitSize(4_696, 51)},
 }
 
 
-def sizes(labels: Ints, train_classes: int, gallery: Bools | None = None) -> dict[str, Size]:
+def sizes(labels: Ints, train_classes: int, gallery: Bools | None = None) -> dict[str, SplitSize]:
     """Return the sizes of the class-disjoint parts of labels (N,) in 0..C-1."""
     is_train = labels < train_classes
     masks = {"train": is_train, "test": ~is_train}
     if gallery is not None:
         masks = {"train": is_train, "test": ~is_train & ~gallery, "gallery": ~is_train & gallery}
-    return {part: Size(int(mask.sum()), len(np.unique(labels[mask]))) for part, mask in masks.items()}
+    return {part: SplitSize(int(mask.sum()), len(np.unique(labels[mask]))) for part, mask in masks.items()}
 
 
 def deviations(name: str, labels: Ints, train_classes: int, gallery: Bools | None = None) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from dmlcore import data
 from dmlcore.data.class_folds import Folds
 from dmlcore.data.dataset import DataError, Dataset, MissingPictures, Samples, Split, Validation
 from dmlcore.data.files import archives, locate
-from dmlcore.data.published_counts import PUBLISHED, Size
+from dmlcore.data.published_counts import PUBLISHED, SplitSize
 from dmlcore.storage import atomic_files
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.typing import Ints
@@ -44,7 +44,7 @@ class Part(NamedTuple):
     name: str
     samples: int
     classes: int
-    published: Size | None = None
+    published: SplitSize | None = None
 
     @property
     def deviation(self) -> str:
@@ -150,8 +150,8 @@ def report(
     return Report(found, made.dataset, made.parts, made.compared, made.classes, made.notes, made.problems + said)
 
 
-def _size(made: Dataset, rows: Ints) -> Size:
-    return Size(len(rows), len(np.unique(made.labels[rows])))
+def _size(made: Dataset, rows: Ints) -> SplitSize:
+    return SplitSize(len(rows), len(np.unique(made.labels[rows])))
 
 
 def _compared(made: Dataset) -> tuple[Part, ...]:
@@ -213,7 +213,7 @@ def save_split(made: Dataset, path: Path) -> None:
     atomic_files.replace(path, lambda file: file.write(content))
 
 
-class Summary(NamedTuple):
+class DataSummary(NamedTuple):
     """What was found when a data set was last read: samples, classes, and whether something failed."""
 
     samples: int
@@ -227,16 +227,16 @@ def remember(found: Found) -> None:
         return
     path = _remembered_at(found.name, found.place)
     path.parent.mkdir(parents=True, exist_ok=True)
-    said = Summary(len(found.samples.labels), len(found.samples.class_names), bool(found.problems))
+    said = DataSummary(len(found.samples.labels), len(found.samples.class_names), bool(found.problems))
     if remembered(found.name, found.place) != said:
         atomic_files.replace_json(path, [*said])
 
 
-def remembered(name: str, place: Path) -> Summary | None:
+def remembered(name: str, place: Path) -> DataSummary | None:
     """The counts of the last time that it was read from this place as it is now, or None."""
     try:
         samples, classes, damaged = json.loads(_remembered_at(name, place).read_text())
-        return Summary(int(samples), int(classes), bool(damaged))
+        return DataSummary(int(samples), int(classes), bool(damaged))
     except (OSError, ValueError, TypeError):
         return None
 

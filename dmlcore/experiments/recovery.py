@@ -16,7 +16,7 @@ from typing import Any
 from dmlcore.data import DataError
 from dmlcore.experiments.protocols.requests import ProtocolState
 from dmlcore.experiments.studies.conductor import StudyState
-from dmlcore.experiments.studies.run_batch import Place, detach
+from dmlcore.experiments.studies.run_batch import BatchFolder, detach
 from dmlcore.jobs import launch
 from dmlcore.spec import SpecError
 from dmlcore.storage import locks
@@ -83,11 +83,11 @@ def _coming(run: Run) -> bool:
     return not run.alive() and (run.status() == "queued" or (known is not None and known.on_its_way()))
 
 
-def _places(store: RunStore) -> Iterator[Place[Any]]:
+def _places(store: RunStore) -> Iterator[BatchFolder[Any]]:
     """Where studies and protocols are conducted."""
     for folder, kind in ((".studies", StudyState), (".protocols", ProtocolState)):
         for path in sorted((store.root / folder).glob("*/state.json")):
-            yield Place(path.parent, kind)
+            yield BatchFolder(path.parent, kind)
 
 
 def _interrupted(store: RunStore) -> list[Run]:

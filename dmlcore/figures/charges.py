@@ -8,7 +8,7 @@ import numpy as np
 
 from dmlcore.figures import field_layers as layers
 from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, values, write_caption
-from dmlcore.simulation import Frame, Simulation, clamp_lines, depends_on, phase_portrait
+from dmlcore.simulation import ChargesFrame, Simulation, clamp_lines, depends_on, phase_portrait
 from dmlcore.typing import Ints
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def draw_charges(
     return figure
 
 
-def _points(axes: Axes, frame: Frame, labels: Ints, dark: bool) -> None:
+def _points(axes: Axes, frame: ChargesFrame, labels: Ints, dark: bool) -> None:
     for c in range(int(labels.max()) + 1):
         look: dict[str, Any] = {"color": COLOURS[dark][c], "marker": MARKERS[c], "linestyle": "none"}
         size = 4.2 if len(labels) > 160 else 5.4
@@ -110,7 +110,7 @@ def _circle(axes: Axes, centre: Any, radius: float, colour: str, style: str, wid
     axes.add_patch(Circle(centre, radius, fill=False, edgecolor=colour, linestyle=style, linewidth=width, zorder=3))
 
 
-def _arrows(axes: Axes, frame: Frame, half: float, dark: bool) -> None:
+def _arrows(axes: Axes, frame: ChargesFrame, half: float, dark: bool) -> None:
     """Length |F| / (|F| + 1) of a twentieth of the view's width: direction exact, length bounded."""
     size = np.linalg.norm(frame.force, axis=1, keepdims=True)
     shaft = frame.force / (size + 1) * half / 8
@@ -121,7 +121,7 @@ def _arrows(axes: Axes, frame: Frame, half: float, dark: bool) -> None:
     )  # fmt: skip
 
 
-def _portrait(figure: Figure, axes: Axes, simulation: Simulation, frame: Frame, loss: Any, dark: bool) -> float:
+def _portrait(figure: Figure, axes: Axes, simulation: Simulation, frame: ChargesFrame, loss: Any, dark: bool) -> float:
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
     ink = layers.INK[dark]

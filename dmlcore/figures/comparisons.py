@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Plane:
+class ComparisonPlane:
     """One loss of the figure: its title, its field, the forces on the three points (3, 2), and its clamp.
 
     `clamp` tells whether field and forces are those of the clamped loss, m2 its upper end.
@@ -38,7 +38,7 @@ class Plane:
 
 
 def draw_comparison(
-    planes: Sequence[Plane],
+    planes: Sequence[ComparisonPlane],
     x: Floats,
     y: Floats,
     points: Floats,
@@ -142,7 +142,7 @@ def _heat(axes: Axes, x: Floats, y: Floats, values: Floats, top: float, signed: 
     )
 
 
-def _boundaries(axes: Axes, x: Floats, y: Floats, plane: Plane, dark: bool) -> None:
+def _boundaries(axes: Axes, x: Floats, y: Floats, plane: ComparisonPlane, dark: bool) -> None:
     """raw = 0 solid and raw = m2 dashed, of each order; without a clamp only where the energy is 0."""
     for raw in plane.field.orders if plane.clamp else (plane.field.raw,):
         for level, style in ((0.0, "-"), (plane.m2 if plane.clamp else math.inf, "--")):

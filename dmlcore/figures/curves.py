@@ -28,7 +28,7 @@ HOVERED = alt.ParameterPredicate(param="hover", empty=False)
 
 
 @dataclass(frozen=True)
-class Curve:
+class RunCurve:
     """One quantity of one run, named as in the legend: steps (n,) ascending from 0 or 1, values (n,) finite."""
 
     run: str
@@ -37,21 +37,21 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Panel:
+class CurvePanel:
     """One of the stacked charts; unit: d3 number format of axis and tooltip; height in pixels; levels: baselines.
 
     bend: where a scale that shows small values beside large ones turns from linear to logarithmic; None: linear.
     """
 
     title: str
-    curves: Sequence[Curve]
+    curves: Sequence[RunCurve]
     unit: str = ".3~g"
     height: int = 190
     levels: tuple[tuple[str, float], ...] = ()
     bend: float | None = None
 
 
-def linked(panels: Sequence[Panel], *, steps: int) -> tuple[Spec, Columns]:
+def linked(panels: Sequence[CurvePanel], *, steps: int) -> tuple[Spec, Columns]:
     """Vega-Lite specification and rows of the panels, one above the other, over the steps 0..`steps`.
 
     Lines are means over `interval` steps, the band behind them is the range of the values there.
@@ -62,7 +62,7 @@ def linked(panels: Sequence[Panel], *, steps: int) -> tuple[Spec, Columns]:
 
 
 @lru_cache(maxsize=64)
-def _specification(panels: tuple[Panel, ...], runs: tuple[str, ...], steps: int) -> Spec:
+def _specification(panels: tuple[CurvePanel, ...], runs: tuple[str, ...], steps: int) -> Spec:
     """Kept, because a run that goes on draws it every second and altair takes some 20 ms for a panel."""
     by_run = _by_run(runs)
     charts = [_panel(panel, *by_run, steps, last=panel is panels[-1]) for panel in panels]
@@ -72,7 +72,7 @@ def _specification(panels: tuple[Panel, ...], runs: tuple[str, ...], steps: int)
     return specification(whole)
 
 
-def table(panels: Sequence[Panel]) -> Columns:
+def table(panels: Sequence[CurvePanel]) -> Columns:
     """One row per drawn point; `tick` numbers the intervals of steps, which all panels and runs share."""
     curves = [(panel.title, curve) for panel in panels for curve in panel.curves if len(curve.steps)]
     width = interval(max((int(curve.steps[-1]) for _, curve in curves), default=1))
@@ -91,7 +91,7 @@ def interval(steps: int) -> int:
     return 1 << max(0, -(-steps // MOST) - 1).bit_length()
 
 
-def thin(curve: Curve, width: int) -> dict[str, Any]:
+def thin(curve: RunCurve, width: int) -> dict[str, Any]:
     """Mean, smallest and largest value of each interval of `width` steps, placed at its last step so far.
 
     Step 0, before training, is an interval of its own.
@@ -128,7 +128,7 @@ def _by_run(runs: Sequence[str]) -> tuple[alt.Color, alt.StrokeDash]:
 
 
 def _panel(
-    panel: Panel, colour: alt.Color, dash: alt.StrokeDash, steps: int, *, last: bool
+    panel: CurvePanel, colour: alt.Color, dash: alt.StrokeDash, steps: int, *, last: bool
 ) -> alt.LayerChart | alt.FacetChart:
     x = alt.X(
         "step:Q",

@@ -10,7 +10,7 @@ from dmlcore.geometry.margins import (
     normalised_margin,
     triplet_count,
 )
-from dmlcore.geometry.plane_view import Snapshot, snapshot
+from dmlcore.geometry.plane_view import PlaneSnapshot, snapshot
 from dmlcore.geometry.triplet import Triplet, distance, power_potential
 from dmlcore.geometry.worked import (
     Worked,
@@ -22,8 +22,8 @@ from dmlcore.geometry.worked import (
 __all__ = [
     "Decomposition",
     "Field",
+    "PlaneSnapshot",
     "Probe",
-    "Snapshot",
     "Triplet",
     "Worked",
     "average_covering_radius",

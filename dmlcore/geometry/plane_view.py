@@ -26,7 +26,7 @@ TINY = 1e-300  # in place of a length of 0, which has no direction
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class PlaneSnapshot:
     """A triplet of the plane, the field its probe would feel at M places, and the laws along its edges."""
 
     raw: float  # of the triplet itself, before the clamp
@@ -56,7 +56,7 @@ class SnapshotBatch(NamedTuple):
         return cls(slice(0, m), m, (slice(ap, an), slice(an, pn), slice(pn, end)), end)
 
 
-def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reach: Floats) -> Snapshot:
+def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reach: Floats) -> PlaneSnapshot:
     """Evaluate the loss once for a triplet, for its probe elsewhere and for other lengths of its edges.
 
     The numbers are those of `decompose` and `probe_field`. For the distance-sensitive loss the laws are d^s and
@@ -114,7 +114,7 @@ def snapshot(loss: EdgeEnergy, points: Floats, *, probe: Probe, at: Floats, reac
     by_length, by_square = slope[:3], slope[3:]
     residuals = -2 * by_square[:, None] * points
     forces = residuals - INCIDENCE @ (by_length[:, None] * edges / np.maximum(lengths, TINY)[:, None])
-    return Snapshot(
+    return PlaneSnapshot(
         raw=float(raw[batch.triplet]),
         active=bool(active[batch.triplet]),
         lengths=dict(zip(EDGES, lengths.tolist(), strict=True)),

@@ -60,7 +60,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Reading:
+class VariantDescription:
     """What a variant says about triplets."""
 
     raw: Tensor  # (...) before any clamp
@@ -69,7 +69,7 @@ class Reading:
     forces: tuple[Tensor, Tensor, Tensor]  # on anchor, positive, negative, (..., D)
 
 
-def read(variant: Variant, a: Tensor, p: Tensor, n: Tensor) -> Reading:
+def read(variant: Variant, a: Tensor, p: Tensor, n: Tensor) -> VariantDescription:
     """Energies and forces of triplets (..., D) x3 in one forward and one backward pass."""
     with torch.enable_grad():
         points = [x.detach().requires_grad_() for x in (a, p, n)]
@@ -78,7 +78,7 @@ def read(variant: Variant, a: Tensor, p: Tensor, n: Tensor) -> Reading:
         by_a, by_p, by_n = torch.autograd.grad(energy.sum(), points, allow_unused=True, materialize_grads=True)
     orders = [raw.detach() for raw in orders]
     raw = variant.factor * _sum(orders) + variant.shift
-    return Reading(raw, energy.detach(), variant.active(orders), (-by_a, -by_p, -by_n))
+    return VariantDescription(raw, energy.detach(), variant.active(orders), (-by_a, -by_p, -by_n))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from dmlcore.metrics import ClassScores
-from dmlcore.metrics.neighbours import CHUNK, SPARE, Search
+from dmlcore.metrics.neighbours import CHUNK, SPARE, NeighbourSearch
 from dmlcore.typing import Floats, Ints
 
 
@@ -52,7 +52,7 @@ class Confusions:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class ClassPairs:
     """Pairs of classes (m,), most confused first: places `first` < `second`, and the shares both ways."""
 
     first: Ints
@@ -105,7 +105,9 @@ def of_class_size(
     counts = _table(len(classes))
     known = neighbours is not None and len(size) > 0 and int(size.max()) <= neighbours.shape[1]
     search = (
-        None if known else Search(embeddings[~searched], None if alone else embeddings[searched], exclude_self=alone)
+        None
+        if known
+        else NeighbourSearch(embeddings[~searched], None if alone else embeddings[searched], exclude_self=alone)
     )
     order = np.argsort(-size, kind="stable")
     start = 0
@@ -124,7 +126,7 @@ def of_class_size(
     return Confusions(classes, counts, np.bincount(codes[rows], minlength=len(classes)))
 
 
-def pairs(found: Confusions, most: int = 100) -> Pairs:
+def pairs(found: Confusions, most: int = 100) -> ClassPairs:
     """The pairs of different classes that share most neighbours, at most so many, ties by class."""
     shares = found.shares
     asked = (found.queries > 0).astype(np.float64)
@@ -134,7 +136,7 @@ def pairs(found: Confusions, most: int = 100) -> Pairs:
     mutual = both.data[above] / np.maximum(asked[first] + asked[second], 1)
     best = np.lexsort((second, first, -mutual))[:most]
     first, second, mutual = first[best], second[best], mutual[best]
-    return Pairs(first, second, _entries(shares, first, second), _entries(shares, second, first), mutual)
+    return ClassPairs(first, second, _entries(shares, first, second), _entries(shares, second, first), mutual)
 
 
 def prominent(found: Confusions, most: int) -> Ints:

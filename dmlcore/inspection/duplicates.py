@@ -11,7 +11,7 @@ from dmlcore.typing import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class SamplePairs:
     """Pairs of samples of different classes, nearest first; `complete` if no pair within `cutoff` can be missing."""
 
     first: Ints  # (m,)
@@ -31,7 +31,7 @@ class Suspects:
     asked: int
 
 
-def across_classes(found: TestNeighbours, quantile: float = 0.01) -> Pairs:
+def across_classes(found: TestNeighbours, quantile: float = 0.01) -> SamplePairs:
     """Pairs of different classes no farther apart than this quantile of the distances to nearest neighbours.
 
     Candidates for the same thing photographed twice, for one label too many, and for classes that look alike. Where
@@ -50,7 +50,7 @@ def across_classes(found: TestNeighbours, quantile: float = 0.01) -> Pairs:
     k = found.neighbours.shape[1]
     listed_all = k >= (int(found.is_gallery.sum()) or len(found.labels)) - 1
     complete = listed_all or bool((found.distances[:, -1] > cutoff).all())
-    return Pairs(low[order], high[order], distance[order], cutoff, complete)
+    return SamplePairs(low[order], high[order], distance[order], cutoff, complete)
 
 
 def suspects(found: TestNeighbours, asked: int = 8, share: float = 0.75) -> Suspects:

@@ -34,7 +34,7 @@ class ExportError(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class EmbeddingTable:
     """Embeddings to take away: row i is sample `indices[i]` of the data set, row `rows[i]` of what was learned."""
 
     run: Run
@@ -79,7 +79,7 @@ class Table:
 
 def table(
     run: Run, source: Path, learned: TestNeighbours, data: Dataset | None = None, selection: ArrayLike | None = None
-) -> Table:
+) -> EmbeddingTable:
     """What is exported of a run: the embeddings file `source`, which was read as `learned`; all or a selection.
 
     selection: indices in the data set; those outside the test part are left out, and ExportError is raised if none
@@ -90,10 +90,10 @@ def table(
         rows = rows[np.isin(learned.indices, np.asarray(selection))]
         if not len(rows):
             raise ExportError("no sample of the selection is in the test part of this run; drop the selection")
-    return Table(run, source.stem, learned, data, rows)
+    return EmbeddingTable(run, source.stem, learned, data, rows)
 
 
-def write_npz(found: Table, file: IO[bytes]) -> None:
+def write_npz(found: EmbeddingTable, file: IO[bytes]) -> None:
     """Arrays embeddings (n, D), labels and indices (n,), class_names (C,), keys (n,), and is_gallery (n,) if any is.
 
     Names are text, and nothing is pickled; `inspection.learned.read` reads it.
@@ -112,7 +112,7 @@ def write_npz(found: Table, file: IO[bytes]) -> None:
     )
 
 
-def write_parquet(found: Table, file: IO[bytes], *, neighbours: bool = False) -> None:
+def write_parquet(found: EmbeddingTable, file: IO[bytes], *, neighbours: bool = False) -> None:
     """Columns index, key, label, class, part, embedding (a list of D float32); the schema names the run.
 
     neighbours: also neighbours and distances, lists of the indices of the nearest samples, nearest first, among all
@@ -147,7 +147,7 @@ def _lists(values: Array, kind: Any) -> Any:
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(values).ravel(), kind), values.shape[1])
 
 
-def map_csv(found: Table, points: NDArray[np.floating[Any]]) -> str:
+def map_csv(found: EmbeddingTable, points: NDArray[np.floating[Any]]) -> str:
     """The map as CSV: index, key, label, class, part, x, y, whether the nearest neighbour is right, and AP@R.
 
     points: (N, 2), of all embeddings in their order.
@@ -165,7 +165,7 @@ def map_csv(found: Table, points: NDArray[np.floating[Any]]) -> str:
     return as_csv(lines)
 
 
-def write_projector(found: Table, folder: Path) -> None:
+def write_projector(found: EmbeddingTable, folder: Path) -> None:
     """Fill a folder for the Embedding Projector: vectors.tsv, metadata.tsv, sprite.png, projector_config.pbtxt.
 
     TSV knows no quotes, so tabs and line ends in names become \\t and \\n. The sprite is left out where a data set
@@ -196,7 +196,7 @@ def sprite_side(count: int) -> int:
     return side if side >= 8 else 0
 
 
-def _write_sprite(found: Table, path: Path) -> int:
+def _write_sprite(found: EmbeddingTable, path: Path) -> int:
     side = sprite_side(len(found.rows))
     if found.data is None or not side:
         return 0
@@ -205,7 +205,7 @@ def _write_sprite(found: Table, path: Path) -> int:
     return side
 
 
-def projector_zip(found: Table) -> bytes:
+def projector_zip(found: EmbeddingTable) -> bytes:
     """The folder of `write_projector` as a ZIP file."""
     file = io.BytesIO()
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -215,7 +215,7 @@ def projector_zip(found: Table) -> bytes:
     return file.getvalue()
 
 
-def save_folder(found: Table, folder: Path) -> None:
+def save_folder(found: EmbeddingTable, folder: Path) -> None:
     """`write_projector` into a new folder that appears complete or not at all; ExportError if it exists."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ExportError(f"{folder} exists and is not empty; give another folder, or remove it")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dmlcore import data, losses
 from dmlcore.figures.maps import in_square, palette
 from dmlcore.inspection import images
-from dmlcore.inspection.export import Table
+from dmlcore.inspection.export import EmbeddingTable
 from dmlcore.inspection.maps import maps
 from dmlcore.storage.runs import Run, scores
 from dmlcore.typing import Array, Ints
@@ -33,24 +33,24 @@ MOST_CLASSES = 300  # rows of the table of classes
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
+class ReportMap:
     """A map of all embeddings: points (N, 2) in their order, and in words how it was made."""
 
     points: NDArray[np.floating[Any]]
     words: str
 
 
-def plane_of(run: Run) -> Plane | None:
+def plane_of(run: Run) -> ReportMap | None:
     """The newest map of the newest embeddings, or None without one; raises Unreadable."""
     path = run.projection()
     if path is None:
         return None
     found = maps.read(path)
     measured = f": {found.quality.words}" if found.quality else ""
-    return Plane(found.points, f"{found.words}{measured}.")
+    return ReportMap(found.points, f"{found.words}{measured}.")
 
 
-def html(found: Table, plane: Plane | None = None, remarks: Sequence[str] = ()) -> str:
+def html(found: EmbeddingTable, plane: ReportMap | None = None, remarks: Sequence[str] = ()) -> str:
     """The report of a run, or of the selection that the table holds; without a map if there is none.
 
     remarks: lines to read with the scores, for example in what the run leaves its protocol. Every picture is in it, as
@@ -93,7 +93,7 @@ def _percent(value: float | None) -> str:
 # ---- what was trained, and its scores
 
 
-def _label(found: Table) -> str:
+def _label(found: EmbeddingTable) -> str:
     spec = found.run.spec
     return spec.name or f"{_data_title(spec.data.name)}, {_loss_title(spec.loss.name)}"
 
@@ -106,7 +106,7 @@ def _loss_title(name: str) -> str:
     return losses.describe(name).title if name in (*losses.names(), *losses.batch_names()) else name
 
 
-def _head(found: Table, title: str) -> str:
+def _head(found: EmbeddingTable, title: str) -> str:
     spec, everything = found.run.spec, len(found.learned.labels)
     of = "" if len(found.rows) == everything else f", a selection of {everything:,}"
     facts = {
@@ -125,7 +125,7 @@ def _head(found: Table, title: str) -> str:
 OF = {"inputs": "raw input", "untrained": "untrained network", "trained": "trained network"}
 
 
-def _scores(found: Table, remarks: Sequence[str]) -> str:
+def _scores(found: EmbeddingTable, remarks: Sequence[str]) -> str:
     """What was recorded of these very weights, beside input and untrained network; else what the file itself gives."""
     recorded = scores(found.run.metrics()[0])
     if recorded.get("trained", {}).get("weights") != found.weights:
@@ -149,7 +149,7 @@ def _score_cells(row: dict[str, Any]) -> list[str]:
     return [_percent(row.get("map_at_r")), *(_percent(value) for value in row["recall_at"].values())]
 
 
-def _spec(found: Table) -> str:
+def _spec(found: EmbeddingTable) -> str:
     text = escape(found.run.spec.to_toml())
     return f"<details><summary>The whole spec</summary><pre><bdi>{text}</bdi></pre></details>"
 
@@ -157,7 +157,7 @@ def _spec(found: Table) -> str:
 # ---- the map
 
 
-def _map(found: Table, plane: Plane) -> str:
+def _map(found: EmbeddingTable, plane: ReportMap) -> str:
     learned = found.learned
     present, place = np.unique(learned.labels, return_inverse=True)
     # Little-endian numbers of fixed size, as the script of the report reads them.
@@ -199,7 +199,7 @@ def _map(found: Table, plane: Plane) -> str:
     )
 
 
-def _sheets(found: Table) -> tuple[Ints, list[str], bool]:
+def _sheets(found: EmbeddingTable) -> tuple[Ints, list[str], bool]:
     """(rows with a picture, drawn evenly; sheets of them as addresses; whether their pixels are to stay sharp)."""
     if found.data is None:
         return np.empty(0, np.int64), [], False
@@ -228,7 +228,7 @@ def _json(content: dict[str, Any]) -> str:
 # ---- the gallery
 
 
-def _gallery(found: Table) -> str:
+def _gallery(found: EmbeddingTable) -> str:
     tile = _tiles(found)
     worst, best = _spread(found, worst=True)[:WORST], _spread(found, worst=False)[:BEST]
     k = min(NEIGHBOURS, found.learned.neighbours.shape[1])
@@ -248,7 +248,7 @@ def _gallery(found: Table) -> str:
     return note + "".join(parts)
 
 
-def _spread(found: Table, *, worst: bool) -> Ints:
+def _spread(found: EmbeddingTable, *, worst: bool) -> Ints:
     """Rows of failures, worst first, or of all other queries, best first; among equals the classes take turns."""
     learned = found.learned
     scored = ~np.isnan(learned.average_precision[found.rows])
@@ -267,7 +267,7 @@ def _spread(found: Table, *, worst: bool) -> Ints:
 Tile = Callable[[int], str]
 
 
-def _tiles(found: Table) -> Tile:
+def _tiles(found: EmbeddingTable) -> Tile:
     """row -> its <img>; no picture where the data set cannot be read."""
     if found.data is None:
         return lambda row: f"<span class='blank'>{int(found.learned.indices[row])}</span>"
@@ -281,7 +281,7 @@ def _tiles(found: Table) -> Tile:
     return tile
 
 
-def _query(found: Table, row: int, k: int, tile: Tile) -> str:
+def _query(found: EmbeddingTable, row: int, k: int, tile: Tile) -> str:
     learned = found.learned
     lines = (f"AP@R {_percent(float(learned.average_precision[row]))}", f"sample {int(learned.indices[row])}")
     query = _figure(tile(row), "query", found.class_name(int(learned.labels[row])), lines)
@@ -312,7 +312,7 @@ def _figure(image: str, kind: str, name: str, lines: Sequence[str]) -> str:
 # ---- classes
 
 
-def _classes(found: Table) -> str:
+def _classes(found: EmbeddingTable) -> str:
     learned = found.learned
     rows = found.rows[~np.isnan(learned.average_precision[found.rows])]
     labels, place, counts = np.unique(learned.labels[rows], return_inverse=True, return_counts=True)

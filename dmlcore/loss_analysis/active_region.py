@@ -21,9 +21,9 @@ from dmlcore.loss_analysis.contours import contoured
 from dmlcore.loss_analysis.level_sets import (
     EVERYTHING,
     NOTHING,
-    Law,
     LevelSet,
-    Pair,
+    PlanePair,
+    RadialTerm,
     cassini,
     disc,
     ellipse,
@@ -57,7 +57,7 @@ class ActiveRegion:
     closed_form: bool
 
 
-SetAbove = Callable[[TripletLoss, Pair, float], LevelSet]
+SetAbove = Callable[[TripletLoss, PlanePair, float], LevelSet]
 CLOSED_FORMS: dict[str, tuple[SetAbove, str | Callable[[TripletLoss], str]]] = {}
 
 
@@ -67,7 +67,7 @@ def active_region(loss: TripletLoss, anchor: ArrayLike, positive: ArrayLike, *, 
     `points`: edges of each exact boundary curve, at least 8; contours bring their own. Raises ValueError naming the
     argument.
     """
-    pair = Pair(_point("anchor", anchor), _point("positive", positive))
+    pair = PlanePair(_point("anchor", anchor), _point("positive", positive))
     if points < 8:
         raise ValueError(f"points must be at least 8, got {points}")
     set_above, latex = CLOSED_FORMS.get(loss.formula.name, (contoured, ""))
@@ -118,7 +118,7 @@ def _own(loss: TripletLoss, name: str) -> float:
 
 
 @closed_form("hoffer", r"\sigma(d_{ap}-d_{an})^2>0\ \text{everywhere}")
-def _hoffer(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _hoffer(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     root = math.sqrt(max(level, 0.0))
     if not 0 < root < 1:
         return EVERYTHING if root == 0 else NOTHING
@@ -126,29 +126,29 @@ def _hoffer(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
 
 
 @closed_form("npairs", r"\log\!\left(1+e^{a^\top n-a^\top p}\right)>0\ \text{everywhere}")
-def _npairs(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _npairs(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     if level <= 0:
         return EVERYTHING
     return half_plane(pair.a, float(pair.a @ pair.p) + level + math.log(-math.expm1(-level)))
 
 
 @closed_form("ranking", r"d_{an}=d_{ap}+m,\quad\text{area}=\pi\,(d_{ap}+m)^2")
-def _ranking(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _ranking(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     return disc(pair.a, "A", max(0.0, pair.d + loss.margin - level) ** 2)
 
 
 @closed_form("facenet", r"d_{an}^2=d_{ap}^2+m,\quad\text{area}=\pi\,(d_{ap}^2+m)")
-def _facenet(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _facenet(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     return disc(pair.a, "A", pair.d**2 + loss.margin - level)
 
 
 @closed_form("facenet_mined", r"d_{ap}^2<d_{an}^2<d_{ap}^2+m,\quad\text{area}=\pi\,m")
-def _facenet_mined(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _facenet_mined(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     return _facenet(loss, pair, level)
 
 
 @closed_form("ratio", r"d_{an}=d_{ap}+m,\quad\text{area}=\pi\,(d_{ap}+m)^2")
-def _ratio(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _ratio(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     return disc(pair.a, "A", ((pair.d + _own(loss, "m")) * max(0.0, 1 - level)) ** 2)
 
 
@@ -157,7 +157,7 @@ def _ratio(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
     r"\left\lVert n-\tfrac{a+p}{2}\right\rVert^2=\frac{d_{ap}^2+m}{4\tan^2\!\rho},"
     r"\quad\text{area}=\frac{\pi\,(d_{ap}^2+m)}{4\tan^2\!\rho}",
 )
-def _angular(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _angular(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     excess, tan2 = pair.d**2 + loss.margin - level, math.tan(_own(loss, "rho")) ** 2
     if 4 * tan2 * 1e150 < 1:
         return EVERYTHING if excess > 0 else NOTHING
@@ -169,7 +169,7 @@ def _angular(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
     r"d_{an}^3-(d_{ap}^2+m)\,d_{an}+\frac{\rho k}{d_{ap}}=0,\quad k=1-a^\top p,"
     r"\quad\text{area}=\pi\left(x_{\text{out}}^2-x_{\text{in}}^2\right)",
 )
-def _moving(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _moving(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     w0 = 1 - float(pair.a @ pair.a + pair.p @ pair.p) / 2
     q = _own(loss, "rho") * (w0 / max(pair.d, FLOOR) + pair.d / 2)  # rho k / d_ap
     Q = pair.d**2 + loss.margin - level
@@ -189,11 +189,11 @@ def _moving(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
     return shell(pair.a, "A", root(FLOOR, valley) if cubic(FLOOR) > 0 else 0.0, outer)
 
 
-LIFTED = Law(lambda d: -np.exp(-d), lambda v: -np.log(-v), lambda d: np.exp(-d))
+LIFTED = RadialTerm(lambda d: -np.exp(-d), lambda v: -np.log(-v), lambda d: np.exp(-d))
 
 
 @closed_form("lifted", r"e^{-d_{an}}+e^{-d_{pn}}=e^{-(d_{ap}+m)}")
-def _lifted(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _lifted(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     bound = math.exp(min(level - loss.margin - pair.d, 1.0))  # the sum is at most 2: beyond, empty
     return two_distances(pair, LIFTED, -bound, rf"$e^{{-d_{{an}}}}+e^{{-d_{{pn}}}}>{number(bound, 4)}$")
 
@@ -203,7 +203,7 @@ def _lifted(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
     r"\left\lVert n-\tfrac{a+p}{2}\right\rVert^2=\tfrac14 d_{ap}^2+m,"
     r"\quad\text{area}=\pi\left(\tfrac14 d_{ap}^2+m\right)",
 )
-def _entangle(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _entangle(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     return disc(pair.midpoint, "M", pair.d**2 / 4 + loss.margin - level)
 
 
@@ -214,7 +214,7 @@ def _location_latex(loss: TripletLoss) -> str:
 
 
 @closed_form("location_aware", _location_latex)
-def _location_aware(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _location_aware(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     margin, a, p = loss.margin - level, pair.a, pair.p
     if loss.hyper["variant"] == "printed":
         return outside(-(a + p), "-(A+P)", float(4 * (a @ p) - 2 * margin))
@@ -225,7 +225,7 @@ _ELLIPSE = r"d_{an}+d_{pn}=2A,\quad A=\frac{%s}{2\rho},\quad B=\sqrt{A^2-\tfrac1
 
 
 @closed_form("modified_entangle", _ELLIPSE % "d_{ap}+m")
-def _modified_entangle(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _modified_entangle(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     return ellipse(pair, (pair.d + loss.margin - level) / (2 * _own(loss, "rho")))
 
 
@@ -248,7 +248,7 @@ def _distance_sensitive_latex(loss: TripletLoss) -> str:
 
 
 @closed_form("distance_sensitive", _distance_sensitive_latex)
-def _distance_sensitive(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def _distance_sensitive(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     q, rho = 1 - _own(loss, "r"), _own(loss, "rho")
     pull = power_potential(torch.tensor(pair.d, dtype=torch.float64), _own(loss, "s") + 1, floor=FLOOR)
     bound = (float(pull) + loss.margin - level) / rho  # P_q(d_an) + P_q(d_pn) < bound

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from dmlcore.geometry.boundary import level_lines
-from dmlcore.loss_analysis.level_sets import EVERYTHING, NOTHING, Curves, LevelSet, Pair
+from dmlcore.loss_analysis.level_sets import EVERYTHING, NOTHING, Curves, LevelSet, PlanePair
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 from dmlcore.typing import Floats
 
@@ -17,7 +17,7 @@ ANGLES = 72
 NODES = 141  # of the even part of each grid axis
 
 
-def contoured(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
+def contoured(loss: TripletLoss, pair: PlanePair, level: float) -> LevelSet:
     """{raw > level} for a negative that scans the plane: contour on a grid, points polished onto the level.
 
     The box grows to what 71 rings about M, up to 10^4 times the scene (the larger of 1, d_ap, |a|, |p|), show of the
@@ -48,14 +48,14 @@ def contoured(loss: TripletLoss, pair: Pair, level: float) -> LevelSet:
     return LevelSet(words, area, lambda points: lines, "all but bounded" if last.all() else "bounded", exact=False)
 
 
-def _raw(loss: TripletLoss, pair: Pair, negative: Floats) -> Floats:
+def _raw(loss: TripletLoss, pair: PlanePair, negative: Floats) -> Floats:
     a, p, n = (torch.as_tensor(x, dtype=torch.float64) for x in (pair.a, pair.p, negative))
     with torch.no_grad():
         raw: Floats = loss.raw(a, p, n).expand(n.shape[:-1]).numpy()
     return np.nan_to_num(raw, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
 
 
-def _lines(loss: TripletLoss, pair: Pair, level: float, half: float) -> tuple[Curves, float]:
+def _lines(loss: TripletLoss, pair: PlanePair, level: float, half: float) -> tuple[Curves, float]:
     """Level lines in the box of half width `half` about M, and the signed area of the closed ones."""
     even, graded = np.linspace(-half, half, NODES), np.logspace(-5, -1.5, 20) * half
     beside = np.r_[-graded, graded]
@@ -73,7 +73,7 @@ def _lines(loss: TripletLoss, pair: Pair, level: float, half: float) -> tuple[Cu
     return curves, area
 
 
-def _polished(loss: TripletLoss, pair: Pair, level: float, points: Floats, step: float) -> tuple[Floats, Floats]:
+def _polished(loss: TripletLoss, pair: PlanePair, level: float, points: Floats, step: float) -> tuple[Floats, Floats]:
     """Points moved onto the level by three Newton steps of at most `step`, and the gradient there."""
     a, p = (torch.as_tensor(x, dtype=torch.float64) for x in (pair.a, pair.p))
     n = torch.as_tensor(points, dtype=torch.float64)

@@ -23,7 +23,7 @@ EPS = 4 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
-class Pair:
+class PlanePair:
     """Anchor and positive of the plane, (2,) each, and the frame about their midpoint M: along and across the pair."""
 
     a: Floats
@@ -114,7 +114,7 @@ def half_plane(normal: Floats, bound: float) -> LevelSet:
     )
 
 
-def ellipse(pair: Pair, major: float) -> LevelSet:
+def ellipse(pair: PlanePair, major: float) -> LevelSet:
     """d_an + d_pn < 2 `major`: an ellipse with foci a and p."""
     if not major > pair.d / 2:
         return NOTHING
@@ -127,7 +127,7 @@ def ellipse(pair: Pair, major: float) -> LevelSet:
 
 
 @dataclass(frozen=True)
-class Law:
+class RadialTerm:
     """An increasing function of distance, its inverse and its slope; `convex` or concave (then steepest at 0)."""
 
     value: Callable[[Floats], Floats]
@@ -144,19 +144,19 @@ class Law:
         return float(self.inverse(np.asarray(value)))
 
 
-LOGARITHM = Law(np.log, np.exp, lambda d: 1 / d)
+LOGARITHM = RadialTerm(np.log, np.exp, lambda d: 1 / d)
 
 
-def power(q: float) -> Law:
+def power(q: float) -> RadialTerm:
     """P_q(d) = d^q / q for any q but 0."""
 
     def inverse(v: Floats) -> Floats:
         return np.where(q * v < 0, np.nan, q * v) ** (1 / q)  # with q = 1/2 the power would be a square, of anything
 
-    return Law(lambda d: d**q / q, inverse, lambda d: d ** (q - 1), convex=q > 1)
+    return RadialTerm(lambda d: d**q / q, inverse, lambda d: d ** (q - 1), convex=q > 1)
 
 
-def cassini(pair: Pair, bound: float) -> LevelSet:
+def cassini(pair: PlanePair, bound: float) -> LevelSet:
     """log d_an + log d_pn < bound: a Cassini oval, or two lobes about a and p; its area by elliptic integrals."""
     product, square = math.exp(min(bound, 700.0)), pair.d**2 / 4
     found = two_distances(pair, LOGARITHM, bound, rf"$d_{{an}}\,d_{{pn}}<{number(product, 4)}$")
@@ -172,7 +172,7 @@ def cassini(pair: Pair, bound: float) -> LevelSet:
     return replace(found, words=f"Cassini oval, {found.words}", area=area)
 
 
-def two_distances(pair: Pair, law: Law, bound: float, formula: str) -> LevelSet:
+def two_distances(pair: PlanePair, law: RadialTerm, bound: float, formula: str) -> LevelSet:
     """law(d_an) + law(d_pn) < bound: exact boundary points, the area by quadrature; `formula` says it in words."""
     with np.errstate(all="ignore"):  # laws diverge at 0, and inverses beyond their range are nan: both are looked at
         d, c = pair.d, pair.d / 2
@@ -203,8 +203,8 @@ class _Outline:
     lobes, so that tiny ones keep their digits; v from `low` to `high`.
     """
 
-    pair: Pair
-    law: Law
+    pair: PlanePair
+    law: RadialTerm
     bound: float
     lobes: bool
     low: float
@@ -247,7 +247,7 @@ class _Outline:
         return [self.pair.place(np.concatenate([left, left[-2::-1] * (-1, 1)]))]
 
 
-def _far_end(law: Law, bound: float, d: float, bisector: float) -> float:
+def _far_end(law: RadialTerm, bound: float, d: float, bisector: float) -> float:
     """How far beyond a the boundary meets the line through a and p; negative on the side of p."""
 
     def excess(x: float) -> float:
@@ -258,7 +258,7 @@ def _far_end(law: Law, bound: float, d: float, bisector: float) -> float:
     return _root(excess, float(np.nan_to_num(law.back(bound - law.at(bisector + d)))), bisector)
 
 
-def _inner_end(law: Law, bound: float, d: float) -> float:
+def _inner_end(law: RadialTerm, bound: float, d: float) -> float:
     """Distance from a at which its lobe ends between a and p."""
 
     def excess(x: float) -> float:

@@ -16,7 +16,7 @@ BALANCED = 12 / 7  # rho of a batch of 32 with 4 classes, Eq. 3.19
 
 
 @dataclass(frozen=True)
-class Preset:
+class FigurePanel:
     """One panel of a figure; view = (centre x, centre y, half width) of the plane shown."""
 
     figure: str
@@ -38,8 +38,8 @@ def _charges(**hyper: float) -> dict[str, float]:
     return {"rho": BALANCED, "m2": math.inf} | hyper
 
 
-_PANELS: tuple[Preset, ...] = (
-    Preset(
+_PANELS: tuple[FigurePanel, ...] = (
+    FigurePanel(
         "2.5",
         "(a) negative",
         "Mining regions of the negative: easy beyond d + m, semi-hard down to d, hard inside.",
@@ -51,7 +51,7 @@ _PANELS: tuple[Preset, ...] = (
         (0.0, 0.0, 1.9),
         mining=True,
     ),
-    Preset(
+    FigurePanel(
         "2.5",
         "(b) positive",
         "Mining regions of the positive, negative fixed: easy within d(a,n) - m, semi-hard up to d(a,n), hard beyond.",
@@ -64,7 +64,7 @@ _PANELS: tuple[Preset, ...] = (
         probe="positive",
         mining=True,
     ),
-    Preset(
+    FigurePanel(
         "3.1",
         "charges",
         "Negative permittivity, a sketch: the two like charges A and P attract each other, and both repel N.",
@@ -75,7 +75,7 @@ _PANELS: tuple[Preset, ...] = (
         (0.0, 0.9),
         (0.0, 0.4, 1.9),
     ),
-    Preset(
+    FigurePanel(
         "3.2",
         "entangled",
         "A unit equilateral triangle: the negative repels both ends of the pair as strongly as they attract.",
@@ -87,7 +87,7 @@ _PANELS: tuple[Preset, ...] = (
         (0.5, 0.4, 1.9),
     ),
     *(
-        Preset("3.3", panel, caption, loss, hyper, (0.0, 0.0), (1.0, 0.0), (0.2, 0.6), (0.5, 0.2, 1.6))
+        FigurePanel("3.3", panel, caption, loss, hyper, (0.0, 0.0), (1.0, 0.0), (0.2, 0.6), (0.5, 0.2, 1.6))
         for panel, caption, loss, hyper in (
             (
                 "modified",
@@ -104,7 +104,7 @@ _PANELS: tuple[Preset, ...] = (
         )
     ),
     *(
-        Preset(
+        FigurePanel(
             "3.4",
             f"ρ = {name}",
             "An equilateral triangle of side 2: only the ratio of push to pull changes the forces.",
@@ -118,7 +118,7 @@ _PANELS: tuple[Preset, ...] = (
         for name, rho in (("0.5", 0.5), ("1", 1.0), ("12/7", BALANCED), ("2", 2.0))
     ),
     *(
-        Preset(
+        FigurePanel(
             "3.5",
             f"r = {r}",
             "The in-loss-miner region: circles for r = -1, ellipses for r = 0, lobes or one piece for r > 1.",
@@ -131,7 +131,7 @@ _PANELS: tuple[Preset, ...] = (
         for r, m1, m2 in ((-1, 2.5, 2.0), (0, 2.5, 2.0), (2, -3.5, 20.0), (3, -3.5, 20.0))
     ),
     *(
-        Preset(
+        FigurePanel(
             "3.6",
             f"r = {r}",
             "A nearby negative: raising r strengthens the push along edges shorter than 1 and weakens the others.",
@@ -145,7 +145,7 @@ _PANELS: tuple[Preset, ...] = (
         for r in (-1, 0, 2, 3)
     ),
     *(
-        Preset(
+        FigurePanel(
             "3.7",
             f"s = {s}, r = {r}",
             "Pull dˢ against push ρ/dʳ: s acts on the pair, r on both edges of the negative.",
@@ -160,7 +160,7 @@ _PANELS: tuple[Preset, ...] = (
         for r in (-1, 0, 2)
     ),
     *(
-        Preset("B.1", panel, caption, loss, hyper, a, p, (0.4, 0.9), (0.5, 0.0, 2.0), discs)
+        FigurePanel("B.1", panel, caption, loss, hyper, a, p, (0.4, 0.9), (0.5, 0.0, 2.0), discs)
         for panel, caption, loss, hyper, a, p, discs in (
             ("A", "Ranking: the disc about the anchor.", "ranking", {"m": 0.1}, (0.0, 0.0), (1.0, 0.0), False),
             ("B", "Ranking with anchor and positive exchanged.", "ranking", {"m": 0.1}, (1.0, 0.0), (0.0, 0.0), False),
@@ -187,4 +187,6 @@ _PANELS: tuple[Preset, ...] = (
 )
 
 # These figures are about the forces along the edges.
-PRESETS: tuple[Preset, ...] = tuple(replace(p, edges=p.figure in ("3.2", "3.3", "3.4", "3.6", "3.7")) for p in _PANELS)
+PRESETS: tuple[FigurePanel, ...] = tuple(
+    replace(p, edges=p.figure in ("3.2", "3.3", "3.4", "3.6", "3.7")) for p in _PANELS
+)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dmlcore.catalogue import Choice, Slider
-from dmlcore.losses.engine.batch_loss import DISTANCE, DIVISOR, BatchFormula, PairLoss, Pairs, mean, reduced
+from dmlcore.losses.engine.batch_loss import DISTANCE, DIVISOR, BatchFormula, BatchPairs, PairLoss, mean, reduced
 from dmlcore.losses.engine.table import Counts
 
 LISTED = 1 << 18  # (positive pair, sample) entries up to which a CPU lists them rather than sort
@@ -28,7 +28,7 @@ class TripletHinge(PairLoss):
         self.m, self.distance, self.negatives, self.window, self.divisor = m, distance, negatives, window, divisor
         self.unbounded = distance == "cosine"
 
-    def of(self, pairs: Pairs) -> Tensor:
+    def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         d = pairs.distances(self.distance)
         if pairs.listed is not None:
@@ -45,7 +45,7 @@ class TripletHinge(PairLoss):
         self.note(terms.detach(), valid)
         return terms.sum() / max(anchors, 1) if self.divisor == "anchors" else reduced(terms, valid, self.divisor)
 
-    def _counted(self, d: Tensor, pairs: Pairs) -> Tensor:
+    def _counted(self, d: Tensor, pairs: BatchPairs) -> Tensor:
         """Sum over triplets as Σ (how often the pair pulls - how often it pushes) d, both counted by rank."""
         with torch.no_grad():
             pull, push, valid = triplet_counts(d, pairs.positive, pairs.negative, self.m, self._width)
@@ -60,7 +60,7 @@ class TripletHinge(PairLoss):
     def _width(self) -> float | None:
         return self.window if self.negatives == "window" else None
 
-    def _chosen(self, negatives: Tensor, d: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
+    def _chosen(self, negatives: Tensor, d: Tensor, pairs: BatchPairs) -> tuple[Tensor, Tensor]:
         """Distance (B, R) of the negative chosen for each positive pair, and whether there is one."""
         near, order = negatives.detach().sort(1)
         count = pairs.negative.sum(1, keepdim=True)
@@ -135,7 +135,7 @@ class Quadruplet(PairLoss):
         self.m1, self.m2, self.distance = m1, m2, distance
         self.unbounded = distance == "cosine"
 
-    def of(self, pairs: Pairs) -> Tensor:
+    def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         d = pairs.distances(self.distance)
         negatives = d.masked_fill(~pairs.negative, torch.inf)

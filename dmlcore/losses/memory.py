@@ -7,7 +7,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from dmlcore.losses.engine.batch_loss import PairLoss, Pairs, ready
+from dmlcore.losses.engine.batch_loss import BatchPairs, PairLoss, ready
 from dmlcore.losses.engine.table import Counts
 
 
@@ -83,7 +83,7 @@ class CrossBatchMemory(nn.Module):
             positive[:, own : own + len(rows)].fill_diagonal_(False)
         # A copy, since the next batch overwrites the memory, maybe before this loss is differentiated.
         columns = self.embeddings.to(rows.dtype, copy=True)
-        return self.loss.of(Pairs(rows, columns, labels, self.labels, positive, negative, None))
+        return self.loss.of(BatchPairs(rows, columns, labels, self.labels, positive, negative, None))
 
 
 def _read_steps(module: nn.Module, _: Any) -> None:

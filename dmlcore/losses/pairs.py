@@ -10,8 +10,8 @@ from dmlcore.losses.engine.batch_loss import (
     DISTANCE,
     DIVISOR,
     BatchFormula,
+    BatchPairs,
     PairLoss,
-    Pairs,
     log1p_exp,
     masked_lse,
     mean,
@@ -35,7 +35,7 @@ class Contrastive(PairLoss):
         self.m_pos, self.m_neg, self.distance, self.divisor = m_pos, m_neg, distance, divisor
         self.unbounded = distance == "cosine"
 
-    def of(self, pairs: Pairs) -> Tensor:
+    def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         d = pairs.distances(self.distance)
         pull = (d - self.m_pos).relu().masked_fill(~pairs.positive, 0.0)
@@ -69,7 +69,7 @@ class MarginLoss(PairLoss):
         start = torch.full((classes if boundary == "per_class" else 1,), float(beta))
         self.beta = nn.Parameter(start, requires_grad=boundary != "fixed")
 
-    def of(self, pairs: Pairs) -> Tensor:
+    def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         d = pairs.distances(self.distance)
         beta = self.beta[pairs.labels][:, None] if self.boundary == "per_class" else self.beta
@@ -100,7 +100,7 @@ class MultiSimilarity(PairLoss):
         super().__init__()
         self.alpha, self.beta, self.m, self.epsilon, self.similarity = alpha, beta, m, epsilon, similarity
 
-    def of(self, pairs: Pairs) -> Tensor:
+    def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         s = (
             pairs.cosines()
@@ -142,7 +142,7 @@ class BinomialDeviance(PairLoss):
         super().__init__()
         self.alpha, self.m, self.cost = alpha, m, cost
 
-    def of(self, pairs: Pairs) -> Tensor:
+    def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         s = pairs.cosines() - self.m
         terms = log1p_exp(torch.where(pairs.positive, -self.alpha * s, self.alpha * self.cost * s))

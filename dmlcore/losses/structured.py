@@ -9,8 +9,8 @@ from dmlcore.catalogue import Choice, Slider
 from dmlcore.losses.engine.batch_loss import (
     DIVISOR,
     BatchFormula,
+    BatchPairs,
     PairLoss,
-    Pairs,
     log1p_exp,
     masked_lse,
     mean,
@@ -33,18 +33,18 @@ class Lifted(PairLoss):
         self.form, self.m, self.alpha, self.beta, self.epsilon, self.divisor = form, m, alpha, beta, epsilon, divisor
         self.unbounded = form != "pairs"
 
-    def of(self, pairs: Pairs) -> Tensor:
+    def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         return {"rows": self._rows, "pairs": self._pairs, "mined": self._mined}[self.form](pairs)
 
-    def _rows(self, pairs: Pairs) -> Tensor:
+    def _rows(self, pairs: BatchPairs) -> Tensor:
         s = pairs.cosines()
         terms = (masked_lse(self.m - s, pairs.positive) + masked_lse(s, pairs.negative)).relu()
         valid = pairs.positive.any(1) & pairs.negative.any(1)
         self.note(terms.detach(), valid)
         return reduced(terms, valid, self.divisor)
 
-    def _pairs(self, pairs: Pairs) -> Tensor:
+    def _pairs(self, pairs: BatchPairs) -> Tensor:
         if pairs.columns is not pairs.rows:
             raise ValueError("reference: lifted structure over pairs needs the negatives of both; choose form = rows")
         d = pairs.distances("euclidean")
@@ -54,7 +54,7 @@ class Lifted(PairLoss):
         self.note(terms.detach(), pairs.positive)
         return mean(terms.sum(), pairs.positive.sum())
 
-    def _mined(self, pairs: Pairs) -> Tensor:
+    def _mined(self, pairs: BatchPairs) -> Tensor:
         s = pairs.cosines()
         positive, negative = hard(s, pairs.positive, pairs.negative, self.epsilon)
         self.note((positive | negative).float(), pairs.positive | pairs.negative)
@@ -76,7 +76,7 @@ class NPair(PairLoss):
         self.form, self.l2 = form, l2
         self.unbounded = form == "all"
 
-    def of(self, pairs: Pairs) -> Tensor:
+    def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         if self.form == "one":
             return self._one(pairs)
@@ -84,7 +84,7 @@ class NPair(PairLoss):
         found = log1p_exp(masked_lse(s, pairs.negative) + masked_lse(-s, pairs.positive))
         return found.sum() / max(len(s), 1)
 
-    def _one(self, pairs: Pairs) -> Tensor:
+    def _one(self, pairs: BatchPairs) -> Tensor:
         if pairs.columns is not pairs.rows:
             raise ValueError("reference: N-pair with one pair per class has no place for one; choose form = all")
         order = torch.arange(len(pairs.rows), device=pairs.rows.device)
@@ -115,7 +115,7 @@ class NTXent(PairLoss):
         super().__init__()
         self.temperature = temperature
 
-    def of(self, pairs: Pairs) -> Tensor:
+    def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         s = pairs.cosines() / self.temperature
         terms = log1p_exp(masked_lse(s, pairs.negative)[:, None] - s).masked_fill(~pairs.positive, 0.0)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dmlcore.catalogue import Choice, Slider
-from dmlcore.losses.engine.batch_loss import BatchFormula, PairLoss, Pairs, log1p_exp, masked_lse, mean
+from dmlcore.losses.engine.batch_loss import BatchFormula, BatchPairs, PairLoss, log1p_exp, masked_lse, mean
 
 FORMS = ("cross_entropy", "ratio", "pairs")
 
@@ -39,7 +39,7 @@ class Tuplet(PairLoss):
         super().__init__()
         self.form, self.norm_weight = form, norm_weight
 
-    def of(self, pairs: Pairs) -> Tensor:
+    def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         terms = centre_losses(pairs.rows @ pairs.columns.mT, pairs.positive, pairs.negative, self.form)
         has = pairs.positive.any(1)

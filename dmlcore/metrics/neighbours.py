@@ -59,7 +59,7 @@ def nearest(
         array([3.5, 4. ])
     """
     exclude_self = gallery is None if exclude_self is None else exclude_self
-    search = Search(queries, gallery, exclude_self=exclude_self)
+    search = NeighbourSearch(queries, gallery, exclude_self=exclude_self)
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= search.available:
         raise ValueError(f"k must be an integer in 1..{search.available} (items that can be neighbours), got {k!r}")
     rows = np.arange(len(search.queries))
@@ -94,7 +94,7 @@ def chunks(rows: Ints, width: int) -> Iterator[Ints]:
     return (rows[start : start + step] for start in range(0, len(rows), step))
 
 
-class Search:
+class NeighbourSearch:
     """Queries (Q, D) against a gallery (N, D), prepared once; `ranked` answers for some of the queries."""
 
     def __init__(

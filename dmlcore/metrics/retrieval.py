@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from dmlcore.metrics.neighbours import CHUNK, SPARE, Search, matrix
+from dmlcore.metrics.neighbours import CHUNK, SPARE, NeighbourSearch, matrix
 from dmlcore.typing import Bools, Floats, Ints
 
 KNN = 3  # neighbours that vote
@@ -82,11 +82,11 @@ def retrieval(
     embeddings = matrix("embeddings", embeddings)
     labels = class_ids("labels", labels, len(embeddings))
     if gallery is None or gallery_labels is None:
-        search, others = Search(embeddings, exclude_self=True), labels
+        search, others = NeighbourSearch(embeddings, exclude_self=True), labels
     else:
         gallery = matrix("gallery", gallery)
         search, others = (
-            Search(embeddings, gallery, exclude_self=False),
+            NeighbourSearch(embeddings, gallery, exclude_self=False),
             class_ids("gallery_labels", gallery_labels, len(gallery)),
         )
     # Classes as numbers from 0, of gallery and queries; R, the matches of each query in the gallery.

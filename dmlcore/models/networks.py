@@ -182,11 +182,11 @@ class PictureNetwork(nn.Module):
         self.normalise = NormalisePictures(backbone.normalisation)
         self.backbone = backbone
         channels, classifier = backbone.out_channels, getattr(backbone, backbone.classifier, None)
-        self.head: pooling.Head | ClassifierHead
+        self.head: pooling.EmbeddingHead | ClassifierHead
         if spec.keep_classifier and isinstance(classifier, nn.Linear):
             self.head = ClassifierHead(pool, channels, classifier, spec.embedding_dim)
         else:
-            self.head = pooling.Head(pool.name, channels, spec.embedding_dim, **pool.parameters)
+            self.head = pooling.EmbeddingHead(pool.name, channels, spec.embedding_dim, **pool.parameters)
         self.on_sphere = spec.normalize
         self.frozen = spec.freeze == "backbone"
         self.batch_norm_frozen = False

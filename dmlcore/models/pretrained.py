@@ -20,7 +20,7 @@ _TORCHVISION = "https://download.pytorch.org/models/"
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class PublicWeights:
     """A public file of weights: its network, what it was trained on, and the digest that it must have."""
 
     network: str
@@ -36,12 +36,12 @@ class Checkpoint:
         return download.Digest(self.size, sha256_prefix=self.sha256)
 
 
-def _torchvision(network: str, file: str, sha256: str, size: int | None = None) -> Checkpoint:
-    return Checkpoint(network, file, "imagenet", _TORCHVISION + file, sha256, size)
+def _torchvision(network: str, file: str, sha256: str, size: int | None = None) -> PublicWeights:
+    return PublicWeights(network, file, "imagenet", _TORCHVISION + file, sha256, size)
 
 
 # Publishers give the first eight or nine digits, in the file names; the rest is from public projects that verify it.
-CHECKPOINTS: Mapping[str, Checkpoint] = {
+CHECKPOINTS: Mapping[str, PublicWeights] = {
     checkpoint.file: checkpoint
     for checkpoint in (
         _torchvision(
@@ -63,7 +63,7 @@ CHECKPOINTS: Mapping[str, Checkpoint] = {
         _torchvision(
             "googlenet", "googlenet-1378be20.pth", "1378be20a8e875cf1568b8a71654e704449655e34711a959a38b04fb34905cef"
         ),
-        Checkpoint(
+        PublicWeights(
             "bn_inception",
             "bn_inception-52deb4733.pth",
             "imagenet",
@@ -74,7 +74,7 @@ CHECKPOINTS: Mapping[str, Checkpoint] = {
         _torchvision("squeezenet1_1", "squeezenet1_1-b8a52dc0.pth", "b8a52dc0"),
         _torchvision("mobilenet_v3_small", "mobilenet_v3_small-047dcff4.pth", "047dcff4"),
         _torchvision("mobilenet_v3_large", "mobilenet_v3_large-8738ca79.pth", "8738ca79"),  # the first version
-        Checkpoint(  # pruned and quantised by Han et al. 2015, under torchvision's names and for its inputs
+        PublicWeights(  # pruned and quantised by Han et al. 2015, under torchvision's names and for its inputs
             "squeezenet1_0",
             "squeezenet1_0-deep-compression.safetensors",
             "imagenet",
@@ -82,7 +82,7 @@ CHECKPOINTS: Mapping[str, Checkpoint] = {
             "6989a9abc4b4267e15d4f14df5b4a47f105b51fae91fe84e8a4ec0149ad61aa2",
             4_998_760,
         ),
-        Checkpoint(
+        PublicWeights(
             "resnet20",
             "resnet20-cifar10.pt",
             "cifar10",
@@ -124,12 +124,12 @@ def load(backbone: Backbone, name: str, start: str, progress: download.Progress 
     return path
 
 
-def pinned(name: str) -> Checkpoint | None:
+def pinned(name: str) -> PublicWeights | None:
     """The pinned ImageNet checkpoint of a backbone, or None if it has none."""
     return next((c for c in CHECKPOINTS.values() if c.network == name and c.trained_on == "imagenet"), None)
 
 
-def find(checkpoint: Checkpoint) -> Path | None:
+def find(checkpoint: PublicWeights) -> Path | None:
     """The file on this machine, verified: in the data folders, the cache, or the cache of torch.hub; else None."""
     folders = [*search_folders(), cache_folder() / "weights", Path(torch.hub.get_dir()) / "checkpoints"]
     found = (folder / checkpoint.file for folder in folders)
@@ -201,7 +201,7 @@ def _path(name: str, start: str, progress: download.Progress | None) -> Path:
     return find(checkpoint) or _fetched(checkpoint, progress)
 
 
-def _fetched(checkpoint: Checkpoint, progress: download.Progress | None) -> Path:
+def _fetched(checkpoint: PublicWeights, progress: download.Progress | None) -> Path:
     if checkpoint.url is None:
         where = ", ".join(map(str, search_folders()))
         raise WeightsError(f"{checkpoint.file} was not found in {where}; it comes with the data packs: put it there")

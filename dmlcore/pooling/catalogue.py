@@ -70,7 +70,7 @@ def create(name: str, channels: int, **parameters: Any) -> Pooling:
     return layer(channels, **info.resolve(parameters))
 
 
-class Head(nn.Module):
+class EmbeddingHead(nn.Module):
     """A backbone's features (B, C, H, W) -> embeddings (B, embedding_dim), not normalised, with any pooling.
 
     The 1 x 1 convolution `projection` (no bias) comes first where the pooling works on embedded features (its

@@ -301,7 +301,7 @@ def _smallest_ellipse() -> Iterable[Number]:
 # ---- the thesis' own tables
 
 
-def _find(name: str, table: str, **hyper: float) -> tables.Row:
+def _find(name: str, table: str, **hyper: float) -> tables.LossRow:
     (row,) = (
         r
         for r in tables.rows()
@@ -310,7 +310,7 @@ def _find(name: str, table: str, **hyper: float) -> tables.Row:
     return row
 
 
-def _leads(one: tables.Row, other: tables.Row) -> list[str]:
+def _leads(one: tables.LossRow, other: tables.LossRow) -> list[str]:
     return [c for c in tables.COLUMNS if one.scores[c] > other.scores[c]]
 
 

@@ -8,22 +8,22 @@ from functools import cache
 
 from dmlcore import losses
 from dmlcore.published import table_files
-from dmlcore.published.rows import SAME, SHORT, Entry, Table, loss_title
+from dmlcore.published.rows import SAME, SHORT, PublishedRow, PublishedTable, loss_title
 
-__all__ = ["SAME", "SHORT", "Entry", "Table", "collection", "loss_title", "search", "table"]
+__all__ = ["SAME", "SHORT", "PublishedRow", "PublishedTable", "collection", "loss_title", "search", "table"]
 
 
 @cache
-def collection() -> tuple[Table, ...]:
+def collection() -> tuple[PublishedTable, ...]:
     """All tables, source by source, in the order of their numbers."""
     return tuple(table for letter in SHORT for table in sorted(_of_source(letter), key=lambda t: _place(t.number)))
 
 
-def _of_source(letter: str) -> Iterator[Table]:
+def _of_source(letter: str) -> Iterator[PublishedTable]:
     source, known = table_files.sources()[letter], {*losses.names(), *losses.batch_names()}
     for number, file in table_files.files(letter).items():
         inferred = ", a number inferred from the scores" if file.queries_inferred else ""
-        yield Table(
+        yield PublishedTable(
             letter,
             number,
             f"{file.caption} ({file.queries:,} queries{inferred})" if file.queries else file.caption,
@@ -35,7 +35,7 @@ def _of_source(letter: str) -> Iterator[Table]:
         )
 
 
-def _entry(file: table_files.File, row: table_files.Row, known: set[str]) -> Entry:
+def _entry(file: table_files.File, row: table_files.PrintedRow, known: set[str]) -> PublishedRow:
     """The row with what it leaves to the table, its hyper-parameters as text where it states them as numbers."""
     setting = [
         row.setting,
@@ -44,7 +44,7 @@ def _entry(file: table_files.File, row: table_files.Row, known: set[str]) -> Ent
         f"quoted from Table {row.quoted_from}" if row.quoted_from else "",
     ]
     loss = row.loss if row.loss in known else ""
-    return Entry(
+    return PublishedRow(
         row.method or loss_title(loss) or row.loss.replace("_", " "),
         {column: None if value == "" else value for column, value in zip(file.columns, row.values, strict=True)},
         row.dataset or file.dataset,
@@ -66,14 +66,14 @@ def _place(number: str) -> tuple[list[int], str]:
     return [int(part) for part in re.findall(r"\d+", number)], number
 
 
-def table(key: str) -> Table | None:
+def table(key: str) -> PublishedTable | None:
     """The table of a key as links have it, or None."""
     return next((t for t in collection() if t.key == key), None)
 
 
 def search(
     text: str = "", *, source: str = "", dataset: str = "", protocol: str = "", loss: str = ""
-) -> list[tuple[Table, Entry]]:
+) -> list[tuple[PublishedTable, PublishedRow]]:
     """Rows that hold every word of `text` (case ignored) and what else is asked for; all of them if nothing is."""
     words = text.casefold().split()
     return [
@@ -87,6 +87,6 @@ def search(
     ]
 
 
-def _text(found: Table, row: Entry) -> str:
+def _text(found: PublishedTable, row: PublishedRow) -> str:
     about = (found.title, found.citation, found.caption, found.protocol, row.method, loss_title(row.loss), row.loss)
     return " ".join((*about, row.dataset, row.network, row.size, row.setting)).casefold()

@@ -36,7 +36,7 @@ FOUND_RIGHT = (
 
 
 @dataclass(frozen=True)
-class Shown:
+class PrintedGradient:
     """One gradient of the counter-example as the text states it, to its digits: coordinates as decimal texts."""
 
     point: str  # anchor | positive | negative
@@ -59,7 +59,7 @@ class Erratum:
     true_latex: str = ""
     example: str = ""
     losses: tuple[str, ...] = ()
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[PrintedGradient, ...] = ()
     fields: str = ""  # query of a Fields view that shows the point
 
 
@@ -99,6 +99,6 @@ _SPELT = str.maketrans({"ρ": "rho", "μ": "mu", "α": "alpha", "π": "pi"})  # 
 
 
 def _entry(row: dict[str, Any]) -> Erratum:
-    shown = (Shown(s["point"], tuple(s["printed"]), tuple(s["true"])) for s in row.pop("shown", ()))
+    shown = (PrintedGradient(s["point"], tuple(s["printed"]), tuple(s["true"])) for s in row.pop("shown", ()))
     lists: dict[str, Any] = {k: tuple(row.pop(k)) for k in ("checked", "losses") if k in row}
     return Erratum(**row, **lists, shown=tuple(shown))

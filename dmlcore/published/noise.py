@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from dmlcore.published import collection, tables
-from dmlcore.published.collection import Entry, Table
+from dmlcore.published.collection import PublishedRow, PublishedTable
 
 KARAMAN = {"R@1": 0.9, "MAP@R": 0.2}  # per cent; tables.NOISE in numbers
 WHY = (
@@ -16,7 +16,7 @@ WHY = (
 )
 
 
-def band(table: Table) -> Mapping[str, float]:
+def band(table: PublishedTable) -> Mapping[str, float]:
     """Differences in per cent, by column, up to which two rows of a table are the same within run-to-run spread.
 
     Empty where the source gives no ground for any: then a lead may or may not be chance.
@@ -24,7 +24,7 @@ def band(table: Table) -> Mapping[str, float]:
     return KARAMAN if table.source == "K" and table.number != "4.1" else {}
 
 
-def words(table: Table) -> str:
+def words(table: PublishedTable) -> str:
     """What is known of the noise of a table, in plain words."""
     if table.source == "K" and table.number == "4.1":
         return "The source repeats none of these runs, so how far chance moves them is not known."
@@ -56,7 +56,7 @@ def spreads(key: str, column: str) -> tuple[float, float]:
     return min(printed), max(printed)
 
 
-def best(rows: Sequence[Entry], column: str, width: float = 0.0) -> list[bool]:
+def best(rows: Sequence[PublishedRow], column: str, width: float = 0.0) -> list[bool]:
     """Which rows are best in a column within the noise, among those of the same data, network and embedding size.
 
     width: the band; where a row or the highest has a printed deviation, rows whose intervals of one deviation meet
@@ -77,7 +77,7 @@ def best(rows: Sequence[Entry], column: str, width: float = 0.0) -> list[bool]:
     return marked
 
 
-def _value(row: Entry, column: str) -> tuple[float, float] | None:
+def _value(row: PublishedRow, column: str) -> tuple[float, float] | None:
     value = row.values.get(column)
     if not isinstance(value, (int, float)) or math.isnan(value):
         return None

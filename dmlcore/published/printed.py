@@ -40,7 +40,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CounterExampleGradients:
     """Both sides of a counter-example on triplets (..., D) x3: gradients (..., D) each, energies (...)."""
 
     printed: Gradients
@@ -55,7 +55,9 @@ class Comparison:
         return torch.stack(torch.broadcast_tensors(*squares)).sum(0).sqrt()
 
 
-def compare(example: Counterexample, a: Tensor, p: Tensor, n: Tensor, hyper: Mapping[str, float | str]) -> Comparison:
+def compare(
+    example: Counterexample, a: Tensor, p: Tensor, n: Tensor, hyper: Mapping[str, float | str]
+) -> CounterExampleGradients:
     """Evaluate what is printed and, by automatic differentiation, what is true; hyper: of the example's loss.
 
     Gradients are those of the energy before the clamp. Where the printed formula divides by zero it yields infinity or
@@ -63,7 +65,7 @@ def compare(example: Counterexample, a: Tensor, p: Tensor, n: Tensor, hyper: Map
     """
     a, p, n = torch.broadcast_tensors(a, p, n)
     truth = example.truth or _core(example.loss)
-    return Comparison(
+    return CounterExampleGradients(
         example.printed(a, p, n, **hyper),
         autograd(truth, a, p, n, **hyper),
         None if example.energy is None else example.energy(a, p, n, **hyper).detach(),

@@ -66,16 +66,16 @@ class Invariances:
 
 
 @dataclass(frozen=True)
-class Results:
+class PublishedResults:
     """Published rows of a loss on one data set: how many, and the best by R@1 and by MAP@R."""
 
     dataset: str
     count: int
-    by_recall: tables.Row
-    by_precision: tables.Row
+    by_recall: tables.LossRow
+    by_precision: tables.LossRow
 
     @property
-    def best(self) -> list[tuple[str, tables.Row]]:
+    def best(self) -> list[tuple[str, tables.LossRow]]:
         """The best rows with the column they lead; one where they coincide."""
         if self.by_recall is self.by_precision:
             return [("R@1, MAP@R", self.by_recall)]
@@ -90,7 +90,7 @@ class Reference:
     closed_form: ClosedForm | None
     invariances: Invariances
     tried: dict[str, tuple[float, ...]]
-    results: tuple[Results, ...]
+    results: tuple[PublishedResults, ...]
 
     @property
     def energy(self) -> str:
@@ -121,7 +121,7 @@ def reference(name: str) -> Reference:
     """The reference of a loss at its defaults; KeyError lists the known names."""
     formula = losses.formula(name)
     found = [
-        Results(dataset, len(rows), tables.best(rows, "R@1"), tables.best(rows, "MAP@R"))
+        PublishedResults(dataset, len(rows), tables.best(rows, "R@1"), tables.best(rows, "MAP@R"))
         for dataset in tables.DATASETS
         if (rows := tables.of_loss(name, dataset))
     ]
@@ -179,7 +179,7 @@ def _letter(name: str) -> str:
     return "ρ" if name == "rho" else name
 
 
-def hyper_text(row: tables.Row) -> str:
+def hyper_text(row: tables.LossRow) -> str:
     """The hyper-parameters of a published row as text."""
     given = ", ".join(f"{_letter(k)}={_plain(v)}" for k, v in row.hyper.items()) or "no hyper-parameter"
     return given + (", without clamp" if row.unhinged else "")

@@ -19,7 +19,7 @@ SCORE = re.compile(r"(R@|P@|MAP@R|NMI|F1|Recall@|kNN-Acc)[\dR]*")
 
 
 @dataclass(frozen=True)
-class Entry:
+class PublishedRow:
     """One row: what was trained on what, and its values by column as printed; spread: deviations where printed."""
 
     method: str
@@ -46,14 +46,14 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Table:
+class PublishedTable:
     """One published table."""
 
     source: str  # key of SHORT
     number: str
     caption: str
     citation: str
-    rows: tuple[Entry, ...]
+    rows: tuple[PublishedRow, ...]
     part: str = "test"
     protocol: str = ""
     notes: tuple[str, ...] = ()

@@ -15,12 +15,12 @@ AXIS_TITLES = {"m": "margin m", "m1": "lower margin m1", "rho": "ρ"}
 
 
 @dataclass(frozen=True)
-class Series:
+class SweepSeries:
     """Rows that differ in the swept hyper-parameter alone; fixed: the others, in words."""
 
     fixed: str
     hyper: Mapping[str, float]  # the others
-    rows: tuple[tables.Row, ...]  # by the swept value; one that was repeated stands twice
+    rows: tuple[tables.LossRow, ...]  # by the swept value; one that was repeated stands twice
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Sweep:
     loss: str
     dataset: str
     axis: str
-    series: tuple[Series, ...]
+    series: tuple[SweepSeries, ...]
 
     @property
     def key(self) -> str:
@@ -66,8 +66,8 @@ def sweeps() -> tuple[Sweep, ...]:
     return tuple(found)
 
 
-def _series(loss: str, dataset: str, axis: str) -> list[Series]:
-    groups: dict[tuple[object, ...], list[tables.Row]] = {}
+def _series(loss: str, dataset: str, axis: str) -> list[SweepSeries]:
+    groups: dict[tuple[object, ...], list[tables.LossRow]] = {}
     for row in tables.rows():
         if row.loss == loss and row.dataset == dataset and not row.quoted_from and axis in row.hyper:
             others = tuple((k, v) for k, v in row.hyper.items() if k != axis)
@@ -84,7 +84,7 @@ def _series(loss: str, dataset: str, axis: str) -> list[Series]:
             words.append("without clamp" if rows[0].unhinged else "with clamp")
         hyper = {k: v for k, v in rows[0].hyper.items() if k != axis}
         ordered = tuple(sorted(rows, key=lambda row: row.hyper[axis]))
-        found.append(Series(", ".join(words) or "printed", hyper, ordered))
+        found.append(SweepSeries(", ".join(words) or "printed", hyper, ordered))
     return sorted(found, key=lambda series: [*series.hyper.values()])
 
 

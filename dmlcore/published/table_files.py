@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 _FOLDER = Path(__file__).resolve().parent / "tables"
 
 
-class _Plain(BaseModel):
+class _TableModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Row(_Plain):
+class PrintedRow(_TableModel):
     """A row as printed; what is empty is that of the table. One without `method` is called after its loss."""
 
     values: tuple[int | float | str, ...] = Field(description='By column; "": not reported, or not legible')
@@ -44,12 +44,12 @@ class Row(_Plain):
         return self.hyper is not None and self.hyper.get("hinge") is False
 
 
-class File(_Plain):
+class File(_TableModel):
     """One table as printed."""
 
     caption: str
     columns: tuple[str, ...]
-    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+    rows: Annotated[tuple[PrintedRow, ...], Field(min_length=1)]
     notes: tuple[str, ...] = Field((), description="What is known of this table alone")
     protocol: str = Field("", description="Under which it was made, as `RunSpec.protocol` names it")
     part: Literal["train", "test"] = "test"
@@ -67,14 +67,14 @@ class File(_Plain):
         return self
 
 
-class Note(_Plain):
+class Note(_TableModel):
     """What is known of several tables."""
 
     tables: tuple[str, ...] = Field(description='Their numbers, or "all"')
     text: str
 
 
-class Source(_Plain):
+class TableSource(_TableModel):
     """Where tables were printed."""
 
     title: str
@@ -88,10 +88,10 @@ class Source(_Plain):
 
 
 @cache
-def sources() -> dict[str, Source]:
+def sources() -> dict[str, TableSource]:
     """The sources by the letter that links have, in the order in which they are shown."""
     found = tomllib.loads((_FOLDER / "sources.toml").read_text("utf-8"))
-    return {letter: Source.model_validate(source) for letter, source in found.items()}
+    return {letter: TableSource.model_validate(source) for letter, source in found.items()}
 
 
 @cache

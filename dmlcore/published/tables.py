@@ -18,7 +18,7 @@ NOISE = (
 
 
 @dataclass(frozen=True)
-class Row:
+class LossRow:
     """One row of a table: the loss, its hyper-parameters as printed, and the nine scores in per cent.
 
     quoted_from: the table an overview row (4.13, 4.14) repeats, else empty. unhinged: run without any clamp.
@@ -35,11 +35,11 @@ class Row:
 
 
 @cache
-def rows() -> tuple[Row, ...]:
+def rows() -> tuple[LossRow, ...]:
     """All rows, in the order of the thesis."""
     found = table_files.files("K")
     return tuple(
-        Row(
+        LossRow(
             number,
             found[number].dataset,
             row.loss,
@@ -54,7 +54,7 @@ def rows() -> tuple[Row, ...]:
     )
 
 
-def of_loss(name: str, dataset: str = "CUB-200-2011") -> list[Row]:
+def of_loss(name: str, dataset: str = "CUB-200-2011") -> list[LossRow]:
     """Rows of a loss on a data set; rows that quote another are left out, unless the loss has no others."""
     found = [row for row in rows() if row.loss == name and row.dataset == dataset]
     return [row for row in found if not row.quoted_from] or found
@@ -67,6 +67,6 @@ def tried(name: str) -> dict[str, tuple[float, ...]]:
     return {k: tuple(sorted({row.hyper[k] for row in found if k in row.hyper})) for k in keys}
 
 
-def best(found: list[Row], column: str) -> Row:
+def best(found: list[LossRow], column: str) -> LossRow:
     """The row with the highest score in a column; ValueError if there is no row."""
     return max(found, key=lambda row: row.scores[column])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dmlcore.published import noise
-from dmlcore.published.collection import Table, table
+from dmlcore.published.collection import PublishedTable, table
 
 Scores = Mapping[str, Mapping[str, float]]  # experiment -> competitor -> score in per cent
 
@@ -63,7 +63,7 @@ COMPETITIONS: Mapping[str, Competition] = {
 
 
 @dataclass(frozen=True)
-class Standing:
+class CompetitorRank:
     """A competitor: its rank in each experiment, where those within the band share theirs, and its duels."""
 
     name: str
@@ -88,7 +88,7 @@ class Tournament:
     """Standings, best first; duels[i][j] = (wins, ties, defeats) of standing i against standing j."""
 
     experiments: tuple[str, ...]
-    standings: tuple[Standing, ...]
+    standings: tuple[CompetitorRank, ...]
     duels: tuple[tuple[tuple[int, int, int], ...], ...]
 
 
@@ -125,14 +125,14 @@ def compete(found: Scores, band: float = 0.0) -> Tournament:
     return Tournament(experiments, tuple(standings), duels)
 
 
-def _standing(name: str, names: Sequence[str], found: Scores, band: float) -> Standing:
+def _standing(name: str, names: Sequence[str], found: Scores, band: float) -> CompetitorRank:
     duels = [_duel(name, other, found, band) for other in names if other != name]
     ranks = []
     for each in found.values():
         ahead = [_sign(each[other] - each[name], band) for other in names if other != name]
         ranks.append(1 + ahead.count(1) + ahead.count(0) / 2)
     wins, ties, defeats = (sum(duel[i] for duel in duels) for i in range(3))
-    return Standing(name, tuple(ranks), wins, ties, defeats)
+    return CompetitorRank(name, tuple(ranks), wins, ties, defeats)
 
 
 def _duel(one: str, other: str, found: Scores, band: float) -> tuple[int, int, int]:
@@ -152,6 +152,6 @@ def _experiment(alike: tuple[str, str, str]) -> str:
 
 def printed_ranks() -> dict[str, float]:
     """The average ranks of Table 11 of Psomas 2020, as printed."""
-    found: Table | None = table("P-11")
+    found: PublishedTable | None = table("P-11")
     assert found is not None
     return {row.method: float(row.values["Average Ranking"] or 0) for row in found.rows}

@@ -37,7 +37,7 @@ _BUILDING = threading.Lock()  # initialisation draws from torch's one global gen
 
 
 @dataclass(frozen=True)
-class Change:
+class SpecChange:
     """What is different from step `step` + 1 on: key=value overrides of the spec, and which forces move the network."""
 
     step: int
@@ -50,7 +50,7 @@ class LiveSpec:
     """What is trained and watched: up to `per_class` samples of each class of `parts`; MAP@R is of the last part."""
 
     run: RunSpec
-    changes: tuple[Change, ...] = ()
+    changes: tuple[SpecChange, ...] = ()
     per_class: int = 40
     parts: tuple[str, ...] = ("train",)
 
@@ -80,7 +80,7 @@ class LiveSpec:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class TrainingFrame:
     """The network after a step, as the watched samples show it."""
 
     step: int
@@ -115,7 +115,7 @@ class LiveTraining:
         self.spec = spec
         self.dataset = dataset or build.load_data(spec.run)
         self.watched = _watched(self.dataset, spec)
-        self.frames: list[Frame] = []
+        self.frames: list[TrainingFrame] = []
         self._snapshots: dict[int, _Snapshot] = {}
         labels = self.dataset.labels[self.watched]
         self._classes, self._class_of = np.unique(labels, return_inverse=True)
@@ -139,7 +139,7 @@ class LiveTraining:
         """What the watched inputs take in memory."""
         return self._inputs.nbytes
 
-    def frame(self, step: int) -> Frame:
+    def frame(self, step: int) -> TrainingFrame:
         """The frame of a step in 0..MOST_STEPS, training on to it if need be."""
         if not 0 <= step <= MOST_STEPS:
             raise ValueError(f"step must be in 0..{MOST_STEPS}, got {step}")
@@ -163,7 +163,7 @@ class LiveTraining:
         differing = set(spec.changes) ^ set(self.spec.changes)
         return min([len(self.frames), *(change.step + 1 for change in differing)])
 
-    def fork(self, changes: tuple[Change, ...]) -> LiveTraining:
+    def fork(self, changes: tuple[SpecChange, ...]) -> LiveTraining:
         """The same training with other changes: it has the very frames up to the first difference, then replays."""
         other = copy(self)
         other.spec = replace(self.spec, changes=changes)
@@ -235,7 +235,7 @@ class LiveTraining:
 
     # ---- one frame
     @torch.no_grad()
-    def _look(self, loss: float | None) -> Frame:
+    def _look(self, loss: float | None) -> TrainingFrame:
         model = self._state.model.eval()
         embeddings = model(self._inputs).numpy()
         seen: dict[str, Any] = self._see_tokens(model) if isinstance(model, TokenNetwork) else {}
@@ -247,7 +247,7 @@ class LiveTraining:
         said = self._state.measured() if loss is not None else {}
         at = len(self.frames)
         scores = self.scored(embeddings) if at % SCORE_EVERY == 0 else None
-        return Frame(
+        return TrainingFrame(
             step=at,
             loss=loss,
             active=said.get("active"),

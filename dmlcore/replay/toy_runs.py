@@ -26,7 +26,7 @@ from dmlcore.data.files.locate import cache_folder
 from dmlcore.metrics import RetrievalScores, retrieval
 from dmlcore.models import pretrained
 from dmlcore.published import tables
-from dmlcore.replay.recorded_training import Change, LiveSpec, LiveTraining
+from dmlcore.replay.recorded_training import LiveSpec, LiveTraining, SpecChange
 from dmlcore.spec import RunSpec
 from dmlcore.training import batches, build
 from dmlcore.typing import Floats, Ints, Pixels, Singles
@@ -61,7 +61,7 @@ class InputSpace:
 
 
 @dataclass(frozen=True)
-class PublishedRow:
+class ThesisRow:
     """One row of Table 4.1: label, the loss with its hyper-parameters (or none), the scores in per cent."""
 
     label: str
@@ -237,7 +237,7 @@ def train_scores(training: LiveTraining, step: int, part: str = "train") -> Retr
     """Retrieval scores of the network after `step`, over every sample of a part, each a query against the others."""
     training.frame(step)
     before = tuple(change for change in training.spec.changes if change.step < step)
-    model = training.fork((*before, Change(step))).weights().eval()  # the history up to this step, replayed
+    model = training.fork((*before, SpecChange(step))).weights().eval()  # the history up to this step, replayed
     indices = training.dataset.parts[part]
     with torch.inference_mode():
         embeddings = model(batches.to_device(training.dataset, indices, torch.device("cpu"))).numpy()
@@ -275,12 +275,12 @@ def recent_mean(values: Floats, window: int = RECENT) -> Floats:
     return mean
 
 
-def published() -> list[PublishedRow]:
+def published() -> list[ThesisRow]:
     """Table 4.1 of Karaman 2021: train scores on its toy data."""
     return [_published(row) for row in tables.rows() if row.table == TABLE]
 
 
-def matches(row: PublishedRow, run: RunSpec) -> bool:
+def matches(row: ThesisRow, run: RunSpec) -> bool:
     """Whether a run trains with the loss of a row, hyper-parameters included."""
     if row.loss != run.loss.name:
         return False
@@ -293,13 +293,13 @@ def _equal(a: float | str, b: float | str) -> bool:
     return a == b if isinstance(a, str) or isinstance(b, str) else math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
 
 
-def _published(row: tables.Row) -> PublishedRow:
+def _published(row: tables.LossRow) -> ThesisRow:
     spaces = {"input_space": "input space", "initial_feature_space": "untrained network"}
     scores = {name: row.scores[name] for name in COLUMNS}
     if row.loss in spaces:
-        return PublishedRow(spaces[row.loss], None, {}, scores)
+        return ThesisRow(spaces[row.loss], None, {}, scores)
     given = ", ".join(f"{k} = {v:g}" for k, v in row.hyper.items())
-    return PublishedRow(f"{losses.describe(row.loss).title}, {given}", row.loss, row.hyper, scores)
+    return ThesisRow(f"{losses.describe(row.loss).title}, {given}", row.loss, row.hyper, scores)
 
 
 def _principal_axes(vectors: Floats) -> tuple[Floats, Floats]:

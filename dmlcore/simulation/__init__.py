@@ -1,14 +1,14 @@
 """Charges: points in the plane that move step by step as a triplet loss pulls and pushes them."""
 
-from dmlcore.simulation.charges import MOST_POINTS, MOST_STEPS, REACH, STRIDE, Frame, Simulation
-from dmlcore.simulation.measures import FIXED_COLUMNS, Portrait, clamp_lines, depends_on, phase_portrait
+from dmlcore.simulation.charges import MOST_POINTS, MOST_STEPS, REACH, STRIDE, ChargesFrame, Simulation
+from dmlcore.simulation.measures import FIXED_COLUMNS, DistanceHistogram, clamp_lines, depends_on, phase_portrait
 from dmlcore.simulation.spec import (
     MOST_CHANGES,
     NORMALISATIONS,
     OPTIMISERS,
     SIDES,
     Change,
-    Law,
+    Dynamics,
     Spec,
 )
 from dmlcore.simulation.starts import STARTS, Start, start_points
@@ -25,9 +25,9 @@ __all__ = [
     "STARTS",
     "STRIDE",
     "Change",
-    "Frame",
-    "Law",
-    "Portrait",
+    "ChargesFrame",
+    "DistanceHistogram",
+    "Dynamics",
     "Simulation",
     "Spec",
     "Start",

@@ -13,11 +13,11 @@ from dmlcore.geometry.covers import average_covering_radius
 from dmlcore.losses.engine.table import pair_tables
 from dmlcore.metrics import retrieval
 from dmlcore.simulation.measures import class_radii
-from dmlcore.simulation.spec import ALL, MOST_POINTS, MOST_STEPS, OPTIMISERS, REACH, Law, Spec
+from dmlcore.simulation.spec import ALL, MOST_POINTS, MOST_STEPS, OPTIMISERS, REACH, Dynamics, Spec
 from dmlcore.simulation.starts import start_points
 from dmlcore.typing import Singles
 
-__all__ = ["MOST_POINTS", "MOST_STEPS", "REACH", "STRIDE", "Frame", "Simulation"]
+__all__ = ["MOST_POINTS", "MOST_STEPS", "REACH", "STRIDE", "ChargesFrame", "Simulation"]
 
 STRIDE = 0.25  # no point moves farther in one step: keeps steep pushes from hurling points away
 STRONGEST = 100.0  # nor is any force above this one handed to the optimiser, whose running means it would spoil
@@ -25,7 +25,7 @@ _MOVING = ("momentum_buffer", "exp_avg")  # optimiser state that is a velocity
 
 
 @dataclass(frozen=True)
-class Frame:
+class ChargesFrame:
     """One step: where the points stand, the force that will move them, and what is measured there."""
 
     positions: Singles  # (N, 2)
@@ -56,7 +56,7 @@ class Simulation:
         self.labels = labels
         self._labels = torch.from_numpy(labels)
         self._x = torch.nn.Parameter(torch.from_numpy(points.astype(np.float32)))
-        self.frames: list[Frame] = []
+        self.frames: list[ChargesFrame] = []
         self._way: tuple[float, int] = (0.0, 0)
         self._law = spec.law
         self._optimiser = self._fresh_optimiser()
@@ -64,7 +64,7 @@ class Simulation:
             self._to_circle()
         self._enter(0)
 
-    def frame(self, step: int) -> Frame:
+    def frame(self, step: int) -> ChargesFrame:
         """The frame of a step in 0..MOST_STEPS, computing what is missing before it."""
         if not 0 <= step <= MOST_STEPS:
             raise ValueError(f"step must be in 0..{MOST_STEPS}, got {step}")
@@ -72,7 +72,7 @@ class Simulation:
             self.advance()
         return self.frames[step]
 
-    def advance(self) -> Frame:
+    def advance(self) -> ChargesFrame:
         """Compute one more frame."""
         if self.frames:
             self._move(self.frames[-1].force)
@@ -101,7 +101,7 @@ class Simulation:
         return fork
 
     # ---- one step
-    def _evaluate(self) -> Frame:
+    def _evaluate(self) -> ChargesFrame:
         law, x = self._law, self._x
         loss = law.module()
         with torch.enable_grad():
@@ -125,7 +125,7 @@ class Simulation:
         exact = positions.astype(np.float64)
         means, radii = class_radii(exact, self.labels)
         scores = retrieval(exact, self.labels, ks=(1,))
-        return Frame(
+        return ChargesFrame(
             positions=positions,
             force=self._bounded(-gradient * len(x)).numpy(),
             loss=_finite(float(energy.detach())),
@@ -181,7 +181,7 @@ class Simulation:
             if self._law.normalise != "none":
                 self._to_circle()
 
-    def _obey(self, law: Law) -> None:
+    def _obey(self, law: Dynamics) -> None:
         """Another law from now on; an optimiser of the same kind keeps its memory."""
         same_kind, self._law = law.optimiser == self._law.optimiser, law
         if same_kind:

@@ -30,7 +30,7 @@ def class_radii(positions: Floats, labels: Ints) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True)
-class Portrait:
+class DistanceHistogram:
     """How many valid triplets have which distances: counts (bins, bins) over [0, reach]^2, rows d_an, columns d_ap."""
 
     counts: Floats
@@ -38,7 +38,7 @@ class Portrait:
     violated: float  # share of triplets with d_an < d_ap
 
 
-def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> Portrait:
+def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> DistanceHistogram:
     """The exact portrait of all valid triplets.
 
     positions (N, 2), labels (N,). Given the anchor, positive and negative are free of each other, so the table of
@@ -59,7 +59,7 @@ def phase_portrait(positions: Floats, labels: Ints, bins: int = 48) -> Portrait:
         int(np.searchsorted(ordered[anchor], distances[anchor, positive[anchor]]).sum()) for anchor in range(n)
     )
     total = int((positive.sum(axis=1) * negative.sum(axis=1)).sum())
-    return Portrait(of_negatives.T @ of_pairs, reach, violated / max(total, 1))
+    return DistanceHistogram(of_negatives.T @ of_pairs, reach, violated / max(total, 1))
 
 
 def clamp_lines(loss: TripletLoss, reach: float, nodes: int = 97) -> tuple[Lines, Lines]:

@@ -47,7 +47,7 @@ ALL = "all"  # miner: every valid triplet
 
 
 @dataclass(frozen=True)
-class Law:
+class Dynamics:
     """How points move: loss with its hyper-parameters, miner, side, optimiser, step size, normalisation.
 
     step_size is in the plane's units per step and unit force, where the force on a point is N times minus the gradient
@@ -84,7 +84,7 @@ class Change:
     """What a visitor did before step `at` was evaluated: another law, or points laid elsewhere, (index, x, y) each."""
 
     at: int
-    law: Law | None = None
+    law: Dynamics | None = None
     moved: tuple[tuple[int, float, float], ...] = ()
 
 
@@ -99,7 +99,7 @@ class Spec:
     classes: int = 5
     per_class: int = 60
     seed: int = 0
-    law: Law = field(default_factory=Law)
+    law: Dynamics = field(default_factory=Dynamics)
     changes: tuple[Change, ...] = ()
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ class Spec:
         """Number of points N."""
         return self.classes * self.per_class
 
-    def law_at(self, step: int) -> Law:
+    def law_at(self, step: int) -> Dynamics:
         """The law in force at a step."""
         laws = [change.law for change in self.changes if change.at <= step and change.law]
         return laws[-1] if laws else self.law
@@ -134,7 +134,7 @@ class Spec:
     def to_python(self, steps: int) -> str:
         """A script that computes this very history with dmlcore."""
         return (
-            "from dmlcore.simulation import Change, Law, Simulation, Spec\n\n"
+            "from dmlcore.simulation import Change, Dynamics, Simulation, Spec\n\n"
             f"spec = {_code(self)}\nsimulation = Simulation(spec)\nframe = simulation.frame({steps})\n"
             "print(frame.loss, frame.map_at_r, frame.positions[:3])\n"
         )
@@ -147,13 +147,13 @@ def _one_of(name: str, value: object, options: Any) -> None:
 
 def _code(value: Any) -> str:
     """Python source of a spec: only what differs from the defaults; infinity, which has no literal, spelled out."""
-    if isinstance(value, (Spec, Law, Change)):
+    if isinstance(value, (Spec, Dynamics, Change)):
         default = type(value)(at=-1) if isinstance(value, Change) else type(value)()
         given = {f.name: getattr(value, f.name) for f in fields(value)}
-        if isinstance(value, Law):
+        if isinstance(value, Dynamics):
             usual = losses.formula(value.loss).defaults
             given["hyper"] = {k: v for k, v in value.hyper.items() if v != usual[k]}
-            default = Law(value.loss)
+            default = Dynamics(value.loss)
             object.__setattr__(default, "hyper", {})
         shown = [f"{k}={_code(v)}" for k, v in given.items() if v != getattr(default, k) or k == "loss"]
         return f"{type(value).__name__}({', '.join(shown)})"

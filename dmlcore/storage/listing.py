@@ -171,7 +171,7 @@ def signature(path: str) -> Signature | None:
         return None
 
 
-class Kept(Generic[T]):
+class FileCache(Generic[T]):
     """What was read of files, of the `most` used last, and is read again when they change; for all threads."""
 
     def __init__(self, most: int) -> None:

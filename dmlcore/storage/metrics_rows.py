@@ -132,7 +132,7 @@ def _histograms_fit(row: Row) -> bool:
 
 
 @dataclass(frozen=True)
-class Kind:
+class RowSchema:
     """What a row of one kind must hold, what its fields may be, and what all others may."""
 
     needs: tuple[str, ...] = ()
@@ -141,8 +141,8 @@ class Kind:
     whole: Check | None = None
 
 
-def _kind(*needs: str, others: Check = _numeric, whole: Check | None = None, **fields: Check) -> Kind:
-    return Kind(needs, {"kind": _word, "step": _count} | fields, others, whole)
+def _kind(*needs: str, others: Check = _numeric, whole: Check | None = None, **fields: Check) -> RowSchema:
+    return RowSchema(needs, {"kind": _word, "step": _count} | fields, others, whole)
 
 
 _SHARES = dict.fromkeys(("map_at_r", "r_precision", "knn3", "knn3_majority", "nmi", "f1"), _share)

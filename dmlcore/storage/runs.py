@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import atomic_files, fork_parent, leftovers, locks, metrics_rows
 from dmlcore.storage.home import HOME
-from dmlcore.storage.listing import Brief, Kept, Known, Listing, listing, signature
+from dmlcore.storage.listing import Brief, FileCache, Known, Listing, listing, signature
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import CANCEL, EMBEDDINGS, LOCK, LOG, METRICS, SPEC, STATE
 
@@ -355,8 +355,8 @@ def _is_listed(name: str) -> bool:
     return RUN_ID.fullmatch(name) is not None and name != EXAMPLE
 
 
-_specs: Kept[RunSpec] = Kept(1000)  # 12 kB each
-_states: Kept[RunState] = Kept(1000)
+_specs: FileCache[RunSpec] = FileCache(1000)  # 12 kB each
+_states: FileCache[RunState] = FileCache(1000)
 
 
 def _read_spec(path: Path) -> RunSpec:

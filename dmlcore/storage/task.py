@@ -26,7 +26,7 @@ Word = Literal["queued", "running", "done", "failed", "cancelled"]
 
 
 @dataclass(frozen=True)
-class State:
+class TaskState:
     """Where a task stands; done and total count bytes or pictures, rate is per second."""
 
     state: Word
@@ -44,11 +44,11 @@ class Task:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def state(self) -> State | None:
+    def state(self) -> TaskState | None:
         """The last state that was written; None before the first, or if it cannot be read."""
         try:
             plain = json.loads((self.folder / "state.json").read_text())
-            return State(**{field.name: plain[field.name] for field in fields(State)})
+            return TaskState(**{field.name: plain[field.name] for field in fields(TaskState)})
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
@@ -83,7 +83,7 @@ class Task:
             if state and state.state == "queued" and _recent(state):
                 raise locks.Busy(f"{self.folder.name} is about to start already")
             (self.folder / "cancel").unlink(missing_ok=True)
-            self._write(State("queued", "about to start", queued=time.monotonic()))
+            self._write(TaskState("queued", "about to start", queued=time.monotonic()))
         with open(self.folder / "log.txt", "ab") as log:
             process = subprocess.Popen(
                 [sys.executable, *arguments],
@@ -107,7 +107,7 @@ class Task:
         except locks.Busy:  # also a read that waits for an answer must end
             locks.terminate(locks.holder(self.folder / "lock"), state.started)
 
-    def work(self, job: Callable[[Progress], str]) -> str:
+    def work(self, job: Callable[[TaskProgress], str]) -> str:
         """Do the task in this process, writing its state; returns and records what `job` says at its end.
 
         SIGTERM and a request to cancel end it. Raises Busy if another process is at it, and what the job raises.
@@ -119,7 +119,7 @@ class Task:
             waiting = self.state()
             if not (waiting and _recent(waiting)):  # started by hand: an old request is void
                 (self.folder / "cancel").unlink(missing_ok=True)
-            progress = Progress(self)
+            progress = TaskProgress(self)
             try:
                 progress.say("starting", force=True)
                 message = job(progress)
@@ -132,18 +132,18 @@ class Task:
             self._write(replace(progress.state, state="done", message=message))
             return message
 
-    def _write(self, state: State) -> None:
+    def _write(self, state: TaskState) -> None:
         atomic_files.replace_json(self.folder / "state.json", asdict(state))
 
 
-class Progress:
+class TaskProgress:
     """Tells the state of a task that is at work, a few times a second; KeyboardInterrupt once it is cancelled."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._said = 0.0
         self._seen: deque[tuple[float, int]] = deque()
-        self.state = State("running", started=locks.start_time(os.getpid()))
+        self.state = TaskState("running", started=locks.start_time(os.getpid()))
 
     def say(self, message: str, done: int = 0, total: int | None = None, *, force: bool = False) -> None:
         """What is being done, and how much of it is."""
@@ -164,6 +164,6 @@ class Progress:
             self._task._write(self.state)
 
 
-def _recent(state: State) -> bool:
+def _recent(state: TaskState) -> bool:
     """Whether the process that was started for this state may still be on its way."""
     return state.queued > 0 and 0 <= time.monotonic() - state.queued < START_GRACE

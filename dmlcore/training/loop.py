@@ -34,7 +34,7 @@ from dmlcore.training.build import (
 from dmlcore.training.errors import StepError, TrainingError, advice
 from dmlcore.training.forks import transfer
 from dmlcore.training.forks.transfer import Origin
-from dmlcore.training.metrics_log import Ledger, Reporter
+from dmlcore.training.metrics_log import MetricsLog, Reporter
 from dmlcore.training.objective import seed_of
 from dmlcore.training.state import TrainingState
 
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingProgress:
     """Where a run stands: what a checkpoint records beside the tensors."""
 
     step: int = 0
@@ -53,7 +53,7 @@ class Progress:
     halvings: int = 0  # times it was lowered, by schedule.plateau_factor
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Progress:
+    def of(cls, facts: Mapping[str, Any]) -> TrainingProgress:
         """What a checkpoint recorded; one of an earlier release lacks what was added later."""
         later = {field.name: facts[field.name] for field in fields(cls) if field.name in facts}
         return cls(**later | {"step": facts["step"]})
@@ -112,7 +112,7 @@ def _train(
         log.warning(moved)
     data = dataset or load_data(spec)
     state = build(spec, data, device, start=before is None)
-    progress = _restore(state, saved) if saved else Progress()
+    progress = _restore(state, saved) if saved else TrainingProgress()
     if state.data.features is not None and not forked:  # a fork has its weights later, and its parent's maps
         if not spec.model.start:
             log.warning("the backbone is frozen as it starts, at random; set model.start to begin with weights")
@@ -121,7 +121,7 @@ def _train(
     log.info("%s from step %d to %d", device_name(device), progress.step, spec.schedule.steps)
 
     with MetricsWriter(run, saved.facts["metrics_offset"] if saved else 0) as file:
-        metrics = Ledger(file, state.finite_check.wait, wait=not state.finite_check.deferred)
+        metrics = MetricsLog(file, state.finite_check.wait, wait=not state.finite_check.deferred)
         # Before the first step: what the inputs themselves and the untrained network score.
         if forked:
             report(0, f"going on from step {forked.saved.facts['step']} of {spec.fork.run}")
@@ -191,7 +191,7 @@ def evaluate(run: Run, *, dataset: Dataset | None = None) -> float | None:
     state = build(run.spec, dataset or load_data(run.spec), device, start=False)
     progress = _restore(state, saved)
     with MetricsWriter(run, run.metrics()[1]) as file:
-        return _test(run, state, progress, Ledger(file, state.finite_check.wait, wait=True))
+        return _test(run, state, progress, MetricsLog(file, state.finite_check.wait, wait=True))
 
 
 def _measure(state: TrainingState) -> dict[str, Any]:
@@ -205,17 +205,17 @@ def _measure(state: TrainingState) -> dict[str, Any]:
     return found | {"gradient_norm": state.gradient_norm} | optimisers.rates(state.optimiser)
 
 
-def _test_untrained(state: TrainingState, metrics: Ledger) -> Progress:
+def _test_untrained(state: TrainingState, metrics: MetricsLog) -> TrainingProgress:
     """Score raw inputs and untrained network, and validate."""
     for row in baselines.first_rows(state):
         metrics.append(row)
-    return _validate(state, Progress(), metrics)
+    return _validate(state, TrainingProgress(), metrics)
 
 
-def _begin_fork(state: TrainingState, parent: Origin, classes: int, metrics: Ledger) -> Progress:
+def _begin_fork(state: TrainingState, parent: Origin, classes: int, metrics: MetricsLog) -> TrainingProgress:
     """Carry over what fits, note it, and choose the best weights anew if another question is asked from here on."""
     found = transfer.transfer(state, parent, classes)
-    progress = Progress.of(found.facts)
+    progress = TrainingProgress.of(found.facts)
     state.lowered = progress.halvings
     for row in parent.rows:
         if found.whole or row["kind"] == "scores":
@@ -225,7 +225,7 @@ def _begin_fork(state: TrainingState, parent: Origin, classes: int, metrics: Led
     return progress if found.whole else _validate(state, progress, metrics)
 
 
-def _validate(state: TrainingState, progress: Progress, metrics: Ledger) -> Progress:
+def _validate(state: TrainingState, progress: TrainingProgress, metrics: MetricsLog) -> TrainingProgress:
     """Score the monitored part, if there is one, and keep the weights if they are the best so far."""
     metrics.flush()
     schedule = state.spec.schedule
@@ -251,7 +251,7 @@ def _validate(state: TrainingState, progress: Progress, metrics: Ledger) -> Prog
     return replace(progress, best_score=score, best_step=progress.step, stale=0, plateau=0)
 
 
-def _slower(state: TrainingState, progress: Progress) -> Progress:
+def _slower(state: TrainingState, progress: TrainingProgress) -> TrainingProgress:
     """Lower the learning rate once a plateau has lasted as long as the spec allows."""
     if not 0 < state.spec.schedule.plateau <= progress.plateau:
         return progress
@@ -259,7 +259,7 @@ def _slower(state: TrainingState, progress: Progress) -> Progress:
     return replace(progress, plateau=0, halvings=state.lowered)
 
 
-def _test(run: Run, state: TrainingState, progress: Progress, metrics: Ledger) -> float | None:
+def _test(run: Run, state: TrainingState, progress: TrainingProgress, metrics: MetricsLog) -> float | None:
     """Score the test part with the best weights, write its embeddings; return MAP@R."""
     state.use_best()
     step = progress.best_step if state.best else progress.step
@@ -276,7 +276,7 @@ def _test(run: Run, state: TrainingState, progress: Progress, metrics: Ledger) -
     return found.map_at_r
 
 
-def _save(run: Run, state: TrainingState, progress: Progress, metrics: Ledger) -> None:
+def _save(run: Run, state: TrainingState, progress: TrainingProgress, metrics: MetricsLog) -> None:
     facts = asdict(progress) | {"metrics_offset": metrics.sync(), "threads": torch.get_num_threads()}
     facts |= {"torch": str(torch.__version__), "device": device_model(state.device)}
     facts |= {"spec": run.spec.to_json(), "fused": state.fused}
@@ -330,10 +330,10 @@ def _moved(saved: Checkpoint, device: torch.device) -> str:
     return f"went on, but not bit for bit as it would have: {', '.join(changes)}" if changes else ""
 
 
-def _restore(state: TrainingState, saved: Checkpoint) -> Progress:
+def _restore(state: TrainingState, saved: Checkpoint) -> TrainingProgress:
     # A run that began before there were fused kernels says nothing about them.
     state.restore(saved.tensors, fused=saved.facts.get("fused", False))
-    progress = Progress.of(saved.facts)
+    progress = TrainingProgress.of(saved.facts)
     state.lowered = progress.halvings
     return progress
 
@@ -345,7 +345,7 @@ def _threads(saved: Checkpoint | None, spec: RunSpec) -> int:
     return 1 if spec.model.name in ("mlp", "tokens") else torch.get_num_threads()
 
 
-def _exhausted(spec: RunSpec, progress: Progress) -> bool:
+def _exhausted(spec: RunSpec, progress: TrainingProgress) -> bool:
     return 0 < spec.schedule.patience <= progress.stale
 
 

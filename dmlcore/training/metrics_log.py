@@ -14,7 +14,7 @@ from dmlcore.storage.runs import MetricsWriter, Run, RunState
 EVERY = 0.25  # seconds between two updates of state.json, and of metrics.jsonl on a GPU
 
 
-class Ledger:
+class MetricsLog:
     """Writes rows whose numbers may still be tensors on the device: `wait` False keeps them until the next flush.
 
     Numbers that are undefined (0 / 0) are left out.

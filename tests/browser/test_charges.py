@@ -7,14 +7,14 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from dmlcore.simulation import Law, Simulation, Spec
+from dmlcore.simulation import Dynamics, Simulation, Spec
 from pages.losses.charges import state as charges_state
 from tests.browser.harness import becomes, quiet
 
 pytestmark = pytest.mark.browser
 
 QUIET = "?per=12&classes=3&loss=ranking&m=0.5&step=1"  # a link with a step opens paused
-SPEC = Spec(per_class=12, classes=3, law=Law(loss="ranking", hyper={"m": 0.5}))
+SPEC = Spec(per_class=12, classes=3, law=Dynamics(loss="ranking", hyper={"m": 0.5}))
 
 
 def opened(page, server, query=QUIET):

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from dmlcore import losses
 from dmlcore.inspection import neighbours
-from dmlcore.inspection.failure.one_step import Failure, Standing, failures
+from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, failures
 from dmlcore.storage.runs import Run
 from pages.shared.plane.state import POINTS
 from tests.browser.harness import Server, address, becomes, drag, eventually, quiet
@@ -35,10 +35,10 @@ def link(page) -> dict[str, str]:
     return {k: v[0] for k, v in parse_qs(urlsplit(address(page)).query).items()}
 
 
-def case_of(page, run: Run) -> Failure:
+def case_of(page, run: Run) -> RetrievalFailure:
     found, query = neighbours.read(run.embeddings()), link(page)
     rows = [found.row(query[name]) for name in ("query", "right", "wrong")]
-    return Failure(found, *rows, on_sphere=True)
+    return RetrievalFailure(found, *rows, on_sphere=True)
 
 
 def table(page) -> dict[str, list[str]]:
@@ -60,7 +60,7 @@ def shown_loss(page) -> losses.TripletLoss:
     return losses.create(name, **hyper)
 
 
-def row(now: Standing, after: Standing) -> list[str]:
+def row(now: NeighbourRanks, after: NeighbourRanks) -> list[str]:
     """What a row says of the ranks: right, wrong, AP@R."""
 
     def cell(name: str, better: int, text) -> str:

@@ -10,7 +10,7 @@ def pin(url: str, sha256: str, size: int) -> None:
     """Put an archive at `url` in the place of the official one of CUB."""
     known = archives.Archive("CUB_200_2011.tgz", size, sha256)
     archives.KNOWN = (known, *(other for other in archives.KNOWN if other.name != known.name))
-    sources.SOURCES = {"cub": sources.Source("terms", ("tree",), (url,))}
+    sources.SOURCES = {"cub": sources.DataSource("terms", ("tree",), (url,))}
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def test_counts_beside_the_published_ones(pack) -> None:
 
 
 def test_deviations_are_words() -> None:
-    size = report.Size(10, 3)
+    size = report.SplitSize(10, 3)
     assert report.Part("test", 11, 3, size).deviation == "1 sample too many"
     assert report.Part("test", 8, 2, size).deviation == "2 samples too few, 1 class too few"
     assert report.Part("test", 8, 2).deviation == ""

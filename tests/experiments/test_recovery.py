@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dmlcore.experiments import recovery
-from dmlcore.experiments.studies import Request, StudyState, conduct_of
+from dmlcore.experiments.studies import StudyRequest, StudyState, conduct_of
 from dmlcore.jobs import launch
 from dmlcore.jobs.launch import Asked, JobError
 from dmlcore.spec import RunSpec
@@ -147,7 +147,7 @@ def test_an_interrupted_study_goes_on_and_takes_its_run_along(store: RunStore, s
     run = made(store, state="running")
     place = conduct_of("tokens", store)
     place.path.mkdir(parents=True)
-    request = Request(study="tokens", seeds=(3,))
+    request = StudyRequest(study="tokens", seeds=(3,))
     place.record(StudyState(request=request, state="running", run=run.id, boot="another"))
     assert place.status() == "lost"
     assert recovery.recover(store) == ["tokens"]

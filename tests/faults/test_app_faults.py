@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dmlcore.experiments.studies import Request, conductor
+from dmlcore.experiments.studies import StudyRequest, conductor
 from dmlcore.jobs import launch
 from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec
@@ -53,7 +53,7 @@ def started(monkeypatch):
 
 STARTS = {
     "training": lambda folder: launch.launch(RunSpec(), RunStore(folder)),
-    "study": lambda folder: conductor.launch(Request(study="losses-digits"), RunStore(folder)),
+    "study": lambda folder: conductor.launch(StudyRequest(study="losses-digits"), RunStore(folder)),
     "download or check": lambda folder: Task(folder / "task").start(("-c", "import time; time.sleep(60)")),
     "speed of this machine": lambda folder: speed.measure_in_background(),
 }

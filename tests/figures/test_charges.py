@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dmlcore.figures.charges import draw_charges, save_figure
-from dmlcore.simulation import MOST_STEPS, Law, Simulation, Spec, phase_portrait
+from dmlcore.simulation import MOST_STEPS, Dynamics, Simulation, Spec, phase_portrait
 
-SPEC = Spec(classes=3, per_class=6, law=Law(loss="distance_sensitive"))
+SPEC = Spec(classes=3, per_class=6, law=Dynamics(loss="distance_sensitive"))
 
 
 def texts(figure) -> str:
@@ -53,12 +53,12 @@ def test_the_figure_says_what_it_shows():
         "d(p, n) = d(a, n)",
     ):
         assert key in shown
-    assert "drawn for" not in texts(draw_charges(Simulation(Spec(classes=2, per_class=4, law=Law("ranking"))), 0))
+    assert "drawn for" not in texts(draw_charges(Simulation(Spec(classes=2, per_class=4, law=Dynamics("ranking"))), 0))
 
 
 @pytest.mark.parametrize("start", ["random", "collapsed"])
 def test_every_layer_is_drawn_and_equal_steps_give_equal_bytes(start):
-    spec = Spec(start=start, classes=8, per_class=3, law=Law(loss="ranking", normalise="project"))
+    spec = Spec(start=start, classes=8, per_class=3, law=Dynamics(loss="ranking", normalise="project"))
     first, second, dark = (
         save_figure(draw_charges(Simulation(spec), 2, arrows=True, circles=True, dark=d)) for d in (False, False, True)
     )

@@ -7,19 +7,19 @@ import pytest
 import torch
 
 from dmlcore import losses
-from dmlcore.figures.comparisons import Plane, draw_comparison
+from dmlcore.figures.comparisons import ComparisonPlane, draw_comparison
 from dmlcore.geometry.variant import Variant, read, scan_variant
 
 POINTS = torch.tensor([[0.0, 0.0], [0.5, 0.0], [0.3, 0.5]], dtype=torch.float64)
 X = torch.linspace(-1, 1, 40, dtype=torch.float64)
 
 
-def planes(*names: str, clamp: bool = True) -> list[Plane]:
+def planes(*names: str, clamp: bool = True) -> list[ComparisonPlane]:
     found = []
     for name in names:
         variant = Variant(losses.create(name), clamp=clamp)
         forces = np.stack([f.numpy() for f in read(variant, *POINTS).forces])
-        found.append(Plane(name, scan_variant(variant, *POINTS, x=X, y=X), forces, variant.loss.m2, clamp))
+        found.append(ComparisonPlane(name, scan_variant(variant, *POINTS, x=X, y=X), forces, variant.loss.m2, clamp))
     return found
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmlcore.figures.curves import COLOURS, DASHES, MOST, Curve, Panel, interval, linked, table, thin
+from dmlcore.figures.curves import COLOURS, DASHES, MOST, CurvePanel, RunCurve, interval, linked, table, thin
 
 
 def curve(steps, run="a", start=1):
     numbers = np.arange(start, steps + 1)
-    return Curve(run, numbers, np.sin(numbers * 0.7) + numbers / 100)
+    return RunCurve(run, numbers, np.sin(numbers * 0.7) + numbers / 100)
 
 
 @given(st.integers(1, 10_000_000))
@@ -44,8 +44,8 @@ def test_step_zero_is_not_averaged_with_training():
 
 
 def test_ticks_are_shared_by_panels_and_by_runs_of_different_length():
-    validation = Curve("long", np.arange(0, 1001, 50), np.linspace(0, 1, 21))
-    rows = table([Panel("loss", [curve(1000, "long"), curve(90, "short")]), Panel("MAP@R", [validation])])
+    validation = RunCurve("long", np.arange(0, 1001, 50), np.linspace(0, 1, 21))
+    rows = table([CurvePanel("loss", [curve(1000, "long"), curve(90, "short")]), CurvePanel("MAP@R", [validation])])
     width = interval(1000)
     assert (rows["tick"] == -(-rows["step"] // width)).all()
     of_validation = set(rows["tick"][rows["panel"] == "MAP@R"]) - {0}
@@ -53,14 +53,14 @@ def test_ticks_are_shared_by_panels_and_by_runs_of_different_length():
 
 
 def test_no_curve_gives_no_rows():
-    rows = table([Panel("loss", []), Panel("MAP@R", [Curve("a", np.empty(0, np.int64), np.empty(0))])])
+    rows = table([CurvePanel("loss", []), CurvePanel("MAP@R", [RunCurve("a", np.empty(0, np.int64), np.empty(0))])])
     assert {name: len(column) for name, column in rows.items()} == dict.fromkeys(
         ("panel", "run", "tick", "step", "value", "low", "high"), 0
     )
 
 
 def test_the_specification_is_valid_and_one_hover_listens_on_every_panel():
-    panels = [Panel("loss", [curve(50), curve(50, "b")]), Panel("MAP@R", [curve(50)], unit=".0%")]
+    panels = [CurvePanel("loss", [curve(50), curve(50, "b")]), CurvePanel("MAP@R", [curve(50)], unit=".0%")]
     spec, _ = linked(panels, steps=50)
     alt.VConcatChart.from_dict(spec)  # raises unless it fits the schema
     names = [layer.get("name") for panel in spec["vconcat"] for layer in panel["layer"]]
@@ -68,16 +68,18 @@ def test_the_specification_is_valid_and_one_hover_listens_on_every_panel():
 
 
 def test_the_specification_does_not_change_while_a_run_goes_on():
-    young, _ = linked([Panel("loss", [curve(5)])], steps=900)
-    old, _ = linked([Panel("loss", [curve(800)])], steps=900)
+    young, _ = linked([CurvePanel("loss", [curve(5)])], steps=900)
+    old, _ = linked([CurvePanel("loss", [curve(800)])], steps=900)
     assert young == old
     young["vconcat"].clear()
-    assert len(linked([Panel("loss", [curve(5)])], steps=900)[0]["vconcat"]) == 1, "what is kept is nobody's to change"
+    assert len(linked([CurvePanel("loss", [curve(5)])], steps=900)[0]["vconcat"]) == 1, (
+        "what is kept is nobody's to change"
+    )
 
 
 def test_several_runs_differ_in_colour_and_dashes_and_have_a_legend():
     def encoding(runs):
-        spec, _ = linked([Panel("loss", [curve(5, run) for run in runs])], steps=5)
+        spec, _ = linked([CurvePanel("loss", [curve(5, run) for run in runs])], steps=5)
         return next(x["encoding"] for x in spec["vconcat"][0]["layer"] if x["mark"]["type"] == "line")
 
     shown = encoding(["a", "b", "c"])

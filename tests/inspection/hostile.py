@@ -45,7 +45,7 @@ def dataset() -> Dataset:
     )
 
 
-def make(root: Path, *, gallery: bool = False) -> tuple[Run, Dataset, export.Table]:
+def make(root: Path, *, gallery: bool = False) -> tuple[Run, Dataset, export.EmbeddingTable]:
     """The run with embeddings of 5 dimensions and a map, and all of it as a table."""
     run, data = RunStore(root).create(RunSpec(name=NAMES[1])), dataset()
     random = np.random.default_rng(3)

@@ -18,7 +18,7 @@ from dmlcore.catalogue import Slider
 from dmlcore.geometry import Triplet, margin_from_normalised
 from dmlcore.loss_analysis import active_region as regions
 from dmlcore.loss_analysis.active_region import active_region
-from dmlcore.loss_analysis.level_sets import LOGARITHM, Pair, cassini, two_distances
+from dmlcore.loss_analysis.level_sets import LOGARITHM, PlanePair, cassini, two_distances
 from dmlcore.losses.engine.formula import CATALOGUE, Margin, triplet_loss
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "triplet_losses.json").read_text())["closed_forms"]
@@ -371,7 +371,7 @@ def test_tiny_lobes():
 
 @pytest.mark.parametrize("bound", [-12.0, -5.0, -2 * math.log(4) - 1e-6, -2 * math.log(4) + 1e-6, -1.0, 3.0])
 def test_cassini_integrals_agree_with_quadrature(bound):
-    pair = Pair(np.zeros(2), np.array([0.5, 0.0]))
+    pair = PlanePair(np.zeros(2), np.array([0.5, 0.0]))
     assert cassini(pair, bound).area == pytest.approx(two_distances(pair, LOGARITHM, bound, "").area, rel=1e-9)
 
 

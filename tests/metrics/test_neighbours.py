@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dmlcore.metrics import nearest, neighbours
-from dmlcore.metrics.neighbours import Search
+from dmlcore.metrics.neighbours import NeighbourSearch
 
 
 def oracle(queries, gallery, k, exclude_self):
@@ -96,7 +96,7 @@ def test_a_common_offset_costs_no_direct_comparison(monkeypatch):
     def refuse(*_):
         raise AssertionError("compared with the whole gallery")
 
-    monkeypatch.setattr(Search, "_ranked_directly", refuse)
+    monkeypatch.setattr(NeighbourSearch, "_ranked_directly", refuse)
     agree(np.random.default_rng(4).normal(size=(300, 16)) + 1e5, None, 10)
 
 
@@ -127,7 +127,7 @@ def test_the_answer_does_not_depend_on_chunks(monkeypatch):
 def test_the_error_bound_holds_and_is_not_idle(offset, scale, dimensions):
     rng = np.random.default_rng(dimensions)
     points = (rng.normal(size=(300, dimensions)) + offset * rng.choice([-1, 1], (300, 1))) * scale
-    search = Search(points, exclude_self=False)
+    search = NeighbourSearch(points, exclude_self=False)
     rows = np.arange(300)
     squares, indices = search._candidates(rows, 300)
     bound = neighbours._error_bound(search._norms, squares[:, -1], search._longest, dimensions)

@@ -43,9 +43,9 @@ def same(one: dict[str, Tensor], two: dict[str, Tensor]) -> bool:
     return one.keys() == two.keys() and all(torch.equal(one[k], two[k]) for k in one)
 
 
-def pin(monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, url: str | None = None) -> pretrained.Checkpoint:
+def pin(monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, url: str | None = None) -> pretrained.PublicWeights:
     """Put a checkpoint with this content into the table, in place of the known one of its network."""
-    made = pretrained.Checkpoint(name, f"{name}-test.pth", "imagenet", url, hashlib.sha256(content).hexdigest()[:8])
+    made = pretrained.PublicWeights(name, f"{name}-test.pth", "imagenet", url, hashlib.sha256(content).hexdigest()[:8])
     rest = {file: c for file, c in CHECKPOINTS.items() if c.network != name}
     monkeypatch.setattr(pretrained, "CHECKPOINTS", rest | {made.file: made})
     return made

@@ -78,7 +78,7 @@ def test_single_specs():
 
 def test_a_protocol_allows_what_it_says_and_the_rest_is_told(monkeypatch):
     monkeypatch.setattr("dmlcore.data.files.locate.find", lambda *_: None)
-    spec = protocols.Request(protocol="gurbuz-2022-fair", data="cub", loss="proxy_anchor").entries()[0].spec
+    spec = protocols.ProtocolRequest(protocol="gurbuz-2022-fair", data="cub", loss="proxy_anchor").entries()[0].spec
     assert found(spec) == {
         ("note", "loss.learning_rate"): "Loss parameters learn 100 times faster than the network, as gurbuz-2022-fair "
         "has it."

@@ -184,7 +184,7 @@ def test_parameters_are_described_checked_and_used(name):
 def test_a_head_gives_embeddings_and_their_local_features(name):
     torch.manual_seed(0)
     plain = {"memory": 0} if "memory" in pooling.describe(name).parameters else {}
-    head, features = pooling.Head(name, CHANNELS, 5, **plain).double(), maps(3, 4)
+    head, features = pooling.EmbeddingHead(name, CHANNELS, 5, **plain).double(), maps(3, 4)
     embeddings = head(features)
     assert embeddings.shape == (3, 5)
     assert (head.projection is None) is not head.pooling.projects_first
@@ -203,11 +203,11 @@ def test_a_head_gives_embeddings_and_their_local_features(name):
 
 
 def test_an_unknown_pooling_lists_the_known_ones():
-    for make in (lambda: pooling.create("no_such", 3), lambda: pooling.Head("no_such", 3, 4)):
+    for make in (lambda: pooling.create("no_such", 3), lambda: pooling.EmbeddingHead("no_such", 3, 4)):
         with pytest.raises(KeyError, match="unknown pooling 'no_such'; known: gap, gmp"):
             make()
     with pytest.raises(ValueError, match="embedding_dim must be an integer"):
-        pooling.Head("gap", 3, 0)
+        pooling.EmbeddingHead("gap", 3, 0)
 
 
 def test_the_catalogue_is_complete_and_in_order():

@@ -111,9 +111,9 @@ def test_printed_deviations_make_rows_equal_where_their_intervals_meet():
 
 def test_a_row_alone_in_its_group_is_not_best():
     rows = [
-        collection.Entry("a", {"R@1": 50.0}, "x"),
-        collection.Entry("b", {"R@1": 40.0}, "y"),
-        collection.Entry("c", {"R@1": None}, "y"),
+        collection.PublishedRow("a", {"R@1": 50.0}, "x"),
+        collection.PublishedRow("b", {"R@1": 40.0}, "y"),
+        collection.PublishedRow("c", {"R@1": None}, "y"),
     ]
     assert noise.best(rows, "R@1", 1.0) == [False, False, False]
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from dmlcore import losses
-from dmlcore.replay.recorded_training import Change, LiveSpec, LiveTraining, _sided
+from dmlcore.replay.recorded_training import LiveSpec, LiveTraining, SpecChange, _sided
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import RunStore
 from dmlcore.training.build import Objective, TrainingError
@@ -50,13 +50,13 @@ def test_frames_are_kept_and_scored_now_and_then() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        Change(70, ("loss.m=0.5",)),
-        Change(70, ("loss.name=distance_sensitive", "optimiser.learning_rate=0.01")),
-        Change(70, ("loss.name=proxy_nca",)),
-        Change(70, moves="pulls"),
+        SpecChange(70, ("loss.m=0.5",)),
+        SpecChange(70, ("loss.name=distance_sensitive", "optimiser.learning_rate=0.01")),
+        SpecChange(70, ("loss.name=proxy_nca",)),
+        SpecChange(70, moves="pulls"),
     ],
 )
-def test_a_fork_shares_the_past_and_equals_a_fresh_training(change: Change) -> None:
+def test_a_fork_shares_the_past_and_equals_a_fresh_training(change: SpecChange) -> None:
     live = LiveTraining(LiveSpec(TOY, per_class=5))
     live.frame(90)
     fork = live.fork((change,))
@@ -109,13 +109,13 @@ def test_bags_show_their_tokens_and_what_each_class_takes_from_them() -> None:
 
 def test_what_cannot_change_is_refused_by_name() -> None:
     with pytest.raises(SpecError, match=r"model.embedding_dim=3: cannot change while training; can: loss"):
-        LiveSpec(TOY, (Change(3, ("model.embedding_dim=3",)),))
+        LiveSpec(TOY, (SpecChange(3, ("model.embedding_dim=3",)),))
     with pytest.raises(SpecError, match=r"optimiser.learning_rate"):
-        LiveSpec(TOY, (Change(3, ("optimiser.learning_rate=-1",)),))
+        LiveSpec(TOY, (SpecChange(3, ("optimiser.learning_rate=-1",)),))
     with pytest.raises(ValueError, match="moves must be"):
-        LiveSpec(TOY, (Change(3, moves="up"),))
+        LiveSpec(TOY, (SpecChange(3, moves="up"),))
     with pytest.raises(TrainingError, match="no part 'exam'"):
         LiveTraining(LiveSpec(TOY, parts=("exam",)))
-    proxies = LiveTraining(LiveSpec(TOY.with_overrides(["loss.name=proxy_nca"]), (Change(0, moves="pulls"),)))
+    proxies = LiveTraining(LiveSpec(TOY.with_overrides(["loss.name=proxy_nca"]), (SpecChange(0, moves="pulls"),)))
     with pytest.raises(TrainingError, match="pulls alone are known for triplet and contrastive losses"):
         proxies.frame(1)

@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from dmlcore.data.dataset import Dataset
 from dmlcore.metrics import retrieval
 from dmlcore.replay import toy_runs
-from dmlcore.replay.recorded_training import Change, LiveSpec, LiveTraining
+from dmlcore.replay.recorded_training import LiveSpec, LiveTraining, SpecChange
 from dmlcore.training import build
 
 
@@ -45,8 +45,8 @@ def test_two_features_lie_in_a_plane_and_pictures_are_refused():
 def test_scores_of_a_step_are_those_of_a_training_that_ended_there():
     """Against a training of its own, one bare step after another, and the change on the way in both."""
     run = toy_runs.toy_run("moons")
-    change = Change(3, ("loss.m=0.5",))
-    training = LiveTraining(LiveSpec(run, (change, Change(9, ("loss.m=0.01",)))), toy_runs.dataset("moons", 0))
+    change = SpecChange(3, ("loss.m=0.5",))
+    training = LiveTraining(LiveSpec(run, (change, SpecChange(9, ("loss.m=0.01",)))), toy_runs.dataset("moons", 0))
     training.frame(12)
     found = toy_runs.train_scores(training, 7)
 

@@ -11,7 +11,7 @@ import torch
 from dmlcore import losses, mining
 from dmlcore.geometry import Triplet
 from dmlcore.metrics import retrieval
-from dmlcore.simulation import REACH, STARTS, STRIDE, Change, Law, Simulation, Spec
+from dmlcore.simulation import REACH, STARTS, STRIDE, Change, Dynamics, Simulation, Spec
 
 SMALL = Spec(classes=3, per_class=6, seed=1)
 
@@ -25,7 +25,7 @@ def one_thread():
 
 
 def law(**given) -> Spec:
-    return replace(SMALL, law=Law(**given))
+    return replace(SMALL, law=Dynamics(**given))
 
 
 def same(a, b) -> bool:
@@ -128,10 +128,10 @@ def test_a_step_is_the_optimisers_own():
 
 
 CHANGES = (
-    Change(4, Law(loss="ranking", hyper={"m": 0.5}, optimiser="adam", step_size=0.02)),
+    Change(4, Dynamics(loss="ranking", hyper={"m": 0.5}, optimiser="adam", step_size=0.02)),
     Change(7, None, ((2, 0.5, -0.5),)),
-    Change(7, Law(loss="ranking", optimiser="adam", step_size=0.05)),
-    Change(9, Law(normalise="renormalise")),
+    Change(7, Dynamics(loss="ranking", optimiser="adam", step_size=0.05)),
+    Change(9, Dynamics(normalise="renormalise")),
 )
 
 

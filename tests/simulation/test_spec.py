@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dmlcore.simulation import STARTS, Change, Law, Simulation, Spec, start_points
+from dmlcore.simulation import STARTS, Change, Dynamics, Simulation, Spec, start_points
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_bad_spec_names_its_field(bad, match):
 )
 def test_a_bad_law_is_refused(bad, error):
     with pytest.raises(error):
-        Law(**bad)
+        Dynamics(**bad)
 
 
 def test_the_script_repeats_the_history(capsys):
@@ -53,8 +53,8 @@ def test_the_script_repeats_the_history(capsys):
         classes=2,
         per_class=5,
         seed=3,
-        law=Law(hyper={"m2": math.inf, "s": 0.5}),
-        changes=(Change(2, Law(loss="ranking", hyper={"m": 0.7}, optimiser="adam"), ((1, 0.25, -0.5),)),),
+        law=Dynamics(hyper={"m2": math.inf, "s": 0.5}),
+        changes=(Change(2, Dynamics(loss="ranking", hyper={"m": 0.7}, optimiser="adam"), ((1, 0.25, -0.5),)),),
     )
     scope: dict = {}
     exec(spec.to_python(6), scope)
@@ -66,7 +66,7 @@ def test_the_script_repeats_the_history(capsys):
 
 
 def test_the_law_in_force():
-    first, then = Law(), Law(loss="ranking")
+    first, then = Dynamics(), Dynamics(loss="ranking")
     spec = Spec(law=first, changes=(Change(3, None, ((0, 0.0, 0.0),)), Change(5, then)))
     assert [spec.law_at(k) == then for k in (0, 4, 5, 9)] == [False, False, True, True]
 

@@ -6,7 +6,7 @@ import torch
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import MetricsWriter, RunStore
-from dmlcore.training.metrics_log import Ledger
+from dmlcore.training.metrics_log import MetricsLog
 
 ROWS = [
     {"kind": "step", "step": 1, "loss": torch.tensor(0.1), "active": torch.tensor(0.25, dtype=torch.float64)},
@@ -18,7 +18,7 @@ ROWS = [
 def written(folder: Path, wait: bool) -> bytes:
     run = RunStore(folder).create(RunSpec())
     with MetricsWriter(run, 0) as file:
-        ledger = Ledger(file, lambda: None, wait)
+        ledger = MetricsLog(file, lambda: None, wait)
         for row in ROWS:
             ledger.append(dict(row))
         if not wait:
@@ -43,7 +43,7 @@ def test_nothing_is_written_of_a_step_that_was_not_made(tmp_path: Path) -> None:
 
     run = RunStore(tmp_path).create(RunSpec())
     with MetricsWriter(run, 0) as file:
-        ledger = Ledger(file, settle, wait=False)
+        ledger = MetricsLog(file, settle, wait=False)
         ledger.append(dict(ROWS[0]))
         with pytest.raises(RuntimeError, match="not made"):
             ledger.sync()

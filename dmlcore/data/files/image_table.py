@@ -20,7 +20,7 @@ SUFFIXES = (".jpg", ".jpeg", ".png")
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ImageTable:
     """The lists, joined: one row a picture, in their order.
 
     paths are relative to the folder of the pictures; labels (N,) in 0..C-1 number the classes that have pictures, in
@@ -62,7 +62,7 @@ def compact(numbers: Sequence[int]) -> tuple[Ints, Ints]:
     return present, labels.astype(np.int64)
 
 
-def samples(info: Description, folder: Path, table: Table, image_size: int | None) -> Samples:
+def samples(info: Description, folder: Path, table: ImageTable, image_size: int | None) -> Samples:
     """Check that every picture exists in `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
     files = Files(folder, table.paths)
 

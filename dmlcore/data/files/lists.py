@@ -13,14 +13,14 @@ from dmlcore.data.dataset import DataError, Description
 MAX_LIST_BYTES = 64 * 2**20
 
 
-class Row(NamedTuple):
+class ListLine(NamedTuple):
     """A line that is not blank: its number from 1, and its text without the white space around it."""
 
     line: int
     text: str
 
 
-def rows(path: Path, info: Description) -> list[Row]:
+def rows(path: Path, info: Description) -> list[ListLine]:
     """Read the lines of `path`, UTF-8 with or without byte order mark, any line ends; raise DataError."""
     if not path.is_file():
         raise DataError(f"{path} is missing; restore it from {info.url}")
@@ -32,7 +32,7 @@ def rows(path: Path, info: Description) -> list[Row]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}:{line}: not UTF-8 text; restore the list") from error
-    found = [Row(line, row.strip()) for line, row in enumerate(text.split("\n"), start=1) if row.strip()]
+    found = [ListLine(line, row.strip()) for line, row in enumerate(text.split("\n"), start=1) if row.strip()]
     if not found:
         raise DataError(f"{path} is empty; restore it from {info.url}")
     return found

@@ -11,11 +11,11 @@ from dmlcore.data import describe
 from dmlcore.data.dataset import DataError
 from dmlcore.data.files import archives, locate
 from dmlcore.storage import download as web
-from dmlcore.storage.task import Progress, Task
+from dmlcore.storage.task import Task, TaskProgress
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """Of one data set: the addresses that are fetched, or what to do by hand; the trees that are read; its terms.
 
     Each file is pinned in `archives.KNOWN` under its name. Source of all: ../shared/data/README.md, sections 2 to 4.
@@ -44,18 +44,18 @@ _CIFAR_TERMS = (
     "No explicit licence; cite Krizhevsky 2009. The pictures are from 80 Million Tiny Images, which was withdrawn."
 )
 
-SOURCES: Mapping[str, Source] = {
-    "cifar10": Source(
+SOURCES: Mapping[str, DataSource] = {
+    "cifar10": DataSource(
         terms=_CIFAR_TERMS,
         urls=("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",),
         layouts=("cifar-10-batches-py/\n  data_batch_1 … data_batch_5\n  test_batch\n  batches.meta",),
     ),
-    "cifar100": Source(
+    "cifar100": DataSource(
         terms=_CIFAR_TERMS,
         urls=("https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",),
         layouts=("cifar-100-python/\n  train\n  test\n  meta",),
     ),
-    "cub": Source(
+    "cub": DataSource(
         terms="Non-commercial research and education; the rights to the pictures stay with the photographers.",
         urls=("https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",),
         layouts=(
@@ -65,7 +65,7 @@ SOURCES: Mapping[str, Source] = {
             "  images/001.Black_footed_Albatross/*.jpg\n  …",
         ),
     ),
-    "cars": Source(
+    "cars": DataSource(
         terms="Research, non-commercial; the page that said so is gone.",
         by_hand="The official addresses (ai.stanford.edu/~jkrause) are gone. Copies that public code names, not "
         "checked here: Kaggle jessicali9530/stanford-cars-dataset and "
@@ -83,7 +83,7 @@ SOURCES: Mapping[str, Source] = {
             "cars_train.tgz, cars_test.tgz, car_devkit.tgz and cars_test_annos_withlabels.mat, packed, side by side",
         ),
     ),
-    "sop": Source(
+    "sop": DataSource(
         terms="The archive has a LICENSE file, cited as MIT; the pictures are from eBay listings.",
         by_hand="The official address is ftp://cs.stanford.edu/cs/cvgl/Stanford_Online_Products.zip (3,083,860,082 "
         "bytes), and a copy is on Google Drive under the id 1TclrpQOF_ullUP99wk_gjGN8pKvtErG8. Neither FTP nor Drive, "
@@ -97,7 +97,7 @@ SOURCES: Mapping[str, Source] = {
             "  …",
         ),
     ),
-    "inshop": Source(
+    "inshop": DataSource(
         terms="Non-commercial research under an agreement with MMLAB, CUHK; the pictures must not be passed on.",
         by_hand="It is given out on request, in the Google Drive folder 0B7EVK8r0v71pVDZFQXRsMDZCX1E that "
         "https://mmlab.ie.cuhk.edu.hk/projects/DeepFashion/InShopRetrieval.html leads to. No digest is published.",
@@ -107,7 +107,7 @@ SOURCES: Mapping[str, Source] = {
             "  Img/img/WOMEN/Dresses/id_00000002/*.jpg      from Img/img.zip, unpacked in Img/ or beside it\n  …",
         ),
     ),
-    "omniglot": Source(
+    "omniglot": DataSource(
         terms="MIT.",
         urls=tuple(f"{_OMNIGLOT}{name}.zip" for name in ("images_background", "images_evaluation")),
         layouts=(
@@ -118,7 +118,7 @@ SOURCES: Mapping[str, Source] = {
             "both zip files of either, packed, side by side",
         ),
     ),
-    "aircraft": Source(
+    "aircraft": DataSource(
         terms="Non-commercial research only; the photographers keep the rights.",
         urls=("https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/archives/fgvc-aircraft-2013b.tar.gz",),
         layouts=(
@@ -126,12 +126,12 @@ SOURCES: Mapping[str, Source] = {
             "  data/images_variant_trainval.txt\n  data/images_variant_test.txt",
         ),
     ),
-    "flowers": Source(
+    "flowers": DataSource(
         terms="No explicit licence; cite Nilsback and Zisserman 2008.",
         urls=(_FLOWERS + "setid.mat", _FLOWERS + "imagelabels.mat", _FLOWERS + "102flowers.tgz"),
         layouts=("flowers-102/\n  jpg/image_00001.jpg … image_08189.jpg\n  imagelabels.mat\n  setid.mat",),
     ),
-    "folder": Source(
+    "folder": DataSource(
         terms="Yours.",
         by_hand="Give the folder that holds your class folders.",
         layouts=(
@@ -147,7 +147,7 @@ _SAME = {
 }
 
 
-def source_of(name: str) -> Source | None:
+def source_of(name: str) -> DataSource | None:
     """Where the data set `name` comes from; None if it is drawn or comes with a library."""
     describe(name)
     return SOURCES.get(_SAME.get(name, name))
@@ -191,7 +191,7 @@ def download(name: str, into: Path | str | None = None, *, loopback: bool = Fals
     folder = _folder(into)
     source = _require(name, folder)
 
-    def job(progress: Progress) -> str:
+    def job(progress: TaskProgress) -> str:
         before = 0
         for url, file in zip(source.urls, source.files, strict=True):
 
@@ -218,7 +218,7 @@ def download(name: str, into: Path | str | None = None, *, loopback: bool = Fals
     return task_of(name).work(job)
 
 
-def _require(name: str, folder: Path) -> Source:
+def _require(name: str, folder: Path) -> DataSource:
     """The source of a data set that can be fetched, where there is room for it."""
     source = source_of(name)
     if source is None:

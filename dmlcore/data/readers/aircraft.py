@@ -8,8 +8,8 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError, Description, Samples
 from dmlcore.data.files import lists
-from dmlcore.data.files.image_table import IMAGE_SIZE, Table, compact, samples
-from dmlcore.data.files.lists import Row
+from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samples
+from dmlcore.data.files.lists import ListLine
 
 TRAIN_VARIANTS = 50  # the first ones of variants.txt; there is no settled standard
 
@@ -36,7 +36,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     return samples(INFO, _data(folder) / "images", read_table(folder), image_size)
 
 
-def read_table(folder: Path) -> Table:
+def read_table(folder: Path) -> ImageTable:
     """Join variants.txt with the lists of training, validation and test pictures; pictures not needed.
 
     Paths are relative to data/images/. `official_train` is train and val together. Raises DataError with file:line.
@@ -51,7 +51,7 @@ def read_table(folder: Path) -> Table:
     lists.require_distinct((f"image {image}", place) for image, _, place in rows)
     present, labels = compact([number for _, number, _ in rows])
     names = list(variants)
-    return Table(
+    return ImageTable(
         paths=tuple(f"{image}.jpg" for image, _, _ in rows),
         labels=labels,
         class_names=tuple(names[number] for number in present),
@@ -64,7 +64,7 @@ def _data(folder: Path) -> Path:
     return folder / "data" if (folder / "data").is_dir() else folder
 
 
-def _variants(path: Path) -> list[Row]:
+def _variants(path: Path) -> list[ListLine]:
     rows = lists.rows(path, INFO)
     lists.require_distinct((text, f"{path}:{line}") for line, text in rows)
     return rows

@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError, Description, Samples
 from dmlcore.data.files import lists, matlab
-from dmlcore.data.files.image_table import IMAGE_SIZE, Table, compact, folders_in, pictures_in, samples
+from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, folders_in, pictures_in, samples
 from dmlcore.data.files.lists import positive
 from dmlcore.typing import Bools
 
@@ -43,13 +43,13 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     return samples(INFO, folder, read_table(folder), image_size)
 
 
-def read_table(folder: Path) -> Table:
+def read_table(folder: Path) -> ImageTable:
     """Read the annotations of the first layout that `folder` has, one with pictures if possible.
 
     cars_annos.mat with car_ims/; devkit/ with cars_train/ and cars_test/; names.csv and anno_*.csv with class folders;
     images/ with class folders and no annotations. Paths are relative to `folder`. Raises DataError naming the file.
     """
-    layouts: list[tuple[str, str, Callable[[Path], Table]]] = [
+    layouts: list[tuple[str, str, Callable[[Path], ImageTable]]] = [
         ("cars_annos.mat", "car_ims", _read_single),
         ("devkit", "cars_train", _read_devkit),
         ("anno_train.csv", "car_data", _read_tables),
@@ -62,7 +62,7 @@ def read_table(folder: Path) -> Table:
     return present[0][2](folder)
 
 
-def _read_single(folder: Path) -> Table:
+def _read_single(folder: Path) -> ImageTable:
     """All pictures in one .mat file, whose rows are not sorted by class: the usual form of metric learning."""
     path = folder / "cars_annos.mat"
     rows = matlab.read(path, INFO)
@@ -75,7 +75,7 @@ def _read_single(folder: Path) -> Table:
     return _table(pictures, numbers, places, rows.words("class_names"), is_test == 0)
 
 
-def _read_devkit(folder: Path) -> Table:
+def _read_devkit(folder: Path) -> ImageTable:
     """Training and test pictures in files and folders of their own, with the same names in both."""
     names = matlab.read(folder / "devkit" / "cars_meta.mat", INFO).words("class_names")
     pictures: list[str] = []
@@ -109,7 +109,7 @@ def _devkit_test(folder: Path) -> matlab.Variables:
     )
 
 
-def _read_tables(folder: Path) -> Table:
+def _read_tables(folder: Path) -> ImageTable:
     """Folders named by class, inside train/ and test/, with tables of file, box and class number."""
     listed = lists.rows(folder / "names.csv", INFO)
     lists.require_distinct((text, f"{folder / 'names.csv'}:{line}") for line, text in listed)
@@ -144,7 +144,7 @@ def _table(
     places: Sequence[str],
     names: Sequence[str],
     official_train: Bools,
-) -> Table:
+) -> ImageTable:
     """Join one picture a row, of class numbers from 1, places being where errors point to."""
     for picture, number, place in zip(pictures, numbers, places, strict=True):
         if not 1 <= number <= len(names):
@@ -153,7 +153,7 @@ def _table(
             raise DataError(f"{place}: expected the path of a picture, got {picture[:80]!r}")
     lists.require_distinct(zip(pictures, places, strict=True))
     present, labels = compact(numbers)
-    return Table(
+    return ImageTable(
         paths=tuple(pictures),
         labels=labels,
         class_names=tuple(names[number - 1] for number in present),
@@ -162,7 +162,7 @@ def _table(
     )
 
 
-def _read_folders(folder: Path) -> Table:
+def _read_folders(folder: Path) -> ImageTable:
     """Folders named by class and no annotations: classes in alphabetical order, which keeps the published split."""
     classes = sorted(folders_in(folder / "images"), key=lambda path: path.name.casefold())
     found = [[f"images/{path.name}/{picture.name}" for picture in pictures_in(path)] for path in classes]
@@ -170,7 +170,7 @@ def _read_folders(folder: Path) -> Table:
     counts = [len(pictures) for pictures in found if pictures]
     if not names:
         raise DataError(f"{folder / 'images'} holds no pictures in its folders; see {INFO.url}")
-    return Table(
+    return ImageTable(
         paths=tuple(path for pictures in found for path in pictures),
         labels=np.repeat(np.arange(len(names), dtype=np.int64), counts),
         class_names=tuple(names),

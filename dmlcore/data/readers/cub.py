@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError, Description, Samples
 from dmlcore.data.files import lists
-from dmlcore.data.files.image_table import IMAGE_SIZE, Table, compact, folders_in, pictures_in, samples
+from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, folders_in, pictures_in, samples
 from dmlcore.data.files.lists import positive
 
 TRAIN_CLASSES = 100  # class numbers 1 to 100 train, 101 to 200 test
@@ -38,7 +38,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     return samples(INFO, folder / "images", read_table(folder), image_size)
 
 
-def read_table(folder: Path) -> Table:
+def read_table(folder: Path) -> ImageTable:
     """Join the lists of `folder`, pictures not needed; without any list read the names of its folders of pictures.
 
     Paths are relative to images/. Raises DataError with file:line where the lists are inconsistent.
@@ -56,7 +56,7 @@ def read_table(folder: Path) -> Table:
 
     class_numbers = [_class_number(number, paths, class_of, class_names) for number in paths.values]
     present, labels = compact(class_numbers)
-    return Table(
+    return ImageTable(
         paths=tuple(paths.values.values()),
         labels=labels,
         class_names=tuple(_plain(class_names.values[number]) for number in present),
@@ -65,7 +65,7 @@ def read_table(folder: Path) -> Table:
     )
 
 
-def _read_folders(images: Path) -> Table:
+def _read_folders(images: Path) -> ImageTable:
     """The second layout, `cub200/images/NNN.Name/*.jpg`: the class number is that of the folder."""
     paths: list[str] = []
     numbers: list[int] = []
@@ -85,7 +85,7 @@ def _read_folders(images: Path) -> Table:
     if not paths:
         raise DataError(f"{images} holds no pictures in its folders; complete them from {INFO.url}")
     present, labels = compact(numbers)
-    return Table(
+    return ImageTable(
         paths=tuple(paths),
         labels=labels,
         class_names=tuple(_plain(folders[number]) for number in present),

@@ -8,7 +8,7 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError, Description, Samples
 from dmlcore.data.files import matlab
-from dmlcore.data.files.image_table import IMAGE_SIZE, Table, compact, samples
+from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samples
 from dmlcore.typing import Bools
 
 CLASSES = 102
@@ -59,7 +59,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     return samples(INFO, folder / "jpg", read_table(folder), image_size)
 
 
-def read_table(folder: Path) -> Table:
+def read_table(folder: Path) -> ImageTable:
     """Join imagelabels.mat and setid.mat; pictures not needed. Paths are relative to jpg/.
 
     `official_train` is trnid and valid together. Raises DataError naming file, variable and entry.
@@ -71,7 +71,7 @@ def read_table(folder: Path) -> Table:
             f"{folder / 'imagelabels.mat'}: labels, entry {row + 1}: expected 1 to {CLASSES}, got {numbers[row]}"
         )
     present, labels = compact(numbers.tolist())
-    return Table(
+    return ImageTable(
         paths=tuple(f"image_{number:05d}.jpg" for number in range(1, len(numbers) + 1)),
         labels=labels,
         class_names=tuple(NAMES[number - 1] for number in present),

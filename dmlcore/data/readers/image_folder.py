@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from dmlcore.data.dataset import DataError, Description, Samples
-from dmlcore.data.files.image_table import IMAGE_SIZE, SUFFIXES, Table, folders_in, samples
+from dmlcore.data.files.image_table import IMAGE_SIZE, SUFFIXES, ImageTable, folders_in, samples
 
 MOST_FOLDERS = 50_000  # that are walked: the largest public sets have 22,000 classes, a system has more
 PARTS = ("train", "test", "val", "valid", "validation")  # folders of which a tree that is split on disk consists
@@ -30,7 +30,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     return samples(INFO, folder, read_table(folder), image_size)
 
 
-def read_table(folder: Path) -> Table:
+def read_table(folder: Path) -> ImageTable:
     """Walk through the folders of `folder`: each is a class, with all JPEG and PNG pictures in and below it.
 
     Classes are sorted by name and the first half of them train. A folder that holds nothing but another one is
@@ -47,7 +47,7 @@ def read_table(folder: Path) -> Table:
     return _table(folder, rows, names, len(names) // 2, _empty(trunk, names))
 
 
-def _read_parts(folder: Path, parts: list[Path]) -> Table:
+def _read_parts(folder: Path, parts: list[Path]) -> ImageTable:
     """A tree that is split on disk."""
     rows = [(name, path, part.name.lower() == "train") for part in parts for name, path in _classes(folder, part)]
     trained, tested = ({name for name, _, is_train in rows if is_train == side} for side in (True, False))
@@ -67,14 +67,14 @@ def _table(
     train_classes: int,
     notes: tuple[str, ...],
     image_wise: bool = False,
-) -> Table:
+) -> ImageTable:
     if len(names) < 2:
         raise DataError(
             f"{folder} holds pictures of {len(names)} classes, where two at least are needed: give as root a folder "
             f"with one folder for each class, and in each its {', '.join(SUFFIXES)} files"
         )
     label = {name: number for number, name in enumerate(names)}
-    return Table(
+    return ImageTable(
         paths=tuple(path for _, path, _ in rows),
         labels=np.array([label[name] for name, _, _ in rows], dtype=np.int64),
         class_names=tuple(names),

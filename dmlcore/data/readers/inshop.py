@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError, Description, Samples
 from dmlcore.data.files import lists
-from dmlcore.data.files.image_table import IMAGE_SIZE, Table, samples
+from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, samples
 from dmlcore.data.files.lists import positive
 
 LIST = "list_eval_partition.txt"
@@ -35,7 +35,7 @@ INFO = Description(
 )
 
 
-class _Picture(NamedTuple):
+class _InshopImage(NamedTuple):
     path: str
     item: str
     status: str
@@ -54,7 +54,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 @lists.many_rows()
-def read_table(folder: Path) -> Table:
+def read_table(folder: Path) -> ImageTable:
     """Read the list in Eval/, Anno/ or `folder` itself; pictures not needed. Paths are relative to img/.
 
     Classes are the items, the training ones first. Raises DataError with file:line.
@@ -71,7 +71,7 @@ def read_table(folder: Path) -> Table:
     items = [sorted({row.item for row in rows if (row.status == "train") == side}) for side in (True, False)]
     label = {item: number for number, item in enumerate(items[0] + items[1])}
     surrogate = (path.parent / "SURROGATE.txt", folder / "SURROGATE.txt")
-    return Table(
+    return ImageTable(
         paths=tuple(row.path for row in rows),
         labels=np.array([label[row.item] for row in rows], dtype=np.int64),
         class_names=tuple(label),
@@ -85,7 +85,7 @@ def read_table(folder: Path) -> Table:
     )
 
 
-def _read_list(path: Path) -> list[_Picture]:
+def _read_list(path: Path) -> list[_InshopImage]:
     (line, count), *rest = lists.rows(path, INFO)
     if positive(count) == 0:
         raise DataError(
@@ -101,7 +101,7 @@ def _read_list(path: Path) -> list[_Picture]:
     return rows
 
 
-def _picture(text: str, place: str) -> _Picture:
+def _picture(text: str, place: str) -> _InshopImage:
     columns = text.split()  # padded with spaces
     if len(columns) != 3 or columns[2] not in STATUSES:
         raise DataError(f"{place}: expected '<image> <item> <{'|'.join(STATUSES)}>', got {text[:80]!r}")
@@ -111,4 +111,4 @@ def _picture(text: str, place: str) -> _Picture:
         raise DataError(f"{place}: expected 'img/<sex>/<category>/<item>/<file>', got {image[:80]!r}")
     if parts[3] != item:
         raise DataError(f"{place}: the picture lies in the folder of item {parts[3]!r}, but is listed as {item!r}")
-    return _Picture("/".join(parts[1:]), item, status, place)
+    return _InshopImage("/".join(parts[1:]), item, status, place)

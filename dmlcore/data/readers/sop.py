@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError, Description, Samples
 from dmlcore.data.files import lists
-from dmlcore.data.files.image_table import IMAGE_SIZE, Table, compact, samples
+from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samples
 from dmlcore.data.files.lists import positive
 
 HEADER = "image_id class_id super_class_id path"
@@ -35,7 +35,7 @@ INFO = Description(
 )
 
 
-class _Picture(NamedTuple):
+class _SopImage(NamedTuple):
     image_id: int
     class_id: int
     path: str
@@ -54,7 +54,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 @lists.many_rows()
-def read_table(folder: Path) -> Table:
+def read_table(folder: Path) -> ImageTable:
     """Join Ebay_train.txt and Ebay_test.txt, in `folder` or its Info_Files; pictures not needed.
 
     Classes are the products, numbered as they are. Raises DataError with file:line.
@@ -76,7 +76,7 @@ def read_table(folder: Path) -> Table:
     category = {
         number: path.partition("/")[0].removesuffix("_final").replace("_", " ") for number, path in path_of.items()
     }
-    return Table(
+    return ImageTable(
         paths=tuple(row.path for row in rows),
         labels=np.concatenate([labels, test_labels + len(train_ids)]),
         class_names=tuple(f"{category[number]} {number}" for number in [*train_ids.tolist(), *test_ids.tolist()]),
@@ -84,7 +84,7 @@ def read_table(folder: Path) -> Table:
     )
 
 
-def _read_list(path: Path) -> list[_Picture]:
+def _read_list(path: Path) -> list[_SopImage]:
     (line, header), *rows = lists.rows(path, INFO)
     if header.split() != HEADER.split():
         raise DataError(f"{path}:{line}: expected the header {HEADER!r}, got {header[:80]!r}")
@@ -94,11 +94,11 @@ def _read_list(path: Path) -> list[_Picture]:
     return [_picture(text, name, line) for line, text in rows]
 
 
-def _picture(text: str, file: str, line: int) -> _Picture:
+def _picture(text: str, file: str, line: int) -> _SopImage:
     columns = text.split(maxsplit=3)
     numbers = [positive(column) for column in columns[:3]]
     if len(columns) != 4 or 0 in numbers:
         raise DataError(f"{file}:{line}: expected three numbers from 1 and a path, got {text[:80]!r}")
     if not lists.is_inside(columns[3], parts=2):
         raise DataError(f"{file}:{line}: expected '<category>_final/<file>', got {columns[3][:80]!r}")
-    return _Picture(numbers[0], numbers[1], columns[3], file, line)
+    return _SopImage(numbers[0], numbers[1], columns[3], file, line)

@@ -12,7 +12,7 @@ import numpy as np
 from dmlcore.data.dataset import DataError, Samples
 from dmlcore.data.readers import cifar, cifar100
 from dmlcore.data.synthetic import collage
-from dmlcore.data.synthetic.collage import Layout, Pictures
+from dmlcore.data.synthetic.collage import CollageLayout, Pictures
 from dmlcore.typing import Array, Ints, Pixels
 
 SUPER_CLASSES, SUB_CLASSES = 20, 5  # super-classes; sub-classes of each
@@ -49,7 +49,7 @@ PRETRAINING = replace(
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class CifarImages:
     """All pictures of CIFAR-100: pixels (N, 3, 32, 32), fine labels (N,), rows of the official training file.
 
     sub_classes (20, 5): the fine labels of each super-class, ascending; names of fine and of super-classes.
@@ -112,7 +112,7 @@ def read_pretraining(folder: Path, image_size: int | None, seed: int) -> Samples
     return replace(samples, notes=_subset(source), facts={"tiles": rows[:, None], "fine": source.fine[rows]})
 
 
-def read_source(folder: Path) -> Source:
+def read_source(folder: Path) -> CifarImages:
     """Read CIFAR-100 with its super-classes; raises DataError unless all 100 sub-classes are there, 5 in each."""
     fields = {"fine_labels": cifar100.CLASSES, "coarse_labels": SUPER_CLASSES}
     fine_names, super_names = (
@@ -132,21 +132,21 @@ def read_source(folder: Path) -> Source:
             )
     if len(np.unique(np.concatenate(lists))) != cifar100.CLASSES:
         raise DataError(f"{folder}: a sub-class is in two super-classes; restore the official files")
-    return Source(pixels, fine, counts[0], np.array(lists), fine_names, super_names)
+    return CifarImages(pixels, fine, counts[0], np.array(lists), fine_names, super_names)
 
 
-def lay_out(source: Source, seed: int) -> Layout:
+def lay_out(source: CifarImages, seed: int) -> CollageLayout:
     """Place every foreground picture once, among three backgrounds of its part, in a random permutation."""
     return collage.lay_out(_pictures(source), source.fine, seed)
 
 
-def _pictures(source: Source) -> dict[str, Pictures]:
+def _pictures(source: CifarImages) -> dict[str, Pictures]:
     return {
         part: Pictures(source.rows(source.foregrounds, part), source.rows(source.backgrounds, part)) for part in PARTS
     }
 
 
-def _samples(source: Source, layout: Layout, inputs: Any, facts: dict[str, Array]) -> Samples:
+def _samples(source: CifarImages, layout: CollageLayout, inputs: Any, facts: dict[str, Array]) -> Samples:
     fine = source.fine[layout.front]
     label_of = np.zeros(cifar100.CLASSES, dtype=np.int64)
     for label, number in enumerate(source.foregrounds):
@@ -163,7 +163,7 @@ def _samples(source: Source, layout: Layout, inputs: Any, facts: dict[str, Array
     )
 
 
-def _subset(source: Source) -> tuple[str, ...]:
+def _subset(source: CifarImages) -> tuple[str, ...]:
     if len(source.fine) == cifar.PICTURES:
         return ()
     return (f"made from a subset: {len(source.fine):,} of the {cifar.PICTURES:,} pictures of CIFAR-100",)

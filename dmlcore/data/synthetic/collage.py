@@ -42,7 +42,7 @@ class Pictures:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class CollageLayout:
     """Which pictures make the collages: tiles (N, T) rows of the image set, row by row; shows (N, T) bool.
 
     front (N,): the picture that each collage is of, a tile of it.
@@ -97,7 +97,7 @@ class Collages:
         return collages
 
 
-def lay_out(parts: Mapping[str, Pictures], labels: Ints, seed: int, recipe: Recipe = Recipe()) -> Layout:
+def lay_out(parts: Mapping[str, Pictures], labels: Ints, seed: int, recipe: Recipe = Recipe()) -> CollageLayout:
     """Give every picture in `front` a collage, part after part; labels (M,): the class of each row of the image set.
 
     Backgrounds are drawn without replacement from a shuffled pool, reshuffled when too few for a collage are left;
@@ -113,10 +113,12 @@ def lay_out(parts: Mapping[str, Pictures], labels: Ints, seed: int, recipe: Reci
         rows[name] = np.arange(begin, begin + len(arranged))
         begin += len(arranged)
     front = np.concatenate([pictures.front for pictures in parts.values()])
-    return Layout(np.concatenate(tiles), np.concatenate(shows), front, rows)
+    return CollageLayout(np.concatenate(tiles), np.concatenate(shows), front, rows)
 
 
-def collages(pixels: Inputs, layout: Layout, training: Pictures, labels: Ints, recipe: Recipe = Recipe()) -> Collages:
+def collages(
+    pixels: Inputs, layout: CollageLayout, training: Pictures, labels: Ints, recipe: Recipe = Recipe()
+) -> Collages:
     """The collages of a layout of pixels (M, C, h, w); `fresh` draws with the pictures of the training part."""
     return Collages(pixels, layout.tiles, partial(_anew, layout.front, training, labels, recipe))
 

@@ -1,8 +1,16 @@
 """Protocols: how published results are trained, selected, repeated and summed up, as TOML files."""
 
 from dmlcore.experiments.protocols.expansion import data_name, deviations, expand, images
-from dmlcore.experiments.protocols.requests import ProtocolState, Request, conduct, described, place_of
-from dmlcore.experiments.protocols.results import Collection, Member, Results, Summary, collect, load, write
+from dmlcore.experiments.protocols.requests import ProtocolRequest, ProtocolState, conduct, described, place_of
+from dmlcore.experiments.protocols.results import (
+    Collection,
+    Member,
+    ProtocolResults,
+    ScoreSummary,
+    collect,
+    load,
+    write,
+)
 from dmlcore.experiments.protocols.spec import Protocol, Setting, names, read
 from dmlcore.experiments.protocols.tables import Printed, as_text, printed
 
@@ -11,11 +19,11 @@ __all__ = [
     "Member",
     "Printed",
     "Protocol",
+    "ProtocolRequest",
+    "ProtocolResults",
     "ProtocolState",
-    "Request",
-    "Results",
+    "ScoreSummary",
     "Setting",
-    "Summary",
     "as_text",
     "collect",
     "conduct",

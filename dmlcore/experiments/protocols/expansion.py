@@ -9,7 +9,7 @@ from typing import Any
 
 from dmlcore import data
 from dmlcore.experiments.protocols.spec import EpochKey, Protocol, names, read
-from dmlcore.experiments.studies import PRETRAINING, Entry
+from dmlcore.experiments.studies import PRETRAINING, StudyRun
 from dmlcore.spec import RunSpec, SpecError, flat
 
 WHOLE = "whole"  # the variant of a protocol without folds
@@ -96,7 +96,7 @@ def expand(
     folds: Sequence[int] = (),
     seeds: Sequence[int] = (),
     training: int | None = None,
-) -> list[Entry]:
+) -> list[StudyRun]:
     """The runs of a protocol, seed after seed, each fold in turn, with `protocol` = name in their specs.
 
     data, loss: in place of the protocol's. overrides: key=value, applied last. folds, seeds: in place of all of them.
@@ -109,7 +109,7 @@ def expand(
     wanted = folds or (protocol.folds if count == protocol.base.data.folds else ()) or range(1, count + 1) or (0,)
     if beyond := [fold for fold in wanted if fold > max(count, 0) or (count and fold < 1)]:
         raise SpecError(f"there is no fold {beyond[0]}; {name} has {count or 'none'}")
-    entries: list[Entry] = []
+    entries: list[StudyRun] = []
     for seed in seeds or range(protocol.repeats):
         for fold in wanted:
             variant = f"fold {fold}" if fold else WHOLE
@@ -118,10 +118,10 @@ def expand(
             if protocol.pretraining:
                 before = [*each, *protocol.pretraining.overrides, *_only_schedule(overrides)]
                 stage = _named(protocol, PRETRAINING, specify(protocol, name, data, loss, before, training))
-                entries.append(Entry(PRETRAINING, seed, stage))
-                entries.append(Entry(variant, seed, spec, stage))
+                entries.append(StudyRun(PRETRAINING, seed, stage))
+                entries.append(StudyRun(variant, seed, spec, stage))
             else:
-                entries.append(Entry(variant, seed, spec))
+                entries.append(StudyRun(variant, seed, spec))
     return entries
 
 

@@ -11,15 +11,15 @@ from pydantic import BaseModel, ConfigDict
 
 from dmlcore.experiments.protocols.expansion import data_name, deviations, expand, images, needs_images, specify
 from dmlcore.experiments.protocols.spec import Protocol, path_of, read
-from dmlcore.experiments.studies import Entry
-from dmlcore.experiments.studies.run_batch import Place, PlaceState, make
+from dmlcore.experiments.studies import StudyRun
+from dmlcore.experiments.studies.run_batch import BatchFolder, PlaceState, make
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
 
 log = logging.getLogger(__name__)
 
 
-class Request(BaseModel):
+class ProtocolRequest(BaseModel):
     """What of a protocol was asked for: its name or file, the data set, the loss, and what narrows or changes it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -52,7 +52,7 @@ class Request(BaseModel):
         first = specify(protocol, self.name, self._data(protocol), self.loss, self.overrides, training=0)
         return images(first) if needs_images(protocol, first) else None
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[StudyRun]:
         """Its runs; raises SpecError, and DataError where a schedule in epochs needs data that are not there."""
         protocol = self.read()
         return expand(
@@ -80,15 +80,17 @@ class Request(BaseModel):
 class ProtocolState(PlaceState):
     """Where the runs of a protocol stand."""
 
-    request: Request
+    request: ProtocolRequest
 
 
-def place_of(request: Request, store: RunStore, entries: Sequence[Entry] | None = None) -> Place[ProtocolState]:
+def place_of(
+    request: ProtocolRequest, store: RunStore, entries: Sequence[StudyRun] | None = None
+) -> BatchFolder[ProtocolState]:
     """Where these very runs are made and summed up; raises SpecError. entries: of the request, if they are known."""
     return _place(request.name, entries or request.entries(), store)
 
 
-def described(request: Request, entries: Sequence[Entry]) -> str:
+def described(request: ProtocolRequest, entries: Sequence[StudyRun]) -> str:
     """What would be trained, how the source does it, and in what this leaves it, for a terminal."""
     protocol = request.read()
     steps = sum(entry.spec.schedule.steps for entry in entries)
@@ -107,7 +109,7 @@ def described(request: Request, entries: Sequence[Entry]) -> str:
 
 
 def conduct(
-    request: Request,
+    request: ProtocolRequest,
     store: RunStore,
     *,
     report: Callable[[str], object] = log.info,
@@ -119,11 +121,11 @@ def conduct(
     return make(entries, store, place, ProtocolState(request=request), report=report, stop=stop)
 
 
-def digest_of(entries: Sequence[Entry]) -> str:
+def digest_of(entries: Sequence[StudyRun]) -> str:
     """Twelve digits that name these runs, in whatever order."""
     return hashlib.sha256("\n".join(sorted(entry.digest() for entry in entries)).encode()).hexdigest()[:12]
 
 
-def _place(name: str, entries: Sequence[Entry], store: RunStore) -> Place[ProtocolState]:
+def _place(name: str, entries: Sequence[StudyRun], store: RunStore) -> BatchFolder[ProtocolState]:
     folder: Path = store.root / ".protocols" / f"{name}-{digest_of(entries)}"
-    return Place(folder, ProtocolState)
+    return BatchFolder(folder, ProtocolState)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlcore.experiments.protocols.requests import Request
+from dmlcore.experiments.protocols.requests import ProtocolRequest
 from dmlcore.experiments.protocols.spec import Protocol
-from dmlcore.experiments.studies import PRETRAINING, Entry, find
+from dmlcore.experiments.studies import PRETRAINING, StudyRun, find
 from dmlcore.significance import verdicts
 from dmlcore.significance.verdicts import Verdict
 from dmlcore.spec import RunSpec, SpecError
@@ -29,11 +29,11 @@ from dmlcore.typing import Singles
 Spread = tuple[float, float | None]  # mean and sample deviation, None for a single value
 
 
-class _Plain(BaseModel):
+class _ResultModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Member(_Plain):
+class Member(_ResultModel):
     """One finished run: test scores of its best weights, and the validation score that chose them, all in 0..1."""
 
     fold: int  # 0: no folds
@@ -50,7 +50,7 @@ class Member(_Plain):
     device: str
 
 
-class Collection(_Plain):
+class Collection(_ResultModel):
     """One model of each fold: the mean of their scores, and the scores of their embeddings put together."""
 
     runs: tuple[str, ...]
@@ -59,7 +59,7 @@ class Collection(_Plain):
     concatenated: dict[str, float]
 
 
-class Summary(_Plain):
+class ScoreSummary(_ResultModel):
     """Mean and sample deviation of each score over `count` of something."""
 
     of: str
@@ -67,7 +67,7 @@ class Summary(_Plain):
     scores: dict[str, Spread]
 
 
-class Results(_Plain):
+class ProtocolResults(_ResultModel):
     """All of it: what was asked, each run, each collection, the summaries, and what to know when reading them."""
 
     protocol: str
@@ -77,11 +77,11 @@ class Results(_Plain):
     runs: tuple[Member, ...]
     missing: int
     collections: tuple[Collection, ...]
-    summaries: tuple[Summary, ...]
+    summaries: tuple[ScoreSummary, ...]
     notes: tuple[str, ...]
 
 
-def measure(entry: Entry, run: Run) -> Member | None:
+def measure(entry: StudyRun, run: Run) -> Member | None:
     """What a run reached, or None unless it is done and tested."""
     state, rows = run.state(), run.metrics()[0]
     tested = scores(rows).get("trained")
@@ -195,9 +195,9 @@ def _scored(embeddings: Singles, arrays: Mapping[str, Any], ks: Sequence[int]) -
 
 def summarise(
     protocol: Protocol, spec: RunSpec, members: Sequence[Member], together: Sequence[Collection]
-) -> list[Summary]:
+) -> list[ScoreSummary]:
     """What the protocol reports, in its order; what cannot be told from the runs that are there is left out."""
-    found: list[Summary] = []
+    found: list[ScoreSummary] = []
     for report in protocol.report:
         if report == "mean" and members:
             found.append(_summary(_of_runs(members), [m.scores for m in members]))
@@ -227,13 +227,13 @@ def summarise(
 
 
 def collect(
-    request: Request,
-    entries: Sequence[Entry],
+    request: ProtocolRequest,
+    entries: Sequence[StudyRun],
     store: RunStore,
     *,
-    before: Results | None = None,
+    before: ProtocolResults | None = None,
     report: Callable[[str], object] = lambda _: None,
-) -> Results:
+) -> ProtocolResults:
     """Read the runs that are there and sum them up; before: results whose collections need not be scored again."""
     protocol = request.read()
     wanted = [entry for entry in entries if entry.variant != PRETRAINING]
@@ -251,7 +251,7 @@ def collect(
             together = collections(members, lambda m: _embeddings(store, m), spec.ks)
         if len(together) > 1 and len(together) * len(folds) == len(members):
             notes.append("the repeats have other test samples, so only models of one repeat are put together")
-    return Results(
+    return ProtocolResults(
         protocol=request.name,
         written=time.strftime("%Y-%m-%d", time.gmtime()),
         overrides=request.overrides,
@@ -264,22 +264,22 @@ def collect(
     )
 
 
-def write(results: Results, path: Path) -> Path:
+def write(results: ProtocolResults, path: Path) -> Path:
     """Write results.json into the folder."""
     path.mkdir(parents=True, exist_ok=True)
     atomic_files.replace_json(path / "results.json", results.model_dump(mode="json"))
     return path / "results.json"
 
 
-def load(path: Path) -> Results | None:
+def load(path: Path) -> ProtocolResults | None:
     """The results in the folder, or None if there are none that can be read."""
     try:
-        return Results.model_validate(atomic_files.read_json(path / "results.json"))
+        return ProtocolResults.model_validate(atomic_files.read_json(path / "results.json"))
     except (OSError, ValueError, ValidationError):
         return None
 
 
-def baselines(results: Results) -> list[Summary]:
+def baselines(results: ProtocolResults) -> list[ScoreSummary]:
     """What the same test samples score without training: mean and deviation over the runs."""
     found = []
     for of, words in verdicts.NAMES.items():
@@ -288,7 +288,7 @@ def baselines(results: Results) -> list[Summary]:
     return found
 
 
-def verdict(results: Results, score: str = "map_at_r") -> Verdict:
+def verdict(results: ProtocolResults, score: str = "map_at_r") -> Verdict:
     """What the runs say beside their baselines; noise is that of the seeds, as folds share their training classes."""
     values: dict[int, list[float]] = {}
     against: dict[str, dict[int, list[float]]] = {}
@@ -323,16 +323,18 @@ def _embeddings(store: RunStore, member: Member) -> Mapping[str, Any]:
     return found
 
 
-def _notes(wanted: Sequence[Entry], members: Sequence[Member]) -> Iterable[str]:
+def _notes(wanted: Sequence[StudyRun], members: Sequence[Member]) -> Iterable[str]:
     if missing := len(wanted) - len(members):
         yield f"{missing} of {len(wanted)} runs are not done"
     if wanted[0].spec.schedule.monitor_part == "test":
         yield "the test part chose the weights, as in the source: these scores are too good"
 
 
-def _summary(of: str, found: Sequence[Mapping[str, float]]) -> Summary:
+def _summary(of: str, found: Sequence[Mapping[str, float]]) -> ScoreSummary:
     names = [name for name in found[0] if all(name in each for each in found)]
-    return Summary(of=of, count=len(found), scores={name: spread([each[name] for each in found]) for name in names})
+    return ScoreSummary(
+        of=of, count=len(found), scores={name: spread([each[name] for each in found]) for name in names}
+    )
 
 
 def spread(values: Sequence[float]) -> Spread:

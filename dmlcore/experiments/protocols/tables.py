@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dmlcore.experiments.protocols.expansion import PUBLISHED, images
-from dmlcore.experiments.protocols.requests import Request
-from dmlcore.experiments.protocols.results import Results, Spread, baselines, verdict
-from dmlcore.experiments.studies import Entry
+from dmlcore.experiments.protocols.requests import ProtocolRequest
+from dmlcore.experiments.protocols.results import ProtocolResults, Spread, baselines, verdict
+from dmlcore.experiments.studies import StudyRun
 from dmlcore.published import table_files, tables
 from dmlcore.spec import RunSpec
 
@@ -56,7 +56,7 @@ class Printed:
     scores: dict[str, Spread]
 
 
-def as_text(results: Results, printed: Sequence[Printed] = (), remark: str = "") -> str:
+def as_text(results: ProtocolResults, printed: Sequence[Printed] = (), remark: str = "") -> str:
     """Runs, summaries, and what the source printed, for a terminal; scores in per cent."""
     names = [name for name in SHOWN if any(name in summary.scores for summary in results.summaries)]
     head = ["", "n", *(TITLES.get(name, name.replace("recall_at_", "R@")) for name in names)]
@@ -80,7 +80,7 @@ def as_text(results: Results, printed: Sequence[Printed] = (), remark: str = "")
     return "\n".join(text)
 
 
-def printed(request: Request, entries: Sequence[Entry]) -> tuple[list[Printed], str]:
+def printed(request: ProtocolRequest, entries: Sequence[StudyRun]) -> tuple[list[Printed], str]:
     """What the source printed for these data, this loss and network, and why it is not comparable, if it is not."""
     protocol, spec = request.read(), entries[-1].spec
     word = protocol.label(request.loss) if request.loss else protocol.label(spec.loss.name)

@@ -1,6 +1,6 @@
 """Search over the keys of a spec with Optuna: random, grid, TPE or Gaussian process, by validation MAP@R."""
 
-from dmlcore.experiments.search.space import Dimension, Method, Search, parse, prepare
+from dmlcore.experiments.search.space import Dimension, Method, SearchSpace, parse, prepare
 from dmlcore.experiments.search.trials import (
     TrialRow,
     as_text,
@@ -16,7 +16,7 @@ from dmlcore.experiments.search.trials import (
 __all__ = [
     "Dimension",
     "Method",
-    "Search",
+    "SearchSpace",
     "TrialRow",
     "as_text",
     "best",

@@ -56,7 +56,7 @@ class Dimension:
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchSpace:
     """What is searched: a base spec, dimensions, how the next point is chosen, how many trials in all."""
 
     name: str
@@ -108,7 +108,7 @@ def prepare(
     method: str = "random",
     trials: int | None = None,
     seed: int = 0,
-) -> Search:
+) -> SearchSpace:
     """A search that can be made; trials: all points of a grid, else 20, where None. Raises SpecError."""
     fixed, space = parse(arguments)
     if not NAME.fullmatch(name):
@@ -121,7 +121,7 @@ def prepare(
         if dimension.key in ("name", "protocol", "device", "schedule.monitor_part", "data.validation"):
             raise SpecError(f"{dimension.key}: cannot be searched")
     points = math.prod(len(dimension.grid()) for dimension in space) if method == "grid" else 20
-    found = Search(name, base.with_overrides(fixed), space, cast(Method, method), trials or points, seed)
+    found = SearchSpace(name, base.with_overrides(fixed), space, cast(Method, method), trials or points, seed)
     for corner in itertools.islice(itertools.product(*(d.grid() for d in space)), CORNERS):
         found.spec(dict(zip((d.key for d in space), corner, strict=True)))
     if found.base.schedule.monitor_part == "test" or found.base.data.validation == "none":

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dmlcore.experiments.search.space import Search
-from dmlcore.experiments.studies import Entry, find
+from dmlcore.experiments.search.space import SearchSpace
+from dmlcore.experiments.studies import StudyRun, find
 from dmlcore.experiments.studies.run_batch import refuse_missing_data, work_on
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import atomic_files, locks
@@ -44,13 +44,13 @@ class TrialRow:
     message: str
 
 
-def url_of(search: Search, store: RunStore) -> str:
+def url_of(search: SearchSpace, store: RunStore) -> str:
     """Where a search is kept if no other storage is given: .searches/NAME.db in the run store."""
     return f"sqlite:///{store.root / '.searches' / search.name}.db"
 
 
 def conduct(
-    search: Search,
+    search: SearchSpace,
     store: RunStore,
     *,
     storage: str = "",
@@ -62,7 +62,7 @@ def conduct(
 
     train: makes a run and returns at its end. Raises SpecError if a search of this name was begun otherwise, DataError.
     """
-    refuse_missing_data([Entry("", search.seed, search.base)])
+    refuse_missing_data([StudyRun("", search.seed, search.base)])
     with _one_at_a_time(search, store):
         study = _study(search, store, storage)
     while not stop():
@@ -72,7 +72,7 @@ def conduct(
             if asked is None:
                 return True
             trial, spec = asked
-            run = find([Entry("", spec.seed, spec)], store)[0] or store.create(spec)
+            run = find([StudyRun("", spec.seed, spec)], store)[0] or store.create(spec)
             trial.set_user_attr("run", run.id)
         label = f"trial {trial.number + 1}: {run.id}"
         report(f"{label}: {_words(trial.params)}")
@@ -86,7 +86,7 @@ def conduct(
     return False
 
 
-def trials(search: Search, store: RunStore, storage: str = "") -> list[TrialRow]:
+def trials(search: SearchSpace, store: RunStore, storage: str = "") -> list[TrialRow]:
     """Every trial so far, in order."""
     with _one_at_a_time(search, store):
         found = _study(search, store, storage).get_trials(deepcopy=False)
@@ -103,7 +103,7 @@ def trials(search: Search, store: RunStore, storage: str = "") -> list[TrialRow]
     ]
 
 
-def best(search: Search, rows: Sequence[TrialRow]) -> RunSpec | None:
+def best(search: SearchSpace, rows: Sequence[TrialRow]) -> RunSpec | None:
     """The spec of the trial with the highest validation MAP@R, named after the search; None before one is done."""
     done = [row for row in rows if row.value is not None]
     if not done:
@@ -112,7 +112,7 @@ def best(search: Search, rows: Sequence[TrialRow]) -> RunSpec | None:
     return search.spec(first.values).model_copy(update={"name": f"best of {search.name}"})
 
 
-def write_best(spec: RunSpec, search: Search, store: RunStore) -> Path:
+def write_best(spec: RunSpec, search: SearchSpace, store: RunStore) -> Path:
     """Write the best spec as .searches/NAME.best.toml."""
     path = store.root / ".searches" / f"{search.name}.best.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ def as_text(rows: Sequence[TrialRow], beside: Mapping[str, float] | None = None)
 
 
 @contextlib.contextmanager
-def _one_at_a_time(search: Search, store: RunStore) -> Iterator[None]:
+def _one_at_a_time(search: SearchSpace, store: RunStore) -> Iterator[None]:
     """What reads and changes the list of trials; other workers wait. Optuna is quiet meanwhile."""
     import optuna
 
@@ -159,7 +159,7 @@ def _one_at_a_time(search: Search, store: RunStore) -> Iterator[None]:
         yield
 
 
-def _study(search: Search, store: RunStore, storage: str) -> optuna.Study:
+def _study(search: SearchSpace, store: RunStore, storage: str) -> optuna.Study:
     """The study of this name, made with all points of a grid if it is new; raises SpecError if it is another one."""
     import optuna
 
@@ -190,7 +190,7 @@ def _study(search: Search, store: RunStore, storage: str) -> optuna.Study:
     return study
 
 
-def _ask(search: Search, study: optuna.Study) -> tuple[optuna.Trial, RunSpec] | None:
+def _ask(search: SearchSpace, study: optuna.Study) -> tuple[optuna.Trial, RunSpec] | None:
     """The next trial with its spec, or None if there are as many as asked for."""
     from optuna.trial import TrialState
 
@@ -205,7 +205,7 @@ def _ask(search: Search, study: optuna.Study) -> tuple[optuna.Trial, RunSpec] | 
     return trial, search.spec(trial.params)
 
 
-def _sampler(search: Search, number: int) -> optuna.samplers.BaseSampler:
+def _sampler(search: SearchSpace, number: int) -> optuna.samplers.BaseSampler:
     """For one trial, by its number: so workers draw different points, and one worker always the same."""
     from optuna import samplers
 

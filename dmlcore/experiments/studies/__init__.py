@@ -2,11 +2,11 @@
 
 from dmlcore.experiments.studies import trials
 from dmlcore.experiments.studies.baselines import add as add_baselines
-from dmlcore.experiments.studies.conductor import Conduct, Request, StudyState, cancel, conduct, conduct_of, launch
+from dmlcore.experiments.studies.conductor import Conduct, StudyRequest, StudyState, cancel, conduct, conduct_of, launch
 from dmlcore.experiments.studies.judgement import MEASURES, baseline_rows, judge, levels, pair, top
 from dmlcore.experiments.studies.results import (
     Measured,
-    Results,
+    StudyResults,
     as_text,
     best_folds,
     by_class,
@@ -17,19 +17,19 @@ from dmlcore.experiments.studies.results import (
     write,
 )
 from dmlcore.experiments.studies.run_batch import find
-from dmlcore.experiments.studies.spec import PRETRAINING, Entry, Study, Variant, expand, names, read
+from dmlcore.experiments.studies.spec import PRETRAINING, Study, StudyRun, StudyVariant, expand, names, read
 
 __all__ = [
     "MEASURES",
     "PRETRAINING",
     "Conduct",
-    "Entry",
     "Measured",
-    "Request",
-    "Results",
     "Study",
+    "StudyRequest",
+    "StudyResults",
+    "StudyRun",
     "StudyState",
-    "Variant",
+    "StudyVariant",
     "add_baselines",
     "as_text",
     "baseline_rows",

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dmlcore.experiments.studies.conductor import Request
-from dmlcore.experiments.studies.results import Results, load, measure, results_path, save
+from dmlcore.experiments.studies.conductor import StudyRequest
+from dmlcore.experiments.studies.results import StudyResults, load, measure, results_path, save
 from dmlcore.experiments.studies.run_batch import find
-from dmlcore.experiments.studies.spec import PRETRAINING, Entry
+from dmlcore.experiments.studies.spec import PRETRAINING, StudyRun
 from dmlcore.significance import verdicts
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import RunStore
@@ -32,7 +32,7 @@ def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda 
     written = load(name)
     if written is None:
         raise SpecError(f"{name}: no results are written; measure them with --write")
-    request = Request(
+    request = StudyRequest(
         study=name, overrides=written.overrides, seeds=tuple(dict.fromkeys(run.seed for run in written.runs))
     )
     entries = {entry.digest(): entry for entry in request.entries()}
@@ -54,7 +54,7 @@ def add(name: str, store: RunStore, *, report: Callable[[str], object] = lambda 
     return save(written.model_copy(update={"runs": tuple(runs)}), results_path(name))
 
 
-def _pretrained(written: Results, entries: list[Entry], store: RunStore) -> dict[int, str]:
+def _pretrained(written: StudyResults, entries: list[StudyRun], store: RunStore) -> dict[int, str]:
     """The id of the pretraining of each seed, where it is in the store and scores what is written."""
     known = {run.digest: run for run in written.runs}
     wanted = [entry for entry in entries if entry.variant == PRETRAINING and entry.digest() in known]

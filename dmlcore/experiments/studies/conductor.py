@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict
 
-from dmlcore.experiments.studies.run_batch import Place, PlaceState, detach, make, refuse_missing_data
-from dmlcore.experiments.studies.spec import Entry, expand, path_of, read
+from dmlcore.experiments.studies.run_batch import BatchFolder, PlaceState, detach, make, refuse_missing_data
+from dmlcore.experiments.studies.spec import StudyRun, expand, path_of, read
 from dmlcore.jobs import launch as jobs
 from dmlcore.jobs.launch import JobError
 from dmlcore.storage import locks
@@ -20,7 +20,7 @@ from dmlcore.storage.runs import RunError, RunStore
 log = logging.getLogger(__name__)
 
 
-class Request(BaseModel):
+class StudyRequest(BaseModel):
     """What of a study was asked for: its name or file, and what narrows or changes it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -30,7 +30,7 @@ class Request(BaseModel):
     seeds: tuple[int, ...] = ()
     only: tuple[str, ...] = ()
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[StudyRun]:
         """Its runs; raises SpecError."""
         file = signature(str(path_of(self.study)))
         return list(_entries(self, file) if file else _entries.__wrapped__(self, file))
@@ -42,7 +42,7 @@ class Request(BaseModel):
 
 
 @lru_cache(maxsize=64)
-def _entries(request: Request, file: Signature | None) -> tuple[Entry, ...]:
+def _entries(request: StudyRequest, file: Signature | None) -> tuple[StudyRun, ...]:
     """file: signature of the study, None where it cannot be trusted; pages ask for the same many times a look."""
     return tuple(expand(read(request.study), request.seeds or None, request.only, request.overrides))
 
@@ -50,18 +50,18 @@ def _entries(request: Request, file: Signature | None) -> tuple[Entry, ...]:
 class StudyState(PlaceState):
     """Where a study stands."""
 
-    request: Request
+    request: StudyRequest
 
 
-Conduct = Place[StudyState]
+Conduct = BatchFolder[StudyState]
 
 
 def conduct_of(name: str, store: RunStore) -> Conduct:
     """Where the study of that name or file is conducted in `store`; raises SpecError if there is no such study."""
-    return Place(store.root / ".studies" / path_of(name).stem, StudyState)
+    return BatchFolder(store.root / ".studies" / path_of(name).stem, StudyState)
 
 
-def launch(request: Request, store: RunStore) -> None:
+def launch(request: StudyRequest, store: RunStore) -> None:
     """Start `python -m dmlcore study` for the request as one detached process, with log.txt as its output.
 
     Raises JobError while the study is being conducted, DataError if data are missing, SpecError.
@@ -91,7 +91,7 @@ def cancel(conduct: Conduct) -> None:
 
 
 def conduct(
-    request: Request,
+    request: StudyRequest,
     store: RunStore,
     *,
     report: Callable[[str], object] = log.info,

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dmlcore.experiments.studies.conductor import Request
+from dmlcore.experiments.studies.conductor import StudyRequest
 from dmlcore.experiments.studies.run_batch import find
-from dmlcore.experiments.studies.shown_maps import Maps, maps_of
-from dmlcore.experiments.studies.spec import PRETRAINING, Entry, path_of
+from dmlcore.experiments.studies.shown_maps import PoolingMaps, maps_of
+from dmlcore.experiments.studies.spec import PRETRAINING, StudyRun, path_of
 from dmlcore.inspection.local import weight_maps
 from dmlcore.significance import verdicts
 from dmlcore.spec import SpecError
@@ -30,25 +30,25 @@ FURTHER = ("train", "overlap", "zero_shot")  # kinds of rows in metrics.jsonl wh
 MOST_POINTS = 200  # of a written validation curve
 
 
-class _Plain(BaseModel):
+class _StudyModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Curve(_Plain):
+class ValidationCurve(_StudyModel):
     """Validation MAP@R over the steps."""
 
     step: tuple[int, ...] = ()
     map_at_r: tuple[float, ...] = ()
 
 
-class Measured(_Plain):
+class Measured(_StudyModel):
     """One finished run of a study; scores by name: map_at_r, recall_at_1, foreground, overlap.…, zero_shot.…."""
 
     variant: str
     seed: int
     digest: str  # of the entry it answers
     scores: dict[str, float]
-    validation: Curve
+    validation: ValidationCurve
     steps: int
     seconds: float
     device: str
@@ -60,7 +60,7 @@ class Measured(_Plain):
     baselines: dict[str, dict[str, float]] = {}  # "chance", "inputs", "untrained" or "pretrained" -> the same scores
 
 
-class Results(_Plain):
+class StudyResults(_StudyModel):
     """A written results file: measured runs, and where, when and on what they were measured."""
 
     study: str
@@ -70,10 +70,10 @@ class Results(_Plain):
     data: dict[str, tuple[str, ...]] = Field(description="Notes of each data set: what part of it was there")
     overrides: tuple[str, ...] = ()
     runs: tuple[Measured, ...]
-    maps: Maps | None = None  # where the study is on collages
+    maps: PoolingMaps | None = None  # where the study is on collages
 
 
-def measure(entry: Entry, run: Run) -> Measured | None:
+def measure(entry: StudyRun, run: Run) -> Measured | None:
     """What a run reached, or None unless it is done and tested."""
     state, rows = run.state(), run.metrics()[0]
     trained = scores(rows).get("trained")
@@ -88,7 +88,7 @@ def measure(entry: Entry, run: Run) -> Measured | None:
         seed=entry.seed,
         digest=entry.digest(),
         scores={k: v for k, v in (found | _foreground(run) | _further(rows)).items() if v is not None},
-        validation=Curve(step=tuple(steps[i] for i in kept), map_at_r=tuple(values[i] for i in kept)),
+        validation=ValidationCurve(step=tuple(steps[i] for i in kept), map_at_r=tuple(values[i] for i in kept)),
         steps=state.step,
         seconds=state.seconds,
         device=state.device,
@@ -100,7 +100,7 @@ def measure(entry: Entry, run: Run) -> Measured | None:
     )
 
 
-def measured(entries: Sequence[Entry], store: RunStore) -> list[Measured]:
+def measured(entries: Sequence[StudyRun], store: RunStore) -> list[Measured]:
     """The finished runs of these entries; those that are missing or not done are left out."""
     pairs = zip(entries, find(entries, store), strict=True)
     return [result for entry, run in pairs if run and (result := measure(entry, run))]
@@ -157,7 +157,7 @@ def results_path(name: str) -> Path:
     return path_of(name).with_suffix(".jsonl")
 
 
-def write(request: Request, store: RunStore) -> Path:
+def write(request: StudyRequest, store: RunStore) -> Path:
     """Write what was measured beside the study; raises SpecError if no run of the request is done."""
     from dmlcore import data  # torch comes with it
     from dmlcore.storage import checkpoint
@@ -172,7 +172,7 @@ def write(request: Request, store: RunStore) -> Path:
         if d.name not in notes:
             notes[d.name] = data.load(d.name, root=d.root, image_size=d.image_size, seed=entry.seed).notes
     saved = checkpoint.load(store.open(runs[-1].run).path)
-    found = Results(
+    found = StudyResults(
         study=path_of(request.study).stem,
         written=time.strftime("%Y-%m-%d", time.gmtime()),
         torch=str(saved.facts["torch"]) if saved else "",
@@ -205,7 +205,7 @@ def by_class(run: Measured, store: RunStore) -> tuple[float, ...]:
     return tuple(round(float(mean), 4) for mean in means)
 
 
-def save(results: Results, path: Path) -> Path:
+def save(results: StudyResults, path: Path) -> Path:
     """Write results as JSON lines: what holds for all, each run, and the maps last if there are any.
 
     The ids of runs are left out, as they mean nothing elsewhere.
@@ -218,14 +218,14 @@ def save(results: Results, path: Path) -> Path:
     return path
 
 
-def load(name: str) -> Results | None:
+def load(name: str) -> StudyResults | None:
     """The results file of a study, or None if none was written; raises SpecError if it is damaged."""
     path = results_path(name)
     if not path.exists():
         path = path.with_suffix(".results.json")  # of an earlier release: all in one object
     try:
         text = path.read_text("utf-8")
-        return Results.model_validate(json.loads(text) if path.suffix == ".json" else _from_lines(text))
+        return StudyResults.model_validate(json.loads(text) if path.suffix == ".json" else _from_lines(text))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, ValidationError) as error:

@@ -21,7 +21,7 @@ from typing import Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dmlcore import data
-from dmlcore.experiments.studies.spec import PRETRAINING, Entry
+from dmlcore.experiments.studies.spec import PRETRAINING, StudyRun
 from dmlcore.inspection.local import weight_maps
 from dmlcore.jobs import launch
 from dmlcore.spec import RunSpec
@@ -52,7 +52,7 @@ S = TypeVar("S", bound=PlaceState)
 
 
 @dataclass(frozen=True)
-class Place(Generic[S]):
+class BatchFolder(Generic[S]):
     """Where runs are made one after another; readers never need whoever makes them alive."""
 
     path: Path
@@ -100,7 +100,7 @@ class Place(Generic[S]):
         return state
 
 
-def detach(place: Place[S], request: S, arguments: Sequence[str]) -> None:
+def detach(place: BatchFolder[S], request: S, arguments: Sequence[str]) -> None:
     """Start `python -m dmlcore ARGUMENTS`, which makes the runs of a place, detached, with log.txt as its output.
 
     request: the state to record. Raises durable.Busy where somebody makes them, or is about to.
@@ -120,7 +120,7 @@ def detach(place: Place[S], request: S, arguments: Sequence[str]) -> None:
     threading.Thread(target=process.wait, daemon=True).start()  # leave no zombie behind in a long-lived server
 
 
-def find(entries: Sequence[Entry], store: RunStore) -> list[Run | None]:
+def find(entries: Sequence[StudyRun], store: RunStore) -> list[Run | None]:
     """The run of each entry, or None: of all runs with its spec, whatever their name, the one that is done.
 
     Of several the first that was made, so that a later one changes nothing; without a done one the furthest.
@@ -149,7 +149,7 @@ def _made(specs: Mapping[int, RunSpec], store: RunStore) -> dict[int, Run]:
     return {number: run for number, digest in wanted.items() if (run := best.get(digest))}
 
 
-def refuse_missing_data(entries: Sequence[Entry]) -> None:
+def refuse_missing_data(entries: Sequence[StudyRun]) -> None:
     """Raise DataError for the first data set that is not there; it says where it looked."""
     for name, root in {(entry.spec.data.name, entry.spec.data.root): None for entry in entries}:
         if data.available(name, root) is None:
@@ -157,9 +157,9 @@ def refuse_missing_data(entries: Sequence[Entry]) -> None:
 
 
 def make(
-    entries: Sequence[Entry],
+    entries: Sequence[StudyRun],
     store: RunStore,
-    place: Place[S],
+    place: BatchFolder[S],
     request: S,
     *,
     report: Callable[[str], object] = log.info,
@@ -229,7 +229,7 @@ def work_on(run: Run, stopped: Callable[[], bool]) -> None:
         time.sleep(LOOK)
 
 
-def _create(entry: Entry, entries: Sequence[Entry], store: RunStore) -> Run | None:
+def _create(entry: StudyRun, entries: Sequence[StudyRun], store: RunStore) -> Run | None:
     """A new run for an entry, or None where what it starts from is not done."""
     if entry.starts is None:
         return store.create(entry.spec)

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from dmlcore.experiments.studies.run_batch import find
-from dmlcore.experiments.studies.spec import Entry
+from dmlcore.experiments.studies.spec import StudyRun
 from dmlcore.inspection.local import weight_maps
 from dmlcore.storage.runs import RunStore
 from dmlcore.typing import Singles
@@ -18,7 +18,7 @@ from dmlcore.typing import Singles
 MAPPED = 24  # samples
 
 
-class Maps(BaseModel):
+class PoolingMaps(BaseModel):
     """Where the poolings of one seed look, on a few test samples of its data set."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -45,7 +45,7 @@ class Maps(BaseModel):
         return found.reshape(len(self.indices), *self.side)
 
 
-def maps_of(entries: Sequence[Entry], store: RunStore) -> Maps | None:
+def maps_of(entries: Sequence[StudyRun], store: RunStore) -> PoolingMaps | None:
     """The weight maps of the first seed's runs on some test samples, drawn at random; None without any."""
     from dmlcore.data.identities import identities
     from dmlcore.training.build import load_data
@@ -61,7 +61,7 @@ def maps_of(entries: Sequence[Entry], store: RunStore) -> Maps | None:
     spec, first = weighed[0][0].spec, next(iter(of_one.values()))
     rows = np.random.default_rng(0).permutation(len(first.indices))[:MAPPED]
     data = load_data(spec)
-    return Maps(
+    return PoolingMaps(
         seed=spec.seed,
         indices=tuple(first.indices[rows].tolist()),
         names=tuple(data.class_names[label] for label in data.labels[first.indices[rows]]),

@@ -16,14 +16,14 @@ from dmlcore.presets import STUDIES
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.spec.plan import NAME, Overrides, Plan, Text
 from dmlcore.spec.sections import Section
-from dmlcore.storage.listing import Kept, nameless
+from dmlcore.storage.listing import FileCache, nameless
 
 PRETRAINING = "pretraining"  # what a variant starts from, and the name of the runs that make it
 
 Seeds = Annotated[tuple[Annotated[int, Field(ge=0, le=2**32 - 1)], ...], Field(strict=False, min_length=1)]
 
 
-class Variant(Section):
+class StudyVariant(Section):
     """One of the things compared: the base with `overrides` applied, as `RunSpec.with_overrides` takes them."""
 
     name: str = Field(min_length=1, max_length=40, pattern=r"^[\w+ .,()=-]+$", description="As in tables and legends")
@@ -54,7 +54,7 @@ class Study(Plan):
     """What is compared, why, and against which claim."""
 
     tables: ClassVar[Mapping[str, type[BaseModel]]] = {
-        "variants": Variant,
+        "variants": StudyVariant,
         "pretraining": Pretraining,
         "contrasts": Contrast,
     }
@@ -79,7 +79,7 @@ class Study(Plan):
     ceiling: str = Field("", description="A variant that is no competitor, but what the others could reach")
     contrasts: tuple[Contrast, ...] = Field((), strict=False, description="Questions with an answer in words")
     pretraining: Pretraining | None = None
-    variants: tuple[Variant, ...] = Field(strict=False, min_length=1)
+    variants: tuple[StudyVariant, ...] = Field(strict=False, min_length=1)
 
     @property
     def repeats(self) -> str:
@@ -120,7 +120,7 @@ class Study(Plan):
 
 
 @dataclass(frozen=True)
-class Entry:
+class StudyRun:
     """One run of a study: `spec` is complete but for `model.start` where it `starts` from the pretraining."""
 
     variant: str
@@ -165,7 +165,7 @@ def read(name: str) -> Study:
     return _studies.get(str(path), lambda: _read(path))
 
 
-_studies: Kept[Study] = Kept(64)
+_studies: FileCache[Study] = FileCache(64)
 
 
 def _read(path: Path) -> Study:
@@ -182,7 +182,7 @@ def expand(
     seeds: Sequence[int] | None = None,
     only: str | Sequence[str] | None = None,
     overrides: Iterable[str] = (),
-) -> list[Entry]:
+) -> list[StudyRun]:
     """Every run of the study, seed after seed, the pretraining of a seed before what starts from it.
 
     seeds: in place of those of the study. only: one variant, or several. overrides: applied last, to every run, the
@@ -194,7 +194,7 @@ def expand(
         raise SpecError(f"no variant {unknown[0]!r}; the study has: {', '.join(known)}")
     last = tuple(overrides)
     chosen = [variant for variant in study.variants if not wanted or variant.name in wanted]
-    entries: list[Entry] = []
+    entries: list[StudyRun] = []
     for seed in seeds or study.seeds:
         each = study.base.data.folds
         common = [f"seed={seed // each}", f"data.fold={seed % each + 1}"] if study.rotate else [f"seed={seed}"]
@@ -202,11 +202,11 @@ def expand(
         folds = range(1, study.folds + 1) if study.folds else [0]
         if study.pretraining and any(variant.start for variant in chosen):
             pretraining = _named(study, PRETRAINING, [*study.pretraining.overrides, *common, *last])
-            entries.append(Entry(PRETRAINING, seed, pretraining))
+            entries.append(StudyRun(PRETRAINING, seed, pretraining))
         for variant, fold in itertools.product(chosen, folds):
             of = [f"data.folds={study.folds}", f"data.fold={fold}"] if fold else []
             spec = _named(study, variant.name, [*variant.overrides, *common, *of, *last])
-            entries.append(Entry(variant.name, seed, spec, pretraining if variant.start else None, fold))
+            entries.append(StudyRun(variant.name, seed, spec, pretraining if variant.start else None, fold))
     return entries
 
 

@@ -64,7 +64,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class TrialLedger:
     """What was tried for a claim: trials of studies, the quoted one first, then from best to worst; and outside."""
 
     claim: Claim
@@ -103,7 +103,7 @@ def claims() -> tuple[Claim, ...]:
         raise SpecError("\n".join(f"{FILE.name}: {line}" for line in lines)) from None
 
 
-def ledger(name: str) -> Ledger:
+def ledger(name: str) -> TrialLedger:
     """What was tried for the claim that a study belongs to; of its own variants alone where no claim names it.
 
     Raises SpecError.
@@ -117,7 +117,7 @@ def ledger(name: str) -> Ledger:
             if key not in found or trial.quoted or (len(trial.scores) > len(found[key].scores)):
                 found[key] = trial  # of the same settings in two studies the one with more seeds
     trials = sorted(found.values(), key=lambda trial: (not trial.quoted, -trial.mean))
-    return Ledger(claim, tuple(trials))
+    return TrialLedger(claim, tuple(trials))
 
 
 def here(name: str, store: RunStore) -> int:
@@ -154,7 +154,7 @@ def _key(spec: RunSpec) -> str:
     return nameless(spec.model_copy(update={"seed": 0, "data": data})).digest()
 
 
-def rows(found: Ledger) -> list[dict[str, str | int]]:
+def rows(found: TrialLedger) -> list[dict[str, str | int]]:
     """The ledger as a table: the quoted configuration first, what was tried outside the studies last."""
     table: list[dict[str, str | int]] = [
         {

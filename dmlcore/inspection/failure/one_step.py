@@ -26,7 +26,7 @@ UNIT = 1e-3  # how far a length may be from 1 for an embedding to lie on the sph
 
 
 @dataclass(frozen=True)
-class Standing:
+class NeighbourRanks:
     """Where the right and the wrong neighbour stand in the list of the query: ranks from 1, and AP@R in 0..1."""
 
     right: int
@@ -41,7 +41,7 @@ class Step:
     forces: PlaneForces
     ends: Floats
     moved: Floats  # (3,) how far the points went
-    after: Standing
+    after: NeighbourRanks
 
 
 class Embedded(Protocol):
@@ -64,7 +64,7 @@ class Embeddings:
     is_gallery: Bools  # (n,)
 
 
-class Failure:
+class RetrievalFailure:
     """A query of a run with a right and a wrong neighbour, all rows of its embeddings.
 
     on_sphere: whether the run normalises its embeddings; taken back if these three are no unit vectors, as those of an
@@ -97,7 +97,7 @@ class Failure:
         return embed(*self.points)
 
     @cached_property
-    def before(self) -> Standing:
+    def before(self) -> NeighbourRanks:
         """The standing with the embeddings as they are."""
         return self.standings(self.points[None])[0]
 
@@ -148,7 +148,7 @@ class Failure:
         moves = np.any(move, axis=1, keepdims=True) & (lengths > 0)[:, None]
         return np.asarray(np.where(moves, end * (lengths / np.where(new > 0, new, 1.0))[:, None], points))
 
-    def standings(self, points: Floats) -> list[Standing]:
+    def standings(self, points: Floats) -> list[NeighbourRanks]:
         """The standing with the three points put at each of (K, 3, D), all others as they are.
 
         Distances are Euclidean in float64, ties go to the lower row: the order of `metrics.nearest`.
@@ -160,7 +160,7 @@ class Failure:
             distances[:, row] = torch.linalg.vector_norm(query - moved, dim=-1)
         return [self._standing(row) for row in distances.numpy()]
 
-    def _standing(self, distances: Floats) -> Standing:
+    def _standing(self, distances: Floats) -> NeighbourRanks:
         def rank(row: int) -> int:
             at = distances[row]
             return 1 + int((distances < at).sum()) + int((np.flatnonzero(distances == at) < row).sum())
@@ -170,7 +170,7 @@ class Failure:
         first = within[np.argsort(distances[within], kind="stable")][:r]  # MAP@R looks at the first R
         relevant = self._relevant[first]
         precision = np.cumsum(relevant) / np.arange(1, r + 1)
-        return Standing(rank(self.right), rank(self.wrong), float(precision[relevant].sum() / r))
+        return NeighbourRanks(rank(self.right), rank(self.wrong), float(precision[relevant].sum() / r))
 
 
 def failures(found: TestNeighbours) -> Ints:

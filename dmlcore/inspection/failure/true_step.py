@@ -23,7 +23,7 @@ from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import Run, RunError
 
 if TYPE_CHECKING:
-    from dmlcore.inspection.failure.one_step import Standing
+    from dmlcore.inspection.failure.one_step import NeighbourRanks
     from dmlcore.losses import TripletLoss
     from dmlcore.training.state import TrainingState
 
@@ -81,7 +81,7 @@ def make(run: Run, question: Question) -> Path:
     of earlier questions. Raises RunError, DataError, CheckpointError, and ValueError for a triplet that does not fit.
     """
     from dmlcore import losses
-    from dmlcore.inspection.failure.one_step import Embeddings, Failure
+    from dmlcore.inspection.failure.one_step import Embeddings, RetrievalFailure
     from dmlcore.training import evaluation
     from dmlcore.training.batches import to_device
 
@@ -101,7 +101,9 @@ def make(run: Run, question: Question) -> Path:
 
     def standing() -> dict[str, Any]:
         embeddings = evaluation.embed(state.embedder, state.data, "test", state.device)
-        case = Failure(Embeddings(embeddings, labels, searched), *triplet, on_sphere=state.spec.model.normalize)
+        case = RetrievalFailure(
+            Embeddings(embeddings, labels, searched), *triplet, on_sphere=state.spec.model.normalize
+        )
         score = evaluation.score(embeddings, state.data, "test", (1,))
         d_ap, d_an = (float(np.linalg.norm(case.points[0] - case.points[i])) for i in (1, 2))
         return _told(case.before) | {"map_at_r": score.map_at_r, "d_ap": d_ap, "d_an": d_an}
@@ -171,7 +173,7 @@ def _plain(hyper: Hyper) -> dict[str, float | str | None]:
     return {name: None if value == math.inf else value for name, value in hyper.items()}
 
 
-def _told(standing: Standing) -> dict[str, Any]:
+def _told(standing: NeighbourRanks) -> dict[str, Any]:
     return {"right": standing.right, "wrong": standing.wrong, "ap": standing.average_precision}
 
 

@@ -103,7 +103,7 @@ def reduced(terms: Tensor, valid: Tensor, divisor: str) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class BatchPairs:
     """Rows (B, D) against columns (R, D), and which pairs (B, R) are positive or negative.
 
     listed: the triplets (a, p, n) that the caller gave, (T,) each; else every positive pair meets every negative of
@@ -168,7 +168,7 @@ class PairLoss(nn.Module):
                 raise ValueError(f"reference must have {embeddings.shape[1]} columns like embeddings")
         return self.of(_pairs(embeddings, labels, indices_tuple, reference, reference_labels, alone))
 
-    def of(self, pairs: Pairs) -> Tensor:
+    def of(self, pairs: BatchPairs) -> Tensor:
         """The loss of these pairs."""
         raise NotImplementedError
 
@@ -197,20 +197,20 @@ def ready(
 
 def _pairs(
     rows: Tensor, labels: Tensor, indices: Pick | None, columns: Tensor, column_labels: Tensor, alone: bool
-) -> Pairs:
+) -> BatchPairs:
     same = labels[:, None] == column_labels
     if indices is None:
         positive, negative = same, ~same
         if alone:
             positive = same & ~torch.eye(len(labels), dtype=torch.bool, device=same.device)
-        return Pairs(rows, columns, labels, column_labels, positive, negative, None)
+        return BatchPairs(rows, columns, labels, column_labels, positive, negative, None)
     indices = check_indices(indices, len(labels), len(column_labels), rows.device)
     a1, p, a2, n = indices if len(indices) == 4 else (indices[0], indices[1], indices[0], indices[2])
     positive, negative = torch.zeros_like(same), torch.zeros_like(same)
     positive[a1, p] = True
     negative[a2, n] = True
     listed = (indices[0], indices[1], indices[2]) if len(indices) == 3 else None
-    return Pairs(rows, columns, labels, column_labels, positive, negative, listed)
+    return BatchPairs(rows, columns, labels, column_labels, positive, negative, listed)
 
 
 # ---- proxies

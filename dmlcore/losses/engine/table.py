@@ -91,7 +91,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Block:
+class TripletBlock:
     """Triplets evaluated together: where each edge and norm stands in the tables, in shapes that broadcast."""
 
     edges: dict[str, Index]  # "ap", "an", "pn" -> indices into the (B, B) distances
@@ -139,7 +139,7 @@ def table_energy(
 
 def valid_blocks(
     labels: Tensor, symmetric: bool = False, device: torch.device | str | None = None, separable: bool = False
-) -> Iterator[Block]:
+) -> Iterator[TripletBlock]:
     """All (a, p, n) with a != p of one class and n of another; classes of equal size share a block.
 
     labels (B,), best on the CPU: their layout decides the shapes; device: of the indices. A block has shape
@@ -176,7 +176,7 @@ def valid_blocks(
                 a, p, n = members[:, first:last, None, None], members[:, None, low:, None], negatives[:, None, None, :]
                 a, p, n = (index.to(device, non_blocking=True) for index in (a, p, n))
                 valid = (positive > anchor if symmetric else positive != anchor)[None]
-                yield Block(
+                yield TripletBlock(
                     {"ap": (a, p), "an": (a, n), "pn": (p, n)},
                     {"a": (a,), "p": (p,), "n": (n,)},
                     valid.to(device, non_blocking=True),
@@ -187,7 +187,7 @@ def valid_blocks(
                 first = last
 
 
-def dense_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[Block]:
+def dense_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[TripletBlock]:
     """All (a, p, n) of a batch, those masked that are no triplet: more work, but shapes that no label decides.
 
     On an accelerator, where waiting for the labels would cost more than a few million idle entries.
@@ -200,22 +200,22 @@ def dense_blocks(labels: Tensor, symmetric: bool = False) -> Iterator[Block]:
     for anchors in each.split(rows):
         a, p, n = anchors[:, None, None], each[None, :, None], each[None, None, :]
         valid = positive[anchors][:, :, None] & ~same[anchors][:, None, :]
-        yield Block(
+        yield TripletBlock(
             {"ap": (a, p), "an": (a, n), "pn": (p, n)}, {"a": (a,), "p": (p,), "n": (n,)}, valid, False, 1 + symmetric
         )
 
 
-def given_blocks(triplets: Indices) -> Iterator[Block]:
+def given_blocks(triplets: Indices) -> Iterator[TripletBlock]:
     """The listed triplets, indices (T,) each."""
     for a, p, n in zip(*(x.split(BLOCK) for x in triplets), strict=True):
         valid = torch.ones_like(a, dtype=torch.bool)
-        yield Block({"ap": (a, p), "an": (a, n), "pn": (p, n)}, {"a": (a,), "p": (p,), "n": (n,)}, valid, True)
+        yield TripletBlock({"ap": (a, p), "an": (a, n), "pn": (p, n)}, {"a": (a,), "p": (p,), "n": (n,)}, valid, True)
 
 
 class _Leaves:
     """The entries of both tables that the energy of one block asks for, as leaves of a small graph."""
 
-    def __init__(self, distances: Tensor, norms: Tensor, block: Block) -> None:
+    def __init__(self, distances: Tensor, norms: Tensor, block: TripletBlock) -> None:
         self.taken: list[tuple[bool, Index, Tensor]] = []
         self._tables, self._block = (norms, distances), block
 
@@ -239,7 +239,7 @@ class _TableSum(torch.autograd.Function):
         ctx: Any,
         distances: Tensor,
         norms: Tensor,
-        blocks: Iterator[Block],
+        blocks: Iterator[TripletBlock],
         energy: Energy,
         window: Window,
         floor: float,
@@ -270,7 +270,7 @@ class _TableSum(torch.autograd.Function):
 Found = tuple[Tensor, tuple[Tensor, ...]]  # the sum over one block, and its gradients by the leaves taken
 
 
-def _listed(leaves: _Leaves, block: Block, energy: Energy, window: Window, floor: float, tally: Tensor) -> Found:
+def _listed(leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor) -> Found:
     """Every triplet of a block evaluated; adds its counts to the tally."""
     with torch.enable_grad():
         raw = energy(Triplet(leaves.edge, leaves.square_norm, floor)) + window.margin
@@ -292,7 +292,7 @@ def _listed(leaves: _Leaves, block: Block, energy: Energy, window: Window, floor
     return total, torch.autograd.grad(raw, [leaf for *_, leaf in leaves.taken], weight)
 
 
-def _ranked(leaves: _Leaves, block: Block, energy: Energy, window: Window, floor: float, tally: Tensor) -> Found:
+def _ranked(leaves: _Leaves, block: TripletBlock, energy: Energy, window: Window, floor: float, tally: Tensor) -> Found:
     """The same from sorted negatives, for an energy that is separable."""
     ap, an = leaves.edge("ap"), leaves.edge("an")
 

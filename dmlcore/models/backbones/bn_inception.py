@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from dmlcore.models.backbones.base import Backbone, Normalisation, convolution, initialise
 
 
-class Block(NamedTuple):
+class InceptionBlock(NamedTuple):
     """Channels of one block; plain and projected 0: absent, and the block halves the map."""
 
     plain: int  # of the 1 x 1
@@ -22,16 +22,16 @@ class Block(NamedTuple):
 
 
 _BLOCKS = {
-    "3a": Block(64, (64, 64), (64, 96), "average", 32),
-    "3b": Block(64, (64, 96), (64, 96), "average", 64),
-    "3c": Block(0, (128, 160), (64, 96), "maximum", 0),
-    "4a": Block(224, (64, 96), (96, 128), "average", 128),
-    "4b": Block(192, (96, 128), (96, 128), "average", 128),
-    "4c": Block(160, (128, 160), (128, 160), "average", 128),
-    "4d": Block(96, (128, 192), (160, 192), "average", 128),
-    "4e": Block(0, (128, 192), (192, 256), "maximum", 0),
-    "5a": Block(352, (192, 320), (160, 224), "average", 128),
-    "5b": Block(352, (192, 320), (192, 224), "maximum", 128),
+    "3a": InceptionBlock(64, (64, 64), (64, 96), "average", 32),
+    "3b": InceptionBlock(64, (64, 96), (64, 96), "average", 64),
+    "3c": InceptionBlock(0, (128, 160), (64, 96), "maximum", 0),
+    "4a": InceptionBlock(224, (64, 96), (96, 128), "average", 128),
+    "4b": InceptionBlock(192, (96, 128), (96, 128), "average", 128),
+    "4c": InceptionBlock(160, (128, 160), (128, 160), "average", 128),
+    "4d": InceptionBlock(96, (128, 192), (160, 192), "average", 128),
+    "4e": InceptionBlock(0, (128, 192), (192, 256), "maximum", 0),
+    "5a": InceptionBlock(352, (192, 320), (160, 224), "average", 128),
+    "5b": InceptionBlock(352, (192, 320), (192, 224), "maximum", 128),
 }
 
 
@@ -82,7 +82,7 @@ class BNInception(Backbone):
             x = found[name] = self._block(f"inception_{name}", block, x)
         return found
 
-    def _block(self, at: str, block: Block, x: Tensor) -> Tensor:
+    def _block(self, at: str, block: InceptionBlock, x: Tensor) -> Tensor:
         branches = [self._unit(f"{at}_1x1", x)] if block.plain else []
         branches.append(self._unit(f"{at}_3x3", self._unit(f"{at}_3x3_reduce", x)))
         double = self._unit(f"{at}_double_3x3_1", self._unit(f"{at}_double_3x3_reduce", x))

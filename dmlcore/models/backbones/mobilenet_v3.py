@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from dmlcore.models.backbones.base import Headless, convolution, initialise
 
 
-class Block(NamedTuple):
+class Bneck(NamedTuple):
     """One row of Tables 1 and 2 of the paper; the channels that go in are those that the row before gives."""
 
     size: int  # of the depthwise convolution
@@ -22,17 +22,49 @@ class Block(NamedTuple):
 
 
 _LARGE = (
-    *(Block(3, 16, 16, False, False, 1), Block(3, 64, 24, False, False, 2), Block(3, 72, 24, False, False, 1)),
-    *(Block(5, 72, 40, True, False, 2), Block(5, 120, 40, True, False, 1), Block(5, 120, 40, True, False, 1)),
-    *(Block(3, 240, 80, False, True, 2), Block(3, 200, 80, False, True, 1), Block(3, 184, 80, False, True, 1)),
-    *(Block(3, 184, 80, False, True, 1), Block(3, 480, 112, True, True, 1), Block(3, 672, 112, True, True, 1)),
-    *(Block(5, 672, 160, True, True, 2), Block(5, 960, 160, True, True, 1), Block(5, 960, 160, True, True, 1)),
+    *(
+        Bneck(3, 16, 16, False, False, 1),
+        Bneck(3, 64, 24, False, False, 2),
+        Bneck(3, 72, 24, False, False, 1),
+    ),
+    *(
+        Bneck(5, 72, 40, True, False, 2),
+        Bneck(5, 120, 40, True, False, 1),
+        Bneck(5, 120, 40, True, False, 1),
+    ),
+    *(
+        Bneck(3, 240, 80, False, True, 2),
+        Bneck(3, 200, 80, False, True, 1),
+        Bneck(3, 184, 80, False, True, 1),
+    ),
+    *(
+        Bneck(3, 184, 80, False, True, 1),
+        Bneck(3, 480, 112, True, True, 1),
+        Bneck(3, 672, 112, True, True, 1),
+    ),
+    *(
+        Bneck(5, 672, 160, True, True, 2),
+        Bneck(5, 960, 160, True, True, 1),
+        Bneck(5, 960, 160, True, True, 1),
+    ),
 )
 _SMALL = (
-    *(Block(3, 16, 16, True, False, 2), Block(3, 72, 24, False, False, 2), Block(3, 88, 24, False, False, 1)),
-    *(Block(5, 96, 40, True, True, 2), Block(5, 240, 40, True, True, 1), Block(5, 240, 40, True, True, 1)),
-    *(Block(5, 120, 48, True, True, 1), Block(5, 144, 48, True, True, 1)),
-    *(Block(5, 288, 96, True, True, 2), Block(5, 576, 96, True, True, 1), Block(5, 576, 96, True, True, 1)),
+    *(
+        Bneck(3, 16, 16, True, False, 2),
+        Bneck(3, 72, 24, False, False, 2),
+        Bneck(3, 88, 24, False, False, 1),
+    ),
+    *(
+        Bneck(5, 96, 40, True, True, 2),
+        Bneck(5, 240, 40, True, True, 1),
+        Bneck(5, 240, 40, True, True, 1),
+    ),
+    *(Bneck(5, 120, 48, True, True, 1), Bneck(5, 144, 48, True, True, 1)),
+    *(
+        Bneck(5, 288, 96, True, True, 2),
+        Bneck(5, 576, 96, True, True, 1),
+        Bneck(5, 576, 96, True, True, 1),
+    ),
 )
 
 
@@ -43,7 +75,7 @@ class MobileNetV3(Headless):
     Howard et al., ICCV 2019, as in torchvision.
     """
 
-    rows: ClassVar[tuple[Block, ...]]
+    rows: ClassVar[tuple[Bneck, ...]]
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +109,7 @@ class MobileNetV3Large(MobileNetV3):
 class InvertedResidual(nn.Module):
     """Expansion by 1 x 1, depthwise convolution, channels weighed, projection by 1 x 1; added to what went in."""
 
-    def __init__(self, inward: int, row: Block) -> None:
+    def __init__(self, inward: int, row: Bneck) -> None:
         super().__init__()
         activation = nn.Hardswish if row.hard_swish else nn.ReLU
         layers: list[nn.Module] = []

@@ -37,7 +37,7 @@ class ResNet20(Backbone):
         return found
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """Two 3 x 3 convolutions around a shortcut without parameters."""
 
     def __init__(self, inward: int, outward: int, stride: int) -> None:
@@ -60,4 +60,6 @@ class Block(nn.Module):
 
 
 def _stage(inward: int, outward: int, stride: int) -> nn.Sequential:
-    return nn.Sequential(Block(inward, outward, stride), Block(outward, outward, 1), Block(outward, outward, 1))
+    return nn.Sequential(
+        ResidualBlock(inward, outward, stride), ResidualBlock(outward, outward, 1), ResidualBlock(outward, outward, 1)
+    )

@@ -35,7 +35,7 @@ CUDA_CONTEXT = 500 * 2**20  # bytes that CUDA and its libraries take of a GPU
 
 
 @dataclass(frozen=True)
-class Size:
+class DataSize:
     """What of a data set matters here: shape of one input, training classes, samples of the parts."""
 
     shape: tuple[int, ...]
@@ -58,7 +58,9 @@ class Estimate:
     gpu: bool
 
 
-def estimate(spec: RunSpec, size: Size, finished: Iterable[Run] = (), speed: Speed | None = None) -> Estimate | None:
+def estimate(
+    spec: RunSpec, size: DataSize, finished: Iterable[Run] = (), speed: Speed | None = None
+) -> Estimate | None:
     """Time and memory of a training of `spec` on data of `size`; None where the work of its network is not known.
 
     finished: runs that may be asked, the newest first. The time is that of all steps: a patience may end it earlier.
@@ -80,7 +82,7 @@ def estimate(spec: RunSpec, size: Size, finished: Iterable[Run] = (), speed: Spe
     return Estimate(seconds, memory, round(net.parameters), 3 * batch * net.flops, basis, len(ratios), gpu)
 
 
-def _seconds(spec: RunSpec, size: Size, net: Cost, speed: Speed) -> float:
+def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     """All steps and all evaluations."""
     batch = spec.batch.classes * spec.batch.samples
     costs = (speed.flop, speed.byte, speed.operation, speed.parameter, speed.step)
@@ -147,7 +149,7 @@ def _time(loss: str, miner: str, batch: int, samples: int, dimension: int, class
     return min(times)
 
 
-def _ratios(spec: RunSpec, size: Size, finished: Iterable[Run], net: Cost, speed: Speed) -> list[float]:
+def _ratios(spec: RunSpec, size: DataSize, finished: Iterable[Run], net: Cost, speed: Speed) -> list[float]:
     """What finished runs took over what they would have been told; of those with the same network and data.
 
     Those with the same loss and batch are asked before others.
@@ -187,7 +189,7 @@ def _what_costs(spec: RunSpec) -> tuple[Any, ...]:
     return (*network, d.name, d.image_size, d.augment, d.crop)
 
 
-def _memory(spec: RunSpec, size: Size, net: Cost, speed: Speed, gpu: bool) -> float:
+def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -> float:
     """Bytes at the peak: of the GPU where there is one, else of the process."""
     batch = spec.batch.classes * spec.batch.samples
     parameters = net.parameters
@@ -206,7 +208,7 @@ def _memory(spec: RunSpec, size: Size, net: Cost, speed: Speed, gpu: bool) -> fl
     return speed.base + weights + best + _held(spec, size) + max(step, look, saving)
 
 
-def _held(spec: RunSpec, size: Size) -> float:
+def _held(spec: RunSpec, size: DataSize) -> float:
     """Bytes of the inputs where they are read at once; those of large sets are mapped from the disk."""
     info = data.describe(spec.data.name)
     number = {"pictures": 1, "vectors": 4, "tokens": 8}[info.kind]

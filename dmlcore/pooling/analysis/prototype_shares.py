@@ -18,7 +18,7 @@ ROUNDING = 1e-12  # of sums of numbers up to 1, so that equality counts as holdi
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class PrototypeReading:
     """N pictures of n local features each, seen through m prototypes; lengths are in units of the longest feature."""
 
     scale: float  # the features given, divided by this, have norms up to 1
@@ -45,7 +45,7 @@ def read(
     features: ArrayLike,
     prototypes: int | ArrayLike,
     weights: ArrayLike | None = None,
-) -> Reading:
+) -> PrototypeReading:
     """Read local features (N, n, D) through prototypes, (m, D), or that many chosen among them by greedy k-centre.
 
     Features, and prototypes if given, are divided by the largest norm of a feature. weights (N, n) >= 0 of any positive
@@ -79,7 +79,7 @@ def read(
     histograms: Floats = np.bincount(cells.ravel(), w.ravel(), pictures * len(v)).astype(np.float64)
     histograms = histograms.reshape(pictures, len(v))
     pooled, combination = (w[..., None] * x).sum(1), histograms @ v
-    return Reading(
+    return PrototypeReading(
         scale=scale,
         features=x,
         weights=w,

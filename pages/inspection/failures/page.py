@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dmlcore.inspection.failure.one_step import Failure, failures, neighbours
+from dmlcore.inspection.failure.one_step import RetrievalFailure, failures, neighbours
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
@@ -71,7 +71,7 @@ def browse(run: Run, found: TestNeighbours, name: Callable[[int], str], bar: Del
         return
     right = _chosen(found, "right", rights, int(rights[-1]))
     wrong = _chosen(found, "wrong", wrongs, int(wrongs[0]))
-    case = Failure(found, query, right, wrong, on_sphere=run.spec.model.normalize)
+    case = RetrievalFailure(found, query, right, wrong, on_sphere=run.spec.model.normalize)
     samples = [int(found.indices[row]) for row in (query, right, wrong)]
     _walk(run, found, order, query, bar)
     st.html(_pictures(run, found, name, case, rights, wrongs))
@@ -130,7 +130,7 @@ def _pictures(
     run: Run,
     found: TestNeighbours,
     name: Callable[[int], str],
-    case: Failure,
+    case: RetrievalFailure,
     rights: Ints,
     wrongs: Ints,
 ) -> str:
@@ -164,7 +164,7 @@ def _pictures(
     )
 
 
-def _canvas(of: dict[str, Any], case: Failure, spec: RunSpec, pictures: list[str]) -> None:
+def _canvas(of: dict[str, Any], case: RetrievalFailure, spec: RunSpec, pictures: list[str]) -> None:
     """The plane with its panels and tables. of: run and the three samples; pictures: their addresses."""
     query = st.query_params.to_dict()
     at_home = home(case.triplet, spec)

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute
 
 from dmlcore import losses
 from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, embed, needs_origin, remarks
-from dmlcore.inspection.failure.one_step import Failure, Standing, Step
+from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, Step
 from dmlcore.spec import RunSpec
 from dmlcore.storage import arrays
 from dmlcore.storage.arrays import EMBEDDINGS, Unreadable
@@ -66,7 +66,7 @@ def answer(request: Request) -> bytes:
     return plane_service.of_scene(scene, request, more)
 
 
-def about(case: Failure, scene: RealScene, request: Request, *, whole: bool) -> dict[str, Any]:
+def about(case: RetrievalFailure, scene: RealScene, request: Request, *, whole: bool) -> dict[str, Any]:
     """Ranks now and in the data, one step of each loss (or of the scene's alone), the forces in their parts."""
     start = case.triplet if scene.is_home else case.moved_to(scene.coordinates)
     rate, way = asked(request)
@@ -103,7 +103,7 @@ def link(of: Any, scene: RealScene, rate: float, way: str) -> dict[str, str]:
     return query | ({"by": way} if way != WAYS[0] else {})
 
 
-def _of(of: Any) -> tuple[RunSpec, Failure]:
+def _of(of: Any) -> tuple[RunSpec, RetrievalFailure]:
     if not isinstance(of, dict) or not isinstance(of.get("run"), str):
         raise LookupError("the page did not say which run it shows; load it again")
     samples = [of.get(name) for name in ("query", "right", "wrong")]
@@ -129,16 +129,16 @@ def _table(source: Path) -> Table:
 
 
 @lru_cache(maxsize=16)  # each shares the table, and has some bytes per sample of its own
-def _case(source: Path, samples: Triple, on_sphere: bool) -> Failure:
+def _case(source: Path, samples: Triple, on_sphere: bool) -> RetrievalFailure:
     table = _table(source)
     missing = [i for i in samples if i not in table.row]
     if missing:
         raise LookupError(f"sample {missing[0]} is not in the test part of this run")
     query, right, wrong = (table.row[i] for i in samples)
-    return Failure(table, query, right, wrong, on_sphere=on_sphere)
+    return RetrievalFailure(table, query, right, wrong, on_sphere=on_sphere)
 
 
-def _standing(of: Standing) -> dict[str, float]:
+def _standing(of: NeighbourRanks) -> dict[str, float]:
     return {"right": of.right, "wrong": of.wrong, "ap": of.average_precision}
 
 
@@ -178,7 +178,7 @@ def _distances(points: Floats) -> dict[str, float]:
     return {edge: float(np.linalg.norm(x - y)) for edge, x, y in (("ap", a, p), ("an", a, n), ("pn", p, n))}
 
 
-def _words(case: Failure, start: EmbeddedTriplet, scene: RealScene) -> list[str]:
+def _words(case: RetrievalFailure, start: EmbeddedTriplet, scene: RealScene) -> list[str]:
     """Why the picture is exact, for this triplet, this run and this loss; and what is degenerate about it."""
     dimension, height, unit = case.points.shape[1], start.height, scene.home.unit
     said = [f"The three embeddings ({dimension} numbers each) span this plane; distances in it are those among them."]

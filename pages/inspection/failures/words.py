@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from dmlcore import losses
-from dmlcore.inspection.failure.one_step import Standing
+from dmlcore.inspection.failure.one_step import NeighbourRanks
 from dmlcore.spec.sections import OptimiserSpec
 from pages.shared.words.labels import WORDS
 
 EVEN = ("adam", "adamw", "rmsprop")  # their first step is as long for a weak gradient of a weight as for a strong one
 
 
-def why(name: str, before: Mapping[str, Any], after: Mapping[str, Any], free: Standing, by: OptimiserSpec) -> str:
+def why(name: str, before: Mapping[str, Any], after: Mapping[str, Any], free: NeighbourRanks, by: OptimiserSpec) -> str:
     """What the two steps of a loss do to the right neighbour P, whether they agree, and why they need not.
 
     before, after: of `true_step.read`; free: where the same loss puts the three embeddings alone; by: the optimiser.

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dmlcore import losses
 from dmlcore.figures.scales import round_top, stays_below
-from dmlcore.published.printed import COUNTEREXAMPLES, POINTS, Comparison, compare
+from dmlcore.published.printed import COUNTEREXAMPLES, POINTS, CounterExampleGradients, compare
 from pages.library.errata.state import Example
 from pages.shared.server.websocket import pack, socket_route
 from pages.shared.state.untrusted import bounded
@@ -68,7 +68,7 @@ def _without_margin(scene: Example) -> bool:
     return example.truth is None and losses.formula(example.loss).margin is not None
 
 
-def evaluated(scene: Example) -> Comparison:
+def evaluated(scene: Example) -> CounterExampleGradients:
     """Printed against true at the triplet of the scene."""
     return compare(COUNTEREXAMPLES[scene.number], *points(scene), scene.hyper)
 

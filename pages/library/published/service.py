@@ -10,7 +10,7 @@ from typing import Any
 from dmlcore.data import DataError
 from dmlcore.experiments import protocols, studies
 from dmlcore.experiments.protocols.expansion import PUBLISHED
-from dmlcore.published.collection import SAME, Table
+from dmlcore.published.collection import SAME, PublishedTable
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run, RunError, RunStore, scores
@@ -43,7 +43,7 @@ class Ours:
     runs: tuple[str, ...] = field(default=())
 
 
-def beside(table: Table) -> list[Ours]:
+def beside(table: PublishedTable) -> list[Ours]:
     """What may stand beside a table, newest first; empty where nothing was run under its protocol on its data."""
     found = _study(table)
     if table.protocol:
@@ -51,7 +51,7 @@ def beside(table: Table) -> list[Ours]:
     return found
 
 
-def baselines(table: Table) -> list[Ours]:
+def baselines(table: PublishedTable) -> list[Ours]:
     """What the samples of ours score without training, in the columns of a table; `what` names the baseline."""
     prefix = "train." if table.part == "train" else ""
     found = []
@@ -108,14 +108,14 @@ def _images(key: str, _spec: RunSpec) -> int | None:
         return None
 
 
-def _fits(table: Table, spec: RunSpec) -> bool:
+def _fits(table: PublishedTable, spec: RunSpec) -> bool:
     """Whether it is of the data of the table, and of its network where the protocol has several."""
     networks = {row.network for row in table.rows if row.network}
     other = spec.model.name in NETWORKS and networks and NETWORKS[spec.model.name] not in networks
     return not other and (not table.datasets or DATASETS.get(spec.data.name, spec.data.name) in table.datasets)
 
 
-def _runs(table: Table) -> list[Ours]:
+def _runs(table: PublishedTable) -> list[Ours]:
     groups: dict[str, list[tuple[Run, Scores]]] = {}
     for run in of_protocol(table.protocol):
         if _fits(table, run.spec) and (reached := _reached(run, table)):
@@ -135,7 +135,7 @@ def _group(members: Sequence[tuple[Run, Scores]]) -> Ours:
     return Ours(what, spec, count, found, deviations(spec), tuple(run.id for run, _ in members))
 
 
-def _reached(run: Run, table: Table) -> Scores:
+def _reached(run: Run, table: PublishedTable) -> Scores:
     """Scores of a run in the columns of a table, of the same part."""
     rows = run.metrics()[0]
     if table.part == "train":
@@ -145,7 +145,7 @@ def _reached(run: Run, table: Table) -> Scores:
     return _columns(table, protocols.results.flattened(tested)) if tested else {}
 
 
-def _columns(table: Table, found: Mapping[str, Any]) -> Scores:
+def _columns(table: PublishedTable, found: Mapping[str, Any]) -> Scores:
     """flattened scores in 0..1 -> columns of the table in per cent."""
     result: Scores = {}
     for column in table.scores:
@@ -164,7 +164,7 @@ def _name(column: str) -> str:
     return known.get(title) or title.replace("R@", "recall_at_").replace("P@", "precision_at_")
 
 
-def _summaries(table: Table) -> Iterable[Ours]:
+def _summaries(table: PublishedTable) -> Iterable[Ours]:
     """What protocols have written of their runs: best folds, collections put together."""
     store = RunStore()
     for folder in sorted((store.root / ".protocols").glob(f"{table.protocol}-*")):
@@ -184,7 +184,7 @@ def _summaries(table: Table) -> Iterable[Ours]:
                 yield Ours(summary.of, spec, summary.count, reached, deviations(spec))
 
 
-def _study(table: Table) -> list[Ours]:
+def _study(table: PublishedTable) -> list[Ours]:
     """The variants of the study that repeats the table, mean and deviation over its seeds."""
     name = STUDIES.get(table.key)
     results = studies.load(name) if name else None

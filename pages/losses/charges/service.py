@@ -26,7 +26,7 @@ from dmlcore.figures.fields import FORMATS
 from dmlcore.simulation import (
     FIXED_COLUMNS,
     MOST_STEPS,
-    Frame,
+    ChargesFrame,
     Simulation,
     Spec,
     clamp_lines,
@@ -115,7 +115,7 @@ def answer(request: dict[str, Any]) -> bytes:
     return pack(header | portrait, _columns(simulation, frames) | lines)
 
 
-def _columns(simulation: Simulation, frames: list[Frame]) -> dict[str, Array]:
+def _columns(simulation: Simulation, frames: list[ChargesFrame]) -> dict[str, Array]:
     n, c = simulation.spec.points, simulation.spec.classes
     measures = [[getattr(frame, name) for name in FIXED_COLUMNS] for frame in frames]
     return {

@@ -18,7 +18,7 @@ from dmlcore.simulation import (
     STARTS,
     STRIDE,
     Change,
-    Law,
+    Dynamics,
     Spec,
 )
 from dmlcore.simulation.spec import ALL, MOST_CLASSES, MOST_PER_CLASS, MOST_POINTS
@@ -102,14 +102,14 @@ def spec_of(data: Any) -> Spec:
     return replace(base, changes=tuple(sorted((c for c in found if c.law or c.moved), key=lambda change: change.at)))
 
 
-def law_of(data: Any, usual: Law) -> Law:
+def law_of(data: Any, usual: Dynamics) -> Dynamics:
     """A valid law from untrusted data; what is missing is as in `usual`, hyper-parameters as in their loss."""
     data = data if isinstance(data, Mapping) else {}
     name = untrusted.loss_name(data.get("loss"), usual.loss)
     known = usual.hyper if name == usual.loss else {}
     given = data.get("hyper")
     hyper = {**known, **given} if isinstance(given, Mapping) else dict(known)
-    return Law(
+    return Dynamics(
         loss=name,
         hyper=untrusted.hyper(name, hyper),
         optimiser=untrusted.one_of(data.get("optimiser"), tuple(OPTIMISERS), usual.optimiser),
@@ -149,7 +149,7 @@ def to_json(spec: Spec) -> dict[str, Any]:
     }
 
 
-def law_json(law: Law) -> dict[str, Any]:
+def law_json(law: Dynamics) -> dict[str, Any]:
     """Plain data of a law."""
     return {k: getattr(law, k) for k in (*_FIELDS, "step_size")} | {"hyper": untrusted.jsonable(law.hyper)}
 
@@ -205,7 +205,7 @@ def to_query(spec: Spec) -> dict[str, str]:
     return query | ({"then": ";".join(parts)} if parts else {})
 
 
-def _law_to_query(law: Law, usual: Law) -> dict[str, str]:
+def _law_to_query(law: Dynamics, usual: Dynamics) -> dict[str, str]:
     query = {k: getattr(law, k) for k in _FIELDS if getattr(law, k) != getattr(usual, k)}
     if law.step_size != usual.step_size:
         query["rate"] = untrusted.plain(law.step_size)

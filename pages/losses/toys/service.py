@@ -35,7 +35,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from dmlcore.replay import toy_runs
-from dmlcore.replay.recorded_training import AVERAGE, Frame, LiveSpec, LiveTraining
+from dmlcore.replay.recorded_training import AVERAGE, LiveSpec, LiveTraining, TrainingFrame
 from dmlcore.training.build import StepError
 from dmlcore.typing import Array, Pixels, Singles
 from pages.losses.toys import state as toys_state
@@ -254,7 +254,7 @@ def _sheet(name: str, seed: int, indices: tuple[int, ...]) -> tuple[Pixels, int]
     return toy_runs.contact_sheet(toy_runs.dataset(name, seed), np.array(indices))
 
 
-def _asked(side: int, frames: list[Frame], asked: list[int]) -> dict[str, Array]:
+def _asked(side: int, frames: list[TrainingFrame], asked: list[int]) -> dict[str, Array]:
     """What the queries see in each frame: their neighbours, and where the pooling looks in them."""
     found = {f"neighbours_{side}": np.stack([toy_runs.neighbours(frame.embeddings, asked) for frame in frames])}
     # A pooling with prototypes has weights from the step on at which they are placed, and averages before.

@@ -102,7 +102,7 @@ class Toy:
         changes, before = [], self.sides[index]
         rate = self.rate
         if before.moves != "both":
-            changes.append(recorded_training.Change(0, (), before.moves))
+            changes.append(recorded_training.SpecChange(0, (), before.moves))
         for change in self.changes:
             side = change.sides[index]
             given = [] if change.rate == rate else [f"optimiser.learning_rate={change.rate!r}"]
@@ -111,7 +111,7 @@ class Toy:
             if self.pictures and side.gated and (side.mu, side.epsilon) != (before.mu, before.epsilon):
                 given += [f"pooling.mu={side.mu!r}", f"pooling.epsilon={side.epsilon!r}"]
             if given or side.moves != before.moves:
-                changes.append(recorded_training.Change(change.at, tuple(given), side.moves))
+                changes.append(recorded_training.SpecChange(change.at, tuple(given), side.moves))
             before, rate = side, change.rate
         classes = len(set(self.dataset.labels[self.dataset.parts[self.part]].tolist()))
         watched = WATCHED_PICTURES if self.pictures else WATCHED

@@ -83,7 +83,7 @@ class Pair:
         return min(side.shared_with(study.live(p)) for p, side in self.sides.items())
 
 
-def view(frame: recorded_training.Frame, tau: float) -> View:
+def view(frame: recorded_training.TrainingFrame, tau: float) -> View:
     """One frame as the page draws it; hulls and overlaps of the tokens that weigh more than tau."""
     assert frame.tokens is not None
     assert frame.histograms is not None

@@ -116,7 +116,7 @@ class Study:
         for change in self.changes:
             given = [f"{key}={getattr(change, n)!r}" for n, key in keys.items() if getattr(change, n) != before[n]]
             if given:
-                changes.append(recorded_training.Change(change.at, tuple(given)))
+                changes.append(recorded_training.SpecChange(change.at, tuple(given)))
             before = self.in_force(change.at)
         base = replace(self, changes=())
         return LiveSpec(base.run(pooling), tuple(changes), PER_CLASS, (PART,))

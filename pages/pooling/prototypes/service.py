@@ -22,7 +22,7 @@ from dmlcore.geometry.cells import voronoi_cells
 from dmlcore.geometry.hulls import Overlaps, hull, overlaps
 from dmlcore.inspection.local import local_features
 from dmlcore.inspection.local.local_features import MOST_PER_CLASS, LocalFeatures
-from dmlcore.pooling.analysis.prototype_shares import Reading, read
+from dmlcore.pooling.analysis.prototype_shares import PrototypeReading, read
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.typing import Array, Floats
@@ -105,7 +105,7 @@ class Shown:
         at = np.flatnonzero((self.labels == self.classes[v.picture[0]]) & (self.local.ranks[self.rows] == v.picture[1]))
         self.at = int(at[0])  # the picture, as a row of the reading
 
-    def _read(self, base: tuple[Hashable, ...]) -> Reading:
+    def _read(self, base: tuple[Hashable, ...]) -> PrototypeReading:
         x = self.local.features[self.rows]
         flat = x.reshape(-1, 2)
         # Greedy centres are nested: the first m of MOST are those of m.

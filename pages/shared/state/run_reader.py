@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from dmlcore.storage.listing import Kept
+from dmlcore.storage.listing import FileCache
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import METRICS
 from dmlcore.storage.runs import Run, RunState
@@ -104,7 +104,7 @@ class Reader:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, History] = OrderedDict()
-        self._scores: Kept[dict[str, Row]] = Kept(10 * KEPT)
+        self._scores: FileCache[dict[str, Row]] = FileCache(10 * KEPT)
 
     def history(self, run: Run) -> History:
         with self._lock:

@@ -13,7 +13,7 @@ import streamlit as st
 from dmlcore.data import DataError
 from dmlcore.experiments import protocols
 from dmlcore.inspection import export, report
-from dmlcore.inspection.export import ExportError, Table
+from dmlcore.inspection.export import EmbeddingTable, ExportError
 from dmlcore.inspection.neighbours import read
 from dmlcore.inspection.selections import Selection
 from dmlcore.spec import SpecError
@@ -58,7 +58,9 @@ def offer(run: Run, selection: Selection | None = None) -> None:
 
 
 def _downloads(run: Run, source: Path, chosen: Selection | None) -> None:
-    def button(label: str, suffix: str, mime: str, icon: str, text: str, make: Callable[[Table], bytes | str]) -> None:
+    def button(
+        label: str, suffix: str, mime: str, icon: str, text: str, make: Callable[[EmbeddingTable], bytes | str]
+    ) -> None:
         st.download_button(
             label,
             lambda: make(_table(run, source, chosen)),
@@ -123,7 +125,7 @@ def _written(write: Callable[[IO[bytes]], None]) -> bytes:
     return file.getvalue()
 
 
-def _table(run: Run, source: Path, chosen: Selection | None) -> Table:
+def _table(run: Run, source: Path, chosen: Selection | None) -> EmbeddingTable:
     try:
         data = thumbnails.dataset(run.spec)
     except DataError:  # then without names and pictures
@@ -131,14 +133,14 @@ def _table(run: Run, source: Path, chosen: Selection | None) -> Table:
     return export.table(run, source, read(source), data, None if chosen is None else chosen.indices)
 
 
-def _plane(run: Run) -> report.Plane | None:
+def _plane(run: Run) -> report.ReportMap | None:
     try:
         return report.plane_of(run)
     except Unreadable:  # the page of the map says so
         return None
 
 
-def _map(table: Table) -> str:
+def _map(table: EmbeddingTable) -> str:
     found = report.plane_of(table.run)
     if found is None:
         raise ExportError("there is no map of this run any more; compute it again")

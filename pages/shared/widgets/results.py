@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore.figures.curves import Curve, Panel, linked
+from dmlcore.figures.curves import CurvePanel, RunCurve, linked
 from dmlcore.significance import verdicts
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run
@@ -96,7 +96,7 @@ def _series(history: History, name: str) -> run_reader.Series:
     return own.get(name) or history.measures.get(name) or run_reader.Series()
 
 
-def _with_small_losses(panels: list[Panel]) -> list[Panel]:
+def _with_small_losses(panels: list[CurvePanel]) -> list[CurvePanel]:
     """The panel of the loss on a scale that shows small ones too, once its switch is on; it has one where they are."""
     losses = [value for panel in panels if panel.title == "loss" for curve in panel.curves for value in curve.values]
     positive = [value for value in losses if 0 < value < math.inf]
@@ -106,15 +106,15 @@ def _with_small_losses(panels: list[Panel]) -> list[Panel]:
     return [replace(panel, bend=bend) if panel.title == "loss" else panel for panel in panels]
 
 
-def _panel(name: str, histories: Sequence[tuple[str, History]]) -> Panel:
+def _panel(name: str, histories: Sequence[tuple[str, History]]) -> CurvePanel:
     title, unit, height = PANELS[name]
-    curves = [Curve(label, *_series(history, name).arrays()) for label, history in histories]
+    curves = [RunCurve(label, *_series(history, name).arrays()) for label, history in histories]
     levels: tuple[tuple[str, float], ...] = ()
     if name == "validation":  # the untrained network is the curve at step 0
         raw = {history.baselines.get(("inputs", "validation"), {}).get("map_at_r") for _, history in histories}
         if len(raw) == 1 and (level := raw.pop()) is not None:
             levels = (("inputs", level),)
-    return Panel(title, [curve for curve in curves if len(curve.steps)], unit=unit, height=height, levels=levels)
+    return CurvePanel(title, [curve for curve in curves if len(curve.steps)], unit=unit, height=height, levels=levels)
 
 
 def score_columns(score: Row) -> dict[str, Any]:

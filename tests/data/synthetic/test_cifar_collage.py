@@ -8,19 +8,19 @@ import pytest
 
 import dmlcore.data
 from dmlcore.data.synthetic import cifar_collage
-from dmlcore.data.synthetic.cifar_collage import BACKGROUNDS, Source, lay_out
+from dmlcore.data.synthetic.cifar_collage import BACKGROUNDS, CifarImages, lay_out
 from dmlcore.data.synthetic.collage import Collages
 
 PACK = "cifar-100-python.tar.gz"
 NAMES = tuple(sorted([*BACKGROUNDS, *(f"super {number:02d}" for number in range(16))]))
 
 
-def source(pictures: int) -> Source:
+def source(pictures: int) -> CifarImages:
     """CIFAR-100 with `pictures` a class, without pixels; fine label f belongs to super-class f % 20."""
     fine = np.random.default_rng(0).permutation(np.repeat(np.arange(100), pictures))
     pixels = np.broadcast_to(np.uint8(0), (len(fine), 3, 32, 32))
     sub_classes = np.arange(100).reshape(5, 20).T
-    return Source(pixels, fine, len(fine) * 5 // 6, sub_classes, tuple(f"fine {f}" for f in range(100)), NAMES)
+    return CifarImages(pixels, fine, len(fine) * 5 // 6, sub_classes, tuple(f"fine {f}" for f in range(100)), NAMES)
 
 
 @pytest.fixture(scope="module")

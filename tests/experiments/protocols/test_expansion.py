@@ -7,7 +7,7 @@ import pytest
 from dmlcore import losses, mining
 from dmlcore.data import DataError
 from dmlcore.experiments import protocols
-from dmlcore.experiments.protocols import Request
+from dmlcore.experiments.protocols import ProtocolRequest
 from dmlcore.experiments.protocols.expansion import PUBLISHED, images, specify
 from dmlcore.experiments.protocols.spec import Protocol
 from dmlcore.spec import RunSpec, SpecError, flat
@@ -21,7 +21,8 @@ def _published_counts(monkeypatch):
 
 def specs(protocol, data="", loss="", *overrides, **more):
     return [
-        entry.spec for entry in Request(protocol=protocol, data=data, loss=loss, overrides=overrides, **more).entries()
+        entry.spec
+        for entry in ProtocolRequest(protocol=protocol, data=data, loss=loss, overrides=overrides, **more).entries()
     ]
 
 
@@ -206,7 +207,7 @@ def test_the_other_chapters_of_gurbuz():
 
 
 def test_can_trains_in_two_stages():
-    first, second = Request(protocol="can-2018", data="cub").entries()
+    first, second = ProtocolRequest(protocol="can-2018", data="cub").entries()
     assert first.spec == second.starts
     assert has(first.spec, batch__sampler="balanced", batch__classes=64, batch__samples=2, schedule__steps=10_000)
     assert has(second.spec, batch__sampler="neighbourhood", batch__neighbours=16, schedule__steps=10_000)
@@ -285,7 +286,7 @@ def test_chosen_folds_and_seeds():
 )
 def test_bad_requests_name_the_remedy(request_, message):
     with pytest.raises(SpecError, match=message):
-        Request(**request_).entries()
+        ProtocolRequest(**request_).entries()
 
 
 def test_data_that_nobody_has_counted():

@@ -12,7 +12,7 @@ import torch
 from dmlcore import data
 from dmlcore.data.identities import identities
 from dmlcore.experiments import protocols
-from dmlcore.experiments.protocols import Member, Request
+from dmlcore.experiments.protocols import Member, ProtocolRequest
 from dmlcore.experiments.protocols.results import collections, spread, summarise
 from dmlcore.experiments.protocols.tables import as_text, printed
 from dmlcore.metrics import retrieval
@@ -145,7 +145,7 @@ PRINTED = [
 @pytest.mark.parametrize(("protocol", "data", "loss", "overrides", "of", "score", "mean", "deviation"), PRINTED)
 def test_what_the_source_printed(protocol, data, loss, overrides, of, score, mean, deviation, monkeypatch):
     monkeypatch.setattr("dmlcore.data.files.locate.find", lambda *_: None)
-    request = Request(protocol=protocol, data=data, loss=loss, overrides=overrides)
+    request = ProtocolRequest(protocol=protocol, data=data, loss=loss, overrides=overrides)
     rows, remark = printed(request, request.entries())
     (row,) = [row for row in rows if row.of.startswith(of)]
     assert row.scores[score] == (pytest.approx(mean), deviation and pytest.approx(deviation))
@@ -154,7 +154,7 @@ def test_what_the_source_printed(protocol, data, loss, overrides, of, score, mea
 
 def test_part_of_a_data_set_is_not_compared_with_what_was_printed(monkeypatch):
     monkeypatch.setattr("dmlcore.experiments.protocols.tables.images", lambda _: 450)
-    request = Request(protocol="gurbuz-2022-fair", data="cub", loss="C2")
+    request = ProtocolRequest(protocol="gurbuz-2022-fair", data="cub", loss="C2")
     assert printed(request, request.entries()) == (
         [],
         "the published numbers are of 5,864 training samples, here are 450: not comparable",
@@ -177,7 +177,7 @@ def test_a_protocol_from_end_to_end_on_digits(tmp_path, monkeypatch):
 
     monkeypatch.setattr("dmlcore.jobs.launch.start", Here)
     threads = torch.get_num_threads()
-    request = Request(
+    request = ProtocolRequest(
         protocol="gurbuz-2022-fair",
         data="Digits",
         loss="triplet",

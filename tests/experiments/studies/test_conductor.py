@@ -59,9 +59,9 @@ overrides = ["loss.m=0.3"]
 """
 
 
-def study(folder: Path, steps: int = 3, name: str = "tiny") -> studies.Request:
+def study(folder: Path, steps: int = 3, name: str = "tiny") -> studies.StudyRequest:
     (folder / f"{name}.toml").write_text(TOML.format(steps=steps))
-    return studies.Request(study=str(folder / f"{name}.toml"))
+    return studies.StudyRequest(study=str(folder / f"{name}.toml"))
 
 
 def dml(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -203,7 +203,7 @@ def test_variants_start_from_the_pretraining_of_their_own_store_and_collages_are
     root = forged.cifar100(tmp_path / "data", train=4, test=1)
     store = RunStore(tmp_path / "runs")
     overrides = ("schedule.steps=1", f"data.root={root}", "batch.classes=16", "batch.samples=2")
-    request = studies.Request(study="collage", overrides=overrides, seeds=(0,), only=("GAP",))
+    request = studies.StudyRequest(study="collage", overrides=overrides, seeds=(0,), only=("GAP",))
     said: list[str] = []
     state = studies.conduct(request, store, report=said.append)
     assert state.state == "done", (state.message, said)

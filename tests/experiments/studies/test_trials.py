@@ -3,8 +3,8 @@
 import pytest
 
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies import Measured, Results, trials
-from dmlcore.experiments.studies.results import Curve
+from dmlcore.experiments.studies import Measured, StudyResults, trials
+from dmlcore.experiments.studies.results import ValidationCurve
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
 
@@ -15,7 +15,7 @@ def measured(entry, score, fold=0, validated=0.5, best_step=10):
         seed=entry.seed,
         digest=entry.digest(),
         scores={"map_at_r": score, "train.map_at_r": score},
-        validation=Curve(),
+        validation=ValidationCurve(),
         steps=10,
         seconds=1.0,
         device="CPU",
@@ -26,7 +26,7 @@ def measured(entry, score, fold=0, validated=0.5, best_step=10):
 
 
 def results(name, runs):
-    return Results(study=name, written="", torch="", machine="", data={}, runs=tuple(runs))
+    return StudyResults(study=name, written="", torch="", machine="", data={}, runs=tuple(runs))
 
 
 def test_configurations_are_counted_once_and_the_quoted_one_stands_first(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dmlcore import losses
-from dmlcore.inspection.failure.one_step import Failure, failures, neighbours
+from dmlcore.inspection.failure.one_step import RetrievalFailure, failures, neighbours
 from dmlcore.inspection.neighbours import TestNeighbours, read
 from dmlcore.metrics import nearest, retrieval
 
@@ -24,13 +24,13 @@ def learned(tmp_path, *, unit: bool = True, gallery: bool = False, seed: int = 0
     return read(tmp_path / "a.npz")
 
 
-def failure(found: TestNeighbours, *, on_sphere: bool = True) -> Failure:
+def failure(found: TestNeighbours, *, on_sphere: bool = True) -> RetrievalFailure:
     query = int(failures(found)[0])
     right, wrong = neighbours(found, query, right=True)[-1], neighbours(found, query, right=False)[0]
-    return Failure(found, query, int(right), int(wrong), on_sphere=on_sphere)
+    return RetrievalFailure(found, query, int(right), int(wrong), on_sphere=on_sphere)
 
 
-def moved_by_autograd(case: Failure, loss, rate: float) -> np.ndarray:
+def moved_by_autograd(case: RetrievalFailure, loss, rate: float) -> np.ndarray:
     """The network's last layer as a leaf: z -> z/|z| where the run normalises, then plain gradient descent."""
     leaves = [torch.from_numpy(x).requires_grad_() for x in case.points]
     on = (lambda z: z / z.norm()) if case.on_sphere else (lambda z: z)
@@ -40,7 +40,7 @@ def moved_by_autograd(case: Failure, loss, rate: float) -> np.ndarray:
         return torch.stack([on(z) if case.on_sphere else z for z in ends]).numpy()
 
 
-def by_the_metrics(found: TestNeighbours, case: Failure, points: np.ndarray) -> tuple[int, int, float]:
+def by_the_metrics(found: TestNeighbours, case: RetrievalFailure, points: np.ndarray) -> tuple[int, int, float]:
     """Ranks and AP@R of the query after the three rows are replaced, from the library's own search and scores."""
     x = found.embeddings.astype(np.float64)
     x[[case.query, case.right, case.wrong]] = points
@@ -109,7 +109,7 @@ def test_ties_go_to_the_lower_row(tmp_path):
     x = np.array([[0, 0], [1, 0], [0, 1], [-1, 0], [2, 0]], np.float32)
     np.savez(tmp_path / "t.npz", embeddings=x, labels=np.array([0, 1, 0, 1, 0]), indices=np.arange(5))
     found = read(tmp_path / "t.npz")
-    case = Failure(found, 0, 2, 3, on_sphere=False)
+    case = RetrievalFailure(found, 0, 2, 3, on_sphere=False)
     assert (case.before.right, case.before.wrong) == (2, 3)
     assert case.before.average_precision == pytest.approx(found.average_precision[0])
     assert neighbours(found, 0, right=False).tolist() == [1, 3]
@@ -138,7 +138,7 @@ def test_a_triplet_that_does_not_fit_is_named(tmp_path):
         (0, 35, 40): "wrong must be of another class",
     }.items():
         with pytest.raises(ValueError, match=words):
-            Failure(found, query, right, wrong, on_sphere=True)
+            RetrievalFailure(found, query, right, wrong, on_sphere=True)
     case = failure(found)
     with pytest.raises(ValueError, match="rate must be"):
         case.steps([losses.create("ranking")], -1.0)

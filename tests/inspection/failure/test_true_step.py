@@ -11,7 +11,7 @@ import torch
 from dmlcore import losses
 from dmlcore.inspection import neighbours as learned
 from dmlcore.inspection.failure import true_step
-from dmlcore.inspection.failure.one_step import Embeddings, Failure, failures, neighbours
+from dmlcore.inspection.failure.one_step import Embeddings, RetrievalFailure, failures, neighbours
 from dmlcore.inspection.failure.true_step import Question
 from dmlcore.metrics import retrieval
 from dmlcore.storage import checkpoint
@@ -69,7 +69,7 @@ def test_a_step_is_that_of_the_optimiser_and_all_is_embedded_again(run):
         with torch.no_grad():
             embeddings = model(torch.from_numpy(data.inputs[rows])).numpy()
         scores = retrieval(embeddings, labels, ks=(1,))
-        case = Failure(Embeddings(embeddings, labels, np.zeros(len(labels), bool)), *triplet, on_sphere=True)
+        case = RetrievalFailure(Embeddings(embeddings, labels, np.zeros(len(labels), bool)), *triplet, on_sphere=True)
         told = found["after"][name]
         assert (told["right"], told["wrong"]) == (case.before.right, case.before.wrong)
         assert told["ap"] == pytest.approx(scores.per_query_average_precision[triplet[0]])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dmlcore.models import backbones
-from dmlcore.models.backbones.resnet20 import Block
+from dmlcore.models.backbones.resnet20 import ResidualBlock
 
 WEIGHTS = Path(__file__).parents[3] / "../shared/data/resnet20-cifar10.pt"
 
@@ -29,7 +29,7 @@ def test_it_takes_the_published_weights() -> None:
 
 
 def test_option_a_shortcut_subsamples_and_pads_with_zeros() -> None:
-    block = Block(16, 32, stride=2)
+    block = ResidualBlock(16, 32, stride=2)
     x = torch.randn(1, 16, 8, 8)
     out = block.shortcut(x)
     assert torch.equal(out[:, 8:24], x[:, :, ::2, ::2])

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from dmlcore.monitoring.estimate import estimate, speed
-from dmlcore.monitoring.estimate.estimate import Size
+from dmlcore.monitoring.estimate.estimate import DataSize
 from dmlcore.monitoring.estimate.speed import Speed
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 
 SPEED = Speed(flop=1e-11, byte=1e-9, operation=1e-5, parameter=1e-9, step=1e-3, test=1.0, base=3e8, measured=True)
-DIGITS = Size((64,), 10, 724, 177, 896)
-CIFAR = Size((3, 32, 32), 37, 18500, 6500, 25000)
+DIGITS = DataSize((64,), 10, 724, 177, 896)
+CIFAR = DataSize((3, 32, 32), 37, 18500, 6500, 25000)
 PICTURES = RunSpec().with_overrides(["data.name=cifar100", "model.name=resnet20", "device=cpu"])
 
 
@@ -22,7 +22,7 @@ def _constant_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate, "loss_seconds", lambda *_: 0.002)
 
 
-def told(spec: RunSpec, size: Size, runs: list[Run] | tuple[()] = ()) -> estimate.Estimate:
+def told(spec: RunSpec, size: DataSize, runs: list[Run] | tuple[()] = ()) -> estimate.Estimate:
     found = estimate.estimate(spec, size, runs, SPEED)
     assert found is not None
     return found

@@ -273,7 +273,7 @@ def test_gsp_with_maximum_is_the_sum_of_both():
 
 
 def test_the_average_may_be_taken_before_or_after_the_linear_layer():
-    head = pooling.Head("gap", C, 4).double()
+    head = pooling.EmbeddingHead("gap", C, 4).double()
     x = features()
     torch.testing.assert_close(head(x), head.local(x).mean(1))
 

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore import losses
-from dmlcore.figures.curves import Curve, Panel, linked
+from dmlcore.figures.curves import CurvePanel, RunCurve, linked
 from dmlcore.figures.distance_densities import portrait
 from dmlcore.inspection.distance_density import KINDS, DistanceDensity, Kind, loss_of
 from dmlcore.inspection.snapshots import Snapshot, snapshots
@@ -218,7 +218,7 @@ def _curves(kept: dict[int, DistanceDensity], kind: Kind, loss: TripletLoss) -> 
         "wrong": [t.violated for t in of],
         "overlap": [p.distances.overlap for p in kept.values()],
     }
-    panels = [Panel(name, [Curve("this run", steps, np.array(v))], ".3~%", 80) for name, v in values.items()]
+    panels = [CurvePanel(name, [RunCurve("this run", steps, np.array(v))], ".3~%", 80) for name, v in values.items()]
     spec, columns = linked(panels, steps=int(steps[-1]))
     st.vega_lite_chart(
         columns,

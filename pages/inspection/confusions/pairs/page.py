@@ -10,7 +10,7 @@ import streamlit as st
 
 from dmlcore.figures.confusions import CELL, matrix
 from dmlcore.inspection import confusions
-from dmlcore.inspection.confusions import Confusions, Pairs
+from dmlcore.inspection.confusions import ClassPairs, Confusions
 from dmlcore.typing import Bools
 from pages.inspection.confusions.examples import page as examples
 from pages.inspection.confusions.service import R, View, confused
@@ -75,7 +75,7 @@ def _around(view: View, found: Confusions) -> int | None:
     return label
 
 
-def _chosen(found: Confusions, best: Pairs) -> tuple[int, int] | None:
+def _chosen(found: Confusions, best: ClassPairs) -> tuple[int, int] | None:
     """Labels of the pair of the link; without one those of the most confused pair, the stronger way."""
     match = _PAIR.fullmatch(st.query_params.get(PAIR, ""))
     if match:
@@ -87,7 +87,7 @@ def _chosen(found: Confusions, best: Pairs) -> tuple[int, int] | None:
     return _directed(found, best, 0) if len(best.first) else None
 
 
-def _directed(found: Confusions, best: Pairs, number: int) -> tuple[int, int]:
+def _directed(found: Confusions, best: ClassPairs, number: int) -> tuple[int, int]:
     pair = int(found.classes[best.first[number]]), int(found.classes[best.second[number]])
     return pair if best.there[number] >= best.back[number] else pair[::-1]
 
@@ -142,7 +142,7 @@ def _follow_cell() -> None:
         _choose(int(cells[0]["i"]), int(cells[0]["j"]), by="matrix")
 
 
-def _list(view: View, found: Confusions, best: Pairs, chosen: tuple[int, int] | None) -> None:
+def _list(view: View, found: Confusions, best: ClassPairs, chosen: tuple[int, int] | None) -> None:
     st.markdown(f"**{percent(found.wrong)}** of the neighbours counted are of a wrong class.")
     if not len(best.first):
         st.info("No neighbour is of a wrong class: nothing is confused here.", icon=":material/check:")
@@ -179,7 +179,7 @@ def _list(view: View, found: Confusions, best: Pairs, chosen: tuple[int, int] | 
     )
 
 
-def _follow_row(found: Confusions, best: Pairs) -> None:
+def _follow_row(found: Confusions, best: ClassPairs) -> None:
     rows = st.session_state[_key("worst-pairs")]["selection"]["rows"]
     if rows and rows[0] < len(best.first):
         _choose(*_directed(found, best, rows[0]), by="worst-pairs")

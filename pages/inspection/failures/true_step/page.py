@@ -9,7 +9,7 @@ import streamlit as st
 
 from dmlcore import losses
 from dmlcore.inspection.failure import true_step
-from dmlcore.inspection.failure.one_step import Failure, Standing
+from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure
 from dmlcore.inspection.failure.true_step import Question
 from dmlcore.jobs import launch
 from dmlcore.storage.runs import START_GRACE, Run, RunError
@@ -21,7 +21,7 @@ from pages.shared.words import sentences as words
 OF = ("query", "right", "wrong")
 
 
-def show(run: Run, of: dict[str, Any], case: Failure, home: Home) -> None:
+def show(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
     """The section below the plane. of: the three samples; case, home: of their triplet."""
     st.subheader("The true step", anchor=False)
     st.markdown(
@@ -48,7 +48,7 @@ def show(run: Run, of: dict[str, Any], case: Failure, home: Home) -> None:
 
 
 @st.fragment(run_every="1s")
-def _watched(run: Run, of: dict[str, Any], case: Failure, home: Home) -> None:
+def _watched(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
     if not _working(run, of):
         st.rerun()
     asked = st.session_state[_key(run, of)]
@@ -59,7 +59,7 @@ def _watched(run: Run, of: dict[str, Any], case: Failure, home: Home) -> None:
     _result(run, of, case, home)
 
 
-def _follow(run: Run, of: dict[str, Any], case: Failure, home: Home, busy: bool) -> None:
+def _follow(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home, busy: bool) -> None:
     if busy:
         _watched(run, of, case, home)
         return
@@ -70,7 +70,7 @@ def _follow(run: Run, of: dict[str, Any], case: Failure, home: Home, busy: bool)
     _result(run, of, case, home)
 
 
-def _result(run: Run, of: dict[str, Any], case: Failure, home: Home) -> None:
+def _result(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
     found = true_step.read(_path(run, of))
     if found is None:
         return
@@ -100,7 +100,7 @@ def _result(run: Run, of: dict[str, Any], case: Failure, home: Home) -> None:
     )
 
 
-def _free_steps(case: Failure, hyper: dict[str, true_step.Hyper]) -> dict[str, Standing]:
+def _free_steps(case: RetrievalFailure, hyper: dict[str, true_step.Hyper]) -> dict[str, NeighbourRanks]:
     """Where one step of each loss puts the three embeddings alone, by the step size of the link."""
     rate, way = step_size(st.query_params.to_dict())
     compared = [losses.create(name, **given) for name, given in hyper.items()]
@@ -108,7 +108,7 @@ def _free_steps(case: Failure, hyper: dict[str, true_step.Hyper]) -> dict[str, S
     return {name: step.after for name, step in zip(hyper, steps, strict=True)}
 
 
-def _row(name: str, after: dict[str, Any], before: dict[str, Any], free: Standing) -> dict[str, str]:
+def _row(name: str, after: dict[str, Any], before: dict[str, Any], free: NeighbourRanks) -> dict[str, str]:
     formula = losses.formula(name)
     given = {k: v for k, v in after["hyper"].items() if v is not None and v != formula.defaults.get(k)}
     row = {"loss": formula.title, "settings": ", ".join(f"{k} = {v}" for k, v in given.items()) or "defaults"}

@@ -11,7 +11,7 @@ import streamlit as st
 
 from dmlcore.data import DataError
 from dmlcore.inspection import duplicates
-from dmlcore.inspection.duplicates import Pairs
+from dmlcore.inspection.duplicates import SamplePairs
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.selections import Selection
 from pages.inspection.gallery.queries import page as queries_view
@@ -148,5 +148,5 @@ def _equal(first: Path, second: Path) -> bool:
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
-def _pairs(run: str, tag: str, quantile: float, _found: TestNeighbours) -> Pairs:
+def _pairs(run: str, tag: str, quantile: float, _found: TestNeighbours) -> SamplePairs:
     return duplicates.across_classes(_found, quantile)

@@ -12,7 +12,7 @@ from dmlcore.figures import published as figures
 from dmlcore.figures.published import Point
 from dmlcore.published import collection, noise, tables
 from dmlcore.published.reference import hyper_text
-from dmlcore.published.sweeps import AXIS_TITLES, Series, Sweep, sweeps
+from dmlcore.published.sweeps import AXIS_TITLES, Sweep, SweepSeries, sweeps
 from pages.library.published import service as published_service
 from pages.shared.widgets.linked_box import as_csv, linked
 
@@ -130,5 +130,5 @@ def _ours(sweep: Sweep, column: str, shifted: bool) -> list[Point]:
     return found
 
 
-def _series_of(series: Sequence[Series], hyper: dict[str, float]) -> str:
+def _series_of(series: Sequence[SweepSeries], hyper: dict[str, float]) -> str:
     return next((f"ours, {s.fixed}" for s in series if all(hyper.get(k) == v for k, v in s.hyper.items())), "ours")

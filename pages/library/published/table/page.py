@@ -10,7 +10,7 @@ import streamlit as st
 
 from dmlcore.experiments import protocols, studies
 from dmlcore.published import noise
-from dmlcore.published.collection import Entry, Table
+from dmlcore.published.collection import PublishedRow, PublishedTable
 from pages.library.published import service as published_service
 from pages.library.published.service import Ours
 from pages.shared.widgets import menu
@@ -19,7 +19,7 @@ from pages.shared.widgets.linked_box import as_csv
 MARK = "●"
 
 
-def show(table: Table, passed: set[int]) -> None:
+def show(table: PublishedTable, passed: set[int]) -> None:
     """A table in full; passed: ids of the rows that pass the filters, the others are not shown."""
     st.subheader(f"{table.title}", anchor=False)
     st.text(f"{table.caption[:1].upper()}{table.caption[1:]}.")
@@ -50,7 +50,7 @@ def show(table: Table, passed: set[int]) -> None:
     )
 
 
-def _marks(table: Table) -> dict[str, set[int]]:
+def _marks(table: PublishedTable) -> dict[str, set[int]]:
     """Ids of the rows that are best within the noise, by column."""
     band = noise.band(table)
     return {
@@ -63,7 +63,7 @@ def _marks(table: Table) -> dict[str, set[int]]:
     }
 
 
-def _records(table: Table, rows: Sequence[Entry]) -> list[dict[str, Any]]:
+def _records(table: PublishedTable, rows: Sequence[PublishedRow]) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         record: dict[str, Any] = {"method": row.method}
@@ -76,7 +76,7 @@ def _records(table: Table, rows: Sequence[Entry]) -> list[dict[str, Any]]:
     return found
 
 
-def _own_records(table: Table, ours: Sequence[Ours]) -> list[dict[str, Any]]:
+def _own_records(table: PublishedTable, ours: Sequence[Ours]) -> list[dict[str, Any]]:
     found = []
     for one in ours:
         record: dict[str, Any] = {"method": published_service.method(one), "setting": published_service.setting(one)}
@@ -90,7 +90,7 @@ def _own_records(table: Table, ours: Sequence[Ours]) -> list[dict[str, Any]]:
     return found
 
 
-def _frame(table: Table, rows: Sequence[Entry], marks: dict[str, set[int]]) -> None:
+def _frame(table: PublishedTable, rows: Sequence[PublishedRow], marks: dict[str, set[int]]) -> None:
     """The printed rows, sortable; what is best within the noise is bold and has a dot."""
     frame = pd.DataFrame(_records(table, rows))
     frame = frame.drop(columns=[name for name in ("setting", "data", "network", "size") if not frame[name].any()])
@@ -120,7 +120,7 @@ def _frame(table: Table, rows: Sequence[Entry], marks: dict[str, set[int]]) -> N
     )
 
 
-def _legend(table: Table) -> None:
+def _legend(table: PublishedTable) -> None:
     if not table.scores:
         return
     band = noise.band(table)
@@ -138,7 +138,7 @@ def _legend(table: Table) -> None:
     st.markdown(f":material/blur_on: **Noise.** {noise.words(table)}", help=noise.WHY if band else None)
 
 
-def _beside(table: Table) -> None:
+def _beside(table: PublishedTable) -> None:
     st.markdown("##### Ours")
     if not table.protocol:
         st.caption("This table is of no protocol: it holds settings or counts, or sums up others.")
@@ -185,7 +185,7 @@ def _beside(table: Table) -> None:
     _differ(table, ours)
 
 
-def _differ(table: Table, ours: Sequence[Ours]) -> None:
+def _differ(table: PublishedTable, ours: Sequence[Ours]) -> None:
     """In what ours deviates, in words; never left to be guessed."""
     if study := published_service.STUDIES.get(table.key):
         _seeds(table, ours)
@@ -207,7 +207,7 @@ def _differ(table: Table, ours: Sequence[Ours]) -> None:
                     st.text("\n".join(f"• {line}" for line in one.deviations))
 
 
-def _seeds(table: Table, ours: Sequence[Ours]) -> None:
+def _seeds(table: PublishedTable, ours: Sequence[Ours]) -> None:
     """How far chance moves our own scores, against how far the printed rows are apart."""
     column = "MAP@R"
     spreads = [one.scores[column][1] for one in ours if column in one.scores]
@@ -221,7 +221,7 @@ def _seeds(table: Table, ours: Sequence[Ours]) -> None:
         )
 
 
-def _notes(table: Table) -> None:
+def _notes(table: PublishedTable) -> None:
     errata = table.errata()
     if not table.notes and not errata:
         return

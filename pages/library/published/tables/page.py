@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from dmlcore.published.collection import SHORT, Entry, Table, collection, loss_title, search
+from dmlcore.published.collection import SHORT, PublishedRow, PublishedTable, collection, loss_title, search
 from pages.library.published.table import page as table_view
 from pages.shared.widgets.linked_box import as_csv, linked
 
@@ -29,7 +29,7 @@ def show() -> None:
     table_view.show(_chosen(keys), {id(row) for _, row in found})
 
 
-def _filtered() -> list[tuple[Table, Entry]]:
+def _filtered() -> list[tuple[PublishedTable, PublishedRow]]:
     tables = collection()
     rows = [row for table in tables for row in table.rows]
     losses = sorted({row.loss for row in rows if row.loss}, key=loss_title)
@@ -64,7 +64,7 @@ def _box(label: str, name: str, options: Sequence[str], words: Callable[[str], s
     return str(chosen or ALL)
 
 
-def _matches(found: Sequence[tuple[Table, Entry]]) -> None:
+def _matches(found: Sequence[tuple[PublishedTable, PublishedRow]]) -> None:
     """All rows that pass, of all tables, with the scores that many tables have."""
     rows = [
         {
@@ -97,7 +97,7 @@ def _matches(found: Sequence[tuple[Table, Entry]]) -> None:
     )
 
 
-def _chosen(keys: Sequence[str]) -> Table:
+def _chosen(keys: Sequence[str]) -> PublishedTable:
     tables = {table.key: table for table in collection()}
     found = linked("Table", keys, PARAMETER, lambda key: f"{tables[key].title}: {tables[key].caption}", known=tables)
     return tables[found]

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from dmlcore import losses
-from dmlcore.figures.comparisons import Plane, draw_comparison
+from dmlcore.figures.comparisons import ComparisonPlane, draw_comparison
 from dmlcore.figures.fields import save_figure
 from dmlcore.typing import Array
 from pages.losses.fields.compare import sameness
@@ -42,7 +42,7 @@ def figure(comparison: Comparison, format: str, *, dark: bool = False) -> bytes:
     x, y = axes(comparison, NODES)
     variants = read_as(comparison)
     planes = [
-        Plane(
+        ComparisonPlane(
             _title(comparison, k),
             scanned(variant, comparison, x, y),
             np.array(readout(variant, comparison)["forces"]),

@@ -15,7 +15,7 @@ from dmlcore import data
 from dmlcore.data import DataError
 from dmlcore.data.identities import identities
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies import Request, Results
+from dmlcore.experiments.studies import StudyRequest, StudyResults
 from dmlcore.inspection.local import weight_maps
 from dmlcore.inspection.local.weight_maps import WeightMaps
 from dmlcore.pooling import describe
@@ -65,7 +65,7 @@ def show() -> None:
         _section([run.id for run in chosen])
 
 
-def _shipped() -> Results | None:
+def _shipped() -> StudyResults | None:
     """The written results of the study, if they hold maps."""
     try:
         found = studies.load(STUDY)
@@ -75,12 +75,12 @@ def _shipped() -> Results | None:
 
 
 @st.fragment
-def _show_shipped(results: Results) -> None:
+def _show_shipped(results: StudyResults) -> None:
     """The maps that were written beside the results, over their pictures where the data set is here."""
     found = results.maps
     assert found is not None
     tile, indices = np.array(found.tile), np.array(found.indices)
-    spec = Request(study=STUDY, overrides=results.overrides, seeds=(found.seed,)).entries()[0].spec
+    spec = StudyRequest(study=STUDY, overrides=results.overrides, seeds=(found.seed,)).entries()[0].spec
     side = data.describe(spec.data.name).grid
     shows = tile[:, None] == np.arange(side**2)
     lines = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from dmlcore.geometry import Snapshot, margin_for_ellipse, probe_field
+from dmlcore.geometry import PlaneSnapshot, margin_for_ellipse, probe_field
 from dmlcore.geometry.hardness import hardness
 from dmlcore.geometry.worked import (
     Worked,
@@ -28,7 +28,7 @@ def number(value: Any) -> float | None:
     return finite(value) if isinstance(value, (int, float)) else None
 
 
-def triplet(scene: Scene, found: Snapshot) -> dict[str, Any]:
+def triplet(scene: Scene, found: PlaneSnapshot) -> dict[str, Any]:
     """Energies, forces and their parts, edge lengths, and the circles that depend on the points alone."""
     loss = scene.module()
     return {

@@ -17,7 +17,7 @@ from dmlcore.data import Dataset, Folds
 from dmlcore.data.dataset import Split, Validation
 from dmlcore.jobs import launch as jobs
 from dmlcore.monitoring.estimate import speed
-from dmlcore.monitoring.estimate.estimate import Estimate, Size, estimate
+from dmlcore.monitoring.estimate.estimate import DataSize, Estimate, estimate
 from dmlcore.spec import DataSpec, RunSpec
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.training import objective
@@ -109,7 +109,7 @@ def told(spec: RunSpec, found: Summary) -> Estimate | None:
     """Time and memory before the start; the first question has this machine measured in the background."""
     speed.measure_in_background()
     samples = {part: count for part, (count, _) in found.parts.items()}
-    size = Size(
+    size = DataSize(
         found.input_shape,
         found.parts["train"][1],
         samples["train"],

@@ -13,8 +13,8 @@ import streamlit as st
 from dmlcore import data, losses
 from dmlcore.data import DataError
 from dmlcore.experiments import protocols, studies
-from dmlcore.experiments.protocols import Protocol, Request
-from dmlcore.experiments.studies import PRETRAINING, Entry
+from dmlcore.experiments.protocols import Protocol, ProtocolRequest
+from dmlcore.experiments.studies import PRETRAINING, StudyRun
 from dmlcore.jobs import launch
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
@@ -74,7 +74,7 @@ def panel(form: Form) -> None:
         st.code(_command(request), language="bash", wrap_lines=True)
 
 
-def _queue_all(request: Request, entries: list[Entry]) -> None:
+def _queue_all(request: ProtocolRequest, entries: list[StudyRun]) -> None:
     """One press queues every run that is not there yet; a double click finds its token used."""
     if any(entry.variant == PRETRAINING for entry in entries):
         st.caption("Its runs start from one another: make them by the command line.")
@@ -106,11 +106,11 @@ def _what_is_open(found: Protocol) -> None:
                     st.markdown(f"**{title}**\n" + "\n".join(f"- {text}" for text in texts))
 
 
-def _request(form: Form) -> Request:
+def _request(form: Form) -> ProtocolRequest:
     values = form.values
     root = (values.get("data.root") or "").strip()
     given = (f'data.root="{root}"',) if root and values.get("data.name") == values["protocol.data"] else ()
-    return Request(
+    return ProtocolRequest(
         protocol=values["protocol.name"],
         data=values["protocol.data"],
         loss=values["protocol.loss"],
@@ -119,11 +119,11 @@ def _request(form: Form) -> Request:
 
 
 @st.cache_data(max_entries=32, ttl=600, show_spinner="Reading the data set for the length of an epoch …")
-def _entries(request: Request) -> list[Entry]:
+def _entries(request: ProtocolRequest) -> list[StudyRun]:
     return request.entries()
 
 
-def _runs(form: Form) -> dict[str, Entry]:
+def _runs(form: Form) -> dict[str, StudyRun]:
     """The runs of the protocol by their name; {} where they cannot be told."""
     try:
         entries = _entries(_request(form))
@@ -179,6 +179,6 @@ def _data_title(name: str) -> str:
     return data.describe(name).title
 
 
-def _command(request: Request) -> str:
+def _command(request: ProtocolRequest) -> str:
     words = ["python", "-m", "dmlcore", "protocol", request.protocol, "--data", request.data, "--loss", request.loss]
     return shlex.join([*words, *request.overrides])

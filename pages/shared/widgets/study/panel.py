@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore import data
 from dmlcore.data import DataError
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies import PRETRAINING, Entry, Measured, Request, Results
+from dmlcore.experiments.studies import PRETRAINING, Measured, StudyRequest, StudyResults, StudyRun
 from dmlcore.figures import baselines
 from dmlcore.figures import studies as figures
 from dmlcore.jobs.launch import JobError
@@ -151,7 +151,7 @@ def about(name: str) -> None:
         st.code(f"python -m dmlcore study {name}\npython -m dmlcore study {name} --table --write", language="bash")
 
 
-def requested(name: str, store: RunStore) -> Request:
+def requested(name: str, store: RunStore) -> StudyRequest:
     """What was last asked of this study in the store, or all of it."""
     state = studies.conduct_of(name, store).state()
     if state:
@@ -160,7 +160,7 @@ def requested(name: str, store: RunStore) -> Request:
                 return state.request
         except SpecError:  # of another release
             pass
-    return Request(study=name)
+    return StudyRequest(study=name)
 
 
 def progress(name: str, examples: Callable[[], str] | None = None) -> None:
@@ -186,7 +186,7 @@ def _status(name: str, was_busy: bool, were_done: int, examples: Callable[[], st
 
 
 def _running(
-    name: str, place: studies.Conduct, entries: Sequence[Entry], found: Sequence[Run | None], done: Sequence[bool]
+    name: str, place: studies.Conduct, entries: Sequence[StudyRun], found: Sequence[Run | None], done: Sequence[bool]
 ) -> None:
     state = place.state()
     current = next((i for i, run in enumerate(found) if state and run and run.id == state.run), None)
@@ -205,7 +205,7 @@ def _running(
         )
     asked = place.cancel_requested()
     st.progress(min(1.0, (sum(done) + part) / len(entries)), text="stopping after the current step" if asked else words)
-    left = _minutes(name, state.request if state else Request(study=name), len(entries) - sum(done) - part)
+    left = _minutes(name, state.request if state else StudyRequest(study=name), len(entries) - sum(done) - part)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Cancel",
@@ -222,7 +222,7 @@ def _running(
 def _resting(
     name: str,
     place: studies.Conduct,
-    request: Request,
+    request: StudyRequest,
     done: Sequence[bool],
     examples: Callable[[], str] | None,
 ) -> None:
@@ -266,7 +266,7 @@ def _resting(
         )
 
 
-def _start(name: str, request: Request) -> None:
+def _start(name: str, request: StudyRequest) -> None:
     """Start it; a refusal is shown at the next look."""
     try:
         studies.launch(request, RunStore())
@@ -274,7 +274,7 @@ def _start(name: str, request: Request) -> None:
         st.session_state[f"refused-{name}"] = words.plain(error)
 
 
-def _lacking(request: Request) -> str:
+def _lacking(request: StudyRequest) -> str:
     """What is said of a data set that is not there; "" if all are."""
     try:
         for name, root in {(e.spec.data.name, e.spec.data.root): None for e in request.entries()}:
@@ -285,12 +285,12 @@ def _lacking(request: Request) -> str:
     return ""
 
 
-def _seeds(request: Request) -> str:
+def _seeds(request: StudyRequest) -> str:
     seeds = sorted({entry.seed for entry in request.entries()})
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
 
 
-def _minutes(name: str, request: Request, runs: float) -> str:
+def _minutes(name: str, request: StudyRequest, runs: float) -> str:
     """How long so many runs take, as far as the study says; "" where its settings are changed."""
     study = studies.read(name)
     whole = len(studies.expand(study))
@@ -328,7 +328,7 @@ def results(name: str) -> list[Measured]:
     if source == SHIPPED:
         if shipped is None:
             return []
-        _origin(shipped, Request(study=name))
+        _origin(shipped, StudyRequest(study=name))
         return list(shipped.runs)
     if compared:
         narrowed = f", with {', '.join(request.overrides)}" if request.overrides else ""
@@ -337,7 +337,7 @@ def results(name: str) -> list[Measured]:
     return here
 
 
-def _origin(results: Results, request: Request) -> None:
+def _origin(results: StudyResults, request: StudyRequest) -> None:
     """Where, when and on what the shipped results were measured, and whether the study has changed since."""
     st.caption(f"Measured {results.written} with torch {results.torch} on {results.machine}, and shipped with the lab.")
     for name, notes in results.data.items():

@@ -97,7 +97,7 @@ def _curves(name: str, results: Sequence[Measured]) -> None:
     )
 
 
-def _published(name: str) -> dict[str, toy_runs.PublishedRow]:
+def _published(name: str) -> dict[str, toy_runs.ThesisRow]:
     """The row of Table 4.1 of each variant whose loss it lists; only for studies of that table."""
     if name not in ("toy-table", "toy-table-raw"):
         return {}
@@ -106,7 +106,7 @@ def _published(name: str) -> dict[str, toy_runs.PublishedRow]:
     return {variant: row for variant, spec in variants.items() for row in rows if toy_runs.matches(row, spec)}
 
 
-def _beside(name: str, results: Sequence[Measured], published: dict[str, toy_runs.PublishedRow]) -> None:
+def _beside(name: str, results: Sequence[Measured], published: dict[str, toy_runs.ThesisRow]) -> None:
     """Training scores here and in the thesis, in per cent."""
     st.markdown("**Beside Table 4.1**, training scores in per cent: here (mean ± deviation over the seeds) | printed.")
     rows = []

@@ -18,7 +18,7 @@ from dmlcore.geometry import forces
 from dmlcore.inspection import neighbours as learned
 from dmlcore.inspection import selections
 from dmlcore.inspection.failure import true_step
-from dmlcore.inspection.failure.one_step import Failure, Standing, failures, neighbours
+from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, failures, neighbours
 from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import OptimiserSpec
 from pages.inspection.failures import images
@@ -41,10 +41,10 @@ def handed(app: AppTest) -> dict[str, Any]:
     return next(x for x in given if x and "scene" in x)
 
 
-def case_of(run, of: dict[str, Any]) -> Failure:
+def case_of(run, of: dict[str, Any]) -> RetrievalFailure:
     found = learned.read(run.embeddings())
     rows = [found.row(str(of[name])) for name in ("query", "right", "wrong")]
-    return Failure(found, *rows, on_sphere=True)
+    return RetrievalFailure(found, *rows, on_sphere=True)
 
 
 def worst(run) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def worst(run) -> dict[str, Any]:
     found = learned.read(run.embeddings())
     query = int(failures(found)[0])
     rows = query, int(neighbours(found, query, right=True)[-1]), int(found.neighbours[query, 0])
-    scene = RealScene.at(home(Failure(found, *rows, on_sphere=True).triplet, run.spec), {})
+    scene = RealScene.at(home(RetrievalFailure(found, *rows, on_sphere=True).triplet, run.spec), {})
     names = ("query", "right", "wrong")
     return {
         "of": {"run": run.id, **dict(zip(names, map(int, found.indices[list(rows)]), strict=True))},
@@ -222,14 +222,16 @@ BEFORE = {"right": 297, "wrong": 1, "d_ap": 1.02}
     ],
 )
 def test_why_the_free_and_the_true_step_differ(after, free, said):
-    told = failure_words.why("ranking", BEFORE, after | {"active": True}, Standing(free, 2, 0.5), OptimiserSpec())
+    told = failure_words.why("ranking", BEFORE, after | {"active": True}, NeighbourRanks(free, 2, 0.5), OptimiserSpec())
     assert all(part in told for part in said), told
     assert "weights that all samples share" in told
     assert "equally far" in told
     assert "equally far" not in failure_words.why(
-        "ranking", BEFORE, after | {"active": True}, Standing(free, 2, 0.5), OptimiserSpec(name="sgd")
+        "ranking", BEFORE, after | {"active": True}, NeighbourRanks(free, 2, 0.5), OptimiserSpec(name="sgd")
     )
-    still = failure_words.why("ranking", BEFORE, BEFORE | {"active": False}, Standing(297, 1, 0.5), OptimiserSpec())
+    still = failure_words.why(
+        "ranking", BEFORE, BEFORE | {"active": False}, NeighbourRanks(297, 1, 0.5), OptimiserSpec()
+    )
     assert still == "Ranking has no force on this triplet: neither step moves anything."
 
 
@@ -262,7 +264,7 @@ def test_names_are_shown_literally():
 def test_embeddings_far_out_or_close_together_are_drawn_in_a_unit_that_is_said(tmp_path, scale, unit):
     x = np.random.default_rng(0).normal(size=(6, 5)) * scale / 2
     np.savez(tmp_path / "a.npz", embeddings=x, labels=np.arange(6) % 2, indices=np.arange(6))
-    case = Failure(learned.read(tmp_path / "a.npz"), 0, 2, 1, on_sphere=False)
+    case = RetrievalFailure(learned.read(tmp_path / "a.npz"), 0, 2, 1, on_sphere=False)
     there = home(case.triplet, RunSpec())
     assert there.unit == unit == unit_of(case.triplet.points)
     scene = RealScene.at(there, {"loss": "facenet"})

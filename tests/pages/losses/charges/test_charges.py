@@ -14,21 +14,30 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from dmlcore.figures import charges
-from dmlcore.simulation import FIXED_COLUMNS, MOST_CHANGES, MOST_STEPS, Change, Law, Simulation, Spec, phase_portrait
+from dmlcore.simulation import (
+    FIXED_COLUMNS,
+    MOST_CHANGES,
+    MOST_STEPS,
+    Change,
+    Dynamics,
+    Simulation,
+    Spec,
+    phase_portrait,
+)
 from pages.losses.charges import service as charges_service
 from pages.losses.charges import state as charges_state
 from pages.shared.server import exports
 from pages.shared.server.websocket import MOST_BYTES, unpack
 
-SMALL = Spec(classes=2, per_class=5, law=Law(loss="ranking", hyper={"m": 0.4}))
+SMALL = Spec(classes=2, per_class=5, law=Dynamics(loss="ranking", hyper={"m": 0.4}))
 CHANGED = replace(
     SMALL,
     start="rings",
     seed=9,
     changes=(
-        Change(2, Law(loss="ranking", hyper={"m": 0.7}, optimiser="adam", step_size=0.02)),
+        Change(2, Dynamics(loss="ranking", hyper={"m": 0.7}, optimiser="adam", step_size=0.02)),
         Change(4, None, ((1, 0.25, -0.5), (3, 0.0, 1.0))),
-        Change(6, Law(hyper={"m2": float("inf"), "s": 0.5}, miner="semi_hard", side="pull", normalise="project")),
+        Change(6, Dynamics(hyper={"m2": float("inf"), "s": 0.5}, miner="semi_hard", side="pull", normalise="project")),
     ),
 )
 
@@ -85,7 +94,7 @@ def test_the_portrait_is_of_the_step_looked_at():
 def test_a_draft_is_answered_but_not_kept(fresh):
     all_of(SMALL, 4)
     kept = len(fresh._kept)
-    spec = replace(SMALL, changes=(Change(4, Law()),))
+    spec = replace(SMALL, changes=(Change(4, Dynamics()),))
     assert len(ask(spec, have=3, want=4, show=4, draft=True)["positions"]) == 1
     assert len(fresh._kept) == kept
 
@@ -93,7 +102,7 @@ def test_a_draft_is_answered_but_not_kept(fresh):
 def test_a_change_later_on_shares_the_steps_before(fresh):
     all_of(SMALL, 4)
     (parent, _) = fresh.of(SMALL)
-    (child, _) = fresh.of(replace(SMALL, changes=(Change(3, Law()),)))
+    (child, _) = fresh.of(replace(SMALL, changes=(Change(3, Dynamics()),)))
     assert child is not parent
     assert all(a is b for a, b in zip(child.frames, parent.frames[:3], strict=True))
 
@@ -153,7 +162,8 @@ def test_a_link_reopens_every_change():
 
 def test_a_request_with_all_changes_fits_into_a_message():
     laws = [
-        Law(hyper={"m1": -2.3251 + i / 1000, "s": 1.2345, "r": 2.3456, "rho": 1.23456}) for i in range(MOST_CHANGES)
+        Dynamics(hyper={"m1": -2.3251 + i / 1000, "s": 1.2345, "r": 2.3456, "rho": 1.23456})
+        for i in range(MOST_CHANGES)
     ]
     spec = replace(Spec(), changes=tuple(Change(900 + i, law) for i, law in enumerate(laws)))
     request = {"id": 10**6, "spec": charges_state.to_json(spec), "have": 999, "want": 1000, "show": 1000, "draft": True}

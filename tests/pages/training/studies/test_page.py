@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies import Measured, Results
-from dmlcore.experiments.studies.results import Curve
+from dmlcore.experiments.studies import Measured, StudyResults
+from dmlcore.experiments.studies.results import ValidationCurve
 from tests.pages.conftest import page_opened
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -20,7 +20,7 @@ def shipped(monkeypatch, tmp_path):
         base = 0.30 + 0.02 * entry.seed - 0.001 * (number % len(study.variants))
         names = ("train.map_at_r", "train.r_precision", "train.recall_at_1", "train.recall_at_8", "map_at_r")
         scores = dict.fromkeys((*names, "recall_at_1"), base)
-        curve = Curve(step=(0, 10), map_at_r=(0.2, base))
+        curve = ValidationCurve(step=(0, 10), map_at_r=(0.2, base))
         runs.append(
             Measured(
                 variant=entry.variant,
@@ -33,7 +33,7 @@ def shipped(monkeypatch, tmp_path):
                 device="CPU",
             )
         )
-    found = Results(
+    found = StudyResults(
         study="toy-table", written="2026-11-22", torch="2.13.0", machine="a test", data={}, runs=tuple(runs)
     )
     monkeypatch.setattr(studies, "load", lambda name: found if name == "toy-table" else None)

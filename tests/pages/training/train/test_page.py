@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import data, losses, pooling
 from dmlcore.catalogue import Slider
 from dmlcore.experiments import protocols
-from dmlcore.experiments.protocols import Request
+from dmlcore.experiments.protocols import ProtocolRequest
 from dmlcore.jobs import launch
 from dmlcore.jobs.launch import JobError
 from dmlcore.monitoring.estimate import speed
@@ -150,10 +150,10 @@ def test_a_published_protocol_fills_the_form_and_shows_its_command(opened, store
     app.button_group(key="train-begin").set_value("Protocol").run()
     app.selectbox(key="train-protocol-name").select("karaman-2021-toy").run()
     assert not app.exception
-    (entry, *_) = Request(protocol="karaman-2021-toy").entries()
+    (entry, *_) = ProtocolRequest(protocol="karaman-2021-toy").entries()
     assert shown_spec(app) == entry.spec
     app.selectbox(key="train-protocol-loss").select("distance_sensitive").run()
-    asked = Request(protocol="karaman-2021-toy", data="toy", loss="distance_sensitive")
+    asked = ProtocolRequest(protocol="karaman-2021-toy", data="toy", loss="distance_sensitive")
     assert shown_spec(app) == asked.entries()[0].spec
     command = next(code.value for code in app.code if "dmlcore protocol" in code.value)
     assert command == "python -m dmlcore protocol karaman-2021-toy --data toy --loss distance_sensitive"

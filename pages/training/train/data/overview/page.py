@@ -78,7 +78,7 @@ def _overview(known: Sequence[str]) -> None:
     st.caption("Samples and classes are those of the last reading; “–”: it is read when it is first chosen.")
 
 
-def _state(name: str, counted: report.Summary | None) -> str:
+def _state(name: str, counted: report.DataSummary | None) -> str:
     complete = sum(size.samples for size in PUBLISHED.get(name, {}).values()) or COMPLETE.get(name)
     if counted and counted.damaged:
         return "incomplete"

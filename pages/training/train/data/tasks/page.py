@@ -11,7 +11,7 @@ from dmlcore import data
 from dmlcore.data import DataError, Dataset, checks
 from dmlcore.data.files import sources
 from dmlcore.storage import locks
-from dmlcore.storage.task import State, Task
+from dmlcore.storage.task import Task, TaskState
 from pages.shared.words import sentences as words
 from pages.shared.words.numbers import duration
 from pages.training.train.data import service as data_service
@@ -39,14 +39,14 @@ def progress(task: Task, key: str, count: Callable[[float], str]) -> bool:
 def _bar(task: Task, key: str, count: Callable[[float], str]) -> None:
     if not task.busy():
         st.rerun()
-    state = task.state() or State("running", "starting")
+    state = task.state() or TaskState("running", "starting")
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(width="stretch"):
             st.progress(min(1.0, state.done / state.total) if state.total else 0.0, _words(state, count))
         st.button("Cancel", key=f"{key}-cancel", icon=":material/stop_circle:", on_click=task.cancel)
 
 
-def _words(state: State, count: Callable[[float], str]) -> str:
+def _words(state: TaskState, count: Callable[[float], str]) -> str:
     of = f" of {count(state.total)}" if state.total else ""
     words = f"{state.message.capitalize()}: {count(state.done)}{of}" if state.done or state.total else state.message
     if state.rate > 0:

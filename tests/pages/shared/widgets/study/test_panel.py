@@ -4,8 +4,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies import Measured, Request
-from dmlcore.experiments.studies.results import Curve
+from dmlcore.experiments.studies import Measured, StudyRequest
+from dmlcore.experiments.studies.results import ValidationCurve
 from dmlcore.jobs.launch import JobError
 from dmlcore.storage.runs import RunStore
 from pages.shared.widgets.study import panel as study_panel
@@ -46,14 +46,16 @@ def test_shipped_results_are_shown_as_mean_and_deviation_with_their_origin(store
             digest=entry.digest(),
             scores={"map_at_r": value, "overlap.hull_iou": 0.25},
             baselines={"inputs": {"map_at_r": 0.5}, "untrained": {"map_at_r": value / 2}},
-            validation=Curve(step=(0, 512), map_at_r=(0.1, value)),
+            validation=ValidationCurve(step=(0, 512), map_at_r=(0.1, value)),
             steps=512,
             seconds=1.0,
             device="CPU",
         )
         for entry, value in zip(entries, (0.2, 0.3, 0.4), strict=True)
     )
-    shipped = studies.Results(study="tokens", written="2026-11-21", torch="2.13", machine="test", data={}, runs=runs)
+    shipped = studies.StudyResults(
+        study="tokens", written="2026-11-21", torch="2.13", machine="test", data={}, runs=runs
+    )
     monkeypatch.setattr(studies, "load", lambda name: shipped)
     app = AppTest.from_function(panel, default_timeout=180).run()
     assert not app.exception
@@ -74,7 +76,7 @@ def test_shipped_results_are_shown_as_mean_and_deviation_with_their_origin(store
 def test_a_study_that_is_already_running_is_refused_aloud(store, monkeypatch):
     monkeypatch.setattr(studies, "load", lambda name: None)
 
-    def busy(request: Request, store: RunStore) -> None:
+    def busy(request: StudyRequest, store: RunStore) -> None:
         raise JobError("tokens is already running")
 
     monkeypatch.setattr(study_panel.studies, "launch", busy)
@@ -90,7 +92,7 @@ def test_curves_are_those_of_the_best_fold_of_a_seed():
             seed=7,
             digest="",
             scores={"map_at_r": 0.5},
-            validation=Curve(step=(0, 50), map_at_r=(0.1, validated)),
+            validation=ValidationCurve(step=(0, 50), map_at_r=(0.1, validated)),
             steps=50,
             seconds=1.0,
             device="CPU",

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import data
 from dmlcore.data import checks
 from dmlcore.data.files import sources
-from dmlcore.storage.task import State
+from dmlcore.storage.task import TaskState
 from pages.training.train.data import links, samples
 from pages.training.train.data import service as data_service
 from pages.training.train.data.overview import page as overview_view
@@ -99,7 +99,9 @@ def test_a_set_that_is_absent_offers_the_download_or_says_where_to_put_it(opened
 def test_a_download_shows_its_progress_and_can_be_cancelled(opened, monkeypatch):
     task = sources.task_of("cub")
     task.folder.mkdir(parents=True)
-    state = State("queued", "downloading CUB_200_2011.tgz", 500_000_000, 1_150_585_339, 2e6, queued=time.monotonic())
+    state = TaskState(
+        "queued", "downloading CUB_200_2011.tgz", 500_000_000, 1_150_585_339, 2e6, queued=time.monotonic()
+    )
     task._write(state)
     app = opened(data="cub")
     assert not app.exception
