@@ -26,7 +26,7 @@ from pages.pooling.collage.canvas import page as canvas_view
 from pages.shared.server import thumbnails
 from pages.shared.state import run_reader
 from pages.shared.widgets import job_button, menu, neighbour_grid, run_picker, run_status
-from pages.shared.widgets.study.panel import HERE, SHIPPED, requested
+from pages.shared.widgets.study.scores import HERE, SHIPPED, requested
 from pages.shared.widgets.test_neighbours import learned, naming
 from pages.shared.words import sentences as words
 from pages.shared.words import titles

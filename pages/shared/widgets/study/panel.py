@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -13,45 +12,28 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore import data
 from dmlcore.data import DataError
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies import PRETRAINING, Measured, StudyRequest, StudyResults, StudyRun
-from dmlcore.figures import baselines
+from dmlcore.experiments.studies import PRETRAINING, StudyRequest, StudyRun
 from dmlcore.figures import studies as figures
 from dmlcore.jobs.launch import JobError
-from dmlcore.significance import verdicts
-from dmlcore.significance.verdicts import CLEARLY
 from dmlcore.spec import SpecError
 from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunError, RunStore
+from pages.shared.widgets.study import scores as study_scores
 from pages.shared.widgets.study import trials as study_trials
 from pages.shared.words import sentences as words
 from pages.shared.words.numbers import duration, percent
 
 LOOK = 1.0  # seconds between two looks while it runs
-HERE, SHIPPED = "on this machine", "as shipped"
-Columns = Mapping[str, str]  # score -> title, in order
-IN_PERCENT = {
-    *("map_at_r", "recall_at_1", "foreground", "zero_shot.l2", "zero_shot.cosine"),
-    *("overlap.shared_weight", "overlap.bound_holds"),
-}
 
 
 @dataclass(frozen=True)
 class Layout:
     """What a page says about a study beside its numbers."""
 
-    columns: Columns
+    columns: study_scores.Columns
     scores: str  # under the table
     curves: str  # under the curves
     examples: Callable[[], str] | None = None  # HTML shown while nothing is trained
-
-
-def seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
-    """Validation MAP@R of each seed of the variants, of its best fold where it has folds; the pretraining left out."""
-    return [
-        figures.SeedCurve(r.variant, r.seed, r.validation.step, r.validation.map_at_r)
-        for r in studies.best_folds(results)
-        if r.variant != PRETRAINING and r.validation.step
-    ]
 
 
 def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
@@ -61,16 +43,16 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
     said = st.container()  # the verdict comes first, though it is read off last
     st.markdown(study.question)
     progress(name, layout.examples)
-    found = results(name)
+    found = study_scores.results(name)
     if not found:
         return
     with said:
-        answer = verdict(name, found)
+        answer = study_scores.verdict(name, found)
     if head and answer:
         head.markdown(f"**{answer}**")
-    _scores(name, found, layout.columns)
+    study_scores.table(name, found, layout.columns)
     st.caption(f"Mean and standard deviation over the {study.repeats}. {layout.scores}")
-    if curves := seed_curves(found):
+    if curves := study_scores.seed_curves(found):
         level = studies.levels(found, "validation.map_at_r").get("inputs", {})
         level.pop(study.ceiling, None)
         inputs = {"inputs": statistics.fmean(level.values())} if level else {}
@@ -86,43 +68,6 @@ def show(name: str, layout: Layout, head: DeltaGenerator | None = None) -> None:
         )
 
 
-def verdict(name: str, found: Sequence[Measured]) -> str:
-    """What the scores of a study say beside their baselines and their noise, in words; returns the first sentence."""
-    study = studies.read(name)
-    said = studies.judge(study, found)
-    if said.headline:
-        with st.container(border=True, key=f"verdict-{name}"):
-            st.markdown(f"**{said.headline}**")
-            st.markdown("\n".join(f"- {sentence}" for sentence in said.more))
-            st.caption(CLEARLY.replace("seeds", study.repeats))
-    return said.headline
-
-
-def bars(name: str, found: Sequence[Measured]) -> None:
-    """The chart of the score that a study judges by: its variants from best to worst, their baselines through them."""
-    study, found = studies.read(name), studies.best_folds(found)
-    title = studies.MEASURES.get(study.judged, study.judged)
-    values = [
-        figures.Bar(
-            variant, [r.scores[study.judged] for r in found if r.variant == variant and study.judged in r.scores]
-        )
-        for variant in dict.fromkeys(r.variant for r in found if r.variant != PRETRAINING)
-    ]
-    levels = studies.levels(found, study.judged)
-    top = None if study.rotate else studies.top(found, study.judged)  # folds are no independent trainings
-    spec, columns = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
-    words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
-    beside = baselines.words(levels)
-    st.vega_lite_chart(
-        columns, spec, width="stretch", key=f"bars-{name}", alt=f"{title}. {words}. Baselines: {beside or 'none'}"
-    )
-    full = "" if top is None else "Full colour: the best and all that cannot be told from it; pale: clearly behind. "
-    st.caption(
-        f"{full}Bars: mean over the {study.repeats}; rules: plus and minus one standard deviation; points: the "
-        f"{study.repeats}. Lines through the bars: what the same samples score without training."
-    )
-
-
 def poolings(name: str) -> None:
     """The bar chart of all poolings, and the study behind it."""
     study = studies.read(name)
@@ -130,11 +75,11 @@ def poolings(name: str) -> None:
     said = st.container()
     st.markdown(study.question)
     progress(name)
-    found = [r for r in results(name) if r.variant != PRETRAINING]
+    found = [r for r in study_scores.results(name) if r.variant != PRETRAINING]
     if found:
         with said:
-            verdict(name, found)
-        bars(name, found)
+            study_scores.verdict(name, found)
+        study_scores.bars(name, found)
     for remark in study.remarks:
         st.caption(remark)
 
@@ -151,18 +96,6 @@ def about(name: str) -> None:
         st.code(f"python -m dmlcore study {name}\npython -m dmlcore study {name} --table --write", language="bash")
 
 
-def requested(name: str, store: RunStore) -> StudyRequest:
-    """What was last asked of this study in the store, or all of it."""
-    state = studies.conduct_of(name, store).state()
-    if state:
-        try:
-            if state.request.entries():
-                return state.request
-        except SpecError:  # of another release
-            pass
-    return StudyRequest(study=name)
-
-
 def progress(name: str, examples: Callable[[], str] | None = None) -> None:
     """Where the study stands and its buttons, kept up to date."""
     busy = studies.conduct_of(name, RunStore()).busy()
@@ -172,7 +105,7 @@ def progress(name: str, examples: Callable[[], str] | None = None) -> None:
 def _status(name: str, was_busy: bool, were_done: int, examples: Callable[[], str] | None) -> None:
     """Where the study stands; the fragment that keeps itself up to date, and calls the page when there is more."""
     store = RunStore()
-    place, request = studies.conduct_of(name, store), requested(name, store)
+    place, request = studies.conduct_of(name, store), study_scores.requested(name, store)
     if place.busy() != was_busy or _done(name) != were_done:
         st.rerun()
     entries = request.entries()
@@ -299,7 +232,8 @@ def _minutes(name: str, request: StudyRequest, runs: float) -> str:
 
 def _done(name: str) -> int:
     store = RunStore()
-    return sum(run is not None and _is_done(run) for run in studies.find(requested(name, store).entries(), store))
+    entries = study_scores.requested(name, store).entries()
+    return sum(run is not None and _is_done(run) for run in studies.find(entries, store))
 
 
 def _is_done(run: Run) -> bool:
@@ -307,60 +241,3 @@ def _is_done(run: Run) -> bool:
         return run.state().state == "done"
     except RunError:  # deleted this very moment
         return False
-
-
-def results(name: str) -> list[Measured]:
-    """Measured on this machine or, where nothing was, as shipped; a choice where there are both."""
-    store = RunStore()
-    request = requested(name, store)
-    entries = request.entries()
-    here = studies.measured(entries, store)
-    try:
-        shipped = studies.load(name)
-    except SpecError as error:
-        st.error("The shipped results cannot be read.")
-        st.text(words.plain(error))
-        shipped = None
-    compared = [r for r in here if r.variant != PRETRAINING]
-    source = HERE if compared else SHIPPED
-    if compared and shipped:
-        source = st.segmented_control("Measured", [HERE, SHIPPED], default=HERE, key=f"source-{name}") or HERE
-    if source == SHIPPED:
-        if shipped is None:
-            return []
-        _origin(shipped, StudyRequest(study=name))
-        return list(shipped.runs)
-    if compared:
-        narrowed = f", with {', '.join(request.overrides)}" if request.overrides else ""
-        runs = "1 run" if len(compared) == 1 else f"{len(compared)} runs"
-        st.caption(f"Measured on this machine, {runs} so far{narrowed}.")
-    return here
-
-
-def _origin(results: StudyResults, request: StudyRequest) -> None:
-    """Where, when and on what the shipped results were measured, and whether the study has changed since."""
-    st.caption(f"Measured {results.written} with torch {results.torch} on {results.machine}, and shipped with the lab.")
-    for name, notes in results.data.items():
-        st.caption(f"{name}: {'; '.join(notes)}")
-    known = {entry.digest() for entry in request.entries()}
-    if not results.overrides and any(run.digest not in known for run in results.runs):
-        st.warning("The study has changed since these results were measured.", icon=":material/update:")
-    elif results.overrides:
-        st.caption(f"Settings other than the study's: {', '.join(results.overrides)}")
-
-
-def _scores(name: str, results: Sequence[Measured], columns: Columns) -> None:
-    rows: list[dict[str, Any]] = []
-    for row in [*studies.baseline_rows(results), *studies.table(results)]:
-        shown = {"variant": row["variant"], "seeds": row["seeds"]}
-        rows.append(shown | {title: _cell(key, *row[key]) for key, title in columns.items() if key in row})
-    if rows:
-        wide = {"variant": st.column_config.TextColumn(width=280)}
-        st.dataframe(rows, hide_index=True, key=f"scores-{name}", width="content", placeholder="–", column_config=wide)
-
-
-def _cell(score: str, mean: float, deviation: float | None) -> str:
-    """Mean and deviation: shares in percent, other measures as they are."""
-    if score in IN_PERCENT:
-        return f"{verdicts.spread(mean, deviation)} %"
-    return f"{mean:.3f}{'' if deviation is None else f' ± {deviation:.3f}'}"

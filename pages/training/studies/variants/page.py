@@ -15,6 +15,7 @@ from dmlcore.figures import studies as figures
 from dmlcore.replay import toy_runs
 from dmlcore.storage.runs import RunStore
 from pages.shared.widgets.study import panel as study_panel
+from pages.shared.widgets.study import scores as study_scores
 from pages.shared.widgets.study import trials as study_trials
 
 CURVES_AT_FIRST = 4  # the best of these many variants
@@ -40,14 +41,14 @@ def show(name: str) -> None:
 
 def _reached(name: str, said: DeltaGenerator) -> None:
     figure = st.container()
-    results = [r for r in study_panel.results(name) if r.variant != PRETRAINING]
+    results = [r for r in study_scores.results(name) if r.variant != PRETRAINING]
     if not results:
         return
     beside = _published(name)
     with said:
-        study_panel.verdict(name, results)
+        study_scores.verdict(name, results)
     with figure:
-        study_panel.bars(name, results)
+        study_scores.bars(name, results)
     if beside:
         _beside(name, results, beside)
     with st.expander("All scores", icon=":material/table:"):
@@ -76,7 +77,7 @@ def _table(name: str, results: Sequence[Measured]) -> None:
 
 
 def _curves(name: str, results: Sequence[Measured]) -> None:
-    found = study_panel.seed_curves(results)
+    found = study_scores.seed_curves(results)
     variants = list(dict.fromkeys(curve.variant for curve in found))
     if not variants:
         return

@@ -9,6 +9,7 @@ from dmlcore.experiments.studies.results import ValidationCurve
 from dmlcore.jobs.launch import JobError
 from dmlcore.storage.runs import RunStore
 from pages.shared.widgets.study import panel as study_panel
+from pages.shared.widgets.study import scores as study_scores
 
 
 @pytest.fixture
@@ -101,5 +102,5 @@ def test_curves_are_those_of_the_best_fold_of_a_seed():
             best_step=50,
         )
 
-    [found] = study_panel.seed_curves([run(1, 0.3), run(2, 0.6), run(3, 0.4)])
+    [found] = study_scores.seed_curves([run(1, 0.3), run(2, 0.6), run(3, 0.4)])
     assert (found.variant, found.seed, list(found.values)) == ("a", 7, [0.1, 0.6])

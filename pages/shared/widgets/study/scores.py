@@ -1,0 +1,140 @@
+"""What the runs of a study reached: their scores beside their baselines, as a sentence, bars, curves and a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from dmlcore.experiments import studies
+from dmlcore.experiments.studies import PRETRAINING, Measured, StudyRequest, StudyResults
+from dmlcore.figures import baselines
+from dmlcore.figures import studies as figures
+from dmlcore.significance import verdicts
+from dmlcore.significance.verdicts import CLEARLY
+from dmlcore.spec import SpecError
+from dmlcore.storage.runs import RunStore
+from pages.shared.words import sentences as words
+
+HERE, SHIPPED = "on this machine", "as shipped"
+Columns = Mapping[str, str]  # score -> title, in order
+IN_PERCENT = {
+    *("map_at_r", "recall_at_1", "foreground", "zero_shot.l2", "zero_shot.cosine"),
+    *("overlap.shared_weight", "overlap.bound_holds"),
+}
+
+
+def requested(name: str, store: RunStore) -> StudyRequest:
+    """What was last asked of this study in the store, or all of it."""
+    state = studies.conduct_of(name, store).state()
+    if state:
+        try:
+            if state.request.entries():
+                return state.request
+        except SpecError:  # of another release
+            pass
+    return StudyRequest(study=name)
+
+
+def results(name: str) -> list[Measured]:
+    """Measured on this machine or, where nothing was, as shipped; a choice where there are both."""
+    store = RunStore()
+    request = requested(name, store)
+    entries = request.entries()
+    here = studies.measured(entries, store)
+    try:
+        shipped = studies.load(name)
+    except SpecError as error:
+        st.error("The shipped results cannot be read.")
+        st.text(words.plain(error))
+        shipped = None
+    compared = [r for r in here if r.variant != PRETRAINING]
+    source = HERE if compared else SHIPPED
+    if compared and shipped:
+        source = st.segmented_control("Measured", [HERE, SHIPPED], default=HERE, key=f"source-{name}") or HERE
+    if source == SHIPPED:
+        if shipped is None:
+            return []
+        _origin(shipped, StudyRequest(study=name))
+        return list(shipped.runs)
+    if compared:
+        narrowed = f", with {', '.join(request.overrides)}" if request.overrides else ""
+        runs = "1 run" if len(compared) == 1 else f"{len(compared)} runs"
+        st.caption(f"Measured on this machine, {runs} so far{narrowed}.")
+    return here
+
+
+def _origin(results: StudyResults, request: StudyRequest) -> None:
+    """Where, when and on what the shipped results were measured, and whether the study has changed since."""
+    st.caption(f"Measured {results.written} with torch {results.torch} on {results.machine}, and shipped with the lab.")
+    for name, notes in results.data.items():
+        st.caption(f"{name}: {'; '.join(notes)}")
+    known = {entry.digest() for entry in request.entries()}
+    if not results.overrides and any(run.digest not in known for run in results.runs):
+        st.warning("The study has changed since these results were measured.", icon=":material/update:")
+    elif results.overrides:
+        st.caption(f"Settings other than the study's: {', '.join(results.overrides)}")
+
+
+def table(name: str, results: Sequence[Measured], columns: Columns) -> None:
+    rows: list[dict[str, Any]] = []
+    for row in [*studies.baseline_rows(results), *studies.table(results)]:
+        shown = {"variant": row["variant"], "seeds": row["seeds"]}
+        rows.append(shown | {title: _cell(key, *row[key]) for key, title in columns.items() if key in row})
+    if rows:
+        wide = {"variant": st.column_config.TextColumn(width=280)}
+        st.dataframe(rows, hide_index=True, key=f"scores-{name}", width="content", placeholder="–", column_config=wide)
+
+
+def _cell(score: str, mean: float, deviation: float | None) -> str:
+    """Mean and deviation: shares in percent, other measures as they are."""
+    if score in IN_PERCENT:
+        return f"{verdicts.spread(mean, deviation)} %"
+    return f"{mean:.3f}{'' if deviation is None else f' ± {deviation:.3f}'}"
+
+
+def seed_curves(results: Sequence[Measured]) -> list[figures.SeedCurve]:
+    """Validation MAP@R of each seed of the variants, of its best fold where it has folds; the pretraining left out."""
+    return [
+        figures.SeedCurve(r.variant, r.seed, r.validation.step, r.validation.map_at_r)
+        for r in studies.best_folds(results)
+        if r.variant != PRETRAINING and r.validation.step
+    ]
+
+
+def verdict(name: str, found: Sequence[Measured]) -> str:
+    """What the scores of a study say beside their baselines and their noise, in words; returns the first sentence."""
+    study = studies.read(name)
+    said = studies.judge(study, found)
+    if said.headline:
+        with st.container(border=True, key=f"verdict-{name}"):
+            st.markdown(f"**{said.headline}**")
+            st.markdown("\n".join(f"- {sentence}" for sentence in said.more))
+            st.caption(CLEARLY.replace("seeds", study.repeats))
+    return said.headline
+
+
+def bars(name: str, found: Sequence[Measured]) -> None:
+    """The chart of the score that a study judges by: its variants from best to worst, their baselines through them."""
+    study, found = studies.read(name), studies.best_folds(found)
+    title = studies.MEASURES.get(study.judged, study.judged)
+    values = [
+        figures.Bar(
+            variant, [r.scores[study.judged] for r in found if r.variant == variant and study.judged in r.scores]
+        )
+        for variant in dict.fromkeys(r.variant for r in found if r.variant != PRETRAINING)
+    ]
+    levels = studies.levels(found, study.judged)
+    top = None if study.rotate else studies.top(found, study.judged)  # folds are no independent trainings
+    spec, columns = figures.bars(values, title=title, against=levels, top=top, over=study.repeats)
+    words = "; ".join(f"{n}: {label} %" for n, label in zip(columns["variant"], columns["label"], strict=True))
+    beside = baselines.words(levels)
+    st.vega_lite_chart(
+        columns, spec, width="stretch", key=f"bars-{name}", alt=f"{title}. {words}. Baselines: {beside or 'none'}"
+    )
+    full = "" if top is None else "Full colour: the best and all that cannot be told from it; pale: clearly behind. "
+    st.caption(
+        f"{full}Bars: mean over the {study.repeats}; rules: plus and minus one standard deviation; points: the "
+        f"{study.repeats}. Lines through the bars: what the same samples score without training."
+    )
