@@ -38,6 +38,7 @@ def test_a_click_makes_a_neighbour_the_query_and_back_returns(page, server, show
     page.goto(f"{server.url}/gallery?run={shown.id}")
     pictures = page.locator(".neighbours .found a")
     page.locator(".neighbours .row").nth(9).wait_for()
+    page.get_by_role("button", name="Keys").wait_for()  # the listener came: until then a click is a plain link
     page.evaluate("window.same_page = true")
     chosen = quiet(lambda: pictures.nth(2).get_attribute("data-index"))
     pictures.nth(2).click()
