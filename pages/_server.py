@@ -39,6 +39,7 @@ LATER = (
     "pages.losses.fields.sphere.export",
     "pages.losses.fields.sphere.service",
     "pages.shared.server.thumbnails",
+    "pages.losses.toys.scores",
     "pages.losses.toys.service",
     "pages.pooling.transport.export",
     "pages.pooling.transport.service",

@@ -9,6 +9,7 @@ from dmlcore import data, losses, pooling
 from dmlcore.catalogue import Slider
 from dmlcore.replay import toy_runs
 from pages.losses.toys import state as toys_state
+from pages.losses.toys.presets import PRESETS
 from pages.losses.toys.state import GATE, POOLINGS
 from pages.shared.server.schema import loss
 
@@ -43,7 +44,7 @@ def options() -> dict[str, Any]:
         | {"rate": toys_state.RATES, "steps": toys_state.MOST_STEPS, "changes": toys_state.MOST_CHANGES},
         "presets": [
             {"title": p.title, "caption": p.caption, "toy": toys_state.to_json(p.toy)}
-            for p in toys_state.PRESETS
+            for p in PRESETS
             if "cub" in toy_runs.offered() or "data=cub" not in p.query
         ],
         "pictures": {name: NETWORKS[name] for name in toy_runs.PICTURES},

@@ -20,9 +20,11 @@ from dmlcore.replay.recorded_training import LiveTraining
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.training.build import StepError
 from pages.losses.toys import recording
+from pages.losses.toys import scores as toys_scores
 from pages.losses.toys import service as toys_service
 from pages.losses.toys import state as toys_state
 from pages.losses.toys.options import options
+from pages.losses.toys.presets import PRESETS
 from pages.losses.toys.state import Change, Side, Toy, from_query, to_json, to_query, toy_of
 from pages.shared.server import history_cache
 from pages.shared.server.websocket import MOST_BYTES, unpack
@@ -114,7 +116,7 @@ def test_a_training_that_cannot_go_on_says_why(monkeypatch):
     assert found["stopped"] == "B stops here: step 3 was not made: the loss is NaN or infinite"
 
 
-LINKS = [preset.query for preset in toys_state.PRESETS] + [
+LINKS = [preset.query for preset in PRESETS] + [
     "data=moons&sides=1&seed=7&hidden=8&then=4:a.m=0.5,rate=0.01;9:a.loss=facenet,a.moves=pulls",
     "b.m2=inf&samples=4&classes=6&optimiser=adam&normalize=1&then=10:b.loss=ranking,b.m=40",
 ]
@@ -173,7 +175,7 @@ def test_each_side_is_a_run_of_its_own():
 
 
 def test_the_table_has_ours_and_the_printed_rows():
-    with TestClient(Starlette(routes=toys_service.ROUTES)) as client:
+    with TestClient(Starlette(routes=toys_scores.ROUTES)) as client:
         found = client.get("/api/toys/table?step=2").json()
         other = client.get("/api/toys/table?data=moons&step=1&sides=1").json()
     training = LiveTraining(Toy().live(0), Toy().dataset)
@@ -217,7 +219,7 @@ def glyphs(monkeypatch, tmp_path):
     few = dataclasses.replace(whole, parts={"train": train, "validation": train[:0], "test": test})
     monkeypatch.setattr(toy_runs, "dataset", lambda name, seed: few)
     monkeypatch.setattr(toys_service, "PREPARING", toys_service._Preparing())
-    caches = (toy_runs.prepared, toys_service._sheet, toys_service._scored, toys_service._input_scored)
+    caches = (toy_runs.prepared, toys_service._sheet, toys_scores._scored, toys_scores._input_scored)
     for each in caches:
         each.cache_clear()
     yield few
@@ -226,7 +228,7 @@ def glyphs(monkeypatch, tmp_path):
 
 
 def test_pictures_are_trained_on_kept_features_and_queries_find_their_neighbours(glyphs):
-    preset = next(preset.toy for preset in toys_state.PRESETS if preset.toy.data == "glyphs")
+    preset = next(preset.toy for preset in PRESETS if preset.toy.data == "glyphs")
     sides = (preset.sides[0], dataclasses.replace(preset.sides[0], pooling="gsp"))
     toy = dataclasses.replace(preset, sides=sides)
     assert from_query(to_query(toy)) == toy == toy_of(json.loads(json.dumps(to_json(toy))))
@@ -264,7 +266,7 @@ def test_pictures_are_trained_on_kept_features_and_queries_find_their_neighbours
     (before, _), (after, _) = toys_service.KEPT.of(toy.live(1)), toys_service.KEPT.of(forked.live(1))
     assert after.frames[4] is before.frames[4]
     assert after.spec.run_at(5).pooling.parameters["epsilon"] == 50
-    table = toys_service.table(toy, 2)
+    table = toys_scores.table(toy, 2)
     assert table["ours"][0]["label"] == "frozen network, averaged"
 
 

@@ -1,0 +1,79 @@
+"""Scores of both toys over every sample, beside those of the thesis, over HTTP."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from dmlcore.replay import toy_runs
+from pages.losses.toys import service as toys_service
+from pages.losses.toys import state as toys_state
+from pages.losses.toys.state import MOST_STEPS, Toy
+from pages.shared.server import history_cache
+from pages.shared.state.untrusted import bounded
+
+TABLE_PATIENCE = 60.0
+
+
+@lru_cache(maxsize=64)
+def _scored(key: str, step: int) -> list[dict[str, float | None]]:
+    """Of a state as JSON text: scores before training, the same for both sides, and of each after `step`."""
+    toy = toys_state.toy_of(json.loads(key))
+    found = []
+    for i in range(len(toy.sides)):
+        training, lock = toys_service.KEPT.of(toy.live(i))
+        with lock:
+            if i == 0:
+                found.append(toy_runs.in_columns(toy_runs.train_scores(training, 0, toy.part)))
+            found.append(toy_runs.in_columns(toy_runs.train_scores(training, step, toy.part)))
+    return found
+
+
+@lru_cache(maxsize=32)
+def _input_scored(name: str, seed: int, part: str) -> dict[str, float | None]:
+    return toy_runs.in_columns(toy_runs.input_scores(toy_runs.prepared(name, seed), part))
+
+
+def table(toy: Toy, step: int) -> dict[str, Any] | None:
+    """Scores of inputs, untrained network and both sides; None if step is not trained within TABLE_PATIENCE seconds.
+
+    Beside them, on the toy Gaussians, the rows of Table 4.1.
+    """
+    if toys_service.PREPARING.told(toy):
+        return None
+    _, ready, stopped = toys_service.trained(toy, step, TABLE_PATIENCE)
+    if ready < step and not stopped:
+        return None
+    step = min(step, ready)
+    scores = _scored(json.dumps(toys_state.to_json(toy)), step)
+    runs = [toy.run(i, step) for i in range(len(toy.sides))]
+    inputs = "frozen network, averaged" if toy.pictures else "input space"
+    ours = [{"label": inputs, "scores": _input_scored(toy.data, toy.seed, toy.part)}]
+    labels = ["untrained network", *(letter.upper() for letter in toys_state.LETTERS)]
+    ours += [{"label": label, "scores": found} for label, found in zip(labels, scores, strict=False)]
+    published = toy_runs.published() if toy.data == "toy" and toy.part == "train" else []
+    rows = [
+        {"label": r.label, "loss": r.loss, "hyper": r.hyper, "scores": r.scores}
+        | {"ours": [i for i, run in enumerate(runs) if toy_runs.matches(r, run)]}
+        for r in published
+    ]
+    samples = len(toy.dataset.parts[toy.part])
+    return {"step": step, "columns": toy_runs.COLUMNS, "ours": ours, "published": rows, "samples": samples}
+
+
+async def _table(request: Request) -> Response:
+    query = dict(request.query_params)
+    toy, step = toys_state.from_query(query), int(bounded(query.get("step"), 0, MOST_STEPS, 0))
+    found = await anyio.to_thread.run_sync(table, toy, step, limiter=history_cache.TURNS)
+    if found is None:
+        return Response("not ready yet: play the page to this step", 503, headers={"Retry-After": "30"})
+    return Response(json.dumps(found, allow_nan=False), media_type="application/json")
+
+
+ROUTES: list[BaseRoute] = [Route("/api/toys/table", _table)]
