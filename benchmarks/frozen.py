@@ -2,7 +2,7 @@
 
 CUB-mini (or what DML_DATA has of CUB), SqueezeNet 1.0, 227 pixels, batches of 16 x 4, multi-similarity, one thread.
 Rival: the same training whose frozen backbone sees the pictures of every batch, with nothing kept and no gradient in
-it. `Workbench.step` alone, then a whole run of 200 steps as `python -m dmlcore train` makes it: validations,
+it. `TrainingState.step` alone, then a whole run of 200 steps as `python -m dmlcore train` makes it: validations,
 checkpoints and the test included. Where the maps are not in the cache yet, computing them is timed too. The verdict is
 by processor time of the one thread, as other processes do not count there; the clock is told beside it.
 """

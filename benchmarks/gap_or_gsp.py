@@ -2,7 +2,7 @@
 
 The page trains its first state as fast as it goes, on a seed nobody has trained before: every frame is a new optimiser
 step of GAP and of GSP, recorded, measured (hulls of both, every tenth step all overlaps and MAP@R), sent and painted.
-Beside it, in the same run: the bare loop, `Workbench.step` of both in turn without record, server or page, once the
+Beside it, in the same run: the bare loop, `TrainingState.step` of both in turn without record, server or page, once the
 prototypes of GSP are placed.
 """
 

@@ -64,9 +64,9 @@ def train(
 @app.command()
 def resume(run: RunId, runs: Runs = None) -> None:
     """Go on from the last checkpoint, in the foreground; exits 75 if another process works on the run."""
-    found = store_at(runs).open(run)
-    _log_to(found)
-    _finish(_train(found, resume=True))
+    opened = store_at(runs).open(run)
+    _log_to(opened)
+    _finish(_train(opened, resume=True))
 
 
 @app.command()
@@ -102,10 +102,10 @@ def fork(
 @app.command()
 def evaluate(run: RunId, runs: Runs = None) -> None:
     """Test the best weights of a run and write its embeddings."""
-    found = store_at(runs).open(run)
-    _log_to(found)
-    with found.lock():
-        print(f"{found.id}: test MAP@R {_evaluate(found)}")
+    opened = store_at(runs).open(run)
+    _log_to(opened)
+    with opened.lock():
+        print(f"{opened.id}: test MAP@R {_evaluate(opened)}")
 
 
 @app.command()
@@ -171,16 +171,16 @@ app.add_typer(data_commands.app, name="data")
 def work(task: str, run: str, runs: Runs = None, settings: str = "") -> None:
     """What dmlcore.jobs.launch starts: one task on one run; its output is the log of the run."""
     _log_to(None)
-    found = store_at(runs).open(run)
+    opened = store_at(runs).open(run)
     if task == "train":
-        _finish(_train(found, wait=True))
+        _finish(_train(opened, wait=True))
         return
-    with found.lock():
+    with opened.lock():
         try:
-            with device_queue.turn(found, wait=True, job=True):
-                _job(found, task, settings)
+            with device_queue.turn(opened, wait=True, job=True):
+                _job(opened, task, settings)
         finally:
-            launch.over(found)
+            launch.over(opened)
 
 
 def _job(run: Run, task: str, settings: str) -> None:

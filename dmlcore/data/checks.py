@@ -151,10 +151,10 @@ def _decoded(file: Path) -> bytes | DataError:
 
 def verdicts(check: DataCheck, made: Dataset) -> tuple[str, ...]:
     """What a check says about a split, in words; () if all is well."""
-    said = []
+    sentences = []
     if check.failures:
         key, reason = check.unreadable[0]
-        said.append(f"{check.failures:,} of {check.samples:,} pictures cannot be read; first {key}: {reason}")
+        sentences.append(f"{check.failures:,} of {check.samples:,} pictures cannot be read; first {key}: {reason}")
     part_of = np.full(len(made.labels), "", dtype="U10")
     for name, rows in made.parts.items():
         part_of[rows] = name
@@ -165,10 +165,10 @@ def verdicts(check: DataCheck, made: Dataset) -> tuple[str, ...]:
     for which, what in ((classes, "are in several classes"), (leaks, "are both in train and in test")):
         if which:
             first = " = ".join(f"{_key(made, int(i))} ({made.class_names[made.labels[i]]})" for i in which[0][:4])
-            said.append(f"{len(which):,} groups of identical samples {what}; first {first}")
+            sentences.append(f"{len(which):,} groups of identical samples {what}; first {first}")
     if rest := check.groups - len({id(group) for group in [*classes, *leaks]}):
-        said.append(f"{rest:,} groups of identical samples lie within one class and one side of the split")
-    return tuple(said)
+        sentences.append(f"{rest:,} groups of identical samples lie within one class and one side of the split")
+    return tuple(sentences)
 
 
 def _key(made: Dataset | Samples, index: int) -> str:

@@ -162,10 +162,10 @@ def divide(
 
 
 def _settings(split: str, validation: str, folds: Folds | None, seed: int) -> dict[str, str | int]:
-    said: dict[str, str | int] = {"seed": seed, "split": split, "validation": validation}
+    settings: dict[str, str | int] = {"seed": seed, "split": split, "validation": validation}
     if folds:
-        said |= {"folds": folds.count, "fold": folds.number, "fold_order": folds.order, "fold_seed": folds.seed}
-    return said
+        settings |= {"folds": folds.count, "fold": folds.number, "fold_order": folds.order, "fold_seed": folds.seed}
+    return settings
 
 
 @contextmanager

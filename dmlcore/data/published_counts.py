@@ -46,12 +46,12 @@ def deviations(name: str, labels: Ints, train_classes: int, gallery: Bools | Non
     """Say where the parts differ from the published ones, counts against counts; () if they do not."""
     if name not in PUBLISHED:
         return ()
-    found = sizes(labels, train_classes, gallery)
+    counts = sizes(labels, train_classes, gallery)
     different = [
-        f"{part} {found[part].samples:,} pictures of {found[part].classes:,} classes (published: {size.samples:,} of "
+        f"{part} {counts[part].samples:,} pictures of {counts[part].classes:,} classes (published: {size.samples:,} of "
         f"{size.classes:,})"
         for part, size in PUBLISHED[name].items()
-        if found[part] != size
+        if counts[part] != size
     ]
-    said = f"not the published data set, but a subset or another release: {', '.join(different)}"
-    return (said,) if different else ()
+    sentence = f"not the published data set, but a subset or another release: {', '.join(different)}"
+    return (sentence,) if different else ()

@@ -55,12 +55,12 @@ class Part(NamedTuple):
             (self.samples - self.published.samples, "sample", "samples"),
             (self.classes - self.published.classes, "class", "classes"),
         )
-        said = [
+        differences = [
             f"{abs(by):,} {one if abs(by) == 1 else many} too {'many' if by > 0 else 'few'}"
             for by, one, many in pairs
             if by
         ]
-        return ", ".join(said)
+        return ", ".join(differences)
 
 
 class Class(NamedTuple):
@@ -146,8 +146,8 @@ def report(
         return made
     from dmlcore.data import checks  # which builds on this module
 
-    said = checks.verdicts(checks.examine(made.dataset), made.dataset)
-    return Report(found, made.dataset, made.parts, made.compared, made.classes, made.notes, made.problems + said)
+    verdicts = checks.verdicts(checks.examine(made.dataset), made.dataset)
+    return Report(found, made.dataset, made.parts, made.compared, made.classes, made.notes, made.problems + verdicts)
 
 
 def _size(made: Dataset, rows: Ints) -> SplitSize:
@@ -178,9 +178,9 @@ def _classes(made: Dataset) -> tuple[Class, ...]:
 
 def _without_counts(made: Dataset) -> tuple[str, ...]:
     """The notes but for the sizes of the parts, and how they deviate, which are told as numbers."""
-    told = [f"{part}: {len(rows):,} samples" for part, rows in made.parts.items()]
-    told += ["not the published data set"] if _compared(made) else []
-    return tuple(note for note in made.notes if not note.startswith(tuple(told)))
+    lines = [f"{part}: {len(rows):,} samples" for part, rows in made.parts.items()]
+    lines += ["not the published data set"] if _compared(made) else []
+    return tuple(note for note in made.notes if not note.startswith(tuple(lines)))
 
 
 def rows_of(made: Dataset) -> Iterator[tuple[str, int, int, str, str]]:
@@ -227,9 +227,9 @@ def remember(found: Found) -> None:
         return
     path = _remembered_at(found.name, found.place)
     path.parent.mkdir(parents=True, exist_ok=True)
-    said = DataSummary(len(found.samples.labels), len(found.samples.class_names), bool(found.problems))
-    if remembered(found.name, found.place) != said:
-        atomic_files.replace_json(path, [*said])
+    summary = DataSummary(len(found.samples.labels), len(found.samples.class_names), bool(found.problems))
+    if remembered(found.name, found.place) != summary:
+        atomic_files.replace_json(path, [*summary])
 
 
 def remembered(name: str, place: Path) -> DataSummary | None:

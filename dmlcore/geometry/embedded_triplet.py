@@ -184,24 +184,26 @@ def _column(value: float) -> Floats:
 
 def remarks(triplet: EmbeddedTriplet, *, on_sphere: bool) -> tuple[str, ...]:
     """What a reader must know of a degenerate triplet, one sentence each; none for one that spans a plane."""
-    found = []
+    sentences = []
     pairs = [(0, 1), (0, 2), (1, 2)]
     together = [pair for pair in pairs if not np.any(triplet.points[pair[0]] - triplet.points[pair[1]])]
     if len(together) == 3:
-        found.append("All three embeddings are the same: no direction leads from one to another, so nothing moves.")
+        sentences.append("All three embeddings are the same: no direction leads from one to another, so nothing moves.")
     else:
-        found += [
+        sentences += [
             f"{LETTERS[i]} and {LETTERS[j]} have the same embedding: no direction leads from one to the other, so "
             "neither pulls or pushes the other."
             for i, j in together
         ]
         if triplet.rank < 2:
-            found.append("The embeddings lie on one line. Of the planes through it, the one with the origin is drawn.")
+            sentences.append(
+                "The embeddings lie on one line. Of the planes through it, the one with the origin is drawn."
+            )
     if on_sphere:
         for i, j in pairs:
             if np.hypot(np.hypot(*(triplet.points[i] + triplet.points[j])), 2 * triplet.height) < OPPOSITE:
-                found.append(
+                sentences.append(
                     f"{LETTERS[i]} and {LETTERS[j]} lie opposite each other on the sphere: a force between them points "
                     "along the radius, which the sphere takes up whole."
                 )
-    return tuple(found)
+    return tuple(sentences)

@@ -46,7 +46,7 @@ def extremes(energy: Energy, dimension: int = 3) -> tuple[Extreme, Extreme]:
     axes = [turn, full] if dimension == 2 else [turn, turn, turn]
     nodes = torch.cartesian_prod(*axes)
     low, high = torch.stack([x[0] for x in axes]), torch.stack([x[-1] for x in axes])
-    found = []
+    points = []
     for sign in (1.0, -1.0):  # the greatest energy is the least of its negative
 
         def signed(t: Triplet, sign: float = sign) -> Tensor:
@@ -57,8 +57,8 @@ def extremes(energy: Energy, dimension: int = 3) -> tuple[Extreme, Extreme]:
             value = -math.inf
         a, p, n = configuration(at)
         where = [float(central_angle(x, y)) for x, y in ((a, p), (a, n), (p, n))]
-        found.append(Extreme(sign * value, (where[0], where[1], where[2])))
-    return found[0], found[1]
+        points.append(Extreme(sign * value, (where[0], where[1], where[2])))
+    return points[0], points[1]
 
 
 def _at_angles(energy: Energy, at: Tensor) -> Tensor:

@@ -209,7 +209,7 @@ def overlaps(
     for a in range(count):
         for b in range(count):
             if a < b:
-                both = (a, b), (b, a)
+                orders = (a, b), (b, a)
                 common = (flags[a] & flags[b]).any()  # a common corner: no need to ask the solver
                 measured = {
                     "histogram_intersection": histogram_intersection(shares[a], shares[b]),
@@ -219,7 +219,7 @@ def overlaps(
                 if v.shape[1] == 2:
                     measured["hull_iou"] = _iou(corners[a], corners[b])
                 for name, value in measured.items():
-                    for pair in both:
+                    for pair in orders:
                         pairs[name][pair] = value
             if a != b and x is not None:
                 pairs["membership_rate"][a, b] = members(x[y == classes[a]], corners[b]).mean()

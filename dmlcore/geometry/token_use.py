@@ -38,13 +38,13 @@ class TokenUse:
 
     def weight_on(self, tokens: ArrayLike) -> Floats:
         """Share (C,) of the pooling weight of each class that lies on the tokens of these indices."""
-        found: Floats = self.weights[:, np.asarray(tokens, dtype=np.int64)].sum(1)
-        return found
+        weight: Floats = self.weights[:, np.asarray(tokens, dtype=np.int64)].sum(1)
+        return weight
 
     def intersections(self) -> Floats:
         """Histogram intersection (C, C) of all pairs of classes: 1 if they weigh tokens alike, 0 if they share none."""
-        found: Floats = np.minimum(self.weights[:, None], self.weights[None]).sum(-1)
-        return found
+        shared: Floats = np.minimum(self.weights[:, None], self.weights[None]).sum(-1)
+        return shared
 
     def ious(self) -> Floats:
         """Area that two hulls share over the area they cover, (C, C), for all pairs; 0 where a hull has no area."""

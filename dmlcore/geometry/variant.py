@@ -49,8 +49,8 @@ class Variant:
 
     def orders(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> list[Tensor]:
         """Raw energy of the loss itself in each order: one or two tensors (...)."""
-        both = [self.loss.raw(anchor, positive, negative)]
-        return [*both, self.loss.raw(positive, anchor, negative)] if self.both_orders else both
+        energies = [self.loss.raw(anchor, positive, negative)]
+        return [*energies, self.loss.raw(positive, anchor, negative)] if self.both_orders else energies
 
     def energy(self, orders: list[Tensor]) -> Tensor:
         """The energy compared, from the raw energies of `orders`."""

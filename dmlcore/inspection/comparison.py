@@ -76,10 +76,10 @@ def compare(learned: Sequence[TestNeighbours]) -> Comparison:
     orders = [np.argsort(found.indices, kind="stable") for found in learned]
     for number, (found, order) in enumerate(zip(learned, orders, strict=True), 1):
         if len(found.indices) != len(first.indices) or (found.indices[order] != first.indices[orders[0]]).any():
-            both = len(np.intersect1d(found.indices, first.indices))
+            shared = len(np.intersect1d(found.indices, first.indices))
             raise Incomparable(
                 f"run {number} was tested on {len(found.indices):,} samples and run 1 on {len(first.indices):,}, of "
-                f"which they share {both:,}: the parts of the data set differ"
+                f"which they share {shared:,}: the parts of the data set differ"
             )
         if (found.labels[order] != first.labels[orders[0]]).any():
             raise Incomparable(f"run {number} was tested with other labels than run 1")

@@ -130,10 +130,10 @@ def pairs(found: Confusions, most: int = 100) -> ClassPairs:
     """The pairs of different classes that share most neighbours, at most so many, ties by class."""
     shares = found.shares
     asked = (found.queries > 0).astype(np.float64)
-    both = (shares + shares.T).tocoo()
-    above = both.row < both.col
-    first, second = both.row[above].astype(np.int64), both.col[above].astype(np.int64)
-    mutual = both.data[above] / np.maximum(asked[first] + asked[second], 1)
+    symmetric = (shares + shares.T).tocoo()
+    above = symmetric.row < symmetric.col
+    first, second = symmetric.row[above].astype(np.int64), symmetric.col[above].astype(np.int64)
+    mutual = symmetric.data[above] / np.maximum(asked[first] + asked[second], 1)
     best = np.lexsort((second, first, -mutual))[:most]
     first, second, mutual = first[best], second[best], mutual[best]
     return ClassPairs(first, second, _entries(shares, first, second), _entries(shares, second, first), mutual)

@@ -300,8 +300,8 @@ def _query(found: EmbeddingTable, row: int, k: int, tile: Tile) -> str:
 
 def _figure(image: str, kind: str, name: str, lines: Sequence[str]) -> str:
     mark = {"right": "✓", "wrong": "✗"}.get(kind, "")
-    said = {"right": "same class", "wrong": "another class", "query": "query"}[kind]
-    badge = f"<span class='mark {kind}' role='img' aria-label='{said}'>{mark}</span>" if mark else ""
+    caption = {"right": "same class", "wrong": "another class", "query": "query"}[kind]
+    badge = f"<span class='mark {kind}' role='img' aria-label='{caption}'>{mark}</span>" if mark else ""
     small = "".join(f"<small>{escape(line)}</small>" for line in lines)
     return (
         f"<figure class='{kind}'><span class='frame'>{image}</span>{badge}"

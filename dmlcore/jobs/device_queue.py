@@ -104,24 +104,24 @@ def withdraw_hurry(run: Run) -> None:
 
 def waiting(store: RunStore, *, job: bool = False) -> dict[str, Waiting]:
     """Every run that waits for its turn, or on which a job does, by id."""
-    found: dict[str, Waiting] = {}
+    waiting_runs: dict[str, Waiting] = {}
     for device in DEVICES:
         tickets = _tickets(_folder(store.root, device, job))
         if tickets:
             at_work = tuple(at_work_on(store, device, job=job))
-            found |= {run: Waiting(ahead, device, at_work) for ahead, run in enumerate(tickets.values())}
-    return found
+            waiting_runs |= {run: Waiting(ahead, device, at_work) for ahead, run in enumerate(tickets.values())}
+    return waiting_runs
 
 
 def at_work_on(store: RunStore, device: Device, *, job: bool = False) -> list[str]:
     """Ids of the runs that hold a slot of the device, themselves or a job on them."""
     folder = _folder(store.root, device, job)
     held = [path for path in folder.glob("slot-*") if path.suffix == "" and locks.holder(path)]
-    found = []
+    at_work = []
     for path in held:
         with contextlib.suppress(OSError):
-            found.append(path.with_suffix(".run").read_text().strip())
-    return found
+            at_work.append(path.with_suffix(".run").read_text().strip())
+    return at_work
 
 
 def _take(folder: Path, run: Run, device: Device, held: ExitStack, *, first: bool) -> bool:
@@ -148,14 +148,14 @@ def _before(folder: Path, ticket: Path) -> bool:
 
 def _tickets(folder: Path) -> dict[str, str]:
     """Runs that wait here by the names of their tickets, the oldest first; void tickets are removed."""
-    found = {}
+    tickets = {}
     for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
         if match := TICKET.fullmatch(name):
             if locks.holder(folder.parents[1] / match["run"] / LOCK):
-                found[name] = match["run"]
+                tickets[name] = match["run"]
             else:
                 (folder / name).unlink(missing_ok=True)
-    return found
+    return tickets
 
 
 def _hurried(run: Run) -> bool:

@@ -141,8 +141,8 @@ def stop_projecting(run: Run) -> None:
         over(run)
         return
     try:
-        told = atomic_files.read_json(run.path / "map.json")
-        pid, started = int(told["pid"]), int(told["started"])
+        record = atomic_files.read_json(run.path / "map.json")
+        pid, started = int(record["pid"]), int(record["started"])
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return
     if pid == locks.holder(run.path / LOCK):
@@ -180,13 +180,13 @@ def asked(run: Run) -> Asked | None:
 
 def all_asked(store: RunStore) -> list[Run]:
     """The runs with such a job, those that are gone left out."""
-    found = []
+    asked = []
     for path in sorted((store.root / ASKED).glob("*.json")):
         try:
-            found.append(store.open(path.stem))
+            asked.append(store.open(path.stem))
         except RunError:
             path.unlink(missing_ok=True)
-    return found
+    return asked
 
 
 def over(run: Run) -> None:

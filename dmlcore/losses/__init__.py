@@ -91,13 +91,13 @@ def for_training(
         >>> losses.for_training("proxy_nca", classes=2, embedding_dim=1).proxies.shape
         torch.Size([2, 1])
     """
-    found = describe(name)
-    if not isinstance(found, BatchFormula):
+    info = describe(name)
+    if not isinstance(info, BatchFormula):
         return create(name, reduction=reduction, **hyper)
     if reduction != "mean_valid":
         raise ValueError(f"reduction: {name} has its own; leave it at mean_valid, got {reduction}")
-    sizes = {"classes": classes, "embedding_dim": embedding_dim} if found.proxies or found.sized else {}
-    return found.build(**found.resolve(hyper), **sizes)
+    sizes = {"classes": classes, "embedding_dim": embedding_dim} if info.proxies or info.sized else {}
+    return info.build(**info.resolve(hyper), **sizes)
 
 
 def formula(name: str) -> TripletFormula:

@@ -147,8 +147,8 @@ class BinomialDeviance(PairLoss):
         s = pairs.cosines() - self.m
         terms = log1p_exp(torch.where(pairs.positive, -self.alpha * s, self.alpha * self.cost * s))
         pull, push = (terms.masked_fill(~mask, 0.0) for mask in (pairs.positive, pairs.negative))
-        found = mean(pull.sum(1), pairs.positive.sum(1)) + mean(push.sum(1), pairs.negative.sum(1))
-        return found.sum() / max(len(s), 1)
+        loss = mean(pull.sum(1), pairs.positive.sum(1)) + mean(push.sum(1), pairs.negative.sum(1))
+        return loss.sum() / max(len(s), 1)
 
 
 SIMILARITY_SLIDERS: dict[str, Slider] = {

@@ -28,8 +28,8 @@ class ProxyPairs(ProxyLoss):
     def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The loss of a checked batch."""
         own = torch.arange(self.classes, device=labels.device).repeat_interleave(self.per_class)
-        found: Tensor = self.loss(embeddings, labels, reference=self.proxies, reference_labels=own)
-        return found
+        value: Tensor = self.loss(embeddings, labels, reference=self.proxies, reference_labels=own)
+        return value
 
     @property
     def counts(self) -> Counts:

@@ -81,8 +81,8 @@ class NPair(PairLoss):
         if self.form == "one":
             return self._one(pairs)
         s = pairs.cosines()
-        found = log1p_exp(masked_lse(s, pairs.negative) + masked_lse(-s, pairs.positive))
-        return found.sum() / max(len(s), 1)
+        terms = log1p_exp(masked_lse(s, pairs.negative) + masked_lse(-s, pairs.positive))
+        return terms.sum() / max(len(s), 1)
 
     def _one(self, pairs: BatchPairs) -> Tensor:
         if pairs.columns is not pairs.rows:

@@ -83,8 +83,8 @@ def k_means(points: ArrayLike, clusters: int, seed: int = 0) -> Ints:
         max_points_per_centroid=len(near),  # and no subsampling
     )
     search.train(near)
-    found: Ints = search.assign(near)[1].astype(np.int64)
-    return found
+    assignment: Ints = search.assign(near)[1].astype(np.int64)
+    return assignment
 
 
 def nmi(clusters: ArrayLike, labels: ArrayLike, *, average: Literal["arithmetic", "geometric"] = "arithmetic") -> float:

@@ -135,8 +135,8 @@ def create(name: str, **parameters: Any) -> BatchMiner:
         >>> losses.create("ranking", m=0.5)(embeddings, labels, triplets)
         tensor(0.5000)
     """
-    found = describe(name)
-    return BatchMiner(found, found.resolve(parameters))
+    info = describe(name)
+    return BatchMiner(info, info.resolve(parameters))
 
 
 def fits(name: str, loss: object) -> bool:

@@ -41,10 +41,10 @@ def semi_hard_or_farthest(distances: Tensor, labels: Tensor) -> Triplets:
     anchors, positives = (x[other.any(1)[anchors]] for x in (anchors, positives))
     ordered, index = distances.masked_fill(~other, torch.inf).sort(dim=1, stable=True)
     place = torch.searchsorted(ordered, distances)[anchors, positives]
-    found = place < other.sum(1)[anchors]
+    exists = place < other.sum(1)[anchors]
     farthest = _first_smallest((-distances).masked_fill(~other, torch.inf))[anchors]
     nearest = index[anchors, place.clamp(max=len(labels) - 1)]
-    return anchors, positives, torch.where(found, nearest, farthest)
+    return anchors, positives, torch.where(exists, nearest, farthest)
 
 
 @miner("Hard, all of them", "Schroff et al. 2015; the hard triplets of pytorch-metric-learning", many=True)
@@ -103,11 +103,11 @@ def _pairs(distances: Tensor, labels: Tensor) -> Triplets:
 def _where(distances: Tensor, labels: Tensor, chosen: Callable[[Tensor], Tensor]) -> Triplets:
     """All valid triplets whose gap d_an - d_ap is chosen."""
     anchors, positives, other = _pairs(distances, labels)
-    found: list[Triplets] = []
+    triplets: list[Triplets] = []
     for a, p in zip(*(x.split(max(1, CHUNK // len(labels))) for x in (anchors, positives)), strict=True):
         pair, negatives = (chosen(distances[a] - distances[a, p][:, None]) & other[a]).nonzero(as_tuple=True)
-        found.append((a[pair], p[pair], negatives))
-    a, p, n = (torch.cat(x) for x in zip(*found, strict=True))
+        triplets.append((a[pair], p[pair], negatives))
+    a, p, n = (torch.cat(x) for x in zip(*triplets, strict=True))
     return a, p, n
 
 
@@ -130,9 +130,9 @@ def _nearest(distances: Tensor, anchors: Tensor, positives: Tensor, other: Tenso
     # The first place behind all distances up to d_ap; negatives at the very distance of the positive are not farther.
     place = torch.searchsorted(ordered, distances, right=True) if farther else torch.zeros_like(index)
     place = place[anchors, positives]
-    found = place < other.sum(1)[anchors]
-    anchors, positives = anchors[found], positives[found]
-    return anchors, positives, index[anchors, place[found]]
+    exists = place < other.sum(1)[anchors]
+    anchors, positives = anchors[exists], positives[exists]
+    return anchors, positives, index[anchors, place[exists]]
 
 
 def _first_smallest(rows: Tensor) -> Tensor:

@@ -203,8 +203,8 @@ class PictureNetwork(nn.Module):
         """Feature maps (B, C, h, w) of the backbone, float; those of a frozen one, of any precision, pass through."""
         if self.frozen and inputs.shape[1] == self.backbone.out_channels:
             return inputs.float()
-        found: Tensor = self.backbone(self.normalise(inputs))
-        return found
+        maps: Tensor = self.backbone(self.normalise(inputs))
+        return maps
 
     @property
     def pool(self) -> nn.Module:
@@ -257,8 +257,8 @@ class ClassifierHead(nn.Module):
         return self._embed(features.flatten(2).mT) if self.pooling.averages else None
 
     def _embed(self, values: Tensor) -> Tensor:
-        found: Tensor = self.linear(self._classifier[0](values))
-        return found
+        embeddings: Tensor = self.linear(self._classifier[0](values))
+        return embeddings
 
 
 class TokenNetwork(nn.Module):

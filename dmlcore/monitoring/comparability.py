@@ -178,13 +178,13 @@ def lint(runs: Sequence[RunSpec | Run]) -> list[ComparabilityIssue]:
     many queries they were tested.
     """
     specs = [run.spec if isinstance(run, Run) else run for run in runs]
-    found = [warning for rule in RULES if (warning := _differs(rule, specs))]
-    found += _other_queries([run for run in runs if isinstance(run, Run)])
-    found += _repeats(specs)
+    issues = [warning for rule in RULES if (warning := _differs(rule, specs))]
+    issues += _other_queries([run for run in runs if isinstance(run, Run)])
+    issues += _repeats(specs)
     for spec in specs:
-        found += lint_spec(spec)
+        issues += lint_spec(spec)
     order: dict[Severity, int] = {"incomparable": 0, "caution": 1, "note": 2}
-    return sorted(dict.fromkeys(found), key=lambda warning: order[warning.severity])
+    return sorted(dict.fromkeys(issues), key=lambda warning: order[warning.severity])
 
 
 def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityIssue]:
@@ -192,10 +192,10 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityI
 
     training: samples of the training part, where the protocol counts in epochs; without it those keys are left out.
     """
-    found = _leaves(spec, training)
+    issues = _leaves(spec, training)
     # What chooses the weights.
     if spec.schedule.monitor_part == "test":
-        found.append(
+        issues.append(
             ComparabilityIssue(
                 "caution",
                 ("schedule.monitor_part",),
@@ -203,35 +203,35 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityI
             )
         )
     elif spec.data.validation == "none":
-        found.append(
+        issues.append(
             ComparabilityIssue(
                 "note", ("data.validation",), "Nothing validates, so the weights of the last step are tested."
             )
         )
-    found += _fast_proxies(spec)
+    issues += _fast_proxies(spec)
     # What is frozen, and from where it starts.
     if spec.model.freeze_batch_norm and not spec.model.start:
         sentence = (
             "Batch norm is frozen, but the backbone starts at random: it keeps statistics of no data, and such a "
             "network hardly learns. Start from weights, or let batch norm learn."
         )
-        found.append(ComparabilityIssue("caution", ("model.freeze_batch_norm", "model.start"), sentence))
+        issues.append(ComparabilityIssue("caution", ("model.freeze_batch_norm", "model.start"), sentence))
     if spec.model.freeze == "backbone" and not spec.model.start:
         sentence = (
             "The backbone is frozen, but starts at random: only a head on random features is trained. Start from "
             "weights or a run, or let the backbone learn."
         )
-        found.append(ComparabilityIssue("caution", ("model.freeze", "model.start"), sentence))
+        issues.append(ComparabilityIssue("caution", ("model.freeze", "model.start"), sentence))
     if spec.model.freeze == "backbone" and spec.data.augment and not spec.data.views:
         sentence = "Training pictures are neither flipped nor cut, as the kept feature maps are of whole pictures."
-        found.append(ComparabilityIssue("note", ("data.views", "data.augment"), sentence))
+        issues.append(ComparabilityIssue("note", ("data.views", "data.augment"), sentence))
     if _split(spec) == "known classes":
-        found.append(
+        issues.append(
             ComparabilityIssue(
                 "note", ("data.split",), "Tested on classes it was trained on: no measure of unseen classes."
             )
         )
-    return found
+    return issues
 
 
 def lint_alike(specs: Sequence[RunSpec]) -> list[ComparabilityIssue]:

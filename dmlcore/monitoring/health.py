@@ -45,11 +45,13 @@ def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarnin
     """
     rows = list(rows)
     history = _History(rows, spec)
-    found = [judge(history) for judge in (_exploding, _point, _dimensions, _saturated, _margin, _idle, _flat, _overfit)]
-    kinds = {finding.kind for finding in found if finding}
+    warnings = [
+        judge(history) for judge in (_exploding, _point, _dimensions, _saturated, _margin, _idle, _flat, _overfit)
+    ]
+    kinds = {finding.kind for finding in warnings if finding}
     implied = {"point": {"margin", "dimensions", "flat"}, "exploding": {"flat", "dimensions"}, "margin": {"flat"}}
     hidden = set().union(*(implied.get(kind, set()) for kind in kinds))
-    return [finding for finding in found if finding and finding.kind not in hidden]
+    return [finding for finding in warnings if finding and finding.kind not in hidden]
 
 
 class _History:

@@ -103,9 +103,9 @@ class EmbeddingHead(nn.Module):
         Of average and generalized sum pooling the embedding is their mean with `pooling.weights`; of the other poolings
         that project first it is made of their values, channel by channel.
         """
-        found: Tensor | None = None
+        embeddings: Tensor | None = None
         if self.projection is not None:
-            found = self.projection(features).flatten(2).mT
+            embeddings = self.projection(features).flatten(2).mT
         elif self.linear is not None and self.pooling.averages:
-            found = self.linear(features.flatten(2).mT)
-        return found
+            embeddings = self.linear(features.flatten(2).mT)
+        return embeddings

@@ -80,10 +80,10 @@ def newton_biases(soft_min: Tensor, mu: float) -> Iterator[Tensor]:
         slack = tolerance * (1 + a.abs())  # a step onto an end of the bracket is a root found, not one overshot
         step = torch.where((step > low - slack) & (step < high + slack), step, (low + high) / 2)
         step = torch.where(excess.abs() <= tolerance * mu, a, step)
-        found = bool(((step - a).abs() <= slack).all())
+        converged = bool(((step - a).abs() <= slack).all())
         a = step
         yield a
-        if found:
+        if converged:
             return
 
 

@@ -64,8 +64,8 @@ def _axes(points: Floats) -> Floats | None:
         return None
     from sklearn.decomposition import PCA  # slow to import
 
-    found = PCA(min(2, *points.shape), random_state=0).fit(points)
-    axes: Floats = found.components_
+    pca = PCA(min(2, *points.shape), random_state=0).fit(points)
+    axes: Floats = pca.components_
     return axes
 
 

@@ -79,8 +79,8 @@ def tsne(
     )
     done = 0
     for length, exaggeration in schedule(iterations) if start is None else [(iterations, 1.0)]:
-        told = _telling(progress, done, iterations)
-        plane.optimize(length, exaggeration=exaggeration, momentum=MOMENTUM, inplace=True, **told)
+        callback = _telling(progress, done, iterations)
+        plane.optimize(length, exaggeration=exaggeration, momentum=MOMENTUM, inplace=True, **callback)
         done += length
     if progress:
         progress(1.0)
@@ -146,10 +146,10 @@ def spreadable(embeddings: Any, method: str) -> Floats:
 
 def on_plane(plane: Any, count: int) -> Floats:
     """A map as float64 (count, 2); raises ValueError."""
-    found = np.array(plane, dtype=np.float64)
-    if found.shape != (count, 2) or not np.isfinite(found).all():
-        raise ValueError(f"the map must be {count} finite points on a plane, got {found.shape}")
-    return found
+    points = np.array(plane, dtype=np.float64)
+    if points.shape != (count, 2) or not np.isfinite(points).all():
+        raise ValueError(f"the map must be {count} finite points on a plane, got {points.shape}")
+    return points
 
 
 def threads() -> int:

@@ -52,7 +52,7 @@ def umap(
     distances, indices = nearest(points, k=count, exclude_self=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a seed means one thread, that there is no index for new points
-        found = model(
+        reducer = model(
             n_neighbors=count,
             min_dist=min_dist,
             n_epochs=iterations,
@@ -62,7 +62,7 @@ def umap(
             precomputed_knn=(indices, distances.astype(np.float32), None),
             tqdm_kwds=_telling(progress, iterations),
         ).fit_transform(points.astype(np.float32))
-    return np.asarray(found, dtype=np.float32)
+    return np.asarray(reducer, dtype=np.float32)
 
 
 def place_umap(embeddings: Any, plane: Any, new: Any, *, neighbours: int = 15) -> Singles:

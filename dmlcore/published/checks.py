@@ -66,7 +66,7 @@ def coordinates(erratum: int) -> tuple[Coordinates, ...]:
     example = COUNTEREXAMPLES.get(erratum)
     if example is None:
         return ()
-    both = compare(example, *points(example), losses.formula(example.loss).resolve(example.hyper or {}))
+    compared = compare(example, *points(example), losses.formula(example.loss).resolve(example.hyper or {}))
     return tuple(
         Coordinates(
             f"gradient on the {shown.point}, {side}",
@@ -74,7 +74,10 @@ def coordinates(erratum: int) -> tuple[Coordinates, ...]:
         )
         for shown in errata.erratum(erratum).shown
         for at in [printed.POINTS.index(shown.point)]
-        for side, stated, gradients in (("printed", shown.printed, both.printed), ("true", shown.true, both.true))
+        for side, stated, gradients in (
+            ("printed", shown.printed, compared.printed),
+            ("true", shown.true, compared.true),
+        )
     )
 
 

@@ -120,13 +120,13 @@ class Reference:
 def reference(name: str) -> Reference:
     """The reference of a loss at its defaults; KeyError lists the known names."""
     formula = losses.formula(name)
-    found = [
+    results = [
         PublishedResults(dataset, len(rows), tables.best(rows, "R@1"), tables.best(rows, "MAP@R"))
         for dataset in tables.DATASETS
         if (rows := tables.of_loss(name, dataset))
     ]
     return Reference(
-        formula, CLOSED_FORMS.get(name), invariances(losses.create(name)), tables.tried(name), tuple(found)
+        formula, CLOSED_FORMS.get(name), invariances(losses.create(name)), tables.tried(name), tuple(results)
     )
 
 
@@ -187,15 +187,15 @@ def hyper_text(row: tables.LossRow) -> str:
 
 def parameter_rows(formula: losses.TripletFormula) -> list[tuple[str, str, str, str, str]]:
     """Symbol (LaTeX), name, range, default and meaning of each hyper-parameter a panel offers."""
-    found = []
+    rows = []
     for name, parameter in formula.sliders.items():
         span = (
             f"{parameter.low:g} to {parameter.high:g}{' or ∞' if parameter.optional else ''}"
             if isinstance(parameter, Slider)
             else ", ".join(parameter.options)
         )
-        found.append((parameter.symbol, name, span, _plain(formula.defaults[name]), parameter.help))
-    return found
+        rows.append((parameter.symbol, name, span, _plain(formula.defaults[name]), parameter.help))
+    return rows
 
 
 def tried_text(reference: Reference) -> str:

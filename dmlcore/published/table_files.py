@@ -90,8 +90,8 @@ class TableSource(_TableModel):
 @cache
 def sources() -> dict[str, TableSource]:
     """The sources by the letter that links have, in the order in which they are shown."""
-    found = tomllib.loads((_FOLDER / "sources.toml").read_text("utf-8"))
-    return {letter: TableSource.model_validate(source) for letter, source in found.items()}
+    tables = tomllib.loads((_FOLDER / "sources.toml").read_text("utf-8"))
+    return {letter: TableSource.model_validate(source) for letter, source in tables.items()}
 
 
 @cache

@@ -56,15 +56,15 @@ def rows() -> tuple[LossRow, ...]:
 
 def of_loss(name: str, dataset: str = "CUB-200-2011") -> list[LossRow]:
     """Rows of a loss on a data set; rows that quote another are left out, unless the loss has no others."""
-    found = [row for row in rows() if row.loss == name and row.dataset == dataset]
-    return [row for row in found if not row.quoted_from] or found
+    matching = [row for row in rows() if row.loss == name and row.dataset == dataset]
+    return [row for row in matching if not row.quoted_from] or matching
 
 
 def tried(name: str) -> dict[str, tuple[float, ...]]:
     """Every value of each hyper-parameter that the tables report for a loss, ascending."""
-    found = [row for dataset in DATASETS for row in of_loss(name, dataset)]
-    keys = dict.fromkeys(k for row in found for k in row.hyper)
-    return {k: tuple(sorted({row.hyper[k] for row in found if k in row.hyper})) for k in keys}
+    rows_of_loss = [row for dataset in DATASETS for row in of_loss(name, dataset)]
+    keys = dict.fromkeys(k for row in rows_of_loss for k in row.hyper)
+    return {k: tuple(sorted({row.hyper[k] for row in rows_of_loss if k in row.hyper})) for k in keys}
 
 
 def best(found: list[LossRow], column: str) -> LossRow:

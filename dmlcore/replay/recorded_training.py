@@ -244,14 +244,14 @@ class LiveTraining:
         if embeddings.shape[1] > 3:
             seen["plane"] = _plane(embeddings, self.frames[-1].plane if self.frames else None)
         model.train()
-        said = self._state.measured() if loss is not None else {}
+        measured = self._state.measured() if loss is not None else {}
         at = len(self.frames)
         scores = self.scored(embeddings) if at % SCORE_EVERY == 0 else None
         return TrainingFrame(
             step=at,
             loss=loss,
-            active=said.get("active"),
-            nonzero=said.get("nonzero"),
+            active=measured.get("active"),
+            nonzero=measured.get("nonzero"),
             map_at_r=scores.map_at_r if scores else None,
             recall=scores.recall_at[1] if scores else None,
             embeddings=embeddings,
@@ -291,14 +291,14 @@ def _in_bytes(weights: Tensor | None) -> Bytes | None:
 
 def _watched(dataset: Dataset, spec: LiveSpec) -> Ints:
     """The first `per_class` samples of each class in each part, ascending."""
-    found = []
+    chosen = []
     for part in spec.parts:
         if part not in dataset.parts:
             raise TrainingError(f"parts: no part {part!r}; there are {', '.join(dataset.parts)}")
         indices = dataset.parts[part]
         labels = dataset.labels[indices]
-        found += [indices[labels == label][: spec.per_class] for label in np.unique(labels)]
-    return np.sort(np.concatenate(found))
+        chosen += [indices[labels == label][: spec.per_class] for label in np.unique(labels)]
+    return np.sort(np.concatenate(chosen))
 
 
 def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:

@@ -80,14 +80,14 @@ def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
     info = data.describe(name)
     if name in PICTURES:
         return _picture_run(name, seed, sections)
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "data": {"name": name, "split": info.split, "validation": info.validation},
         "model": {"name": "mlp", "hidden": (HIDDEN,), "embedding_dim": 2, "normalize": False},
         "loss": {"name": "ranking", "parameters": {"m": 0.1}},
         "batch": {"classes": 4, "samples": 8},
         "optimiser": {"name": "rmsprop", "learning_rate": 0.005},
     }
-    return RunSpec.parse({key: usual.get(key, {}) | sections.get(key, {}) for key in (usual | sections)})
+    return RunSpec.parse({key: defaults.get(key, {}) | sections.get(key, {}) for key in (defaults | sections)})
 
 
 @lru_cache(maxsize=16)
@@ -153,14 +153,14 @@ def contact_sheet(dataset: Dataset, indices: Ints) -> tuple[Pixels, int]:
 
 def _picture_run(name: str, seed: int, sections: dict[str, dict[str, Any]]) -> RunSpec:
     start = str(_spot_folder(_spot_spec(name, seed)) / SPOT_FILE) if name == "glyphs" else _photograph_weights()
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "data": {"name": name, "image_size": SIDES[name], "augment": False},
         "model": {"name": NETWORKS[name], "start": start, "freeze": "backbone", "embedding_dim": 64},
         "loss": {"name": "multi_similarity"},
         "batch": {"classes": 16, "samples": 4},
         "optimiser": {"name": "adam", "learning_rate": 1e-3, "weight_decay": 1e-4},
     }
-    return RunSpec.parse({key: usual.get(key, {}) | sections.get(key, {}) for key in (usual | sections)})
+    return RunSpec.parse({key: defaults.get(key, {}) | sections.get(key, {}) for key in (defaults | sections)})
 
 
 @lru_cache(maxsize=1)
@@ -260,8 +260,8 @@ def compared(dataset: Dataset, indices: Ints) -> Singles:
 
 def in_columns(scores: RetrievalScores) -> dict[str, float | None]:
     """The COLUMNS of the table in per cent."""
-    found = (scores.recall_at[1], scores.recall_at[8], scores.r_precision, scores.map_at_r)
-    return {name: None if v is None else 100 * v for name, v in zip(COLUMNS, found, strict=True)}
+    columns = (scores.recall_at[1], scores.recall_at[8], scores.r_precision, scores.map_at_r)
+    return {name: None if v is None else 100 * v for name, v in zip(COLUMNS, columns, strict=True)}
 
 
 def recent_mean(values: Floats, window: int = RECENT) -> Floats:

@@ -107,12 +107,12 @@ def clear(gaps: Sequence[Gap]) -> list[bool]:
     from scipy import stats
 
     known = [i for i, each in enumerate(gaps) if each.p is not None]
-    found = [False] * len(gaps)
+    marks = [False] * len(gaps)
     if known:
         adjusted = stats.false_discovery_control([float(gaps[i].p or 0.0) for i in known])
         for i, p in zip(known, adjusted, strict=True):
-            found[i] = bool(p < LEVEL)
-    return found
+            marks[i] = bool(p < LEVEL)
+    return marks
 
 
 def separation(variants: Mapping[str, Values]) -> Separation | None:
@@ -149,16 +149,16 @@ def over_classes(differences: Iterable[float]) -> str:
     """
     from scipy import stats
 
-    found = list(differences)
-    mean, half = statistics.fmean(found), math.inf
-    if len(found) > 1:
-        half = float(stats.t.isf(LEVEL / 2, len(found) - 1)) * statistics.stdev(found) / math.sqrt(len(found))
+    items = list(differences)
+    mean, half = statistics.fmean(items), math.inf
+    if len(items) > 1:
+        half = float(stats.t.isf(LEVEL / 2, len(items) - 1)) * statistics.stdev(items) / math.sqrt(len(items))
     low, high = mean - half, mean + half
     holds = "holds for other classes too" if low * high > 0 else "may be one of these classes alone"
     ends = f"{100 * low:+.1f} to {100 * high:+.1f}".replace("-", "−")
     return (
-        f"Paired over the {len(found)} test classes MAP@R is higher in {sum(each > 0 for each in found)} and lower in "
-        f"{sum(each < 0 for each in found)}, 95 % interval {ends} points: the difference {holds}."
+        f"Paired over the {len(items)} test classes MAP@R is higher in {sum(each > 0 for each in items)} and lower in "
+        f"{sum(each < 0 for each in items)}, 95 % interval {ends} points: the difference {holds}."
     )
 
 
@@ -177,5 +177,5 @@ def spread(mean: float, deviation: float | None, *, sign: bool = False) -> str:
 
 def mean_and_deviation(values: Iterable[float]) -> tuple[float, float | None]:
     """Mean and deviation of a sample (n - 1), None for a single value."""
-    found = list(values)
-    return statistics.fmean(found), statistics.stdev(found) if len(found) > 1 else None
+    numbers = list(values)
+    return statistics.fmean(numbers), statistics.stdev(numbers) if len(numbers) > 1 else None

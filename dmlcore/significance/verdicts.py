@@ -71,8 +71,8 @@ def baselines(rows: Iterable[Mapping[str, Any]], *, started: bool) -> dict[str, 
     for row in rows:
         of = "pretrained" if started and row.get("of") == "untrained" else row.get("of", "")
         if row.get("kind") == "scores" and of != "trained":
-            both = {"map_at_r": row["map_at_r"], "recall_at_1": row["recall_at"].get("1")}
-            found.setdefault(of, {}).update({k: float(v) for k, v in both.items() if v is not None})
+            scores = {"map_at_r": row["map_at_r"], "recall_at_1": row["recall_at"].get("1")}
+            found.setdefault(of, {}).update({k: float(v) for k, v in scores.items() if v is not None})
         elif row.get("kind") == "baseline":
             prefix = "" if row["part"] == "test" else f"{row['part']}."
             numbers = {k: v for k, v in row.items() if k not in ("kind", "of", "part", "step") and v is not None}

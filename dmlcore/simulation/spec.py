@@ -151,8 +151,8 @@ def _code(value: Any) -> str:
         default = type(value)(at=-1) if isinstance(value, Change) else type(value)()
         given = {f.name: getattr(value, f.name) for f in fields(value)}
         if isinstance(value, Dynamics):
-            usual = losses.formula(value.loss).defaults
-            given["hyper"] = {k: v for k, v in value.hyper.items() if v != usual[k]}
+            defaults = losses.formula(value.loss).defaults
+            given["hyper"] = {k: v for k, v in value.hyper.items() if v != defaults[k]}
             default = Dynamics(value.loss)
             object.__setattr__(default, "hyper", {})
         shown = [f"{k}={_code(v)}" for k, v in given.items() if v != getattr(default, k) or k == "loss"]

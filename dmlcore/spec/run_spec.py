@@ -163,14 +163,14 @@ def flat(spec: RunSpec) -> dict[str, Any]:
 
 def keys() -> dict[str, FieldInfo]:
     """Every settable key in dotted form with its type, default and description, for forms and --help."""
-    found: dict[str, FieldInfo] = {}
+    fields: dict[str, FieldInfo] = {}
     for name, field in RunSpec.model_fields.items():
         section = field.annotation
         if isinstance(section, type) and issubclass(section, Section):
-            found |= {f"{name}.{inner}": value for inner, value in section.model_fields.items()}
+            fields |= {f"{name}.{inner}": value for inner, value in section.model_fields.items()}
         else:
-            found[name] = field
-    return found
+            fields[name] = field
+    return fields
 
 
 def _known_under(path: Sequence[str]) -> list[str]:
@@ -252,14 +252,14 @@ def _without_none(data: dict[str, Any]) -> dict[str, Any]:
 
 def _beyond(first: Mapping[str, Any], values: Section) -> dict[str, Any]:
     """The values that differ from the first ones; of a section those within it, if there are any."""
-    found: dict[str, Any] = {}
+    unknown: dict[str, Any] = {}
     for name, value in vars(values).items():  # quicker than iterating: a listing asks for each of its runs
         if isinstance(value, Section):
             if inner := _beyond(first[name], value):
-                found[name] = inner
+                unknown[name] = inner
         elif value != first[name]:
-            found[name] = value
-    return found
+            unknown[name] = value
+    return unknown
 
 
 def _json_safe(value: Any) -> Any:

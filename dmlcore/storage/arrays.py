@@ -75,7 +75,7 @@ def read(path: Path, schema: Schema, *names: str, remedy: str, **sizes: int) -> 
 def _compared(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -> list[str]:
     """Names of the arrays that are there; raises ValueError if they are not as the schema says."""
     members = {info.filename: info for info in archive.infolist()}
-    found = []
+    differences = []
     for name, of in schema.items():
         info = members.get(f"{name}.npy")
         if info is None:
@@ -92,8 +92,8 @@ def _compared(archive: zipfile.ZipFile, schema: Schema, sizes: dict[str, int]) -
                 raise ValueError(f"{size:,} of {name} where {expected:,} are due")
         if not math.prod(shape) * dtype.itemsize <= min(info.file_size, MOST):
             raise ValueError(f"{name} claims to be {_type(dtype, shape)} in {info.file_size:,} bytes")
-        found.append(name)
-    return found
+        differences.append(name)
+    return differences
 
 
 def _header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -58,13 +58,13 @@ def read_json(path: Path, most: int = 2**24) -> Any:
 
 def newest_first(paths: Iterable[Path]) -> list[Path]:
     """The regular files among `paths` by the time they were written; those that vanish meanwhile are left out."""
-    found = []
+    dated = []
     for path in paths:
         with contextlib.suppress(OSError):
             status = path.stat()
             if stat.S_ISREG(status.st_mode):
-                found.append((status.st_mtime_ns, path))
-    return [path for _, path in sorted(found, reverse=True)]
+                dated.append((status.st_mtime_ns, path))
+    return [path for _, path in sorted(dated, reverse=True)]
 
 
 def replace_json(path: Path, value: Any) -> None:

@@ -93,14 +93,14 @@ def load(folder: Path, refuse: Callable[[Checkpoint], str] = lambda _: "") -> Ch
         if not (folder / name).exists():
             continue
         try:
-            found = read(folder / name)
-            if reason := refuse(found):
+            checkpoint = read(folder / name)
+            if reason := refuse(checkpoint):
                 raise CheckpointError(reason)
         except CheckpointError as error:
             log.warning("%s; trying the previous generation", error)
             wrong.append(str(error))
         else:
-            return found
+            return checkpoint
     if wrong:
         raise CheckpointError(f"no usable checkpoint: {'; '.join(wrong)}. Restore one of them or start a new run")
     return None

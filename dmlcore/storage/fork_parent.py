@@ -21,11 +21,11 @@ from dmlcore.storage.run_directory import LAST, ORIGIN_ROWS, PREV, step_of
 
 def steps(folder: Path) -> dict[int, Path]:
     """Checkpoints of a run directory from which it can be forked, by step: the kept ones and the last ones."""
-    found: dict[int, Path] = {}
+    paths: dict[int, Path] = {}
     for path in (folder / PREV, folder / LAST, *run_directory.kept(folder).values()):
         if (step := step_of(path)) is not None:
-            found[step] = path
-    return dict(sorted(found.items()))
+            paths[step] = path
+    return dict(sorted(paths.items()))
 
 
 def take(building: Path, store: Path, fork: ForkSpec) -> None:
@@ -70,7 +70,7 @@ def rows_of(folder: Path) -> list[Row]:
 
 def _rows(metrics: Path, step: int) -> list[Row]:
     """What the parent measured before its first step, and at this one, of things that a fork does not change."""
-    found = []
+    rows = []
     try:
         lines = atomic_files.contents(metrics, metrics_rows.LONGEST_FILE).splitlines()
     except FileNotFoundError:
@@ -80,5 +80,5 @@ def _rows(metrics: Path, step: int) -> list[Row]:
             continue
         before = row["kind"] == "scores" and row["of"] in ("inputs", "untrained")
         if before or (row["kind"].startswith("validation") and row["step"] == step):
-            found.append(row)
-    return found
+            rows.append(row)
+    return rows

@@ -65,11 +65,11 @@ def sweep_folders(store: Path) -> int:
 
 def sweep_files(run: Path) -> int:
     """Remove the half-written files of a run whose lock this process holds; return how many."""
-    found = list(_old_files(run))
-    for path in found:
+    old_files = list(_old_files(run))
+    for path in old_files:
         with contextlib.suppress(OSError):
             path.unlink()
-    return len(found)
+    return len(old_files)
 
 
 def remove(folder: Path) -> None:

@@ -86,7 +86,7 @@ class Listing:
 
         state: only those with one of these recorded states, for which every run is looked at.
         """
-        found: list[str] = []
+        ids: list[str] = []
         with self._lock:
             self._refresh()
             for name in self._in_order():
@@ -95,10 +95,10 @@ class Listing:
                     continue
                 now = self._looked_at(name, known)
                 if now.brief and (not state or now.state in state) and wanted(name, now.brief):
-                    found.append(name)
-                    if len(found) == count:
+                    ids.append(name)
+                    if len(ids) == count:
                         break
-        return found
+        return ids
 
     def count(self) -> int:
         """Directories that are named like runs, but for those that were found unreadable."""

@@ -178,8 +178,8 @@ class Run:
     def projection(self) -> Path | None:
         """The newest map (array points, one row per embedding) of the newest embeddings, or None if there is none."""
         source = self.embeddings()
-        of = f"{source.stem}." if source else "none"
-        return self._newest(lambda name: name.startswith(of) and name.endswith(".map.npz"))
+        prefix = f"{source.stem}." if source else "none"
+        return self._newest(lambda name: name.startswith(prefix) and name.endswith(".map.npz"))
 
     def _newest(self, wanted: Callable[[str], bool]) -> Path | None:
         names = [p for p in (self.path / EMBEDDINGS).glob("*.npz") if wanted(p.name) and not p.name.startswith(".")]

@@ -121,15 +121,15 @@ def draw_boxes(sizes: Ints, area: tuple[float, float], ratio: tuple[float, float
     h, w = (pixels / shape).sqrt().round().long(), (pixels * shape).sqrt().round().long()
     fits = (h > 0) & (w > 0) & (h <= height[:, None]) & (w <= width[:, None])
     first = fits.to(torch.uint8).argmax(1, keepdim=True)  # of equal ones, the first
-    found = fits.any(1)
+    accepted = fits.any(1)
     h, w = h.gather(1, first)[:, 0], w.gather(1, first)[:, 0]
 
     # No try fits: the centre, cut where the picture is flatter or taller than `ratio`.
     whole_h = torch.minimum(height, (width / ratio[0]).round().long())
     whole_w = torch.minimum(width, (height * ratio[1]).round().long())
-    h, w = torch.where(found, h, whole_h), torch.where(found, w, whole_w)
-    top = torch.where(found, (at[:, 0] * (height - h + 1)).long(), (height - h) // 2)
-    left = torch.where(found, (at[:, 1] * (width - w + 1)).long(), (width - w) // 2)
+    h, w = torch.where(accepted, h, whole_h), torch.where(accepted, w, whole_w)
+    top = torch.where(accepted, (at[:, 0] * (height - h + 1)).long(), (height - h) // 2)
+    left = torch.where(accepted, (at[:, 1] * (width - w + 1)).long(), (width - w) // 2)
     return torch.stack([top, left, h, w], 1), flip
 
 

@@ -35,19 +35,19 @@ def first_rows(state: TrainingState) -> list[Row]:
     """
     data, ks = state.data, state.spec.ks
     embeddings = evaluation.embed(state.embedder, data, "test", state.device)
-    found = [inputs_row(data, "test", ks)]
-    found.append(evaluation.row("untrained", 0, evaluation.score(embeddings, data, "test", ks)))
+    rows = [inputs_row(data, "test", ks)]
+    rows.append(evaluation.row("untrained", 0, evaluation.score(embeddings, data, "test", ks)))
     indices, searched = evaluation.rows_of(data, "test")
-    found.append(_baseline("chance", "test", chance(data.labels[indices], searched)))
+    rows.append(_baseline("chance", "test", chance(data.labels[indices], searched)))
     if len(data.parts["validation"]):
-        found.append(_baseline("inputs", "validation", _flat(inputs_row(data, "validation", (1,)))))
+        rows.append(_baseline("inputs", "validation", _flat(inputs_row(data, "validation", (1,)))))
     if isinstance(state.model, MLP) and len(data.parts["train"]) <= final_analyses.MOST_TRAINED:
         was_training = state.model.training
         state.model.eval()
-        found.append(_baseline("inputs", "train", _flat(inputs_row(data, "train", OF_TRAIN))))
-        found.append(_baseline("untrained", "train", final_analyses.train_scores(state.model, data, state.device)))
+        rows.append(_baseline("inputs", "train", _flat(inputs_row(data, "train", OF_TRAIN))))
+        rows.append(_baseline("untrained", "train", final_analyses.train_scores(state.model, data, state.device)))
         state.model.train(was_training)
-    return found
+    return rows
 
 
 def chance(labels: Ints, searched: Bools) -> dict[str, float | None]:

@@ -60,12 +60,12 @@ def measure(
     host = torch.cat([part.reshape(-1).double() for part in parts]).cpu().numpy()
 
     names = [*numbers, *forces]
-    found: Measured = {name: float(value) for name, value in zip(names, host, strict=False) if np.isfinite(value)}
+    measured: Measured = {name: float(value) for name, value in zip(names, host, strict=False) if np.isfinite(value)}
     rest = host[len(names) :]
-    if "histogram_to" in found:
-        found["positive_histogram"] = rest[:BINS].astype(int).tolist()
-        found["negative_histogram"] = rest[BINS : 2 * BINS].astype(int).tolist()
-    return found | _spectrum(rest[2 * BINS :].reshape(gram.shape))
+    if "histogram_to" in measured:
+        measured["positive_histogram"] = rest[:BINS].astype(int).tolist()
+        measured["negative_histogram"] = rest[BINS : 2 * BINS].astype(int).tolist()
+    return measured | _spectrum(rest[2 * BINS :].reshape(gram.shape))
 
 
 def _numbers(
@@ -113,8 +113,8 @@ def _triplets(distances: Tensor, same: Tensor, other: Tensor, clamp: tuple[float
     shifted = torch.cat([distances - shift for shift in shifts], dim=1)
     farther = positives - torch.searchsorted(ordered, shifted, right=True).minimum(positives)
     violating, *active = farther.view(len(ordered), len(shifts), -1).where(other[:, None], 0).sum((0, 2)) / count
-    found = {"triplets": count, "violating": violating}
-    return found | ({"active": active[0] - sum(active[1:])} if active else {})
+    counts = {"triplets": count, "violating": violating}
+    return counts | ({"active": active[0] - sum(active[1:])} if active else {})
 
 
 def _histograms(distances: Tensor, top: Tensor, same: Tensor, other: Tensor) -> Tensor:

@@ -56,8 +56,8 @@ def embed(
     indices, _ = rows_of(data, part)
     with _evaluating(model), torch.inference_mode(), mixed:
         # Embeddings stay on the device to the end: so a GPU computes while the next pictures are read.
-        found = [model(to_device(data, chunk, device)).float() for chunk in _chunks(indices, data, device.type)]
-    embeddings: Singles = torch.cat(found).cpu().numpy()
+        chunks = [model(to_device(data, chunk, device)).float() for chunk in _chunks(indices, data, device.type)]
+    embeddings: Singles = torch.cat(chunks).cpu().numpy()
     return embeddings
 
 
@@ -109,7 +109,7 @@ def row(of: str, step: int, scores: RetrievalScores, clusters: ClusteringScores 
 
     clusters: what `cluster` found: scores, or why there are none.
     """
-    found = {"nmi": clusters.nmi, "f1": clusters.f1} if isinstance(clusters, ClusteringScores) else {}
+    clustering_scores = {"nmi": clusters.nmi, "f1": clusters.f1} if isinstance(clusters, ClusteringScores) else {}
     return {
         "kind": "scores",
         "of": of,
@@ -121,7 +121,7 @@ def row(of: str, step: int, scores: RetrievalScores, clusters: ClusteringScores 
         "recall_fraction_at": {str(k): value for k, value in scores.recall_fraction_at.items()},
         "knn3": scores.knn3,
         "knn3_majority": scores.knn3_majority,
-        **found,
+        **clustering_scores,
         **({"no_clustering": clusters} if isinstance(clusters, str) and clusters else {}),
         "queries": scores.queries,
         "skipped": scores.skipped,

@@ -29,20 +29,20 @@ DRAWS = 1000  # random splits, as in the source, beside all of them
 def rows(model: nn.Module, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
     """Rows "overlap" and "zero_shot" of the part, and "train", as far as network and classes allow them."""
     classes = np.unique(data.labels[data.parts[part]])
-    found: list[Row] = []
+    analyses: list[Row] = []
     was_training = model.training
     model.eval()
     if isinstance(model, TokenNetwork):
-        found.append({"kind": "overlap", "step": step} | token_overlap(model, data, part, device))
+        analyses.append({"kind": "overlap", "step": step} | token_overlap(model, data, part, device))
     if isinstance(model, MLP) and len(data.parts["train"]) <= MOST_TRAINED:
-        found.append({"kind": "train", "step": step} | train_scores(model, data, device))
+        analyses.append({"kind": "train", "step": step} | train_scores(model, data, device))
     if isinstance(model, PictureNetwork) and 2 <= len(classes) <= MOST_CLASSES:
         if (overlap := picture_overlap(model, data, part, device)) is not None:
-            found.append({"kind": "overlap", "step": step} | overlap)
+            analyses.append({"kind": "overlap", "step": step} | overlap)
         if (predicted := zero_shot(model, data, part, device)) is not None:
-            found.append({"kind": "zero_shot", "step": step} | predicted)
+            analyses.append({"kind": "zero_shot", "step": step} | predicted)
     model.train(was_training)
-    return found
+    return analyses
 
 
 def train_scores(model: MLP, data: Dataset, device: torch.device) -> dict[str, float | None]:
@@ -63,8 +63,8 @@ def bag_histograms(model: TokenNetwork, bags: Tensor) -> Singles:
     own = getattr(model.pool, "weights", None)
     weights = own if own is not None and own.shape == bags.shape else torch.ones(bags.shape, device=bags.device)
     weights = weights.float() / weights.sum(1, keepdim=True)
-    found = torch.zeros(len(bags), len(model.tokens), device=bags.device).scatter_add_(1, bags, weights)
-    return found.cpu().numpy()
+    histograms = torch.zeros(len(bags), len(model.tokens), device=bags.device).scatter_add_(1, bags, weights)
+    return histograms.cpu().numpy()
 
 
 def token_overlap(model: TokenNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float]:
@@ -83,8 +83,8 @@ def token_overlap(model: TokenNetwork, data: Dataset, part: str, device: torch.d
             model(bags)
             histograms[start : start + CHUNK] = bag_histograms(model, bags)
     model.train(was_training)
-    found = overlaps(tokens, histograms, labels)
-    return _numbers(found) | {"shared_weight": float(histograms[:, SHARED_TOKENS].sum(1).mean())}
+    overlap = overlaps(tokens, histograms, labels)
+    return _numbers(overlap) | {"shared_weight": float(histograms[:, SHARED_TOKENS].sum(1).mean())}
 
 
 def picture_overlap(model: PictureNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float] | None:
@@ -111,8 +111,8 @@ def picture_overlap(model: PictureNetwork, data: Dataset, part: str, device: tor
             features.append(local.float().cpu().numpy())
             weights.append(weight.float().cpu().numpy())
     reading = read(np.concatenate(features), PROTOTYPES, np.concatenate(weights))
-    found = overlaps(reading.prototypes, reading.histograms, data.labels[few])
-    return _numbers(found) | {"bound_holds": float(reading.holds.mean()), "pictures": len(few)}
+    overlap = overlaps(reading.prototypes, reading.histograms, data.labels[few])
+    return _numbers(overlap) | {"bound_holds": float(reading.holds.mean()), "pictures": len(few)}
 
 
 def zero_shot(model: PictureNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float] | None:

@@ -201,8 +201,8 @@ def _measure(state: TrainingState) -> dict[str, Any]:
     triplets = metric if isinstance(metric, TripletLoss) else None
     # Only the energy of ranking is d_ap - d_an, which the window of the share of active triplets is about.
     clamp = (triplets.margin, triplets.m2) if triplets and triplets.formula.name == "ranking" else None
-    found = batch_statistics.measure(*state.seen, clamp, loss=triplets)
-    return found | {"gradient_norm": state.gradient_norm} | optimisers.rates(state.optimiser)
+    statistics = batch_statistics.measure(*state.seen, clamp, loss=triplets)
+    return statistics | {"gradient_norm": state.gradient_norm} | optimisers.rates(state.optimiser)
 
 
 def _test_untrained(state: TrainingState, metrics: MetricsLog) -> TrainingProgress:
@@ -214,15 +214,15 @@ def _test_untrained(state: TrainingState, metrics: MetricsLog) -> TrainingProgre
 
 def _begin_fork(state: TrainingState, parent: Origin, classes: int, metrics: MetricsLog) -> TrainingProgress:
     """Carry over what fits, note it, and choose the best weights anew if another question is asked from here on."""
-    found = transfer.transfer(state, parent, classes)
-    progress = TrainingProgress.of(found.facts)
+    transferred = transfer.transfer(state, parent, classes)
+    progress = TrainingProgress.of(transferred.facts)
     state.lowered = progress.halvings
     for row in parent.rows:
-        if found.whole or row["kind"] == "scores":
+        if transferred.whole or row["kind"] == "scores":
             metrics.append(row)
-    words = {"changed": found.changed, "carried": found.carried, "anew": found.reset}
+    words = {"changed": transferred.changed, "carried": transferred.carried, "anew": transferred.reset}
     metrics.append({"kind": "fork", "step": progress.step, "run": state.spec.fork.run, **words})
-    return progress if found.whole else _validate(state, progress, metrics)
+    return progress if transferred.whole else _validate(state, progress, metrics)
 
 
 def _validate(state: TrainingState, progress: TrainingProgress, metrics: MetricsLog) -> TrainingProgress:
@@ -233,14 +233,14 @@ def _validate(state: TrainingState, progress: TrainingProgress, metrics: Metrics
     if not len(state.data.parts[part]):
         return progress
     embeddings = evaluation.embed(state.embedder, state.data, part, state.device)
-    found = evaluation.score(embeddings, state.data, part, (1,))
+    scores_of_part = evaluation.score(embeddings, state.data, part, (1,))
     if isinstance(state.model, TokenNetwork):
         overlap = final_analyses.token_overlap(state.model, state.data, part, state.device)
         metrics.append({"kind": "validation_overlap", "step": progress.step} | overlap)
-    both = {"map_at_r": found.map_at_r, "recall_at_1": found.recall_at[1]}
-    of = {"part": part} if part != "validation" else {}
-    metrics.append({"kind": "validation", "step": progress.step, **of, **both})
-    score = both[schedule.monitor]
+    scores = {"map_at_r": scores_of_part.map_at_r, "recall_at_1": scores_of_part.recall_at[1]}
+    part_field = {"part": part} if part != "validation" else {}
+    metrics.append({"kind": "validation", "step": progress.step, **part_field, **scores})
+    score = scores[schedule.monitor]
     if score is None:  # no class has two samples: nothing to go by
         return progress
     if not state.pooling_ready:  # still average pooling: the best of these would be another network's
@@ -265,15 +265,15 @@ def _test(run: Run, state: TrainingState, progress: TrainingProgress, metrics: M
     step = progress.best_step if state.best else progress.step
     digest = hashlib.sha256(checkpoint.pack(state.embedder.state_dict(), {})).hexdigest()
     embeddings = evaluation.embed(state.embedder, state.data, "test", state.device)
-    found = evaluation.score(embeddings, state.data, "test", state.spec.ks)
-    evaluation.write_embeddings(run, digest, embeddings, state.data, "test", found)
+    evaluated = evaluation.score(embeddings, state.data, "test", state.spec.ks)
+    evaluation.write_embeddings(run, digest, embeddings, state.data, "test", evaluated)
     clusters = evaluation.cluster(embeddings, state.data, "test", state.spec.seed)
     known = run.metrics()[0]
-    tested = evaluation.row("trained", step, found, clusters, weights=digest)
+    tested = evaluation.row("trained", step, evaluated, clusters, weights=digest)
     for row in (tested, *final_analyses.rows(state.model, state.data, "test", state.device, step)):
         if row not in known:
             metrics.append(row)
-    return found.map_at_r
+    return evaluated.map_at_r
 
 
 def _save(run: Run, state: TrainingState, progress: TrainingProgress, metrics: MetricsLog) -> None:

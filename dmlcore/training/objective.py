@@ -56,15 +56,15 @@ class Objective(nn.Module):
         On a GPU these are tensors, so that nobody waits for the device.
         """
         counts = getattr(self.metric, "counts", None)
-        found: dict[str, float | Tensor] = {}
+        numbers: dict[str, float | Tensor] = {}
         if isinstance(counts, Counts) and counts.tally.device.type != "cpu":  # 0 / 0 where there are no terms
             nonzero, active = counts.tally[1:].double() / counts.tally[0]
-            found = {"nonzero": nonzero, "active": active}
+            numbers = {"nonzero": nonzero, "active": active}
         elif isinstance(counts, Counts) and counts.valid:
-            found = {"nonzero": counts.nonzero / counts.valid, "active": counts.active / counts.valid}
+            numbers = {"nonzero": counts.nonzero / counts.valid, "active": counts.active / counts.valid}
         if self.zero_shot_value is not None:
-            found["zero_shot"] = self.zero_shot_value
-        return found
+            numbers["zero_shot"] = self.zero_shot_value
+        return numbers
 
 
 def create(spec: RunSpec, classes: int, model: nn.Module) -> Objective:

@@ -83,9 +83,9 @@ def set_rates(optimiser: torch.optim.Optimizer, schedule: ScheduleSpec, step: in
 
 def rates(optimiser: torch.optim.Optimizer) -> dict[str, float]:
     """The learning rates now: "learning_rate" of the backbone, those of head and loss where they differ."""
-    found = {group["part"]: float(group["lr"]) for group in optimiser.param_groups}
-    network = found.get("backbone", next(iter(found.values())))
-    own = {f"{part}_learning_rate": rate for part, rate in found.items() if rate != network}
+    rate_of_part = {group["part"]: float(group["lr"]) for group in optimiser.param_groups}
+    network = rate_of_part.get("backbone", next(iter(rate_of_part.values())))
+    own = {f"{part}_learning_rate": rate for part, rate in rate_of_part.items() if rate != network}
     return {"learning_rate": network} | own
 
 
@@ -133,12 +133,12 @@ def _groups(spec: RunSpec, model: nn.Module, loss: nn.Module) -> list[dict[str, 
     o = spec.optimiser
     head = {id(p) for p in networks.head_parameters(model)} if o.head_factor != 1 else set()
     undecayed = set() if o.decay_batch_norm else {id(p) for p in _norms_and_biases((model, loss))}
-    found: dict[tuple[float, float], dict[str, Any]] = {}
+    groups: dict[tuple[float, float], dict[str, Any]] = {}
 
     def add(parameter: nn.Parameter, part: str, rate: float) -> None:
         weight_decay = 0.0 if id(parameter) in undecayed else o.weight_decay
         group = {"params": [], "lr": rate, "base_lr": rate, "weight_decay": weight_decay, "part": part}
-        found.setdefault((rate, weight_decay), group)["params"].append(parameter)
+        groups.setdefault((rate, weight_decay), group)["params"].append(parameter)
 
     for parameter in model.parameters():
         is_head = id(parameter) in head
@@ -146,7 +146,7 @@ def _groups(spec: RunSpec, model: nn.Module, loss: nn.Module) -> list[dict[str, 
         add(parameter, part, rate)
     for parameter in loss.parameters():
         add(parameter, "loss", spec.loss.learning_rate or o.learning_rate)
-    return list(found.values())
+    return list(groups.values())
 
 
 def _norms_and_biases(roots: Iterable[nn.Module]) -> Iterator[nn.Parameter]:

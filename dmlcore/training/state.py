@@ -100,8 +100,8 @@ class TrainingState:
 
     def shares(self) -> Tensor | None:
         """Prototype shares (B, m) of the last batch, where the pooling has prototypes."""
-        found: Tensor | None = getattr(getattr(self.model, "pool", None), "shares", None)
-        return found.float() if found is not None else None
+        pooled: Tensor | None = getattr(getattr(self.model, "pool", None), "shares", None)
+        return pooled.float() if pooled is not None else None
 
     @property
     def fused(self) -> bool:
@@ -174,9 +174,11 @@ class TrainingState:
         self.model.eval()
         with torch.inference_mode():
             chunks = np.split(indices, range(CHUNK, len(indices), CHUNK))
-            found = [self.model(to_device(self.data, chunk, self.device)).float().cpu().numpy() for chunk in chunks]
+            embeddings = [
+                self.model(to_device(self.data, chunk, self.device)).float().cpu().numpy() for chunk in chunks
+            ]
         self.model.train(was_training)
-        return np.concatenate(found)
+        return np.concatenate(embeddings)
 
 
 class _Joined(nn.Module):

@@ -110,7 +110,7 @@ class KeptFeatures:
         each = 2 * int(np.prod(shape))
         _refuse_excess(total * each, total)
         make_room(staging.parent, total * each, _most())
-        said = time.monotonic()
+        last_report = time.monotonic()
         with open(staging / "maps", "ab") as file:
             whole = [0, *(stop for _, _, stop in _chunks(len(rows), views))]
             done = max(stop for stop in whole if stop * each <= os.path.getsize(staging / "maps"))
@@ -121,9 +121,9 @@ class KeptFeatures:
                 file.write(self._of(rows[places], view if views else None).tobytes())
                 file.flush()
                 os.fsync(file.fileno())
-                if time.monotonic() > said + SAY_EVERY or stop == total:
+                if time.monotonic() > last_report + SAY_EVERY or stop == total:
                     log.info("computed feature maps of %s of %s pictures", f"{stop:,}", f"{total:,}")
-                    said = time.monotonic()
+                    last_report = time.monotonic()
         atomic_files.replace_json(staging / "shape.json", [total, *shape])
 
     @torch.inference_mode()

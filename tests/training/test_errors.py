@@ -6,7 +6,7 @@ import torch
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
-from dmlcore.training import build as workbench
+from dmlcore.training import build as training_build
 from dmlcore.training import loop, optimisers
 from dmlcore.training.errors import StepError
 from dmlcore.training.finite_check import FiniteCheck
@@ -20,7 +20,7 @@ SPEC = RunSpec().with_overrides(
 
 def deferred(spec: RunSpec) -> TrainingState:
     """A training state as on a GPU: fused kernels, and a finite check that waits for nothing."""
-    made = workbench.build(spec, workbench.load_data(spec), CPU)
+    made = training_build.build(spec, training_build.load_data(spec), CPU)
     made.finite_check = FiniteCheck(CPU, deferred=True)
     assert made.fused
     return made
@@ -72,16 +72,16 @@ def test_a_training_that_waits_for_nothing_writes_the_same(tmp_path: Path, monke
         return (run.path / "metrics.jsonl").read_bytes()
 
     def build_deferred(*args: object, **options: object) -> TrainingState:
-        made = workbench.build(*args, **options)
+        made = training_build.build(*args, **options)
         made.finite_check = FiniteCheck(CPU, deferred=True)
         return made
 
-    assert trained(build_deferred) == trained(workbench.build)
+    assert trained(build_deferred) == trained(training_build.build)
 
 
 def test_a_deferred_failure_ends_the_run_at_its_last_good_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def build(*args: object, **options: object) -> TrainingState:
-        made = workbench.build(*args, **options)
+        made = training_build.build(*args, **options)
         made.finite_check = FiniteCheck(CPU, deferred=True)
         spoil = iter([1.0] * 8 + [float("nan")] * 9)
         next(made.model.parameters()).register_hook(lambda gradient: gradient * next(spoil))

@@ -10,7 +10,7 @@ from dmlcore import losses, mining, pooling
 from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
-from dmlcore.training import build as workbench
+from dmlcore.training import build as training_build
 from dmlcore.training import loop, optimisers
 from dmlcore.training.finite_check import FiniteCheck
 from dmlcore.training.state import TrainingState
@@ -34,7 +34,7 @@ names = pytest.mark.parametrize("name", ["adam", "adamw", "rmsprop", "sgd"])
 
 @pytest.fixture(scope="module")
 def digits() -> Dataset:
-    return workbench.load_data(VECTORS)
+    return training_build.load_data(VECTORS)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def pictures() -> Dataset:
 
 def train_steps(spec: RunSpec, dataset: Dataset, steps: int) -> TrainingState:
     """Make the steps; what is trained moves, and stays finite."""
-    state = workbench.build(spec, dataset, CPU)
+    state = training_build.build(spec, dataset, CPU)
     before = {name: tensor.detach().clone() for name, tensor in state.model.named_parameters()}
     state.model.train()
     for step in range(1, steps + 1):
@@ -71,7 +71,7 @@ def test_every_pooling_trains(name: str, precision: str, pictures: Dataset) -> N
 def test_bags_of_tokens_train_once_their_prototypes_are_placed(precision: str) -> None:
     tokens = ["data.name=tokens", "model.name=tokens", "model.embedding_dim=2", "batch.classes=4", "batch.samples=2"]
     spec = RunSpec().with_overrides([*tokens, "pooling.name=gsp", *PROTOTYPES, f"compute.precision={precision}"])
-    assert train_steps(spec, workbench.load_data(spec), 3).pooling_ready
+    assert train_steps(spec, training_build.load_data(spec), 3).pooling_ready
 
 
 @precisions
@@ -99,7 +99,7 @@ def fused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels and verdicts as on a GPU: fused where there are such kernels, and no step waits for its verdict."""
 
     def build(*args: object, **options: object) -> TrainingState:
-        state = workbench.build(*args, **options)
+        state = training_build.build(*args, **options)
         if state.fused:
             state.finite_check = FiniteCheck(CPU, deferred=True)
         return state

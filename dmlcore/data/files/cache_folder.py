@@ -52,14 +52,14 @@ def damaged(place: Path, what: str) -> DataError:
 
 def make_room(folder: Path, needed: int, most: int) -> None:
     """Remove those in `folder` that nobody makes, the longest unused first, until `needed` bytes more are `most`."""
-    found = []
+    folders = []
     for place in folder.glob("*-*"):
         with contextlib.suppress(OSError):
             if place.is_dir():
                 size = sum(file.stat().st_size for file in place.iterdir())
-                found.append((place.stat().st_mtime_ns, size, place))
-    held = needed + sum(size for _, size, _ in found)
-    for _, size, place in sorted(found):
+                folders.append((place.stat().st_mtime_ns, size, place))
+    held = needed + sum(size for _, size, _ in folders)
+    for _, size, place in sorted(folders):
         if held > most and _remove(folder, place):
             held -= size
 

@@ -130,7 +130,7 @@ def _append(paths: Sequence[Path], done: int, short: int, pixels: IO[bytes], siz
             return error
 
     failures: list[DataError] = []
-    said = time.monotonic()
+    last_report = time.monotonic()
     with ThreadPoolExecutor(images.WORKERS, "decode") as pool:  # Pillow decodes outside the interpreter lock
         for begin in range(done, len(paths), CHUNK):
             found = list(pool.map(decode, paths[begin : begin + CHUNK]))
@@ -140,9 +140,9 @@ def _append(paths: Sequence[Path], done: int, short: int, pixels: IO[bytes], siz
                 _write(pixels, *pictures)  # on the disk before the sizes that tell of them
                 _write(sizes, np.array([picture.shape[:2] for picture in pictures], np.int32))
             done = begin + len(found)
-            if time.monotonic() > said + SAY_EVERY or (done == len(paths) and done > CHUNK):
+            if time.monotonic() > last_report + SAY_EVERY or (done == len(paths) and done > CHUNK):
                 log.info("decoded %s of %s pictures", f"{done:,}", f"{len(paths):,}")
-                said = time.monotonic()
+                last_report = time.monotonic()
     return failures
 
 

@@ -69,7 +69,7 @@ def samples(info: Description, folder: Path, table: ImageTable, image_size: int 
     def picture(index: int) -> Pixels:
         return thumbnail(files[index])
 
-    found = Samples(
+    samples_read = Samples(
         inputs=pictures_of(files, image_size or IMAGE_SIZE),
         labels=table.labels,
         class_names=table.class_names,
@@ -85,8 +85,8 @@ def samples(info: Description, folder: Path, table: ImageTable, image_size: int 
     if missing:
         few = f"{len(missing):,} of {len(files):,} pictures are missing, first {missing[0]}; see {info.url}"
         none = f"{info.title} has its lists but no pictures: put them at {files[0]} and so on; see {info.url}"
-        raise MissingPictures(none if len(missing) == len(files) else few, found, missing)
-    return found
+        raise MissingPictures(none if len(missing) == len(files) else few, samples_read, missing)
+    return samples_read
 
 
 def _missing(folder: Path, paths: Sequence[str]) -> tuple[str, ...]:

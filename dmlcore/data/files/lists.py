@@ -32,10 +32,10 @@ def rows(path: Path, info: Description) -> list[ListLine]:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}:{line}: not UTF-8 text; restore the list") from error
-    found = [ListLine(line, row.strip()) for line, row in enumerate(text.split("\n"), start=1) if row.strip()]
-    if not found:
+    lines = [ListLine(line, row.strip()) for line, row in enumerate(text.split("\n"), start=1) if row.strip()]
+    if not lines:
         raise DataError(f"{path} is empty; restore it from {info.url}")
-    return found
+    return lines
 
 
 @contextlib.contextmanager

@@ -117,10 +117,10 @@ def read(path: Path, info: Description) -> Variables:
     if header[126:] not in (b"IM", b"MI"):
         kind = "of version 7.3 (HDF5)" if header.startswith(b"MATLAB 7.3") else "cut short or of another kind"
         raise DataError(f"{path} is no .mat file of version 5 but {kind}; restore it from {info.url}")
-    found = _worker.ask([str(path.resolve()), MEMORY, SECONDS])
-    if "error" in found:
-        raise DataError(f"{path} is damaged: {found['error']}; restore it from {info.url}")
-    return Variables(path, info, found["variables"])
+    answer = _worker.ask([str(path.resolve()), MEMORY, SECONDS])
+    if "error" in answer:
+        raise DataError(f"{path} is damaged: {answer['error']}; restore it from {info.url}")
+    return Variables(path, info, answer["variables"])
 
 
 _KINDS = {"numbers": "no real numbers", "cells": "no cells", "fields": "no struct array"}

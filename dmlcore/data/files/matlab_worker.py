@@ -72,8 +72,8 @@ def read(path: str) -> dict[str, Any]:
     from scipy.io import loadmat  # late: `matlab` imports this module to start it, and needs no scipy
 
     try:
-        found = loadmat(path)
-        return {"variables": {name: plain(value) for name, value in found.items() if not name.startswith("__")}}
+        content = loadmat(path)
+        return {"variables": {name: plain(value) for name, value in content.items() if not name.startswith("__")}}
     except MemoryError:
         return {"error": "it needs too much memory"}
     except Exception as error:  # scipy raises what it happens to stumble over

@@ -72,12 +72,12 @@ def _variants(path: Path) -> list[ListLine]:
 
 def _read_list(path: Path, variants: dict[str, int]) -> list[tuple[str, int, str]]:
     """Return (image number as written, rank of its variant, file:line) of each row."""
-    found = []
+    entries = []
     for line, text in lists.rows(path, INFO):
         image, _, name = text.partition(" ")  # at the first space only
         if not (image.isascii() and image.isdigit()) or not name.strip():
             raise DataError(f"{path}:{line}: expected '<image number> <variant>', got {text[:80]!r}")
         if name.strip() not in variants:
             raise DataError(f"{path}:{line}: variant {name.strip()[:80]!r} is not in {path.with_name('variants.txt')}")
-        found.append((image, variants[name.strip()], f"{path}:{line}"))
-    return found
+        entries.append((image, variants[name.strip()], f"{path}:{line}"))
+    return entries

@@ -37,10 +37,10 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 def _bundled() -> Path:
     """The file of `sklearn.datasets.load_digits`, found without the 1.6 s that an import of scikit-learn takes."""
-    found = find_spec("sklearn")
-    assert found
-    assert found.origin
-    return Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    module = find_spec("sklearn")
+    assert module
+    assert module.origin
+    return Path(module.origin).parent / "datasets" / "data" / "digits.csv.gz"
 
 
 def _picture(inputs: Singles, index: int) -> Pixels:

@@ -111,8 +111,8 @@ def _hands(samples: Samples, classes: Ints) -> dict[str, Ints]:
 def _who(alphabet: NDArray[np.str_], kinds: dict[str, Bools], behind: str) -> str:
     words = {"train": "train", "validation": "validate", "test": "test"}
     names = {part: [name.replace("_", " ") for name in dict.fromkeys(alphabet[of])] for part, of in kinds.items()}
-    said = [f"{', '.join(found)} {words[part]}{'s' * (len(found) == 1)}" for part, found in names.items()]
-    return f"{'; '.join(said)}; {behind} is behind every character"
+    groups = [f"{', '.join(found)} {words[part]}{'s' * (len(found) == 1)}" for part, found in names.items()]
+    return f"{'; '.join(groups)}; {behind} is behind every character"
 
 
 def _tile(image_size: int | None) -> int | None:

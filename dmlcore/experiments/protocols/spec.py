@@ -165,5 +165,7 @@ def _plain(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    both = {k: _merged(below[k], v) for k, v in above.items() if isinstance(v, dict) and isinstance(below.get(k), dict)}
-    return {key: value for key, value in (below | above | both).items() if value != ""}
+    merged = {
+        k: _merged(below[k], v) for k, v in above.items() if isinstance(v, dict) and isinstance(below.get(k), dict)
+    }
+    return {key: value for key, value in (below | above | merged).items() if value != ""}

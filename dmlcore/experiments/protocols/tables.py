@@ -72,7 +72,7 @@ def as_text(results: ProtocolResults, printed: Sequence[Printed] = (), remark: s
     lines += [[f"published: {row.of}", "", *(_cell(row.scores.get(name)) for name in names)] for row in printed]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     text = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines]
-    text += [said] if (said := verdict(results).text) else []
+    text += [sentence] if (sentence := verdict(results).text) else []
     text += [f"- {note}" for note in (*results.notes, *([remark] if remark else []))]
     text += (
         ["deviates from the protocol in", *(f"- {line}" for line in results.deviations)] if results.deviations else []

@@ -125,9 +125,9 @@ def validation_baselines(rows: Sequence[TrialRow], store: RunStore) -> dict[str,
     for row in rows:
         if row.value is None or not row.run:
             continue
-        found = store.open(row.run).metrics()[0]
-        raw = [r["map_at_r"] for r in found if r.get("kind") == "baseline" and r["part"] == "validation"]
-        first = [r["map_at_r"] for r in found if r.get("kind") == "validation" and r["step"] == 0]
+        metrics = store.open(row.run).metrics()[0]
+        raw = [r["map_at_r"] for r in metrics if r.get("kind") == "baseline" and r["part"] == "validation"]
+        first = [r["map_at_r"] for r in metrics if r.get("kind") == "validation" and r["step"] == 0]
         levels = {"raw inputs": raw[:1], "untrained network": first[:1]}
         return {name: values[0] for name, values in levels.items() if values and values[0] is not None}
     return {}

@@ -50,16 +50,16 @@ def against(results: Sequence[Measured], score: str) -> dict[str, BySeed]:
 
 def judge(study: Study, results: Sequence[Measured]) -> Verdict:
     """The verdict on the variants of a study by the score it judges by; where it asks questions, their answers."""
-    found = _judged(study, results)
-    if not (study.rotate and found.headline):
-        return found
+    judgement = _judged(study, results)
+    if not (study.rotate and judgement.headline):
+        return judgement
     shared = "The folds share training classes and the whole test part: independent trainings may well differ more."
-    return Verdict(_of_folds(found.headline), (*map(_of_folds, found.more), shared))
+    return Verdict(_of_folds(judgement.headline), (*map(_of_folds, judgement.more), shared))
 
 
-def _of_folds(said: str) -> str:
+def _of_folds(sentence: str) -> str:
     """The same of a study whose seeds are folds."""
-    return re.sub(r"\bseed(s?)\b", r"fold\1", said)
+    return re.sub(r"\bseed(s?)\b", r"fold\1", sentence)
 
 
 def _judged(study: Study, results: Sequence[Measured]) -> Verdict:
@@ -127,15 +127,15 @@ def pair(study: Study, results: Sequence[Measured], names: tuple[str, str]) -> l
     if found.p is None or found.deviation is None:
         return [f"{_between(names, found)} Its noise is unknown; train two seeds of each, better five."]
     sure = "clear" if verdicts.clear([found])[0] else "not clear"
-    said = [f"{_between(names, found)} By a test of these two alone that is **{sure}** (p = {_p(found.p)})."]
+    sentences = [f"{_between(names, found)} By a test of these two alone that is **{sure}** (p = {_p(found.p)})."]
     if study.rotate:
-        said = [_of_folds(said[0])]
+        sentences = [_of_folds(sentences[0])]
     else:
-        said.append(_enough(found))
+        sentences.append(_enough(found))
     by_class = [_classes(results, name) for name in names]
     if study.judged == "map_at_r" and by_class[0] is not None and by_class[1] is not None:
-        said.append(over_classes(by_class[0] - by_class[1]))
-    return said
+        sentences.append(over_classes(by_class[0] - by_class[1]))
+    return sentences
 
 
 def _enough(found: Gap) -> str:

@@ -189,8 +189,8 @@ def place(found: Map, embeddings: ArrayLike) -> Singles:
 def progress(run: Run) -> tuple[float, str] | None:
     """Share done (0..1) and what is being done, of the map that is being made; None if none is."""
     try:
-        told = atomic_files.read_json(run.path / PROGRESS)
-        done, words, pid = float(told["done"]), str(told["words"]), int(told["pid"])
+        record = atomic_files.read_json(run.path / PROGRESS)
+        done, words, pid = float(record["done"]), str(record["words"]), int(record["pid"])
         # What a killed process left tells of nothing: it no longer holds the lock.
         return (done, words) if 0 <= done <= 1 and pid == locks.holder(run.path / LOCK) else None
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
@@ -211,8 +211,8 @@ class Telling:
         now = time.monotonic()
         if now - self._last >= OFTEN:
             self._last = now
-            told = {"done": round(done, 4), "words": words, "pid": os.getpid(), "started": self._started}
-            atomic_files.replace_json(self.path, told)
+            record = {"done": round(done, 4), "words": words, "pid": os.getpid(), "started": self._started}
+            atomic_files.replace_json(self.path, record)
 
     def __exit__(self, *_: object) -> None:
         self.path.unlink(missing_ok=True)

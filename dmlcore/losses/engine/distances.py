@@ -41,14 +41,14 @@ def clip_to_unit_ball(x: Tensor) -> Tensor:
 
 def euclidean(rows: Tensor, columns: Tensor) -> Tensor:
     """|x_i - y_j| (B, R)."""
-    found: Tensor = _Euclidean.apply(rows, columns)
-    return found
+    distances: Tensor = _Euclidean.apply(rows, columns)
+    return distances
 
 
 def within_ball(rows: Tensor, columns: Tensor) -> Tensor:
     """`euclidean` for vectors of length 1 at most, where the expanded square is good to 1e-6; faster."""
-    found: Tensor = _Euclidean.apply(rows, columns, True)
-    return found
+    distances: Tensor = _Euclidean.apply(rows, columns, True)
+    return distances
 
 
 def _direct(rows: Tensor, columns: Tensor) -> Tensor:

@@ -77,10 +77,10 @@ class BNInception(Backbone):
         x = F.max_pool2d(self._unit("conv1_7x7_s2", pictures), 3, 2, ceil_mode=True)
         x = self._unit("conv2_3x3", self._unit("conv2_3x3_reduce", x))
         x = F.max_pool2d(x, 3, 2, ceil_mode=True)
-        found = {}
+        maps = {}
         for name, block in _BLOCKS.items():
-            x = found[name] = self._block(f"inception_{name}", block, x)
-        return found
+            x = maps[name] = self._block(f"inception_{name}", block, x)
+        return maps
 
     def _block(self, at: str, block: InceptionBlock, x: Tensor) -> Tensor:
         branches = [self._unit(f"{at}_1x1", x)] if block.plain else []

@@ -30,8 +30,8 @@ class Conv4(Headless):
 
     def forward(self, pictures: Tensor) -> Tensor:
         """The features."""
-        found: Tensor = self.blocks(pictures)
-        return found
+        maps: Tensor = self.blocks(pictures)
+        return maps
 
 
 class Conv4Narrow(Conv4):

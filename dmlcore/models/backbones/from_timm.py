@@ -53,17 +53,17 @@ class TimmBackbone(Backbone):
 
     def forward(self, pictures: Tensor) -> Tensor:
         """The features."""
-        found: Tensor = self.network(pictures)
-        if found.ndim == 3:
-            found = self._map(found, pictures)
-        elif found.ndim == 4 and found.shape[1] != self.out_channels == found.shape[3]:
-            found = found.permute(0, 3, 1, 2)
-        if found.ndim != 4 or found.shape[1] != self.out_channels:
+        maps: Tensor = self.network(pictures)
+        if maps.ndim == 3:
+            maps = self._map(maps, pictures)
+        elif maps.ndim == 4 and maps.shape[1] != self.out_channels == maps.shape[3]:
+            maps = maps.permute(0, 3, 1, 2)
+        if maps.ndim != 4 or maps.shape[1] != self.out_channels:
             raise ValueError(
-                f"timm:{self.name} gives features of shape {tuple(found.shape)}, which are no map of "
+                f"timm:{self.name} gives features of shape {tuple(maps.shape)}, which are no map of "
                 f"{self.out_channels} channels; choose another network"
             )
-        return found
+        return maps
 
     def _map(self, tokens: Tensor, pictures: Tensor) -> Tensor:
         """Tokens (B, n, C) -> (B, C, h, w), of the aspect of the pictures."""
@@ -72,8 +72,8 @@ class TimmBackbone(Backbone):
         rows = round(math.sqrt(tokens.shape[1] * height / width))
         if rows < 1 or tokens.shape[1] % rows:
             raise ValueError(f"timm:{self.name}: {tokens.shape[1]} tokens are no grid; choose another network")
-        found: Tensor = tokens.mT.unflatten(2, (rows, -1))
-        return found
+        maps: Tensor = tokens.mT.unflatten(2, (rows, -1))
+        return maps
 
 
 def _normalisation(config: Any) -> Normalisation:

@@ -90,8 +90,8 @@ class MobileNetV3(Headless):
 
     def forward(self, pictures: Tensor) -> Tensor:
         """The features."""
-        found: Tensor = self.features(pictures)
-        return found
+        maps: Tensor = self.features(pictures)
+        return maps
 
 
 class MobileNetV3Small(MobileNetV3):
@@ -124,8 +124,8 @@ class InvertedResidual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Features before and after."""
-        found: Tensor = self.block(x)
-        return found + x if self.is_residual else found
+        maps: Tensor = self.block(x)
+        return maps + x if self.is_residual else maps
 
 
 class SqueezeExcitation(nn.Module):

@@ -33,8 +33,8 @@ class ResNet20(Backbone):
     def forward(self, pictures: Tensor) -> Tensor:
         """The last feature map."""
         features = F.relu(self.bn1(self.conv1(pictures)))
-        found: Tensor = self.layer3(self.layer2(self.layer1(features)))
-        return found
+        maps: Tensor = self.layer3(self.layer2(self.layer1(features)))
+        return maps
 
 
 class ResidualBlock(nn.Module):

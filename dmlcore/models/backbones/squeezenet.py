@@ -44,8 +44,8 @@ class SqueezeNet(Headless):
 
     def forward(self, pictures: Tensor) -> Tensor:
         """The features."""
-        found: Tensor = self.features(pictures)
-        return found
+        maps: Tensor = self.features(pictures)
+        return maps
 
 
 class SqueezeNet10(SqueezeNet):

@@ -107,10 +107,10 @@ def loss_seconds(spec: RunSpec, classes: int) -> float:
     batch = spec.batch.classes * spec.batch.samples
     timed = min(batch, MOST_TIMED)
     key = (spec.loss.model_dump_json(), spec.miner.model_dump_json())
-    found = _timed(
+    seconds = _timed(
         *key, timed, max(1, min(spec.batch.samples, timed // 2)), spec.model.embedding_dim, min(classes, 2000)
     )
-    return found * (batch / timed) ** 2 * (1 + spec.loss.memory)
+    return seconds * (batch / timed) ** 2 * (1 + spec.loss.memory)
 
 
 @lru_cache(maxsize=256)
@@ -165,13 +165,13 @@ def _ratios(spec: RunSpec, size: DataSize, finished: Iterable[Run], net: Cost, s
     alike.sort(key=lambda pair: pair[0])
     if alike and not alike[0][0]:
         alike = [pair for pair in alike if not pair[0]]
-    found = []
+    ratios = []
     for _, run in alike[:ALIKE]:
         state = run.state()
-        told = _seconds(run.spec, size, net, speed) * state.step / max(1, run.spec.schedule.steps)
-        if state.seconds > 0 and told > 0:
-            found.append(state.seconds / told)
-    return found
+        estimated = _seconds(run.spec, size, net, speed) * state.step / max(1, run.spec.schedule.steps)
+        if state.seconds > 0 and estimated > 0:
+            ratios.append(state.seconds / estimated)
+    return ratios
 
 
 def _what_costs(spec: RunSpec) -> tuple[Any, ...]:

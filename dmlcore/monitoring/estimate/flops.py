@@ -72,21 +72,21 @@ def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
         weights = sum(a * b for a, b in pairwise(widths))
         activation_bytes = FLOAT * (2 * sum(widths) - widths[0])
         return Cost(2 * weights, activation_bytes, FLOAT * max(widths), 4 * len(widths), weights + sum(widths[1:]))
-    found = BACKBONES.get(model.name)
-    if found is None:
+    counted = BACKBONES.get(model.name)
+    if counted is None:
         return None
     pixels = shape[1] * shape[2]
-    features = 1000 if model.keep_classifier else found.channels
-    head = features * dimension + dimension + (found.channels + 1) * 1000 * model.keep_classifier
+    features = 1000 if model.keep_classifier else counted.channels
+    head = features * dimension + dimension + (counted.channels + 1) * 1000 * model.keep_classifier
     if model.freeze == "backbone":
-        read = found.channels * pixels / MAP_PIXELS
+        read = counted.channels * pixels / MAP_PIXELS
         return Cost(2 * head + 2 * read, FLOAT * read, FLOAT * read, 12, head)
     return Cost(
-        found.flops * pixels + 2 * head,
-        found.activation_bytes * pixels,
-        found.largest * pixels,
-        found.operations,
-        found.parameters + head,
+        counted.flops * pixels + 2 * head,
+        counted.activation_bytes * pixels,
+        counted.largest * pixels,
+        counted.operations,
+        counted.parameters + head,
     )
 
 

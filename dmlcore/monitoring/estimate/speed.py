@@ -96,11 +96,11 @@ def measure() -> dict[str, Speed]:
     file = _file()
     file.parent.mkdir(parents=True, exist_ok=True)
     with locks.ProcessLock(file.with_suffix(".lock"), wait=0.0):
-        found = {"cpu": _fit(torch.device("cpu"))}
+        speeds = {"cpu": _fit(torch.device("cpu"))}
         if torch.cuda.is_available():
-            found["cuda"] = _fit(torch.device("cuda"))
-        atomic_files.replace_json(file, {device: asdict(speed) for device, speed in found.items()})
-    return found
+            speeds["cuda"] = _fit(torch.device("cuda"))
+        atomic_files.replace_json(file, {device: asdict(speed) for device, speed in speeds.items()})
+    return speeds
 
 
 THREADS = torch.get_num_threads()

@@ -97,7 +97,7 @@ class Gate:
         if r == 1 or math.log(tolerance) / math.log(r) > 2 * MOST_SWEEPS:
             return None
         for count in (64, 512, MOST_SWEEPS):
-            found = steps_below(self.sweep_errors(self.sweep_biases(count)), tolerance)
-            if found is not None:
+            steps = steps_below(self.sweep_errors(self.sweep_biases(count)), tolerance)
+            if steps is not None:
                 break
-        return found
+        return steps

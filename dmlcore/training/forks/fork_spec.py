@@ -1,6 +1,6 @@
 """A fork of a run: from one of its checkpoints another future, with other settings or another training part.
 
-`carry_over` says what of the parent goes on; the clock does, so that both futures are compared step by step.
+`transfer` says what of the parent goes on; the clock does, so that both futures are compared step by step.
 """
 
 from __future__ import annotations
@@ -100,13 +100,13 @@ def class_of(dataset: Dataset, text: str) -> int:
 
 def relabelled(dataset: Dataset, words: Iterable[str]) -> dict[int, int]:
     """sample -> class of words like "412=7" or "412=Blue Jay"; raises SpecError."""
-    found = {}
+    labels = {}
     for word in words:
         sample, equals, label = word.partition("=")
         if not equals or not (sample.isascii() and sample.isdigit()):
             raise SpecError(f"{word}: expected SAMPLE=CLASS, for example 412=7")
-        found[int(sample)] = class_of(dataset, label)
-    return found
+        labels[int(sample)] = class_of(dataset, label)
+    return labels
 
 
 def parent_of(run: Run) -> Run | None:

@@ -135,13 +135,13 @@ def _moments(state: TrainingState, parent: Origin, old_loss: nn.Module, kept: se
         return {}
     before = _numbers(optimisers.create(parent.spec, state.model, old_loss), state.model, old_loss)
     now = _numbers(state.optimiser, state.model, state.loss)
-    found: dict[str, Tensor] = {}
+    moments: dict[str, Tensor] = {}
     for name, tensor in checkpoint.part(parent.saved.tensors, "optimiser").items():
         number, _, entry = name.partition(".")
         parameter = next(key for key, value in before.items() if value == int(number))
         if parameter in now and (parameter.startswith("model.") or parameter.removeprefix("loss.") in kept):
-            found[f"{now[parameter]}.{entry}"] = tensor
-    return found
+            moments[f"{now[parameter]}.{entry}"] = tensor
+    return moments
 
 
 def _numbers(optimiser: torch.optim.Optimizer, model: nn.Module, loss: nn.Module) -> dict[str, int]:

@@ -100,24 +100,24 @@ class Pose:
         spine, across = (
             (1 - part) * values[before] + part * values[before + 1] for values in (self.spine, self.across)
         )
-        found: Floats = spine - v[:, None] * across
-        return found
+        points: Floats = spine - v[:, None] * across
+        return points
 
     def on_head(self, places: Places) -> Floats:
         """Points given forward and up from the middle of the head, in its radius."""
-        found: Floats = self.head_at + self.species.family.head * (np.asarray(places, float) @ self.face)
-        return found
+        points: Floats = self.head_at + self.species.family.head * (np.asarray(places, float) @ self.face)
+        return points
 
     def on_tail(self, places: Places) -> Floats:
         """Points given along the tail in its length, and up from its middle in body lengths."""
         length = self.species.family.tail * self.species.stretch
-        found: Floats = self.spine[-1] + (np.asarray(places, float) * [length, 1.0]) @ self.tail
-        return found
+        points: Floats = self.spine[-1] + (np.asarray(places, float) * [length, 1.0]) @ self.tail
+        return points
 
     def on_canvas(self, points: Floats) -> Floats:
         """Pixels of points of the bird."""
-        found: Floats = self.unit * (points @ self.matrix.T) + self.shift
-        return found
+        pixels: Floats = self.unit * (points @ self.matrix.T) + self.shift
+        return pixels
 
     @property
     def bill_length(self) -> float:
@@ -137,7 +137,7 @@ class Pose:
 def _spline(knots: int) -> Floats:
     """(SAMPLES, knots): a Catmull-Rom curve through its knots, evenly in its parameter."""
     place = np.linspace(0, knots - 1, SAMPLES)
-    found = np.zeros((SAMPLES, knots))
+    basis = np.zeros((SAMPLES, knots))
     for row, x in enumerate(place):
         i = min(int(x), knots - 2)
         u = x - i
@@ -148,8 +148,8 @@ def _spline(knots: int) -> Floats:
             (u**3 - u**2) / 2,
         )
         for offset, weight in zip((-1, 0, 1, 2), weights, strict=True):
-            found[row, min(max(i + offset, 0), knots - 1)] += weight
-    return found
+            basis[row, min(max(i + offset, 0), knots - 1)] += weight
+    return basis
 
 
 _SPLINE = _spline(6)

@@ -1,0 +1,51 @@
+"""Retired words: a name says what the thing is, in the terms of CONTRIBUTING.md, "Words"."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TABLE = re.compile(r"^\| `(.+?)` \| (.+?) \| (.+?) \|$", re.MULTILINE)  # retired words, what to say, where
+
+
+def retired() -> dict[str, tuple[str, ...]]:
+    """The folders ("" for all) that each retired word must not name anything in."""
+    rows = TABLE.findall((ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+    return {word: () if where == "everywhere" else (f"{where}/",) for words, _, where in rows for word in words.split()}
+
+
+def names(tree: ast.AST) -> set[str]:
+    """What a module binds: classes, functions, arguments of its functions, variables and imported names."""
+    found = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.alias(asname=str(name)):
+                found.add(name)
+            case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+                found.update(alias.name.rpartition(".")[2] for alias in aliases)
+    return found
+
+
+def test_no_name_is_a_retired_word() -> None:
+    words = retired()
+    assert {"Workbench", "carry_over", "said"} <= words.keys(), "the table of CONTRIBUTING.md is not read"
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    wrong = [
+        f"{path}: {word}"
+        for path in listed.stdout.split()
+        if (ROOT / path).is_file()
+        for word in sorted(names(ast.parse((ROOT / path).read_text("utf-8"))) & words.keys())
+        if path.startswith(words[word] or "")
+    ]
+    assert not wrong, "say it as CONTRIBUTING.md does: " + "; ".join(wrong)
+
+
+def test_a_retired_word_is_seen_in_every_place_that_names() -> None:
+    text = "class Workbench: pass\ndef he(lip): kept = [whole for whole in x]\nimport a as Law\nfrom b import Watch"
+    assert {"Workbench", "he", "lip", "whole", "Law", "Watch"} <= names(ast.parse(text))
+    assert "anew" not in names(ast.parse('x = {"anew": 1}  # anew'))  # keys and words are no names
