@@ -71,7 +71,7 @@ def test_row_29_what_the_server_starts_has_a_session_of_its_own(kind, tmp_path, 
 # Row 36
 
 PLAIN = {"str", "int", "float", "bool", "bytes", "None", "Path", "tuple", "Literal"}
-OURS = {"Split", "Validation", "Folds", "Request"}  # literals, and frozen records of plain values
+OURS = {"Split", "Validation", "Folds", "ProtocolRequest", "Where", "Cut"}  # literals, frozen records of plain values
 
 
 def cached_functions():

@@ -10,6 +10,7 @@ from typing import Any, cast
 from dmlcore import losses
 from dmlcore.geometry import Probe
 from dmlcore.published.printed import COUNTEREXAMPLES, POINTS, Counterexample
+from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import Scene
 from pages.shared.state import untrusted
 from pages.shared.state.untrusted import Point
@@ -85,7 +86,7 @@ class Example:
         loss = COUNTEREXAMPLES[self.number].loss
         formula, hyper = losses.formula(loss), dict(self.hyper)
         scene = Scene.of({"loss": loss, "hyper": hyper} | {k: getattr(self, k) for k in (*POINTS, "view")})
-        core = float(scene.module().core(*scene.points()))
+        core = float(scene.module().core(*as_tensors(scene)))
         if formula.margin and math.isfinite(core) and core + float(hyper[formula.margin.name]) <= 0:
             hyper[formula.margin.name] = math.ceil(10 * (1 - core)) / 10
         return Scene.of(scene.to_json() | {"hyper": untrusted.jsonable(hyper)})

@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
-import torch
-
 from dmlcore import losses
 from dmlcore.geometry import Probe, margin_from_normalised, normalised_margin
 from pages.shared.state import untrusted
@@ -102,11 +100,6 @@ class Scene:
     def module(self) -> losses.TripletLoss:
         """The loss of this scene."""
         return _module(self.loss, tuple(self.hyper.items()))
-
-    def points(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Anchor, positive, negative as float64 tensors (2,)."""
-        a, p, n = (torch.tensor(getattr(self, name), dtype=torch.float64) for name in POINTS)
-        return a, p, n
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `of` reads back; infinity, which JSON lacks, becomes None."""

@@ -63,10 +63,16 @@ def answer(request: dict[str, Any]) -> bytes:
     return pack(header | more, arrays)
 
 
+def unit(scene: SphereScene, name: str) -> Tensor:
+    """The unit vector, (2,) or (3,), of a point of the triplet."""
+    longitude, latitude = torch.deg2rad(torch.tensor(getattr(scene, name), dtype=torch.float64))
+    return on_circle(longitude) if scene.on == "circle" else on_sphere(longitude, latitude)
+
+
 def readout(scene: SphereScene) -> Header:
     """The numbers of the triplet itself: energies, angles in degrees, distances, tangential and radial forces."""
     loss = scene.module()
-    points = {name[0]: scene.unit(name) for name in POINTS}
+    points = {name[0]: unit(scene, name) for name in POINTS}
     a, p, n = points.values()
     raw, energy = float(loss.raw(a, p, n)), float(loss.clamped(a, p, n))
     forces = sphere_forces(loss, a, p, n)
@@ -90,7 +96,7 @@ def _sphere(
     columns = 2 * rows - 1
     latitude = torch.linspace(-math.pi / 2, math.pi / 2, rows, dtype=torch.float64)
     longitude = torch.linspace(-math.pi, math.pi, columns, dtype=torch.float64)
-    points = [scene.unit(name) for name in POINTS]
+    points = [unit(scene, name) for name in POINTS]
     raw = raw_on_sphere(loss, *points, probe=scene.probe, nodes=on_sphere(longitude, latitude[:, None]))
     nodes = fibonacci_sphere(ARROWS)
     field = scan_sphere(loss, *points, probe=scene.probe, nodes=nodes)
@@ -109,7 +115,7 @@ def _sphere(
 def _circle(
     scene: SphereScene, loss: losses.TripletLoss, scale: float, reference: float, with_map: bool
 ) -> tuple[Header, Arrays]:
-    points = [scene.unit(name) for name in POINTS]
+    points = [unit(scene, name) for name in POINTS]
     angle = torch.arange(RING, dtype=torch.float64) * (2 * math.pi / RING)
     field = scan_sphere(loss, *points, probe=scene.probe, nodes=on_circle(angle))
     forward = on_circle(angle + math.pi / 2)  # the unit tangent of growing angle

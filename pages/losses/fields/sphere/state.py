@@ -7,13 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
-import torch
-from torch import Tensor
-
 from dmlcore import losses
 from dmlcore.figures.sphere_data import Surface
 from dmlcore.geometry import Probe
-from dmlcore.geometry.sphere import on_circle, on_sphere
 from pages.shared.state import untrusted
 from pages.shared.state.untrusted import Point
 
@@ -89,11 +85,6 @@ class SphereScene:
     def module(self) -> losses.TripletLoss:
         """The loss of this scene."""
         return losses.create(self.loss, **self.hyper)
-
-    def unit(self, name: str) -> Tensor:
-        """The unit vector, (2,) or (3,), of a point of the triplet."""
-        longitude, latitude = torch.deg2rad(torch.tensor(getattr(self, name), dtype=torch.float64))
-        return on_circle(longitude) if self.on == "circle" else on_sphere(longitude, latitude)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `of` reads back; infinity, which JSON lacks, becomes None."""

@@ -16,7 +16,7 @@ from dmlcore.geometry.worked import (
     explain_margin_enclosing,
     explain_margin_for_ellipse,
 )
-from pages.shared.plane.state import Scene
+from pages.shared.plane.state import POINTS, Scene
 from pages.shared.state.untrusted import bounded, finite
 from pages.shared.words.formulas import statements
 
@@ -26,6 +26,12 @@ RANKING_MARGIN = 0.1  # of the ranking discs, as in Karaman 2021, Fig. B.1
 def number(value: Any) -> float | None:
     """A finite number of a message, which texts are not."""
     return finite(value) if isinstance(value, (int, float)) else None
+
+
+def as_tensors(scene: Scene) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Anchor, positive, negative as float64 tensors (2,)."""
+    a, p, n = (torch.tensor(getattr(scene, name), dtype=torch.float64) for name in POINTS)
+    return a, p, n
 
 
 def triplet(scene: Scene, found: PlaneSnapshot) -> dict[str, Any]:
@@ -50,7 +56,7 @@ def triplet(scene: Scene, found: PlaneSnapshot) -> dict[str, Any]:
 def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
     """What the scanning point would feel at `at`, and its distances there to the other two."""
     loss = scene.module()
-    found = probe_field(loss, *scene.points(), probe=scene.probe, at=torch.tensor(at, dtype=torch.float64))
+    found = probe_field(loss, *as_tensors(scene), probe=scene.probe, at=torch.tensor(at, dtype=torch.float64))
     points = {"anchor": scene.anchor, "positive": scene.positive, "negative": scene.negative} | {scene.probe: at}
     names = list(points)
     return {
@@ -78,7 +84,7 @@ def _discs(d: float) -> dict[str, Any] | None:
 
 
 def _mining(scene: Scene) -> dict[str, Any]:
-    found = hardness(scene.module(), *scene.points(), scene.probe)
+    found = hardness(scene.module(), *as_tensors(scene), scene.probe)
     return {"centre": None if found.radius is None else "anchor", "radius": found.radius, "labels": found.names}
 
 

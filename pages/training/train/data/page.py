@@ -64,7 +64,9 @@ def page() -> None:
     cut, seed = _cut(name)
     at = data_service.where(name, root, place, seed)
     with st.container(key="shown"):
-        _show(at, cut, data_service.divided(at, cut))
+        with st.spinner("Reading the data set; an archive is unpacked once …"):
+            read = data_service.divided(at, cut)
+        _show(at, cut, read)
 
 
 def _root(name: str) -> str | None:

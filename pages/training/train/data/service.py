@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import streamlit as st
 from PIL import Image
 
 from dmlcore import data
 from dmlcore.data import DataError, Folds, checks, report
 from dmlcore.data.dataset import Split, Validation
 from dmlcore.data.report import Found, Report
+from pages.shared.state.cache import cached
 
 SIDE = 96  # pixels, longest side of a picture on the page
+MOST_POINTS = 2000  # of a scatter
+KEPT = 900  # seconds
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Where:
 class Cut:
     """How it is split."""
 
-    split: str | None = None
-    validation: str | None = None
+    split: Split | None = None
+    validation: Validation | None = None
     folds: int = 0
     fold: int = 1
     order: Literal["contiguous", "random"] = "contiguous"
@@ -56,71 +58,31 @@ def where(name: str, root: str | None, place: Path, seed: int) -> Where:
     return Where(name, root, str(place), changed, seed)
 
 
+@cached(4, KEPT)
 def found(at: Where) -> Found:
     """What is there; reads the data set the first time."""
-    return _found(at.name, at.root, at.place, at.changed, at.seed)
-
-
-def divided(at: Where, cut: Cut) -> Report:
-    """The same, split and counted."""
-    return _divided(at.name, at.root, at.place, at.changed, at.seed, *_plain(cut))
-
-
-def picture(at: Where, index: int) -> str:
-    """A sample as a small picture in a data: address; raises DataError."""
-    return _picture(at.name, at.root, at.place, at.changed, at.seed, index)
-
-
-def stamp(at: Where) -> str:
-    """What a check is compared with: sizes and times of all files, looked at once a minute."""
-    return _stamp(at.name, at.root, at.place, at.changed, at.seed)
-
-
-def forget() -> None:
-    """Read everything anew: files were put in their place."""
-    _found.clear()
-    _divided.clear()
-    _picture.clear()
-    _stamp.clear()
-
-
-def _plain(cut: Cut) -> tuple[Any, ...]:
-    return cut.split, cut.validation, cut.folds, cut.fold, cut.order
-
-
-@st.cache_resource(max_entries=4, ttl=900, show_spinner="Reading the data set; an archive is unpacked once …")
-def _found(name: str, root: str | None, place: str, changed: int, seed: int) -> Found:
-    read = report.find(name, root, seed=seed)
+    read = report.find(at.name, at.root, seed=at.seed)
     report.remember(read)
     return read
 
 
-@st.cache_resource(max_entries=8, ttl=900, show_spinner=False)
-def _divided(
-    name: str,
-    root: str | None,
-    place: str,
-    changed: int,
-    seed: int,
-    split: Split | None,
-    validation: Validation | None,
-    folds: int,
-    fold: int,
-    order: Literal["contiguous", "random"],
-) -> Report:
-    read = _found(name, root, place, changed, seed)
+@cached(8, KEPT)
+def divided(at: Where, cut: Cut) -> Report:
+    """The same, split and counted."""
+    read = found(at)
     try:
-        chosen = Folds(folds, fold, order, seed) if folds else None
+        chosen = Folds(cut.folds, cut.fold, cut.order, at.seed) if cut.folds else None
     except DataError as error:
         return Report(read, None, (), (), (), (), (*read.problems, str(error)))
-    return report.divide(read, split=split, validation=validation, folds=chosen, seed=seed)
+    return report.divide(read, split=cut.split, validation=cut.validation, folds=chosen, seed=at.seed)
 
 
-@st.cache_data(max_entries=2048, ttl=900, show_spinner=False)  # some 4 kB each
-def _picture(name: str, root: str | None, place: str, changed: int, seed: int, index: int) -> str:
-    samples = _found(name, root, place, changed, seed).samples
+@cached(2048, KEPT)  # some 4 kB each
+def picture(at: Where, index: int) -> str:
+    """A sample as a small picture in a data: address; raises DataError."""
+    samples = found(at).samples
     if samples is None or samples.picture is None:
-        raise DataError(f"{name} has no pictures")
+        raise DataError(f"{at.name} has no pictures")
     pixels = samples.picture(index)
     file = io.BytesIO()
     image = Image.fromarray(pixels)
@@ -132,15 +94,17 @@ def _picture(name: str, root: str | None, place: str, changed: int, seed: int, i
     return f"data:image/{'png' if tiny else 'jpeg'};base64," + base64.b64encode(file.getvalue()).decode()
 
 
-@st.cache_data(max_entries=16, ttl=60, show_spinner=False)
-def _stamp(name: str, root: str | None, place: str, changed: int, seed: int) -> str:
-    samples = _found(name, root, place, changed, seed).samples
+@cached(16, 60)
+def stamp(at: Where) -> str:
+    """What a check is compared with: sizes and times of all files, looked at once a minute."""
+    samples = found(at).samples
     return checks.stamp_of(samples) if samples else ""
 
 
-@st.cache_data(max_entries=16, ttl=900, show_spinner=False)
-def _plane(name: str, root: str | None, place: str, changed: int, seed: int) -> tuple[Any, Any]:
-    samples = _found(name, root, place, changed, seed).samples
+@cached(16, KEPT)
+def plane(at: Where) -> tuple[Any, Any]:
+    """Rows (n,) of a data set of vectors, and their first two principal components (n, 2)."""
+    samples = found(at).samples
     assert samples is not None
     rows = np.random.default_rng(0).permutation(len(samples.labels))[:MOST_POINTS]
     vectors = np.asarray(samples.inputs[rows], np.float64)
@@ -149,9 +113,7 @@ def _plane(name: str, root: str | None, place: str, changed: int, seed: int) -> 
     return rows, vectors @ axes[:, :-3:-1]
 
 
-MOST_POINTS = 2000  # of a scatter
-
-
-def plane(at: Where) -> tuple[Any, Any]:
-    """Rows (n,) of a data set of vectors, and their first two principal components (n, 2)."""
-    return _plane(at.name, at.root, at.place, at.changed, at.seed)
+def forget() -> None:
+    """Read everything anew: files were put in their place."""
+    for kept in (found, divided, picture, stamp, plane):
+        kept.clear()

@@ -25,6 +25,7 @@ from pages.inspection.failures import images
 from pages.inspection.failures import service as failures_service
 from pages.inspection.failures import words as failure_words
 from pages.inspection.failures.state import RealScene, home, unit_of
+from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS
 from pages.shared.server.websocket import unpack
 from tests.pages.conftest import page_opened
@@ -271,7 +272,7 @@ def test_embeddings_far_out_or_close_together_are_drawn_in_a_unit_that_is_said(t
     assert scene.is_home
     assert scene.coordinates == pytest.approx(case.triplet.points)
     expected = losses.create("facenet").raw(*(torch.from_numpy(p) for p in case.points))
-    assert float(scene.module().raw(*scene.points())) == pytest.approx(float(expected))
+    assert float(scene.module().raw(*as_tensors(scene))) == pytest.approx(float(expected))
     told = failures_service.about(case, scene, {}, whole=True)
     assert any(f"units of {unit:g}" in words for words in told["words"]) == (unit != 1)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dmlcore.published.printed import COUNTEREXAMPLES, compare
 from pages.library.errata.service import answer, readout
 from pages.library.errata.state import Example
+from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import Scene
 from pages.shared.server.websocket import unpack
 
@@ -51,7 +52,7 @@ def test_the_fields_link_shows_the_same_triplet_active(number):
     scene = Scene.from_query(example.fields().to_query())
     assert (scene.anchor, scene.positive, scene.negative) == (example.anchor, example.positive, example.negative)
     assert scene.loss == COUNTEREXAMPLES[number].loss
-    raw = float(scene.module().raw(*scene.points()))
+    raw = float(scene.module().raw(*as_tensors(scene)))
     assert raw > 0 or number == 2  # ratio has no additive margin to raise
 
 

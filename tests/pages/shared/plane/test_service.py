@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from dmlcore import losses
 from dmlcore.geometry import decompose, forces, margin_enclosing, margin_for_ellipse, normalised_margin
 from pages.shared.plane import service as plane_service
+from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import CHOICES, FLAGS, POINTS, Scene
 from pages.shared.server import static_files
 from pages.shared.server.websocket import unpack
@@ -44,7 +45,7 @@ def at_node(scene: Scene, n: int, row: int, col: int) -> torch.Tensor:
 
 def with_probe(scene: Scene, place: torch.Tensor) -> list[torch.Tensor]:
     """The three points with the probe at each of `place` (..., 2)."""
-    return [place if k == scene.probe else x.expand_as(place) for k, x in zip(POINTS, scene.points(), strict=True)]
+    return [place if k == scene.probe else x.expand_as(place) for k, x in zip(POINTS, as_tensors(scene), strict=True)]
 
 
 @pytest.mark.parametrize("shade", ["energy", "raw", "force"])
@@ -139,7 +140,7 @@ def test_streamlines_follow_the_force():
 @pytest.mark.parametrize("probe", POINTS)
 def test_the_triplet_and_a_hovered_place_read_as_the_library_says(name, probe):
     scene = Scene.of({"loss": name, "probe": probe, "anchor": [0.1, 0.2], "negative": [0.45, 0.7]})
-    loss, points = scene.module(), scene.points()
+    loss, points = scene.module(), as_tensors(scene)
     field = ask(scene, n=41)
     split = decompose(loss, *points)
     assert field["raw"] == pytest.approx(loss.raw(*points).item(), abs=1e-12)

@@ -18,7 +18,7 @@ from dmlcore import losses
 from dmlcore.geometry import distance
 from dmlcore.geometry.sphere import central_angle, on_circle, on_sphere, sphere_forces
 from pages.losses.fields.sphere import service as sphere_service
-from pages.losses.fields.sphere.service import COARSE, FINE, MAP, RING, WHIRL
+from pages.losses.fields.sphere.service import COARSE, FINE, MAP, RING, WHIRL, unit
 from pages.losses.fields.sphere.state import POINTS, STATES, SURFACES, SphereScene
 from pages.shared.server.websocket import unpack
 
@@ -31,7 +31,7 @@ def decoded(request: dict) -> dict:
 
 
 def triplet(scene: SphereScene, **replaced: torch.Tensor) -> list[torch.Tensor]:
-    return [replaced.get(name, scene.unit(name)) for name in POINTS]
+    return [replaced.get(name, unit(scene, name)) for name in POINTS]
 
 
 def bits(packed: np.ndarray, *shape: int) -> np.ndarray:
@@ -205,7 +205,7 @@ def assert_valid(scene: SphereScene) -> None:
         assert -180 <= longitude < 180
         assert -90 <= latitude <= 90
     for name in POINTS:
-        assert float(scene.unit(name).norm()) == pytest.approx(1)
+        assert float(unit(scene, name).norm()) == pytest.approx(1)
     assert SphereScene.of(json.loads(json.dumps(scene.to_json(), allow_nan=False))) == scene
 
 
@@ -230,7 +230,7 @@ def test_a_link_reopens_the_same_state(name):
     again = SphereScene.from_query(flat.to_query())
     assert again.to_query() == flat.to_query()
     for point in POINTS:
-        torch.testing.assert_close(again.unit(point), flat.unit(point))
+        torch.testing.assert_close(unit(again, point), unit(flat, point))
     assert SphereScene().to_query() == {}
 
 
