@@ -12,6 +12,18 @@ export default [
       "array-callback-return": "error",
       "default-case-last": "error",
       eqeqeq: "error",
+      // Retired words; CONTRIBUTING.md, "Words", has what to say.
+      "id-denylist": [
+        "error",
+        "carried",
+        "dressed",
+        "era",
+        "hear",
+        "laps",
+        "lit",
+        "mounted",
+        "owed",
+      ],
       "max-len": [
         "error",
         {

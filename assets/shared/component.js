@@ -18,7 +18,7 @@ const schemaReady = fetch(here("schema.json")).then(
  * @template {App<D>} A
  * @param {new (element: HTMLElement, data: D) => A} Component
  */
-export function mounted(Component) {
+export function defineComponent(Component) {
   /** @type {WeakMap<HTMLElement, A>} */
   const apps = new WeakMap();
   return {
@@ -30,7 +30,7 @@ export function mounted(Component) {
         apps.set(parentElement, app);
       }
       app.setState = setStateValue;
-      app.hear(data);
+      app.update(data);
     },
     /** @param {HTMLElement} parentElement */
     unmount(parentElement) {
@@ -46,7 +46,7 @@ export function mounted(Component) {
  * @param {ParentNode} root
  * @param {string} module
  */
-export async function dressed(root, module) {
+export async function loadStyles(root, module) {
   const sheets = [here("shared.css"), here("katex.css"), module.replace(/js$/, "css")];
   const [schema] = await Promise.all([schemaReady, styled(root, ...sheets)]);
   return schema;
@@ -66,7 +66,7 @@ export function newTheme(app) {
  * @param {{ answered: number, receive(answer: ArrayBuffer): void, link: { done(): void } }} app
  * @param {{ answer?: Carried | null }} data
  */
-export function carried(app, { answer }) {
+export function receiveFallback(app, { answer }) {
   if (!answer || answer.id <= app.answered) return;
   app.receive(base64Buffer(answer.bytes));
   app.link.done();

@@ -75,7 +75,7 @@ export const stateOf = (f) =>
  * @param {Node | null} node
  * @param {string} text
  */
-export function say(node, text) {
+export function setText(node, text) {
   if (node && node.textContent !== text) node.textContent = text;
 }
 
@@ -91,7 +91,7 @@ export function readouts(box, rows) {
         el("div", {}, el("span", {}, name), el("b", { "data-readout": name })),
       ),
     );
-  rows.forEach(([, text], i) => say(box.children[i].lastChild, text));
+  rows.forEach(([, text], i) => setText(box.children[i].lastChild, text));
 }
 
 // "light" or "dark", read from the colours Streamlit hands to components; native controls follow

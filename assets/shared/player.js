@@ -2,7 +2,7 @@
 
 import { drawing } from "./dom.js";
 
-const FEWEST = 5; // laps before a pace is told
+const FEWEST = 5; // frameTimes before a pace is told
 
 // Canvases as sharp as the screen, drawn in CSS pixels; those that fit already stay as they are.
 /** @param {Iterable<HTMLCanvasElement>} canvases */
@@ -20,8 +20,11 @@ export function fit(canvases) {
 
 // Laps a second from the times (ms) of the last ones, as a whole number; null while there are too
 // few.
-/** @param {number[]} laps */
-export const pace = (laps) =>
-  laps.length < FEWEST
+/** @param {number[]} frameTimes */
+export const pace = (frameTimes) =>
+  frameTimes.length < FEWEST
     ? null
-    : ((1000 * (laps.length - 1)) / (laps[laps.length - 1] - laps[0])).toFixed(0);
+    : (
+        (1000 * (frameTimes.length - 1)) /
+        (frameTimes[frameTimes.length - 1] - frameTimes[0])
+      ).toFixed(0);

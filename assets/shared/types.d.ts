@@ -144,7 +144,7 @@ export interface Carried {
 // What draws a component: made once per element.
 export interface App<D extends Data> {
   setState: SetState;
-  hear(data: D): unknown;
+  update(data: D): unknown;
   close(): void;
 }
 export type SetState = (name: string, value: unknown) => void;

@@ -3,9 +3,9 @@
 // number comes from Python.
 /** @import { Point } from "../../shared/types.js" */
 /** @import { FailureData, FailureNumbers, Way } from "./types.js" */
-import { mounted } from "../../shared/component.js";
+import { defineComponent } from "../../shared/component.js";
 import { control } from "../../shared/controls.js";
-import { el, save, say, show, styled } from "../../shared/dom.js";
+import { el, save, setText, show, styled } from "../../shared/dom.js";
 import { INK, LETTER, POINTS } from "../../shared/colours.js";
 import { Fields } from "../../shared/plane/plane.js";
 import { beside } from "./thumbnails.js";
@@ -157,7 +157,7 @@ class Failure extends Fields {
     this.explain.side.prepend(el("div", {}, this.explain.head, this.explain.values));
     stage.classList.add("with-ranks");
     this.stepSlider();
-    this.dressed();
+    this.loadStyles();
     return whole;
   }
 
@@ -288,7 +288,7 @@ class Failure extends Fields {
   }
 
   /** @param {FailureData} data */
-  async hear(data) {
+  async update(data) {
     await this.ready;
     if (JSON.stringify(data.of) !== JSON.stringify(this.data.of)) {
       Object.assign(this, {
@@ -304,12 +304,12 @@ class Failure extends Fields {
       [this.done, this.undone] = [[JSON.stringify(data.scene)], []];
       [this.rate, this.by] = [data.rate, data.by];
       this.stepSlider();
-      this.dressed();
+      this.loadStyles();
     }
-    await super.hear(data);
+    await super.update(data);
   }
 
-  dressed() {
+  loadStyles() {
     POINTS.forEach((name, i) => {
       if (this.thumbs[name].getAttribute("src") !== this.data.pictures[i])
         this.thumbs[name].src = this.data.pictures[i];
@@ -328,18 +328,21 @@ class Failure extends Fields {
     const { now, data } = f,
       also = (/** @type {"right" | "wrong" | "ap"} */ key, text = count) =>
         f.moved ? ` (in the data ${text(data[key])})` : "";
-    say(
+    setText(
       this.now,
       `Now: right P at rank ${count(now.right)}${also("right")}, wrong N at rank ${count(now.wrong)}${also("wrong")}, AP@R ${percent(now.ap)} %${also("ap", (x) => `${percent(x)} %`)}.`,
     );
-    say(this.searched, count(f.searched));
+    setText(this.searched, count(f.searched));
     for (const [name, { row, cells }] of Object.entries(this.steps.rows)) {
       const step = f.steps[name];
       if (!step) continue;
       row.classList.toggle("drawn", name === this.scene.loss);
       row.classList.toggle("stale", !f.fresh.has(name));
       row.classList.toggle("idle", !step.active);
-      say(cells.force, step.active ? show(step.force) : step.satisfied ? "satisfied" : "clamped");
+      setText(
+        cells.force,
+        step.active ? show(step.force) : step.satisfied ? "satisfied" : "clamped",
+      );
       const cell = (
         /** @type {"right" | "wrong" | "ap"} */ key,
         /** @type {number} */ better,
@@ -349,7 +352,7 @@ class Failure extends Fields {
           good = better * (step[key] - now[key]) > 0,
           [from, to] = [text(now[key]), text(step[key])];
         cells[key].className = same ? "" : good ? "good" : "bad";
-        say(
+        setText(
           cells[key],
           same ? from : `${from === to ? from : `${from} → ${to}`} ${good ? "✓" : "✗"}`,
         );
@@ -390,7 +393,7 @@ class Failure extends Fields {
     this.exact.replaceChildren(...f.words.map((/** @type {string} */ text) => el("li", {}, text)));
     const away = !this.isHome();
     this.whatIf.classList.toggle("away", away);
-    say(
+    setText(
       this.whatIf.firstChild,
       away
         ? "What if: points were dragged away from the embeddings."
@@ -449,4 +452,4 @@ class Failure extends Fields {
   }
 }
 
-export const { render, unmount } = mounted(Failure);
+export const { render, unmount } = defineComponent(Failure);

@@ -3,7 +3,7 @@
 /** @import { MapView } from "./map.js" */
 /** @import { Class, Colouring } from "./types.js" */
 /** @import { Theme } from "../../shared/types.js" */
-import { drawing, el, say } from "../../shared/dom.js";
+import { drawing, el, setText } from "../../shared/dom.js";
 import { shape } from "../../shared/plot.js";
 import { rampColour } from "../../shared/colours.js";
 import { RIGHT, WRONG } from "./over.js";
@@ -132,7 +132,7 @@ export class Legend {
     this.rows.scrollTop = at;
     this.search.hidden = classes.length < 12;
     this.all.hidden = !map.look.classes.length;
-    say(
+    setText(
       this.more,
       text && !this.found.length
         ? "No class has this in its name."

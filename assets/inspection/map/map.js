@@ -2,7 +2,7 @@
 // selected; everything that moves is drawn here, and only the corners of a lasso go up.
 /** @import { Colouring, Facts, Frame, Lasso, MapData, Near, Neighbour, Points, SelectionBits } from "./types.js" */
 /** @import { Mounted, SetState, Theme } from "../../shared/types.js" */
-import { applyTheme, drawing, el, save, say, styled } from "../../shared/dom.js";
+import { applyTheme, drawing, el, save, setText, styled } from "../../shared/dom.js";
 import { decode } from "../../shared/socket.js";
 import { Camera } from "./camera.js";
 import { Card } from "./card.js";
@@ -33,7 +33,7 @@ export function render({ data, parentElement, setStateValue, setTriggerValue }) 
     maps.set(parentElement, map);
   }
   Object.assign(map, { tell: setTriggerValue, setState: setStateValue });
-  map.hear(data);
+  map.update(data);
 }
 
 /** @param {HTMLElement} parentElement */
@@ -172,7 +172,7 @@ export class MapView {
     });
     listen(this);
     this.observer = new ResizeObserver(() => this.resize());
-    this.dressed = styled(root, here("../../shared/shared.css"), here("map.css")).then(() => {
+    this.loadStyles = styled(root, here("../../shared/shared.css"), here("map.css")).then(() => {
       root.append(this.whole);
       this.observer.observe(this.frame);
     });
@@ -182,14 +182,14 @@ export class MapView {
     try {
       return new Gl(this.points);
     } catch {
-      this.say("This browser has no WebGL2: the map is drawn without it, which is slower.");
+      this.showMessage("This browser has no WebGL2: the map is drawn without it, which is slower.");
       return new Flat(this.points);
     }
   }
 
   /** @param {string} text */
-  say(text) {
-    say(this.notice, text);
+  showMessage(text) {
+    setText(this.notice, text);
     this.notice.hidden = !text;
   }
 
@@ -306,7 +306,7 @@ export class MapView {
 
   // ---- from Python
   /** @param {MapData} data */
-  async hear(data) {
+  async update(data) {
     const fresh = data.points !== this.address;
     this.data = data;
     this.csv.href = `${data.points}map.csv`;
@@ -314,7 +314,7 @@ export class MapView {
       this.address = data.points;
       this.cloud = /** @type {any} */ (null);
       const arriving = /** @type {Promise<Points | null>} */ (this.tried("points.bin")),
-        [arrived] = await Promise.all([arriving, this.dressed]);
+        [arrived] = await Promise.all([arriving, this.loadStyles]);
       if (this.address !== data.points || !arrived) return;
       this.learn(arrived);
     }
@@ -357,7 +357,7 @@ export class MapView {
       return await this.fetched(name);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      this.say(error.message);
+      this.showMessage(error.message);
       return null;
     }
   }
@@ -380,7 +380,7 @@ export class MapView {
     this.look.classes = this.look.classes.filter((label) => this.labels.has(label));
     const { xy } = arrived,
       last = this.data.steps.length - 1;
-    this.player.hear(this.data.steps, xy, (k) =>
+    this.player.update(this.data.steps, xy, (k) =>
       k === last
         ? Promise.resolve(xy)
         : this.tried(`frame-${k}.bin`).then(
@@ -541,7 +541,7 @@ export class MapView {
 
   /** @param {number} count */
   counted(count) {
-    say(this.count, count ? `${count.toLocaleString("en")} selected` : "");
+    setText(this.count, count ? `${count.toLocaleString("en")} selected` : "");
     this.count.dataset.count = String(count);
   }
 
@@ -661,7 +661,10 @@ export class MapView {
 
   /** @param {number} row */
   announce(row) {
-    say(this.live, `class ${this.nameOf(row)}, sample ${this.cloud.indices[row]}${this.told(row)}`);
+    setText(
+      this.live,
+      `class ${this.nameOf(row)}, sample ${this.cloud.indices[row]}${this.told(row)}`,
+    );
   }
 
   /** @param {number} row */

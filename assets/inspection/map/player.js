@@ -1,7 +1,7 @@
 // The map over training: frames of the same points, one clock for all of them.
 /** @import { SetState, Theme } from "../../shared/types.js" */
 /** @import { MapView } from "./map.js" */
-import { el, say } from "../../shared/dom.js";
+import { el, setText } from "../../shared/dom.js";
 
 const PER_FRAME = 900; // milliseconds from one kept checkpoint to the next
 
@@ -58,7 +58,7 @@ export class Player {
    * @param {Uint16Array<ArrayBuffer>} last
    * @param {(k: number) => Promise<Uint16Array<ArrayBuffer>>} fetchFrame
    */
-  hear(steps, last, fetchFrame) {
+  update(steps, last, fetchFrame) {
     this.pause();
     this.steps = steps;
     this.fetchFrame = fetchFrame;
@@ -107,7 +107,7 @@ export class Player {
   async play() {
     if (this.at >= this.steps.length - 1) await this.go(0);
     this.playing = true;
-    say(this.button, "❚❚");
+    setText(this.button, "❚❚");
     this.button.setAttribute("aria-label", "pause");
     /** @type {number | null} */
     let last = null;
@@ -132,7 +132,7 @@ export class Player {
 
   pause() {
     this.playing = false;
-    say(this.button, "▶");
+    setText(this.button, "▶");
     this.button.setAttribute("aria-label", "play");
   }
 
@@ -143,7 +143,7 @@ export class Player {
     );
     this.bar.value = String(this.at);
     this.bar.setAttribute("aria-valuetext", `step ${step}`);
-    say(
+    setText(
       this.text,
       `step ${step.toLocaleString("en")} of ${this.steps[this.steps.length - 1].toLocaleString("en")}`,
     );

@@ -2,8 +2,14 @@
 // module draws and asks.
 /** @import { Gradient, Side, TruthAnswer, TruthData, TruthRequest } from "./types.js" */
 /** @import { Point, Schema, SetState, Theme } from "../../shared/types.js" */
-import { carried, dressed, mounted, newTheme, paintScale } from "../../shared/component.js";
-import { drawing, el, save, say, tidy } from "../../shared/dom.js";
+import {
+  receiveFallback,
+  loadStyles,
+  defineComponent,
+  newTheme,
+  paintScale,
+} from "../../shared/component.js";
+import { drawing, el, save, setText, tidy } from "../../shared/dom.js";
 import { INK, LETTER, POINTS, rampColour } from "../../shared/colours.js";
 import { control, pointRows } from "../../shared/controls.js";
 import { Link, decode, socketAddress } from "../../shared/socket.js";
@@ -92,7 +98,7 @@ class Truth {
   }
 
   async build() {
-    this.schema = await dressed(this.root, import.meta.url);
+    this.schema = await loadStyles(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     this.themed();
     this.watch = new ResizeObserver(() => this.draw());
@@ -235,10 +241,10 @@ class Truth {
 
   // ---- from Streamlit and from Python
   /** @param {TruthData} data */
-  async hear(data) {
+  async update(data) {
     await this.ready;
     this.themed();
-    carried(this, data);
+    receiveFallback(this, data);
   }
 
   themed() {
@@ -310,7 +316,7 @@ class Truth {
     POINTS.forEach((_, i) => {
       this.lines[i].className = (apart[i] ?? 1) > 1e-9 ? "differs" : "";
       [vector(printed[i]), vector(truth[i]), number(apart[i])].forEach((text, k) =>
-        say(this.cells[i][k], text),
+        setText(this.cells[i][k], text),
       );
     });
     this.plane.setAttribute("aria-label", this.summary(answer));
@@ -477,4 +483,4 @@ class Truth {
   }
 }
 
-export const { render, unmount } = mounted(Truth);
+export const { render, unmount } = defineComponent(Truth);

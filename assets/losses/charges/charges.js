@@ -2,8 +2,8 @@
 // seen for scrubbing.
 /** @import { ChargesAnswer, ChargesData, ChargesRequest, Law, Moved, Portrait, Shown, Spec } from "./types.js" */
 /** @import { Child, Schema, SetState, Theme } from "../../shared/types.js" */
-import { carried, dressed, mounted, newTheme } from "../../shared/component.js";
-import { drawing, el, readouts, save, say, show as number } from "../../shared/dom.js";
+import { receiveFallback, loadStyles, defineComponent, newTheme } from "../../shared/component.js";
+import { drawing, el, readouts, save, setText, show as number } from "../../shared/dom.js";
 import { formula } from "../../shared/formula.js";
 import { control, lossPanel } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
@@ -106,16 +106,16 @@ class Charges {
   at = 0; // the step shown
   seq = 0;
   answered = 0;
-  era = 0; // of the future: each change begins another
+  revision = 0; // of the future: each change begins another
   /** @type {Map<number, [era: number, draft: boolean]>} */
-  eras = new Map(); // by request
+  revisions = new Map(); // by request
   playing = false;
   speed = 30;
   /** @type {number | null} */
   chosen = null;
   painted = 0;
   /** @type {number[]} */
-  laps = [];
+  frameTimes = [];
   shown = { trails: true, arrows: false, circles: false };
   /** @type {number | undefined} */
   awaiting; // the step that is shown once it is here
@@ -125,7 +125,7 @@ class Charges {
   portraitSeen = null;
   /** @type {number | null} */
   frameRequest = null;
-  owed = false;
+  needsLink = false;
   held = false;
   closed = false;
   /** @type {Uint8Array} */
@@ -154,7 +154,7 @@ class Charges {
 
   /** @param {ChargesData} data */
   async build(data) {
-    this.schema = await dressed(this.root, import.meta.url);
+    this.schema = await loadStyles(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());
@@ -378,7 +378,7 @@ class Charges {
         onRest: () => this.commit(),
       },
     );
-    say(rate.querySelector(".symbol"), "η");
+    setText(rate.querySelector(".symbol"), "η");
     const sides = el(
       "div",
       { class: "pills", role: "group", "aria-label": "which forces act" },
@@ -510,7 +510,7 @@ class Charges {
 
   // ---- from Streamlit
   /** @param {ChargesData} data */
-  async hear(data) {
+  async update(data) {
     await this.ready;
     if (newTheme(this)) {
       this.portraitSeen = null;
@@ -522,7 +522,7 @@ class Charges {
       this.goal = data.step;
       this.load(data.spec);
     }
-    carried(this, data);
+    receiveFallback(this, data);
   }
 
   // ---- what is asked of Python
@@ -536,25 +536,25 @@ class Charges {
         want: Math.max(history.last, 0),
         show: this.at,
         ...more,
-        rest: more.rest || this.owed,
+        rest: more.rest || this.needsLink,
       };
-    this.eras.set(request.id, [this.era, Boolean(more.draft)]);
+    this.revisions.set(request.id, [this.revision, Boolean(more.draft)]);
     this.link.send(request);
   }
 
   /** @param {ArrayBuffer} buffer */
   receive(buffer) {
     const answer = /** @type {ChargesAnswer} */ (decode(buffer)),
-      [era, draft] = this.eras.get(answer.id) ?? [-1, false];
+      [revision, draft] = this.revisions.get(answer.id) ?? [-1, false];
     this.answered = Math.max(this.answered, answer.id);
-    for (const id of this.eras.keys()) if (id <= answer.id) this.eras.delete(id);
-    if (era !== this.era) return;
+    for (const id of this.revisions.keys()) if (id <= answer.id) this.revisions.delete(id);
+    if (revision !== this.revision) return;
     if (draft && !this.drafting) return;
     this.labels = answer.labels;
     if (draft) this.history.preview(answer);
     else this.history.add(answer);
     if (answer.query) {
-      this.owed = false;
+      this.needsLink = false;
       this.remember(answer);
     }
     if (this.goal > this.at && !draft) {
@@ -578,7 +578,7 @@ class Charges {
   play() {
     if (this.playing || !this.history) return;
     this.playing = true;
-    this.laps = [];
+    this.frameTimes = [];
     this.asked = -1;
     this.due = performance.now();
     this.playButton.textContent = "Pause";
@@ -629,8 +629,8 @@ class Charges {
   arrive(step) {
     this.awaiting = undefined;
     this.at = step;
-    this.laps.push(performance.now());
-    if (this.laps.length > 20) this.laps.shift();
+    this.frameTimes.push(performance.now());
+    if (this.frameTimes.length > 20) this.frameTimes.shift();
     this.followLaw();
     this.invalidate();
     if (!this.playing) return this.rest();
@@ -724,7 +724,7 @@ class Charges {
         `A link keeps ${this.options.limits.changes} changes on the way: restarted with these settings.`,
       );
     } else {
-      this.era += 1;
+      this.revision += 1;
       this.spec = spec;
       this.history.forget(this.at);
       this.panel();
@@ -750,7 +750,7 @@ class Charges {
   /** @param {Spec} spec */
   load(spec) {
     this.pause();
-    this.era += 1;
+    this.revision += 1;
     this.spec = clone(spec);
     this.history = new History();
     this.at = 0;
@@ -759,7 +759,7 @@ class Charges {
     this.awaiting = undefined;
     this.message("");
     this.panel();
-    this.owed = true; // a link, even if playing overtakes the question for it
+    this.needsLink = true; // a link, even if playing overtakes the question for it
     this.data = { ...this.data, idle: false };
     this.ask({ rest: true, want: 0, show: 0 });
   }
@@ -989,7 +989,7 @@ class Charges {
     }
     this.scrub.max = String(Math.max(history.last, at));
     this.scrub.value = String(at);
-    const rate = this.playing ? pace(this.laps) : null;
+    const rate = this.playing ? pace(this.frameTimes) : null;
     this.clock.textContent = `step ${at}${rate ? `, ${rate}/s` : ""}`;
     /** @type {[string, number][]} */
     const rows = [
@@ -1067,4 +1067,4 @@ class Charges {
   }
 }
 
-export const { render, unmount } = mounted(Charges);
+export const { render, unmount } = defineComponent(Charges);

@@ -120,7 +120,7 @@ function stamp(k, theme) {
  */
 export function paintCloud(ctx, size, scene, theme) {
   const ink = INK[theme],
-    { dim, labels, lit, ring, outline } = scene,
+    { dim, labels, highlighted, ring, outline } = scene,
     n = labels.length;
   ctx.fillStyle = ink.page;
   ctx.fillRect(0, 0, size, size);
@@ -136,8 +136,8 @@ export function paintCloud(ctx, size, scene, theme) {
     order = placed.map((_, i) => i);
   if (dim === 3) order.sort((a, b) => placed[a][2] - placed[b][2]);
   const base = Math.max(2.6, Math.min(4.2, size / 95)),
-    shown = (/** @type {number} */ i) => !lit?.size || lit.has(labels[i]);
-  for (const pass of lit?.size ? [false, true] : [true]) {
+    shown = (/** @type {number} */ i) => !highlighted?.size || highlighted.has(labels[i]);
+  for (const pass of highlighted?.size ? [false, true] : [true]) {
     for (const i of order) {
       if (shown(i) !== pass) continue;
       const [x, y, z] = placed[i],

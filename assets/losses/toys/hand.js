@@ -51,7 +51,7 @@ export class Eye {
       let least = e.pointerType === "touch" ? TOUCH : NEAR,
         front = -Infinity;
       for (let i = 0; i < scene.labels.length; i++) {
-        if (scene.lit?.size && !scene.lit.has(scene.labels[i])) continue;
+        if (scene.highlighted?.size && !scene.highlighted.has(scene.labels[i])) continue;
         const [x, y, z] = at(i),
           d = Math.hypot(x - px, y - py);
         if (d < least - 3 || (d < least && z > front)) [best, least, front] = [i, d, z];

@@ -2,13 +2,13 @@
 // seen for scrubbing.
 /** @import { Known, Offers, Pictures, Published, Query, Row, Scene, Shown, Side, Table, Told, Toy, ToysAnswer, ToysData, ToysRequest } from "./types.js" */
 /** @import { Child, Hyper, Lesson, Loss, Preset, Schema, SetState, Situation, Theme } from "../../shared/types.js" */
-import { carried, dressed, mounted, newTheme } from "../../shared/component.js";
+import { receiveFallback, loadStyles, defineComponent, newTheme } from "../../shared/component.js";
 import {
   drawing,
   el,
   readouts,
   save,
-  say,
+  setText,
   show as number,
   symbol,
   tidy,
@@ -107,18 +107,18 @@ class Toys {
   at = 0; // the step shown
   seq = 0;
   answered = 0;
-  era = 0; // of the future: each change begins another
+  revision = 0; // of the future: each change begins another
   /** @type {Map<number, number>} */
-  eras = new Map(); // by request
+  revisions = new Map(); // by request
   playing = false;
   speed = 2;
   painted = 0;
   /** @type {number[]} */
-  laps = [];
+  frameTimes = [];
   due = 0;
   began = 0;
   /** @type {Set<number>} */
-  lit = new Set(); // classes that stand out
+  highlighted = new Set(); // classes that stand out
   /** @type {number | null} */
   ring = null; // the point under the pointer
   recordedTo = -1;
@@ -140,7 +140,7 @@ class Toys {
   frameRequest = null;
   /** @type {string | null} */
   scored = null;
-  owed = false;
+  needsLink = false;
   late = false;
   closed = false;
   said = "";
@@ -173,7 +173,7 @@ class Toys {
           .then((r) => (r.ok ? r.arrayBuffer() : null))
           .catch(() => null)
       : null;
-    const schema = await dressed(this.root, import.meta.url);
+    const schema = await loadStyles(this.root, import.meta.url);
     this.schema = { ...schema, losses: { ...schema.losses, ...data.options.batch_losses } };
     this.root.append((this.whole = this.dom()));
     newTheme(this);
@@ -228,7 +228,7 @@ class Toys {
     );
     speed.addEventListener("change", () => {
       this.speed = Number(speed.value);
-      this.laps = [];
+      this.frameTimes = [];
     });
     this.clock = el("output");
     this.notice = el("p", { class: "caption notice" });
@@ -401,21 +401,21 @@ class Toys {
           "button",
           {
             "data-class": k,
-            "aria-pressed": String(this.lit.has(k)),
+            "aria-pressed": String(this.highlighted.has(k)),
             onclick: () => this.light(k),
           },
           el("i", { class: shapeOf(k), style: `background:${colourOf(k, this.theme)}` }),
           name,
         ),
       ),
-      ...(this.lit.size ? [el("button", { onclick: () => this.light(null) }, "all")] : []),
+      ...(this.highlighted.size ? [el("button", { onclick: () => this.light(null) }, "all")] : []),
     );
   }
 
   /** @param {number | null} k */
   light(k) {
-    if (k === null) this.lit.clear();
-    else if (!this.lit.delete(k)) this.lit.add(k);
+    if (k === null) this.highlighted.clear();
+    else if (!this.highlighted.delete(k)) this.highlighted.add(k);
     this.legend();
     this.invalidate();
   }
@@ -573,7 +573,7 @@ class Toys {
         onRest: () => this.soon(),
       },
     );
-    say(rate.querySelector(".symbol"), "η");
+    setText(rate.querySelector(".symbol"), "η");
     const named = el("div", { class: "named" }, el("span", {}, "learning rate"), rate);
     const pair = el("input", { type: "checkbox", checked: two });
     pair.addEventListener("change", () =>
@@ -784,7 +784,7 @@ class Toys {
 
   // ---- from Streamlit
   /** @param {ToysData} data */
-  async hear(data) {
+  async update(data) {
     await this.ready;
     if (newTheme(this)) {
       this.legend();
@@ -796,7 +796,7 @@ class Toys {
       this.goal = data.step;
       this.load(data.toy);
     }
-    carried(this, data);
+    receiveFallback(this, data);
   }
 
   // ---- what is asked of Python
@@ -811,20 +811,20 @@ class Toys {
       stride: this.stride,
       show: this.at,
       ...more,
-      rest: more.rest || this.owed,
+      rest: more.rest || this.needsLink,
     };
-    this.owed = Boolean(request.rest);
-    this.eras.set(request.id, this.era);
+    this.needsLink = Boolean(request.rest);
+    this.revisions.set(request.id, this.revision);
     this.link.send(request);
   }
 
   /** @param {ArrayBuffer} buffer */
   receive(buffer) {
     const answer = /** @type {ToysAnswer} */ (decode(buffer)),
-      era = this.eras.get(answer.id);
+      revision = this.revisions.get(answer.id);
     this.answered = Math.max(this.answered, answer.id);
-    for (const id of this.eras.keys()) if (id <= answer.id) this.eras.delete(id);
-    if (era !== this.era) return;
+    for (const id of this.revisions.keys()) if (id <= answer.id) this.revisions.delete(id);
+    if (revision !== this.revision) return;
     if (answer.preparing) {
       this.message(answer.preparing);
       // Where the eye is: on many screens the notice lies below the empty windows.
@@ -832,7 +832,7 @@ class Toys {
       this.chips.replaceChildren();
       if (!answer.failed)
         this.preparing = setTimeout(() => {
-          if (!this.closed && era === this.era)
+          if (!this.closed && revision === this.revision)
             this.ask({ rest: true, want: this.goal || 0, frames: this.goal ? [this.goal] : [] });
         }, 700);
       return;
@@ -851,7 +851,7 @@ class Toys {
       this.unroll();
     }
     if (answer.query) {
-      this.owed = false;
+      this.needsLink = false;
       this.remember(/** @type {Parameters<Toys["remember"]>[0]} */ (answer));
     }
     if (this.goal) this.approach();
@@ -919,7 +919,7 @@ class Toys {
   play() {
     if (this.playing) return;
     this.playing = true;
-    this.laps = [];
+    this.frameTimes = [];
     this.due = performance.now();
     this.began = performance.now();
     this.playButton.textContent = "Pause";
@@ -1009,8 +1009,8 @@ class Toys {
   /** @param {number} step */
   arrive(step) {
     this.at = step;
-    this.laps.push(performance.now());
-    if (this.laps.length > 30) this.laps.shift();
+    this.frameTimes.push(performance.now());
+    if (this.frameTimes.length > 30) this.frameTimes.shift();
     this.follow();
     this.invalidate();
     if (!this.playing) this.rest();
@@ -1099,7 +1099,7 @@ class Toys {
         `A link keeps ${limit} changes on the way: started again with these settings.`,
       );
     }
-    this.era += 1;
+    this.revision += 1;
     this.toy = next;
     this.wanted = undefined;
     this.recordedTo = -1;
@@ -1147,7 +1147,7 @@ class Toys {
   load(toy) {
     const goal = this.goal;
     this.pause("");
-    this.era += 1;
+    this.revision += 1;
     const shape =
       this.toy.sides.length !== toy.sides.length ||
       this.pictures !== toy.data in this.options.pictures;
@@ -1162,13 +1162,13 @@ class Toys {
     this.trained = -1;
     this.ring = null;
     this.sheet = null;
-    this.lit.clear();
+    this.highlighted.clear();
     this.panel();
     if (shape) {
       this.views();
       this.resize();
     } else this.titles();
-    this.owed = true; // a link, even if playing overtakes the question for it
+    this.needsLink = true; // a link, even if playing overtakes the question for it
     this.data = { ...this.data, idle: false };
     this.ask({ rest: true, want: goal || 0, frames: goal ? [goal] : [] });
   }
@@ -1195,7 +1195,7 @@ class Toys {
     clearTimeout(this.telling);
     this.telling = setTimeout(() => {
       if (this.playing || this.closed) return;
-      this.owed = true;
+      this.needsLink = true;
       this.ask(this.wanted === undefined ? {} : { want: this.wanted, frames: [this.wanted] });
       this.live.textContent = `step ${this.at}. ${this.toy.sides
         .map((_, i) => {
@@ -1346,7 +1346,7 @@ class Toys {
       { toy } = this,
       more = {
         labels: data.labels,
-        lit: this.lit,
+        highlighted: this.highlighted,
         ring: this.ring,
         eye: view.eye.angles,
         zoom: view.eye.zoom,
@@ -1418,7 +1418,7 @@ class Toys {
     );
     this.scrub.max = String(Math.max(history.last, this.at));
     this.scrub.value = String(this.at);
-    const rate = this.playing ? pace(this.laps) : null;
+    const rate = this.playing ? pace(this.frameTimes) : null;
     this.clock.textContent = `step ${this.at}, epoch ${(this.at / history.perEpoch).toFixed(1)}${rate ? `, ${rate} frames/s` : ""}`;
     this.tell();
     this.work.dataset.step = String(step);
@@ -1432,10 +1432,19 @@ class Toys {
    * @param {Shown} view
    * @param {Scene} scene
    */
-  unchanged(view, { points, eye, zoom, ring, lit }) {
+  unchanged(view, { points, eye, zoom, ring, highlighted }) {
     if (view.name !== "input") return false;
     const before = view.seen ?? [],
-      shown = [points, this.theme, view.canvas.width, this.playing, zoom, ring, ...eye, ...lit];
+      shown = [
+        points,
+        this.theme,
+        view.canvas.width,
+        this.playing,
+        zoom,
+        ring,
+        ...eye,
+        ...highlighted,
+      ];
     view.seen = shown;
     return before.length === shown.length && shown.every((value, k) => value === before[k]);
   }
@@ -1512,4 +1521,4 @@ const written = (name) =>
 const data_count = (/** @type {Known} */ data) =>
   `${data.labels.length} points of ${data.classes.length} classes`;
 
-export const { render, unmount } = mounted(Toys);
+export const { render, unmount } = defineComponent(Toys);

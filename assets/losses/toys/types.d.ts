@@ -152,7 +152,7 @@ export interface Scene {
   zoom: number;
   outline: boolean;
   axes?: string[];
-  lit: Set<number>;
+  highlighted: Set<number>;
   ring: number | null;
   window: Extent;
 }

@@ -2,8 +2,8 @@
 // click chooses a collage.
 /** @import { SetState, Theme } from "../../shared/types.js" */
 /** @import { CollageData, CollagePicture, CollageRow } from "./types.js" */
-import { mounted, dressed, newTheme, paintScale } from "../../shared/component.js";
-import { drawing, el, say } from "../../shared/dom.js";
+import { defineComponent, loadStyles, newTheme, paintScale } from "../../shared/component.js";
+import { drawing, el, setText } from "../../shared/dom.js";
 
 // Black, purple, orange, pale yellow: light means weight, on any picture and for any colour sight.
 const HEAT = [
@@ -66,7 +66,7 @@ class Collage {
     this.opacity = data.opacity;
     this.whole = el("div", { class: "lab collage" });
     root.append(this.whole);
-    this.ready = dressed(root, import.meta.url).then(() => this.build());
+    this.ready = loadStyles(root, import.meta.url).then(() => this.build());
   }
 
   close() {}
@@ -111,13 +111,13 @@ class Collage {
   /** @param {number} opacity */
   fade(opacity) {
     this.opacity = opacity;
-    say(this.number, percent(opacity));
+    setText(this.number, percent(opacity));
     for (const canvas of this.lines.querySelectorAll("canvas"))
       canvas.style.opacity = String(opacity);
   }
 
   /** @param {CollageData} data */
-  async hear(data) {
+  async update(data) {
     this.data = data;
     await this.ready;
     newTheme(this);
@@ -130,7 +130,7 @@ class Collage {
 
   /** @param {CollageData} collageData */
   draw({ rows, pictures, most, grid, side, followed }) {
-    say(this.most, `${most.toFixed(most < 10 ? 1 : 0)} × the average weight`);
+    setText(this.most, `${most.toFixed(most < 10 ? 1 : 0)} × the average weight`);
     this.legend.setAttribute(
       "aria-label",
       `black is no weight, pale yellow ${most.toFixed(1)} times the average`,
@@ -153,7 +153,7 @@ class Collage {
       }),
     );
     const more = followed ? "; click one to see what each run takes for similar" : "";
-    say(this.here, `Point at a picture to read a weight${more}.`);
+    setText(this.here, `Point at a picture to read a weight${more}.`);
     this.fade(this.opacity);
     this.whole.dataset.rows = String(rows.length);
   }
@@ -204,7 +204,7 @@ class Collage {
             y = Math.floor(((event.clientY - box.top) / box.height) * h);
           if (x < 0 || y < 0 || x >= w || y >= h) return;
           const times = (map[y * w + x] / 255) * most;
-          say(
+          setText(
             this.here,
             `${row.name}, ${picture.name}: weight ${times.toFixed(2)} × the average, ${((100 * times) / (w * h)).toFixed(2)} % of the whole, at row ${y + 1}, column ${x + 1} of ${h} × ${w}`,
           );
@@ -217,4 +217,4 @@ class Collage {
   }
 }
 
-export const { render, unmount } = mounted(Collage);
+export const { render, unmount } = defineComponent(Collage);

@@ -2,9 +2,9 @@
 // side on one clock.
 /** @import { Frame, GapAnswer, GapData, GapRequest, Limit, Measure, Setting, Settings, Shown, Side, Study } from "./types.js" */
 /** @import { Child, Context, Ink, SetState, Theme } from "../../shared/types.js" */
-import { carried, dressed, mounted, newTheme } from "../../shared/component.js";
+import { receiveFallback, loadStyles, defineComponent, newTheme } from "../../shared/component.js";
 import { control } from "../../shared/controls.js";
-import { drawing, el, save, say } from "../../shared/dom.js";
+import { drawing, el, save, setText } from "../../shared/dom.js";
 import { INK } from "../../shared/colours.js";
 import { brief } from "../../shared/plot.js";
 import { fit, pace } from "../../shared/player.js";
@@ -101,15 +101,15 @@ class GapOrGsp {
   at = 0; // the step shown
   seq = 0;
   answered = 0;
-  era = 0; // of the future: each change begins another
+  revision = 0; // of the future: each change begins another
   /** @type {Map<number, number>} */
-  eras = new Map(); // by request
+  revisions = new Map(); // by request
   playing = false;
   speed = 30;
   /** @type {number | null} */
   over = null; // the class under the pointer
   /** @type {number[]} */
-  laps = [];
+  frameTimes = [];
   told = 0;
   panels = 0;
   shown = { hulls: true, samples: true, prototypes: true };
@@ -119,7 +119,7 @@ class GapOrGsp {
   frameRequest = null;
   asked = -1;
   due = 0;
-  owed = false;
+  needsLink = false;
   closed = false;
   /** @type {Uint8Array} */
   labels;
@@ -156,7 +156,7 @@ class GapOrGsp {
 
   /** @param {GapData} data */
   async build(data) {
-    await dressed(this.root, import.meta.url);
+    await loadStyles(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());
@@ -386,7 +386,7 @@ class GapOrGsp {
         onInput: set,
         onRest: () => this.commit(),
       });
-      say(made.querySelector(".symbol"), symbol);
+      setText(made.querySelector(".symbol"), symbol);
       return [el("div", { class: "named" }, el("span", { title: help }, help.split(":")[0]), made)];
     };
     const bound = (/** @type {Setting} */ name, /** @type {number} */ x) =>
@@ -464,7 +464,7 @@ class GapOrGsp {
         onRest: () => this.rehull(tau),
       },
     );
-    say(threshold.querySelector(".symbol"), "τ");
+    setText(threshold.querySelector(".symbol"), "τ");
     const seed = number("seed", "seed", "tokens at the start, bags and their order");
     const picture = el("button", { onclick: () => this.picture() }, "Picture, PNG");
     this.numbers = el("a", { class: "button", download: "" }, "Curves, CSV");
@@ -691,7 +691,7 @@ class GapOrGsp {
 
   // ---- from Streamlit
   /** @param {GapData} data */
-  async hear(data) {
+  async update(data) {
     await this.ready;
     if (newTheme(this)) this.invalidate();
     const query = JSON.stringify(data.query);
@@ -699,7 +699,7 @@ class GapOrGsp {
       this.query = query;
       this.load(data.study, data.step ?? 0);
     }
-    carried(this, data);
+    receiveFallback(this, data);
   }
 
   // ---- what is asked of Python
@@ -713,24 +713,24 @@ class GapOrGsp {
         want: Math.max(history.last, 0),
         show: this.at,
         ...more,
-        rest: more.rest || this.owed,
+        rest: more.rest || this.needsLink,
       };
-    this.owed ||= Boolean(more.rest);
-    this.eras.set(request.id, this.era);
+    this.needsLink ||= Boolean(more.rest);
+    this.revisions.set(request.id, this.revision);
     this.link.send(request);
   }
 
   /** @param {ArrayBuffer} buffer */
   receive(buffer) {
     const answer = /** @type {GapAnswer} */ (decode(buffer)),
-      era = this.eras.get(answer.id);
+      revision = this.revisions.get(answer.id);
     this.answered = Math.max(this.answered, answer.id);
-    for (const id of this.eras.keys()) if (id <= answer.id) this.eras.delete(id);
-    if (era !== this.era) return;
+    for (const id of this.revisions.keys()) if (id <= answer.id) this.revisions.delete(id);
+    if (revision !== this.revision) return;
     this.labels = answer.labels;
     this.history.add(answer);
     if (answer.query && answer.runs) {
-      this.owed = false;
+      this.needsLink = false;
       this.remember({ query: answer.query, runs: answer.runs });
     }
     if (this.goal !== null) {
@@ -761,7 +761,7 @@ class GapOrGsp {
   play() {
     if (this.playing) return;
     this.playing = true;
-    this.laps = [];
+    this.frameTimes = [];
     this.asked = -1;
     this.due = performance.now();
     this.message("");
@@ -830,8 +830,8 @@ class GapOrGsp {
   arrive(step) {
     this.awaiting = undefined;
     this.at = step;
-    this.laps.push(performance.now());
-    if (this.laps.length > 30) this.laps.shift();
+    this.frameTimes.push(performance.now());
+    if (this.frameTimes.length > 30) this.frameTimes.shift();
     this.follow();
     this.invalidate();
     if (!this.playing) this.rest();
@@ -916,7 +916,7 @@ class GapOrGsp {
         `A link keeps ${this.options.limits.changes} changes on the way: restarted with these settings.`,
       );
     } else {
-      this.era += 1;
+      this.revision += 1;
       this.study = study;
       // The step shown was made before the change; at the start only the first step is new.
       this.history.forget(k + 1);
@@ -949,7 +949,7 @@ class GapOrGsp {
   load(study, goal = 0) {
     this.unasked = false;
     this.pause();
-    this.era += 1;
+    this.revision += 1;
     this.study = clone(study);
     this.history = new History();
     this.at = 0;
@@ -999,7 +999,7 @@ class GapOrGsp {
     this.written = JSON.stringify(query);
     this.tomls = runs;
     this.address = new URLSearchParams({ ...query, step: String(this.goal ?? this.at) }).toString();
-    this.runs?.forEach(([, pre], i) => say(pre, runs[SIDES[i]]));
+    this.runs?.forEach(([, pre], i) => setText(pre, runs[SIDES[i]]));
     this.links();
     if (this.goal !== null) return;
     if (this.at > 0 && !this.playing) address.set("step", String(this.at));
@@ -1029,7 +1029,7 @@ class GapOrGsp {
     this.tell();
   }
   tell() {
-    say(
+    setText(
       this.notice,
       [
         this.said,
@@ -1170,13 +1170,13 @@ class GapOrGsp {
     const { history, at, theme, standing } = this;
     for (const { side, canvas, score } of this.planes) {
       const { held, prototypes } = frame[side];
-      say(score, Number.isFinite(held.map_at_r) ? held.map_at_r.toFixed(3) : "–");
+      setText(score, Number.isFinite(held.map_at_r) ? held.map_at_r.toFixed(3) : "–");
       canvas.setAttribute(
         "aria-label",
         `${TITLES[side]}, step ${at}: ${this.labels.length} bags of ${frame[side].classes} classes, MAP@R ${brief(held.map_at_r)}, weight on shared tokens ${percent(held.on_shared)}, hull IoU ${brief(held.iou)}, ${prototypes.length / 2} prototypes placed`,
       );
       for (const [name] of MEASURES)
-        say(
+        setText(
           this.cells[side][name],
           Number.isFinite(held[name])
             ? name === "on_shared"
@@ -1193,9 +1193,9 @@ class GapOrGsp {
     );
     this.scrub.max = String(Math.max(history.last, at));
     this.scrub.value = String(at);
-    const rate = this.playing ? pace(this.laps) : null;
-    say(this.clock, `step ${at}${rate ? `, ${rate}/s` : ""}`);
-    say(this.about, standing === null ? this.options.hint : this.tellClass(standing));
+    const rate = this.playing ? pace(this.frameTimes) : null;
+    setText(this.clock, `step ${at}${rate ? `, ${rate}/s` : ""}`);
+    setText(this.about, standing === null ? this.options.hint : this.tellClass(standing));
     const signs = `${theme} ${this.chosen} ${this.panels}`;
     if (this.signsFor === signs) return;
     this.signsFor = signs;
@@ -1251,4 +1251,4 @@ class GapOrGsp {
   }
 }
 
-export const { render, unmount } = mounted(GapOrGsp);
+export const { render, unmount } = defineComponent(GapOrGsp);

@@ -2,7 +2,7 @@
 // picture keeps of them.
 /** @import { Measure, One, Plane, PrototypesData, PrototypesRequest, Shows, View } from "./types.js" */
 /** @import { Child, SetState, Slider, Theme } from "../../shared/types.js" */
-import { carried, dressed, mounted, newTheme } from "../../shared/component.js";
+import { receiveFallback, loadStyles, defineComponent, newTheme } from "../../shared/component.js";
 import { control } from "../../shared/controls.js";
 import { drawing, el, save, show as number } from "../../shared/dom.js";
 import { exportLinks } from "../../shared/export.js";
@@ -140,7 +140,7 @@ class Prototypes {
   }
 
   async build() {
-    await dressed(this.root, import.meta.url);
+    await loadStyles(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     newTheme(this);
     this.panel();
@@ -524,7 +524,7 @@ class Prototypes {
 
   // ---- from Streamlit
   /** @param {PrototypesData} data */
-  async hear(data) {
+  async update(data) {
     await this.ready;
     this.data = data;
     if (newTheme(this)) {
@@ -538,7 +538,7 @@ class Prototypes {
       this.panel();
       this.ask();
     }
-    carried(this, data);
+    receiveFallback(this, data);
   }
 
   // ---- requests and answers
@@ -844,4 +844,4 @@ class Prototypes {
   }
 }
 
-export const { render, unmount } = mounted(Prototypes);
+export const { render, unmount } = defineComponent(Prototypes);

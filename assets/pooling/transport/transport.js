@@ -2,8 +2,14 @@
 // Python computes everything.
 /** @import { Schema, SetState, Theme } from "../../shared/types.js" */
 /** @import { TransportAnswer, TransportData, TransportRequest } from "./types.js" */
-import { carried, dressed, mounted, newTheme, paintScale } from "../../shared/component.js";
-import { drawing, el, say, tidy } from "../../shared/dom.js";
+import {
+  receiveFallback,
+  loadStyles,
+  defineComponent,
+  newTheme,
+  paintScale,
+} from "../../shared/component.js";
+import { drawing, el, setText, tidy } from "../../shared/dom.js";
 import { INK, rampColour } from "../../shared/colours.js";
 import { control } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
@@ -151,7 +157,7 @@ export class Transport {
   }
 
   async build() {
-    this.schema = await dressed(this.root, import.meta.url);
+    this.schema = await loadStyles(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());
@@ -390,7 +396,7 @@ export class Transport {
           },
         },
       );
-      say(made.querySelector(".symbol"), symbol);
+      setText(made.querySelector(".symbol"), symbol);
       return [el("div", { class: "named" }, el("span", { title: help }, extra.title), made)];
     };
     const table = this.options.table.map((e) =>
@@ -724,7 +730,7 @@ export class Transport {
 
   // ---- from Streamlit
   /** @param {TransportData} data */
-  async hear(data) {
+  async update(data) {
     await this.ready;
     if (newTheme(this)) {
       this.tellBrush();
@@ -737,7 +743,7 @@ export class Transport {
       this.state = structuredClone(data.state);
       this.load();
     }
-    carried(this, data);
+    receiveFallback(this, data);
   }
 
   ask(rest = false) {
@@ -827,7 +833,7 @@ export class Transport {
       this.cards[i].share.textContent = s.toFixed(3);
     });
     a.table.forEach(([e, share], i) => {
-      say(this.tableButtons[i].lastChild, share.toFixed(3));
+      setText(this.tableButtons[i].lastChild, share.toFixed(3));
       this.tableButtons[i].setAttribute("aria-pressed", String(a.state.epsilon === e));
     });
     this.notes.replaceChildren(...a.notes.map((text) => el("p", { class: "caption" }, text)));
@@ -964,4 +970,4 @@ export class Transport {
   }
 }
 
-export const { render, unmount } = mounted(Transport);
+export const { render, unmount } = defineComponent(Transport);

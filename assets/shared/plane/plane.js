@@ -1,7 +1,13 @@
 // The fields page: owns the scene, the plane and its panels; asks Python for every number it shows.
 /** @import { Field, FieldData, HoverAnswer, Scene } from "./types.js" */
 /** @import { Hyper, Place, Point, Schema, SetState, Theme } from "../types.js" */
-import { carried, dressed, mounted, newTheme, paintScale } from "../component.js";
+import {
+  receiveFallback,
+  loadStyles,
+  defineComponent,
+  newTheme,
+  paintScale,
+} from "../component.js";
 import { drawing, el, readouts, save, show, stateOf, tidy } from "../dom.js";
 import { POINTS, rampColour, signedColour } from "../colours.js";
 import { Link, decode, socketAddress } from "../socket.js";
@@ -147,7 +153,7 @@ export class Fields {
 
   /** @param {D} data */
   async build(data) {
-    this.schema = await dressed(this.root, import.meta.url);
+    this.schema = await loadStyles(this.root, import.meta.url);
     this.hand = new Hand(this);
     this.panel = new Panel(this);
     this.explain = new Explain(this);
@@ -331,7 +337,7 @@ export class Fields {
 
   // ---- from Streamlit
   /** @param {D} data */
-  async hear(data) {
+  async update(data) {
     await this.ready;
     this.themed();
     if (data.query !== this.data.query && data.query !== this.query) {
@@ -344,7 +350,7 @@ export class Fields {
       this.ask(RESTING);
     }
     this.data = data;
-    carried(this, data);
+    receiveFallback(this, data);
   }
 
   themed() {
@@ -635,4 +641,6 @@ export class Fields {
   }
 }
 
-export const { render, unmount } = mounted(/** @type {typeof Fields<FieldData>} */ (Fields));
+export const { render, unmount } = defineComponent(
+  /** @type {typeof Fields<FieldData>} */ (Fields),
+);

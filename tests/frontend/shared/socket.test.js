@@ -40,8 +40,8 @@ test("text in a header keeps its letters", () => {
 
 test("base64 is what a socket would have brought", () => {
   const buffer = packed({ id: 3, arrays: { v: ["int8", [2]] } }, new Int8Array([-1, 127]));
-  const carried = base64Buffer(Buffer.from(buffer).toString("base64"));
-  assert.deepEqual(decode(carried), decode(buffer));
+  const fallback = base64Buffer(Buffer.from(buffer).toString("base64"));
+  assert.deepEqual(decode(fallback), decode(buffer));
 });
 
 test("the address of a socket follows the page's, and may be declined", () => {

@@ -4,7 +4,12 @@
 /** @import { CompareAnswer, CompareData, CompareRequest, Held, Panel } from "./types.js" */
 /** @import { Painted, Scene } from "../../../shared/plane/types.js" */
 /** @import { Child, Place, Point, Schema, SetState, Theme } from "../../../shared/types.js" */
-import { carried, dressed, mounted, newTheme } from "../../../shared/component.js";
+import {
+  receiveFallback,
+  loadStyles,
+  defineComponent,
+  newTheme,
+} from "../../../shared/component.js";
 import { el, show } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, LETTER, POINTS } from "../../../shared/colours.js";
@@ -110,7 +115,7 @@ export class Compare {
 
   /** @param {CompareData} data */
   async build(data) {
-    this.schema = await dressed(this.root, import.meta.url);
+    this.schema = await loadStyles(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     this.watch = new ResizeObserver(() => this.resize());
     this.panels();
@@ -352,7 +357,7 @@ export class Compare {
 
   // ---- from Streamlit
   /** @param {CompareData} data */
-  async hear(data) {
+  async update(data) {
     await this.ready;
     this.themed();
     if (!this.queries.has(data.query) && !this.hand.held) {
@@ -363,7 +368,7 @@ export class Compare {
       this.panels();
       this.rescale();
     }
-    carried(this, data);
+    receiveFallback(this, data);
   }
 
   themed() {
@@ -592,4 +597,4 @@ export class Compare {
   }
 }
 
-export const { render, unmount } = mounted(Compare);
+export const { render, unmount } = defineComponent(Compare);

@@ -3,7 +3,13 @@
 // moves.
 /** @import { MicroscopeAnswer, MicroscopeData, MicroscopeRequest, Pair } from "./types.js" */
 /** @import { Place, Schema, SetState, Theme } from "../../../shared/types.js" */
-import { carried, dressed, mounted, newTheme, paintScale } from "../../../shared/component.js";
+import {
+  receiveFallback,
+  loadStyles,
+  defineComponent,
+  newTheme,
+  paintScale,
+} from "../../../shared/component.js";
 import { drawing, el, save, show, tidy } from "../../../shared/dom.js";
 import { formula } from "../../../shared/formula.js";
 import { INK, rampColour, signedColour } from "../../../shared/colours.js";
@@ -111,7 +117,7 @@ class Microscope {
   }
 
   async build() {
-    this.schema = await dressed(this.root, import.meta.url);
+    this.schema = await loadStyles(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     this.fill();
     this.watch = new ResizeObserver(() => this.resize());
@@ -342,7 +348,7 @@ class Microscope {
 
   // ---- from Streamlit
   /** @param {MicroscopeData} data */
-  async hear(data) {
+  async update(data) {
     await this.ready;
     this.themed();
     if (!this.queries.has(data.query)) {
@@ -354,7 +360,7 @@ class Microscope {
       this.fill();
       this.rest();
     }
-    carried(this, data);
+    receiveFallback(this, data);
   }
 
   themed() {
@@ -665,4 +671,4 @@ function weightName(by, pair) {
   return [el("i", {}, `dL/d${by}`), el("sub", {}, pair)];
 }
 
-export const { render, unmount } = mounted(Microscope);
+export const { render, unmount } = defineComponent(Microscope);

@@ -2,8 +2,14 @@
 // Streamlit of its loss.
 /** @import { Known, On, SphereAnswer, SphereData, SphereRequest } from "./types.js" */
 /** @import { Attributes, Child, Place, Point, Schema, SetState, Theme } from "../../../shared/types.js" */
-import { carried, dressed, mounted, newTheme, paintScale } from "../../../shared/component.js";
-import { drawing, el, readouts, save, say, show, stateOf, tidy } from "../../../shared/dom.js";
+import {
+  receiveFallback,
+  loadStyles,
+  defineComponent,
+  newTheme,
+  paintScale,
+} from "../../../shared/component.js";
+import { drawing, el, readouts, save, setText, show, stateOf, tidy } from "../../../shared/dom.js";
 import { INK, POINTS, rampColour } from "../../../shared/colours.js";
 import { lossPanel, pointRows } from "../../../shared/controls.js";
 import { exportLinks } from "../../../shared/export.js";
@@ -130,7 +136,7 @@ class Sphere {
 
   /** @param {SphereData} data */
   async build(data) {
-    this.schema = await dressed(this.root, import.meta.url);
+    this.schema = await loadStyles(this.root, import.meta.url);
     this.root.append((this.whole = this.dom()));
     this.themed();
     this.observer = new ResizeObserver(() => this.resize());
@@ -433,10 +439,10 @@ class Sphere {
 
   // ---- from Streamlit and Python
   /** @param {SphereData} data */
-  async hear(data) {
+  async update(data) {
     await this.ready;
     this.themed();
-    carried(this, data);
+    receiveFallback(this, data);
   }
 
   themed() {
@@ -526,7 +532,7 @@ class Sphere {
       ];
     });
     cells.forEach(([, moving, radial, share], i) =>
-      [show(moving), show(radial), share].forEach((text, k) => say(this.cells[i][k], text)),
+      [show(moving), show(radial), share].forEach((text, k) => setText(this.cells[i][k], text)),
     );
     this.scaleText.textContent = `≥ ${Number(f.scale.toPrecision(3))}`;
     this.keys.clamp.style.display = f.m2 === null ? "none" : "";
@@ -935,4 +941,4 @@ class Sphere {
   }
 }
 
-export const { render, unmount } = mounted(Sphere);
+export const { render, unmount } = defineComponent(Sphere);
