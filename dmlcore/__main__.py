@@ -1,6 +1,6 @@
 """python -m dmlcore: the command line."""
 
-from dmlcore.cli.app import main
+from dmlcore.cli.main import main
 
 if __name__ == "__main__":
     main()

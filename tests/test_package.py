@@ -51,7 +51,7 @@ def test_what_the_wheel_asks_for_is_the_library_alone(wheel):
     assert not any(line.startswith(("streamlit", "plotly", "optuna")) for line in asked)
     assert set(about.get_all("Provides-Extra", [])) == {"app", "cluster"}
     (entry,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
-    assert b"dml = dmlcore.cli.app:main" in wheel.read(entry)
+    assert b"dml = dmlcore.cli.main:main" in wheel.read(entry)
 
 
 def test_away_from_the_repository_runs_and_data_lie_in_the_working_directory(tmp_path, wheel):
@@ -71,7 +71,7 @@ def test_away_from_the_repository_runs_and_data_lie_in_the_working_directory(tmp
 def test_help_loads_nothing_heavy():
     """It took 0.9 s of a processor with numpy and scipy, 0.35 without."""
     heavy = {"numpy", "scipy", "torch", "PIL", "sklearn", "altair"}
-    code = f"import sys, dmlcore.cli.app; print(*{heavy} & set(sys.modules))"
+    code = f"import sys, dmlcore.cli.main; print(*{heavy} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
 

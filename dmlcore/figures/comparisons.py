@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlcore.figures import field_layers as layers
-from dmlcore.figures.field_data import View
+from dmlcore.figures.field_arrays import View
 from dmlcore.figures.fields import DPI, figure_style, settle
 from dmlcore.geometry import Probe
 from dmlcore.geometry.variant import VariantField

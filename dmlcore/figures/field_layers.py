@@ -1,4 +1,4 @@
-"""The layers of a field figure: each draws one thing of the arrays of `field_data` into matplotlib axes.
+"""The layers of a field figure: each draws one thing of the arrays of `field_arrays` into matplotlib axes.
 
 Colours are those of the pages (assets/shared/colours.js): Okabe-Ito roles, one ramp of lightness for energies.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from dmlcore.figures.field_data import View, polylines
+from dmlcore.figures.field_arrays import View, polylines
 from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.geometry import Probe
 from dmlcore.geometry.hardness import Hardness

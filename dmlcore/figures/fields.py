@@ -18,7 +18,7 @@ import torch
 
 from dmlcore.catalogue import Slider
 from dmlcore.figures import field_layers as layers
-from dmlcore.figures.field_data import (
+from dmlcore.figures.field_arrays import (
     NODES,
     Coordinates,
     View,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from dmlcore.figures import field_layers as layers
-from dmlcore.figures.field_data import about_loss, arguments, creation, polylines
+from dmlcore.figures.field_arrays import about_loss, arguments, creation, polylines
 from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, values, write_caption
 from dmlcore.geometry.boundary import Lines, level_lines
 from dmlcore.loss_analysis.pair_weights import RIVALS, Rival, similarities, triplet_weights

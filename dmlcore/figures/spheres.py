@@ -1,4 +1,4 @@
-"""A triplet on the unit sphere or circle as a figure for print, drawn from the arrays of `sphere_data`."""
+"""A triplet on the unit sphere or circle as a figure for print, drawn from the arrays of `sphere_arrays`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,9 @@ import numpy as np
 import torch
 
 from dmlcore.figures import field_layers as layers
-from dmlcore.figures.field_data import polylines
+from dmlcore.figures.field_arrays import polylines
 from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, values, write_caption, write_title
-from dmlcore.figures.sphere_data import (
-    about,
-    circle_arrays,
-    colour_scale,
-    snippet,
-    sphere_arrays,
-    unit,
-)
+from dmlcore.figures.sphere_arrays import about, circle_arrays, colour_scale, snippet, sphere_arrays, unit
 from dmlcore.geometry import Probe
 from dmlcore.geometry.sphere import fibonacci_sphere, on_circle, on_sphere, raw_on_sphere, scan_sphere
 from dmlcore.losses import TripletLoss

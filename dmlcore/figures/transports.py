@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from dmlcore.figures import field_layers as layers
-from dmlcore.figures.field_data import arguments
+from dmlcore.figures.field_arrays import arguments
 from dmlcore.figures.fields import DPI, figure_style, save_figure, settle, write_caption
 from dmlcore.pooling.analysis.gate import Gate
 from dmlcore.pooling.analysis.red_blue import STEPS, informative, mixture

@@ -10,7 +10,7 @@ from dmlcore.geometry.margins import (
     normalised_margin,
     triplet_count,
 )
-from dmlcore.geometry.plane_view import PlaneSnapshot, snapshot
+from dmlcore.geometry.plane_field import PlaneSnapshot, snapshot
 from dmlcore.geometry.triplet import Triplet, distance, power_potential
 from dmlcore.geometry.worked import (
     Worked,

@@ -18,8 +18,8 @@ from dmlcore.geometry import forces, margin_enclosing, margin_for_ellipse
 from dmlcore.geometry.forces import Edges, edge_gradient
 from dmlcore.geometry.margins import margin_from_normalised
 from dmlcore.loss_analysis.active_region import active_region
-from dmlcore.published import errata, printed, tables
-from dmlcore.published.printed import COUNTEREXAMPLES, compare, points
+from dmlcore.published import errata, karaman, printed_formulas
+from dmlcore.published.printed_formulas import COUNTEREXAMPLES, compare, points
 
 BALANCED = 12 / 7
 CLASSIC = "CUB-200-2011"
@@ -73,7 +73,7 @@ def coordinates(erratum: int) -> tuple[Coordinates, ...]:
             tuple(Number("", text, float(x)) for text, x in zip(stated, gradients[at], strict=True)),
         )
         for shown in errata.erratum(erratum).shown
-        for at in [printed.POINTS.index(shown.point)]
+        for at in [printed_formulas.POINTS.index(shown.point)]
         for side, stated, gradients in (
             ("printed", shown.printed, compared.printed),
             ("true", shown.true, compared.true),
@@ -100,9 +100,9 @@ def _energies() -> Iterable[Number]:
 def _lifted() -> Iterable[Number]:
     # J is the margin plus something: choose the margin that makes it 3
     a, p, n = points(COUNTEREXAMPLES[7])
-    m = 3 - float(printed.lifted_energy(a, p, n, m=0.0))
-    yield Number("Eq. 2.17 at J = 3", "3", float(printed.lifted_energy(a, p, n, m=m)))
-    yield Number("Eq. 2.16 at J = 3", "4.5", float(printed.lifted_pair(a, p, n, m=m)))
+    m = 3 - float(printed_formulas.lifted_energy(a, p, n, m=0.0))
+    yield Number("Eq. 2.17 at J = 3", "3", float(printed_formulas.lifted_energy(a, p, n, m=m)))
+    yield Number("Eq. 2.16 at J = 3", "4.5", float(printed_formulas.lifted_pair(a, p, n, m=m)))
 
 
 def _npairs() -> Iterable[Number]:
@@ -304,26 +304,26 @@ def _smallest_ellipse() -> Iterable[Number]:
 # ---- the thesis' own tables
 
 
-def _find(name: str, table: str, **hyper: float) -> tables.LossRow:
+def _find(name: str, table: str, **hyper: float) -> karaman.LossRow:
     (row,) = (
         r
-        for r in tables.rows()
+        for r in karaman.rows()
         if r.loss == name and r.table == table and all(r.hyper.get(k) == v for k, v in hyper.items())
     )
     return row
 
 
-def _leads(one: tables.LossRow, other: tables.LossRow) -> list[str]:
-    return [c for c in tables.COLUMNS if one.scores[c] > other.scores[c]]
+def _leads(one: karaman.LossRow, other: karaman.LossRow) -> list[str]:
+    return [c for c in karaman.COLUMNS if one.scores[c] > other.scores[c]]
 
 
 def _toy() -> Iterable[Number]:
     ranking = _find("ranking", "4.1", m=0.1)
-    ours = [r for r in tables.rows() if r.table == "4.1" and r.loss == "distance_sensitive"]
-    best = {c: max(r.scores[c] for r in ours) for c in tables.COLUMNS}
+    ours = [r for r in karaman.rows() if r.table == "4.1" and r.loss == "distance_sensitive"]
+    best = {c: max(r.scores[c] for r in ours) for c in karaman.COLUMNS}
     yield Number("MAP@R of ranking, m = 0.1", "40.75", ranking.scores["MAP@R"])
     yield Number("best MAP@R of (1, 2)", "38.90", best["MAP@R"])
-    yield Number("columns that ranking leads", "5", sum(ranking.scores[c] > best[c] for c in tables.COLUMNS))
+    yield Number("columns that ranking leads", "5", sum(ranking.scores[c] > best[c] for c in karaman.COLUMNS))
 
 
 def _equal_gradients() -> Iterable[Number]:
@@ -372,16 +372,16 @@ def _mining() -> Iterable[Number]:
 
 
 def _selection() -> Iterable[Number]:
-    ours, moving = tables.of_loss("distance_sensitive", CLASSIC), tables.of_loss("moving", CLASSIC)
+    ours, moving = karaman.of_loss("distance_sensitive", CLASSIC), karaman.of_loss("moving", CLASSIC)
     quoted = _find("distance_sensitive", "4.14")
     yield Number("m1 of the quoted row", "-2.375", quoted.hyper["m1"])
     yield Number("m2 of the quoted row", "10", quoted.hyper["m2"])
-    yield Number("best R@1 of Distance", "51.86", tables.best(ours, "R@1").scores["R@1"])
-    top = tables.best(ours, "MAP@R")
+    yield Number("best R@1 of Distance", "51.86", karaman.best(ours, "R@1").scores["R@1"])
+    top = karaman.best(ours, "MAP@R")
     yield Number("best MAP@R of Distance", "16.75", top.scores["MAP@R"])
     yield Number("its m1", "-2.325", top.hyper["m1"])
     yield Number("its m2", "5", top.hyper["m2"])
-    yield Number("best MAP@R of Moving", "16.32", tables.best(moving, "MAP@R").scores["MAP@R"])
+    yield Number("best MAP@R of Moving", "16.32", karaman.best(moving, "MAP@R").scores["MAP@R"])
     yield Number("MAP@R of the quoted Moving row", "16.32", _find("moving", "4.14").scores["MAP@R"])
 
 

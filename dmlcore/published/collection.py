@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from dmlcore import losses
-from dmlcore.published import table_files
+from dmlcore.published import table_reader
 from dmlcore.published.rows import SAME, SHORT, PublishedRow, PublishedTable, loss_title
 
 __all__ = ["SAME", "SHORT", "PublishedRow", "PublishedTable", "collection", "loss_title", "search", "table"]
@@ -20,8 +20,8 @@ def collection() -> tuple[PublishedTable, ...]:
 
 
 def _of_source(letter: str) -> Iterator[PublishedTable]:
-    source, known = table_files.sources()[letter], {*losses.names(), *losses.batch_names()}
-    for number, file in table_files.files(letter).items():
+    source, known = table_reader.sources()[letter], {*losses.names(), *losses.batch_names()}
+    for number, file in table_reader.files(letter).items():
         inferred = ", a number inferred from the scores" if file.queries_inferred else ""
         yield PublishedTable(
             letter,
@@ -35,7 +35,7 @@ def _of_source(letter: str) -> Iterator[PublishedTable]:
         )
 
 
-def _entry(file: table_files.File, row: table_files.PrintedRow, known: set[str]) -> PublishedRow:
+def _entry(file: table_reader.File, row: table_reader.PrintedRow, known: set[str]) -> PublishedRow:
     """The row with what it leaves to the table, its hyper-parameters as text where it states them as numbers."""
     setting = [
         row.setting,

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from dmlcore.geometry.forces import direction as unit
-from dmlcore.published.printed import Gradients, dot, edge
+from dmlcore.published.printed_formulas import Gradients, dot, edge
 
 Laws = tuple[Tensor, Tensor, Tensor]
 

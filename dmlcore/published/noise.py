@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from dmlcore.published import collection, tables
+from dmlcore.published import collection, karaman
 from dmlcore.published.collection import PublishedRow, PublishedTable
 
 KARAMAN = {"R@1": 0.9, "MAP@R": 0.2}  # per cent; tables.NOISE in numbers
@@ -29,7 +29,7 @@ def words(table: PublishedTable) -> str:
     if table.source == "K" and table.number == "4.1":
         return "The source repeats none of these runs, so how far chance moves them is not known."
     if table.source == "K":
-        return tables.NOISE
+        return karaman.NOISE
     if any(row.spread for row in table.rows):
         return "± is the standard deviation that the source prints: rows whose intervals meet are equal within it."
     if table.source == "P" and table.scores:

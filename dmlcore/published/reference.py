@@ -18,7 +18,7 @@ from dmlcore import losses
 from dmlcore.catalogue import Slider
 from dmlcore.loss_analysis.normalised import Normalised, normalisation
 from dmlcore.losses import TripletLoss
-from dmlcore.published import tables
+from dmlcore.published import karaman
 from dmlcore.published.gradients import CLOSED_FORMS, ClosedForm
 
 HOLDS = 1e-9  # relative deviation up to which a property holds
@@ -71,11 +71,11 @@ class PublishedResults:
 
     dataset: str
     count: int
-    by_recall: tables.LossRow
-    by_precision: tables.LossRow
+    by_recall: karaman.LossRow
+    by_precision: karaman.LossRow
 
     @property
-    def best(self) -> list[tuple[str, tables.LossRow]]:
+    def best(self) -> list[tuple[str, karaman.LossRow]]:
         """The best rows with the column they lead; one where they coincide."""
         if self.by_recall is self.by_precision:
             return [("R@1, MAP@R", self.by_recall)]
@@ -121,12 +121,12 @@ def reference(name: str) -> Reference:
     """The reference of a loss at its defaults; KeyError lists the known names."""
     formula = losses.formula(name)
     results = [
-        PublishedResults(dataset, len(rows), tables.best(rows, "R@1"), tables.best(rows, "MAP@R"))
-        for dataset in tables.DATASETS
-        if (rows := tables.of_loss(name, dataset))
+        PublishedResults(dataset, len(rows), karaman.best(rows, "R@1"), karaman.best(rows, "MAP@R"))
+        for dataset in karaman.DATASETS
+        if (rows := karaman.of_loss(name, dataset))
     ]
     return Reference(
-        formula, CLOSED_FORMS.get(name), invariances(losses.create(name)), tables.tried(name), tuple(results)
+        formula, CLOSED_FORMS.get(name), invariances(losses.create(name)), karaman.tried(name), tuple(results)
     )
 
 
@@ -179,7 +179,7 @@ def _letter(name: str) -> str:
     return "ρ" if name == "rho" else name
 
 
-def hyper_text(row: tables.LossRow) -> str:
+def hyper_text(row: karaman.LossRow) -> str:
     """The hyper-parameters of a published row as text."""
     given = ", ".join(f"{_letter(k)}={_plain(v)}" for k, v in row.hyper.items()) or "no hyper-parameter"
     return given + (", without clamp" if row.unhinged else "")
@@ -215,7 +215,7 @@ def markdown() -> str:
         "for the default hyper-parameters. $u_{xy}=(x-y)/d_{xy}$, and 0 where x = y. A loss is its energy clamped to "
         "$[0, m_2]$; gradients are those of the energy before the clamp and hold where it is active.",
         "",
-        f"Published results: Karaman 2021, Tables 4.1-4.14, in per cent. {tables.NOISE}",
+        f"Published results: Karaman 2021, Tables 4.1-4.14, in per cent. {karaman.NOISE}",
     ]
     return "\n".join([*head, *(line for name in losses.names() for line in _section(reference(name)))]) + "\n"
 

@@ -9,7 +9,7 @@ from functools import cache
 
 from dmlcore import losses
 from dmlcore.published.errata import Erratum, errata
-from dmlcore.published.table_files import sources
+from dmlcore.published.table_reader import sources
 
 Value = float | str | None
 

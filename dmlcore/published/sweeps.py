@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from dmlcore.published import tables
+from dmlcore.published import karaman
 from dmlcore.published.collection import loss_title
 
 FEWEST = 3  # values of a sweep
@@ -20,7 +20,7 @@ class SweepSeries:
 
     fixed: str
     hyper: Mapping[str, float]  # the others
-    rows: tuple[tables.LossRow, ...]  # by the swept value; one that was repeated stands twice
+    rows: tuple[karaman.LossRow, ...]  # by the swept value; one that was repeated stands twice
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ def sweeps() -> tuple[Sweep, ...]:
     """All sweeps of three values at least, margins first."""
     found = []
     for axis in AXES:
-        for dataset in reversed(tables.DATASETS):
-            for loss in dict.fromkeys(row.loss for row in tables.rows()):
+        for dataset in reversed(karaman.DATASETS):
+            for loss in dict.fromkeys(row.loss for row in karaman.rows()):
                 series = tuple(_series(loss, dataset, axis))
                 if series:
                     found.append(Sweep(loss, dataset, axis, series))
@@ -67,8 +67,8 @@ def sweeps() -> tuple[Sweep, ...]:
 
 
 def _series(loss: str, dataset: str, axis: str) -> list[SweepSeries]:
-    groups: dict[tuple[object, ...], list[tables.LossRow]] = {}
-    for row in tables.rows():
+    groups: dict[tuple[object, ...], list[karaman.LossRow]] = {}
+    for row in karaman.rows():
         if row.loss == loss and row.dataset == dataset and not row.quoted_from and axis in row.hyper:
             others = tuple((k, v) for k, v in row.hyper.items() if k != axis)
             groups.setdefault((*others, row.unhinged), []).append(row)

@@ -25,7 +25,7 @@ from dmlcore.data.files.cache_folder import made_once
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.metrics import RetrievalScores, retrieval
 from dmlcore.models import pretrained
-from dmlcore.published import tables
+from dmlcore.published import karaman
 from dmlcore.replay.recorded_training import LiveSpec, LiveTraining, SpecChange
 from dmlcore.spec import RunSpec
 from dmlcore.training import batches, build
@@ -277,7 +277,7 @@ def recent_mean(values: Floats, window: int = RECENT) -> Floats:
 
 def published() -> list[ThesisRow]:
     """Table 4.1 of Karaman 2021: train scores on its toy data."""
-    return [_published(row) for row in tables.rows() if row.table == TABLE]
+    return [_published(row) for row in karaman.rows() if row.table == TABLE]
 
 
 def matches(row: ThesisRow, run: RunSpec) -> bool:
@@ -293,7 +293,7 @@ def _equal(a: float | str, b: float | str) -> bool:
     return a == b if isinstance(a, str) or isinstance(b, str) else math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
 
 
-def _published(row: tables.LossRow) -> ThesisRow:
+def _published(row: karaman.LossRow) -> ThesisRow:
     spaces = {"input_space": "input space", "initial_feature_space": "untrained network"}
     scores = {name: row.scores[name] for name in COLUMNS}
     if row.loss in spaces:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from dmlcore.cli.app import app
+from dmlcore.cli.main import app
 from dmlcore.inspection import selections
 from dmlcore.training import build
 from tests.inspection import hostile

@@ -12,7 +12,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.figures import fields, spheres
-from dmlcore.figures.sphere_data import colour_scale, unit
+from dmlcore.figures.sphere_arrays import colour_scale, unit
 from dmlcore.geometry.sphere import sphere_forces
 
 PLACES = (-30.0, 0.0), (20.0, 30.0), (45.0, -10.0)

@@ -10,7 +10,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from dmlcore import data
-from dmlcore.cli.app import app
+from dmlcore.cli.main import app
 from dmlcore.data import DataError
 from dmlcore.inspection.index import Index
 from dmlcore.inspection.own_images import as_inputs, is_ink

@@ -9,7 +9,7 @@ import pytest
 
 from dmlcore import losses
 from dmlcore.experiments import protocols
-from dmlcore.published import collection, noise, table_files, tables
+from dmlcore.published import collection, karaman, noise, table_reader
 from dmlcore.published.collection import search, table
 
 
@@ -34,16 +34,16 @@ def test_a_file_that_is_no_table_is_named(tmp_path, monkeypatch):
     bad = tmp_path / "karaman-2021" / "9.9.toml"
     bad.parent.mkdir()
     bad.write_text('caption = "x"\ncolumns = ["R@1"]\nrows = [{ loss = "triplet", values = [1.0, 2.0] }]\n')
-    table_files.sources()
-    monkeypatch.setattr(table_files, "_FOLDER", tmp_path)
+    table_reader.sources()
+    monkeypatch.setattr(table_reader, "_FOLDER", tmp_path)
     with pytest.raises(ValueError, match=r"karaman-2021/9\.9\.toml: .*\n.*rows\.1: there are 1 columns"):
-        table_files.files.__wrapped__("K")
+        table_reader.files.__wrapped__("K")
 
 
 def test_the_rows_of_the_2021_thesis_are_those_of_its_tables():
     rows = [row for found in collection.collection() if found.source == "K" for row in found.rows]
     assert [dict(row.values) for row in rows] != []
-    by_table = sorted((row.table, row.loss, tuple(row.scores.values())) for row in tables.rows())
+    by_table = sorted((row.table, row.loss, tuple(row.scores.values())) for row in karaman.rows())
     ours = sorted(
         (found.number, row.loss or row.method.replace(" ", "_"), tuple(row.values.values()))
         for found in collection.collection()
@@ -119,7 +119,7 @@ def test_a_row_alone_in_its_group_is_not_best():
 
 
 def test_the_band_is_what_repeated_and_equal_settings_show():
-    by = {(row.table, row.loss, *row.hyper.values()): row.scores for row in tables.rows()}
+    by = {(row.table, row.loss, *row.hyper.values()): row.scores for row in karaman.rows()}
     twice = [("distance_sensitive", 1.0, 2.0, 1.0, -2.5, m2) for m2 in (5.0, 10.0)]
     apart = [{c: abs(by["4.10", *k][c] - by["4.11", *k][c]) for c in noise.KARAMAN} for k in twice]
     assert max(d["R@1"] for d in apart) == pytest.approx(0.38)
@@ -141,7 +141,7 @@ def test_the_band_is_what_repeated_and_equal_settings_show():
 
 def test_words_about_noise_carry_the_numbers_of_the_tables():
     assert "0.44 to 0.59" in noise.words(table("P-6"))
-    assert noise.words(table("K-4.5")) == tables.NOISE
+    assert noise.words(table("K-4.5")) == karaman.NOISE
     for found in collection.collection():
         assert bool(noise.words(found)) == bool(found.scores), found.key
 

@@ -8,7 +8,7 @@ import torch
 from dmlcore import losses
 from dmlcore.published import checks
 from dmlcore.published.errata import KINDS, METHODS, errata, erratum, search
-from dmlcore.published.printed import COUNTEREXAMPLES, POINTS, compare, points
+from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS, compare, points
 
 
 def agrees(stated: tuple[str, str], gradient: torch.Tensor) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from dmlcore import losses
 from dmlcore.losses.engine.formula import CATALOGUE, Margin, triplet_loss
-from dmlcore.published import tables
+from dmlcore.published import karaman
 from dmlcore.published.reference import invariances, markdown, reference
 
 ROOT = Path(__file__).parents[2]
@@ -89,8 +89,8 @@ def test_best_rows(name, recall, precision):
 
 
 def test_no_row_of_the_tables_is_lost():
-    named = [row for row in tables.rows() if row.loss in losses.names()]
-    assert len(tables.rows()) == 180
+    named = [row for row in karaman.rows() if row.loss in losses.names()]
+    assert len(karaman.rows()) == 180
     assert len(named) == 178  # two are reference rows of Table 4.1
     shown = sum(r.count for name in losses.names() for r in reference(name).results)
     quotes = sum(bool(row.quoted_from) for row in named)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dmlcore.published import table_files, tables
+from dmlcore.published import karaman, table_reader
 from dmlcore.published.collection import table
 
 SCIENCE = Path(__file__).parents[3] / "shared" / "science"
@@ -32,13 +32,13 @@ def test_the_rows_of_karaman_2021():
         {"table": number, "method": row.loss, "hp": row.hyper, **dict(zip(file.columns, row.values, strict=True))}
         | ({"printed_label": row.method} if row.method else {})
         | ({"quoted_from": row.quoted_from, "quote_matches": True} if row.quoted_from else {})
-        for number, file in table_files.files("K").items()
+        for number, file in table_reader.files("K").items()
         for row in file.rows
     ]
     order = list(transcribed["tables"])
     assert sorted(shown, key=lambda row: order.index(row["table"])) == transcribed["rows"]
     for number, about in transcribed["tables"].items():
-        file = table_files.files("K")[number]
+        file = table_reader.files("K")[number]
         assert (file.caption, file.dataset, file.queries, len(file.rows)) == (
             about["content"],
             about["dataset"],
@@ -49,17 +49,17 @@ def test_the_rows_of_karaman_2021():
         assert about["split"].startswith(file.part)
     notes = {note for number in order for note in table(f"K-{number}").notes}
     assert {f"{f['row']}: {f['flag']}" if "row" in f else f["flag"] for f in transcribed["flags"]} == notes
-    assert len(tables.rows()) == len(transcribed["rows"])
+    assert len(karaman.rows()) == len(transcribed["rows"])
 
 
 @pytest.mark.parametrize("source", "GCZP")
 def test_the_tables_of_the_others(source):
     transcribed = raw("other-tables.json")
-    assert table_files.sources()[source].citation == transcribed["sources"][source]
+    assert table_reader.sources()[source].citation == transcribed["sources"][source]
     wanted = {number: found for number, found in transcribed[source].items() if not number.endswith("_recomputed")}
-    assert set(table_files.files(source)) == set(wanted)
+    assert set(table_reader.files(source)) == set(wanted)
     for number, found in wanted.items():
-        file, shown = table_files.files(source)[number], table(f"{source}-{number.replace(' ', '-')}")
+        file, shown = table_reader.files(source)[number], table(f"{source}-{number.replace(' ', '-')}")
         assert file.caption == found["what"]
         assert set(found.get("notes", ())) <= set(shown.notes)
         assert all(f"Transcription: {found['confidence']}" in shown.notes for _ in found.keys() & {"confidence"})
@@ -79,7 +79,7 @@ def labels(found: Any) -> set[str]:
     return set(rows) if isinstance(rows, dict) else {row[0] for row in rows if isinstance(row[0], str)}
 
 
-def values(file: table_files.File) -> list[object]:
+def values(file: table_reader.File) -> list[object]:
     """What a table prints, row by row, a deviation behind its mean."""
     return [
         value

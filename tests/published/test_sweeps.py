@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmlcore.published import tables
+from dmlcore.published import karaman
 from dmlcore.published.sweeps import sweeps
 
 SWEEPS = {sweep.key: sweep for sweep in sweeps()}
@@ -32,7 +32,7 @@ def test_every_row_with_a_margin_is_in_a_sweep_or_alone():
     swept = {
         id(row) for sweep in sweeps() if sweep.axis in ("m", "m1") for series in sweep.series for row in series.rows
     }
-    left = [r for r in tables.rows() if not r.quoted_from and {"m", "m1"} & set(r.hyper) and id(r) not in swept]
+    left = [r for r in karaman.rows() if not r.quoted_from and {"m", "m1"} & set(r.hyper) and id(r) not in swept]
     assert {(r.loss, r.hyper.get("m1")) for r in left} == {
         ("distance_sensitive", 40.0),  # Table 4.8 switches the clamp off
         ("distance_sensitive", -2.5),  # Table 4.10 sweeps rho at this margin

@@ -6,7 +6,7 @@ import { drawing } from "../../shared/dom.js";
 import { rampColour } from "../../shared/colours.js";
 import { shape } from "../../shared/plot.js";
 import { LOWEST } from "./legend.js";
-import { RIGHT, WRONG, shortened } from "./over.js";
+import { RIGHT, WRONG, shortened } from "./overlay.js";
 
 const SIDE = 200,
   LINE = 19,

@@ -6,7 +6,7 @@
 import { drawing, el, setText } from "../../shared/dom.js";
 import { shape } from "../../shared/plot.js";
 import { rampColour } from "../../shared/colours.js";
-import { RIGHT, WRONG } from "./over.js";
+import { RIGHT, WRONG } from "./overlay.js";
 
 const MOST_LISTED = 200,
   SHAPES = ["circle", "square", "triangle", "diamond"];

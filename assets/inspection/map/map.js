@@ -9,9 +9,9 @@ import { Card } from "./card.js";
 import { Cloud, corners, packed, unpacked } from "./cloud.js";
 import { Painter as Flat } from "./flat.js";
 import { Painter as Gl } from "./gl.js";
-import { listen } from "./hand.js";
+import { listen } from "./pointer.js";
 import { COLOURINGS, Legend, colours } from "./legend.js";
-import { Pictures, paintOver } from "./over.js";
+import { Pictures, paintOver } from "./overlay.js";
 import { Player } from "./player.js";
 import { picture } from "./export.js";
 

@@ -20,7 +20,7 @@ import { Link, decode, socketAddress } from "../../shared/socket.js";
 import { paintCloud, windowOf } from "./cloud.js";
 import { Curves } from "./curves.js";
 import { History } from "./history.js";
-import { Eye } from "./hand.js";
+import { Eye } from "./pointer.js";
 import { colourOf, shapeOf } from "./palette.js";
 import { linkQueries, paintQueries, rightOf, rowsOf, sheetOf } from "./queries.js";
 import { scoreTable } from "./table.js";

@@ -176,7 +176,7 @@ export interface Row {
 }
 export interface Shown {
   name: "input" | "embedding";
-  eye: import("./hand.js").Eye;
+  eye: import("./pointer.js").Eye;
   canvas: HTMLCanvasElement;
   frame: HTMLElement;
   tip: HTMLElement;

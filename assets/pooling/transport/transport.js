@@ -27,7 +27,7 @@ import {
   split,
   triangle,
 } from "./draw.js";
-import { handle, lookable, paintable } from "./hand.js";
+import { handle, lookable, paintable } from "./pointer.js";
 
 const POOLINGS = ["linear programme", "smoothed", "average"];
 const MARKS = ["◇", "○", "□"];

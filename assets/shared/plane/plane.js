@@ -14,7 +14,7 @@ import { Link, decode, socketAddress } from "../socket.js";
 import { fromPixels, paint, rasterise, toPixels } from "./paint.js";
 import { cutChart, lawsChart } from "./charts.js";
 import { Explain } from "./explain.js";
-import { Hand } from "./hand.js";
+import { Hand } from "./pointer.js";
 import { Panel } from "./panel.js";
 import { Lessons } from "./lessons.js";
 

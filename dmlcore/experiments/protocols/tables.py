@@ -10,7 +10,7 @@ from dmlcore.experiments.protocols.expansion import PUBLISHED, images
 from dmlcore.experiments.protocols.requests import ProtocolRequest
 from dmlcore.experiments.protocols.results import ProtocolResults, Spread, baselines, verdict
 from dmlcore.experiments.studies import StudyRun
-from dmlcore.published import table_files, tables
+from dmlcore.published import karaman, table_reader
 from dmlcore.spec import RunSpec
 
 SHOWN = ("map_at_r", "r_precision", *(f"recall_at_{k}" for k in (1, 2, 4, 8, 10, 20, 30, 100, 1000)), "nmi")
@@ -112,10 +112,10 @@ def _rows(spec: RunSpec, word: str) -> list[Printed]:
 
 def _of_table(letter: str, number: str, method: str, **where: str) -> list[Printed]:
     """The rows of a method in a table, whose other fields are as given; none where there is no such table."""
-    file = table_files.files(letter).get(number)
+    file = table_reader.files(letter).get(number)
     if file is None:
         return []
-    title = f"{table_files.sources()[letter].title}, Table {number}, {method}"
+    title = f"{table_reader.sources()[letter].title}, Table {number}, {method}"
     return [
         _row(", ".join(filter(None, (title, row.size))), dict(zip(file.columns, row.values, strict=True)), row.spread)
         for row in file.rows
@@ -129,7 +129,7 @@ def _karaman(spec: RunSpec) -> list[Printed]:
     given = spec.loss.parameters
     rows = [
         row
-        for row in tables.of_loss(spec.loss.name, dataset)
+        for row in karaman.of_loss(spec.loss.name, dataset)
         if not row.unhinged and row.hyper and all(given.get(k) == v for k, v in row.hyper.items())
     ]
     part = " (training part)" if dataset == "toy" else ""

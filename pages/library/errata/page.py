@@ -11,7 +11,7 @@ import streamlit as st
 from dmlcore import losses
 from dmlcore.published import checks
 from dmlcore.published.errata import FOUND_RIGHT, METHODS, Erratum, Kind, errata, erratum, search
-from dmlcore.published.printed import COUNTEREXAMPLES, Counterexample
+from dmlcore.published.printed_formulas import COUNTEREXAMPLES, Counterexample
 from pages.library.errata import service as errata_service
 from pages.library.errata.reference import page as reference_view
 from pages.library.errata.state import FIRST, Example

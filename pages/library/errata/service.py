@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dmlcore import losses
 from dmlcore.figures.scales import round_top, stays_below
-from dmlcore.published.printed import COUNTEREXAMPLES, POINTS, CounterExampleGradients, compare
+from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS, CounterExampleGradients, compare
 from pages.library.errata.state import Example
 from pages.shared.server.websocket import pack, socket_route
 from pages.shared.state.untrusted import bounded

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from dmlcore import losses
 from dmlcore.geometry import Probe
-from dmlcore.published.printed import COUNTEREXAMPLES, POINTS, Counterexample
+from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS, Counterexample
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import Scene
 from pages.shared.state import untrusted

@@ -6,7 +6,7 @@ import re
 
 from dmlcore.published import checks
 from dmlcore.published.errata import Erratum
-from dmlcore.published.printed import COUNTEREXAMPLES, POINTS
+from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS
 from pages.library.errata.state import Example
 
 
@@ -63,7 +63,7 @@ def snippet(scene: Example) -> str:
     triplet = ", ".join(str(list(getattr(scene, name))) for name in POINTS)
     return (
         "import torch\n"
-        "from dmlcore.published.printed import COUNTEREXAMPLES, compare\n\n"
+        "from dmlcore.published.printed_formulas import COUNTEREXAMPLES, compare\n\n"
         f"a, p, n = torch.tensor([{triplet}], dtype=torch.float64)\n"
         f"found = compare(COUNTEREXAMPLES[{scene.number}], a, p, n, {hyper!r})\n"
         "print(found.printed, found.true, found.difference, sep='\\n')\n"

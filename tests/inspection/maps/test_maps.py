@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dmlcore.cli.app import app
+from dmlcore.cli.main import app
 from dmlcore.inspection.maps import maps
 from dmlcore.inspection.maps.maps import Settings
 from dmlcore.inspection.neighbours import Unreadable

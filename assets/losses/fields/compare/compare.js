@@ -15,7 +15,7 @@ import { formula } from "../../../shared/formula.js";
 import { INK, LETTER, POINTS } from "../../../shared/colours.js";
 import { lossPanel, pointRows } from "../../../shared/controls.js";
 import { Link, decode, socketAddress } from "../../../shared/socket.js";
-import { Hand } from "./hand.js";
+import { Hand } from "./pointer.js";
 import { options, pairMenu, presetRows } from "./choices.js";
 import { Judgement, number } from "./judgement.js";
 import { Plane } from "./plane.js";

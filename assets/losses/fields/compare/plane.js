@@ -1,6 +1,6 @@
 // One plane of the comparison: canvas, the three handles, the place the pointer looks at. Painting
 // is that of the fields page.
-/** @import { Hand } from "./hand.js" */
+/** @import { Hand } from "./pointer.js" */
 /** @import { Comparison } from "./types.js" */
 /** @import { Painted, Scene } from "../../../shared/plane/types.js" */
 /** @import { Place, Point, Theme } from "../../../shared/types.js" */

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from dmlcore import losses
-from dmlcore.published import tables
+from dmlcore.published import karaman
 from dmlcore.published.errata import errata
 from dmlcore.published.reference import Reference, hyper_text, parameter_rows, reference, tried_text
 from pages.shared.state import untrusted
@@ -129,8 +129,8 @@ def _results(r: Reference) -> None:
             for column, row in found.best
         ]
     st.markdown("\n".join(lines))
-    st.caption(f"Per cent, Karaman 2021. {tables.NOISE}")
+    st.caption(f"Per cent, Karaman 2021. {karaman.NOISE}")
     for found in r.results:
-        rows = tables.of_loss(r.formula.name, found.dataset)
+        rows = karaman.of_loss(r.formula.name, found.dataset)
         with st.expander(f"Rows on {found.dataset}: {len(rows)}"):
             st.dataframe([{"table": row.table, "with": hyper_text(row), **row.scores} for row in rows], hide_index=True)

@@ -10,7 +10,7 @@ import streamlit as st
 from dmlcore import losses
 from dmlcore.figures import published as figures
 from dmlcore.figures.published import Point
-from dmlcore.published import collection, noise, tables
+from dmlcore.published import collection, karaman, noise
 from dmlcore.published.reference import hyper_text
 from dmlcore.published.sweeps import AXIS_TITLES, Sweep, SweepSeries, sweeps
 from pages.library.published import service as published_service
@@ -27,7 +27,7 @@ def show() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = linked("Loss and hyper-parameter", first, PARAMETER, lambda key: known[key].title, 520)
         column = st.selectbox(
-            "Score", tables.COLUMNS, key="score", bind="query-params", width=130, help="In per cent, as printed"
+            "Score", karaman.COLUMNS, key="score", bind="query-params", width=130, help="In per cent, as printed"
         )
         sweep = known[key]
         shifted = (

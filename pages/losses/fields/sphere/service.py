@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute
 from torch import Tensor
 
 from dmlcore import losses
-from dmlcore.figures.sphere_data import colour_scale, steady_lines
+from dmlcore.figures.sphere_arrays import colour_scale, steady_lines
 from dmlcore.geometry import Probe, distance
 from dmlcore.geometry.boundary import Lines
 from dmlcore.geometry.sphere import (

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from dmlcore import losses
-from dmlcore.figures.sphere_data import Surface
+from dmlcore.figures.sphere_arrays import Surface
 from dmlcore.geometry import Probe
 from pages.shared.state import untrusted
 from pages.shared.state.untrusted import Point

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import losses
 from dmlcore.published import checks
 from dmlcore.published.errata import errata, erratum
-from dmlcore.published.printed import COUNTEREXAMPLES
+from dmlcore.published.printed_formulas import COUNTEREXAMPLES
 from dmlcore.published.reference import reference
 from pages.library.errata.state import Example
 from pages.library.errata.words import literal, marked, snippet

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmlcore.published.printed import COUNTEREXAMPLES, compare
+from dmlcore.published.printed_formulas import COUNTEREXAMPLES, compare
 from pages.library.errata.service import answer, readout
 from pages.library.errata.state import Example
 from pages.shared.plane.readout.service import as_tensors

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dmlcore.cli.app import main
+from dmlcore.cli.main import main
 from dmlcore.spec import RunSpec, keys
 from dmlcore.storage.runs import RunStore
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from dmlcore.published import table_files
+from dmlcore.published import table_reader
 
 COLUMNS = ("R@1", "R@2", "R@4", "R@8", "P@2", "P@4", "P@8", "P@R", "MAP@R")
 
@@ -37,7 +37,7 @@ class LossRow:
 @cache
 def rows() -> tuple[LossRow, ...]:
     """All rows, in the order of the thesis."""
-    found = table_files.files("K")
+    found = table_reader.files("K")
     return tuple(
         LossRow(
             number,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmlcore.figures.field_data import about_loss, arguments, creation
+from dmlcore.figures.field_arrays import about_loss, arguments, creation
 from dmlcore.geometry import Probe, distance
 from dmlcore.geometry.boundary import Lines, level_lines
 from dmlcore.geometry.sphere import (
