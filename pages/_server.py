@@ -164,5 +164,6 @@ async def lifespan(_: App) -> AsyncIterator[None]:
     loading.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await loading
-    if (fields := sys.modules.get("pages.shared.plane.service")) is not None:
-        fields.CREW.stop()
+    # The thread above may still be importing this module: then no worker of it has begun.
+    if (crew := getattr(sys.modules.get("pages.shared.plane.service"), "CREW", None)) is not None:
+        crew.stop()

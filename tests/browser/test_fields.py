@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from dmlcore import losses
 from dmlcore.geometry import forces
+from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS, Scene
 from tests.browser.harness import becomes, drag, eventually, press, quiet
 
@@ -54,7 +55,7 @@ def shown_scene(page) -> Scene:
 def assert_numbers_are_exact(page) -> None:
     def exact() -> None:
         scene = shown_scene(page)
-        loss, points = scene.module(), scene.points()
+        loss, points = scene.module(), as_tensors(scene)
         expected = {"loss": loss.clamped(*points).item(), "before clamp": loss.raw(*points).item()}
         for letter, force in zip("APN", forces(loss, *points), strict=True):
             expected[f"force on {letter}"] = force.norm().item()
@@ -150,7 +151,7 @@ def test_hovering_reads_out_the_place_under_the_pointer(page, server):
         rows = {line.locator("span").inner_text(): line.locator("b").inner_text() for line in lines}
         place = torch.tensor([float(v) for v in rows["N here"].split(",")], dtype=torch.float64)
         scene = shown_scene(page)
-        loss, (a, p, _) = scene.module(), scene.points()
+        loss, (a, p, _) = scene.module(), as_tensors(scene)
         assert float(rows["loss"]) == pytest.approx(loss.clamped(a, p, place).item(), abs=0.02)
         assert float(rows["force"]) == pytest.approx(forces(loss, a, p, place)[2].norm().item(), rel=0.02)
 

@@ -102,8 +102,8 @@ def test_a_kill_inside_delete_leaves_the_run_or_nothing_after_a_sweep(store: Run
 HOLDER = """
 import sys, time
 from pathlib import Path
-from dmlcore.storage import atomic_files as durable
-with durable.ProcessLock(Path(sys.argv[1])):
+from dmlcore.storage import locks
+with locks.ProcessLock(Path(sys.argv[1])):
     print("holding", flush=True)
     time.sleep(60)
 """

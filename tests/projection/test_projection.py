@@ -111,7 +111,7 @@ def test_the_weights_of_a_new_point_on_a_umap_are_those_of_umap():
 
 def test_without_umap_learn_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "umap", None)
-    with pytest.raises(projection.Missing, match=r"pip install -r requirements\.txt"):
+    with pytest.raises(projection.Missing, match=r"pip install .dml-lab\[cluster\]"):
         umap(BLOBS)
 
 

@@ -149,7 +149,7 @@ def test_a_detached_download_is_cancelled_while_the_server_is_silent_and_goes_on
     server.hold_after = download.CHUNK + 1000
     task = sources.task_of("cub")
     command = (str(CHILD), server.url, str(tmp_path / "data"), *pin(server))
-    monkeypatch.setenv("PYTHONPATH", str(Path(sources.__file__).parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(served.__file__).parents[2]))
     task.start(command)
     assert task.busy()
     part = tmp_path / "data" / "CUB_200_2011.tgz.part"
@@ -171,7 +171,7 @@ def test_a_detached_download_is_cancelled_while_the_server_is_silent_and_goes_on
 def test_one_that_is_killed_is_lost_and_can_be_started_again(server: Server, tmp_path: Path, monkeypatch) -> None:
     server.hold_after = download.CHUNK + 1000
     task = sources.task_of("cub")
-    monkeypatch.setenv("PYTHONPATH", str(Path(sources.__file__).parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(served.__file__).parents[2]))
     task.start((str(CHILD), server.url, str(tmp_path / "data"), *pin(server)))
     part = tmp_path / "data" / "CUB_200_2011.tgz.part"
     becomes(lambda: part.is_file() and part.stat().st_size, download.CHUNK)
@@ -187,7 +187,7 @@ def test_a_cancel_before_the_process_has_begun_holds(server: Server, tmp_path: P
     gate = "import sys, time, pathlib\nwhile not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.01)\n"
     body = f"from tests.data import served; served.pin({server.url!r}, *{pin(server)!r}[:1], {len(server.content)})\n"
     run = "from dmlcore.data.files import sources as downloads; downloads.download('cub', loopback=True)"
-    monkeypatch.setenv("PYTHONPATH", str(Path(sources.__file__).parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(served.__file__).parents[2]))
     task.start(("-c", gate + body + run, str(tmp_path / "gate")))
     task.cancel()
     assert task.status() == "cancelled"

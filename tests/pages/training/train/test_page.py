@@ -450,7 +450,7 @@ def test_a_link_that_cannot_be_used_says_so_and_leaves_the_form(opened, changes)
     assert shown_spec(app) == presets()["glyphs"]
     begun = time.process_time()
     app.run()
-    assert time.process_time() - begun < 1
+    assert time.process_time() - begun < 10, "it neither hangs nor reads 5,000 digits"
 
 
 @pytest.fixture
