@@ -106,7 +106,7 @@ def played(page: Any, url: str, speed: str, seconds: float, pid: int) -> tuple[l
 def photographs() -> list[tuple[str, str, str]]:
     """Pages of photographs, where there are any, at both speeds."""
     from dmlcore.replay import toy_runs
-    from pages.losses.toys.state import PICTURES
+    from pages.losses.toys.presets import PICTURES
 
     if "cub" not in toy_runs.offered():
         print("no photographs here: point DML_DATA to CUB-200-2011 and weights of SqueezeNet 1.0")
