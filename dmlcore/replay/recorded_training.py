@@ -6,7 +6,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from dmlcore.losses.pairs import Contrastive
 from dmlcore.metrics import RetrievalScores, retrieval
 from dmlcore.models.networks import PictureNetwork, TokenNetwork
 from dmlcore.spec import RunSpec, SpecError
+from dmlcore.timeline.history import History
 from dmlcore.training import batches, build, final_analyses
 from dmlcore.training.build import Objective, TrainingError
 from dmlcore.training.state import TrainingState
@@ -43,6 +44,11 @@ class SpecChange:
     step: int
     overrides: tuple[str, ...] = ()
     moves: Moves | None = None
+
+    @property
+    def first(self) -> int:
+        """The first frame that shows it."""
+        return self.step + 1
 
 
 @dataclass(frozen=True)
@@ -105,17 +111,15 @@ class _Snapshot:
     run: RunSpec
 
 
-class LiveTraining:
-    """Trains as `python -m dmlcore train` does, batch for batch, and keeps a Frame of every step.
+class LiveTraining(History[LiveSpec, TrainingFrame]):
+    """Trains as `python -m dmlcore train` does, batch for batch; raises TrainingError, ModelError, DataError."""
 
-    Not thread-safe; one at a time may ask it for frames. Raises TrainingError, ModelError, DataError.
-    """
+    most_steps = MOST_STEPS
 
     def __init__(self, spec: LiveSpec, dataset: Dataset | None = None) -> None:
-        self.spec = spec
+        super().__init__(spec)
         self.dataset = dataset or build.load_data(spec.run)
         self.watched = _watched(self.dataset, spec)
-        self.frames: list[TrainingFrame] = []
         self._snapshots: dict[int, _Snapshot] = {}
         labels = self.dataset.labels[self.watched]
         self._classes, self._class_of = np.unique(labels, return_inverse=True)
@@ -130,48 +134,16 @@ class LiveTraining:
         self.frames.append(self._look(None))
 
     @property
-    def recorded(self) -> int:
-        """The last recorded step."""
-        return len(self.frames) - 1
-
-    @property
-    def inputs_bytes(self) -> int:
-        """What the watched inputs take in memory."""
-        return self._inputs.nbytes
-
-    def frame(self, step: int) -> TrainingFrame:
-        """The frame of a step in 0..MOST_STEPS, training on to it if need be."""
-        if not 0 <= step <= MOST_STEPS:
-            raise ValueError(f"step must be in 0..{MOST_STEPS}, got {step}")
-        if step > self.recorded:
-            self._catch_up()
-        while self.recorded < step:
-            loss = self._step()
-            self.frames.append(self._look(float(loss)))
-        return self.frames[step]
+    def nbytes(self) -> int:
+        """An upper bound of its memory: frames, snapshots between them, and the watched inputs."""
+        arrays = (array for array in vars(self.frames[0]).values() if isinstance(array, np.ndarray))
+        return len(self.frames) * (sum(array.nbytes for array in arrays) + 1256) + self._inputs.nbytes
 
     def curves(self, since: int = 0) -> dict[str, Floats]:
         """step, loss, active, nonzero, map_at_r, recall of the frames from `since` on, NaN where there is none."""
         rows = self.frames[since:]
         columns = ("step", "loss", "active", "nonzero", "map_at_r", "recall")
         return {name: np.array([getattr(f, name) for f in rows], dtype=np.float64) for name in columns}
-
-    def shared_with(self, spec: LiveSpec) -> int:
-        """How many of the recorded frames another spec has too."""
-        if replace(spec, changes=()) != replace(self.spec, changes=()):
-            return 0
-        differing = set(spec.changes) ^ set(self.spec.changes)
-        return min([len(self.frames), *(change.step + 1 for change in differing)])
-
-    def fork(self, changes: tuple[SpecChange, ...]) -> LiveTraining:
-        """The same training with other changes: it has the very frames up to the first difference, then replays."""
-        other = copy(self)
-        other.spec = replace(self.spec, changes=changes)
-        shared = self.shared_with(other.spec)
-        other.frames = self.frames[:shared]
-        other._snapshots = {step: kept for step, kept in self._snapshots.items() if step < shared}
-        other._state, other._at = self._build(self.spec.run), -1  # its state is restored at the first new step
-        return other
 
     def scored(self, vectors: Singles) -> RetrievalScores:
         """Retrieval scores of vectors (n, D) of the watched samples; those of the last part count, as for map_at_r."""
@@ -184,6 +156,19 @@ class LiveTraining:
         return self._state.model
 
     # ---- one step
+    def _begun(self, spec: LiveSpec, shared: int) -> LiveTraining:
+        if not shared:
+            return LiveTraining(spec)
+        other = copy(self)
+        History.__init__(other, spec)
+        other._snapshots = {step: kept for step, kept in self._snapshots.items() if step < shared}
+        other._state, other._at = self._build(spec.run), -1  # its state is restored at the first new step
+        return other
+
+    def _next(self) -> TrainingFrame:
+        self._catch_up()
+        return self._look(float(self._step()))
+
     def _build(self, run: RunSpec) -> TrainingState:
         with _BUILDING:
             return build.build(run, self.dataset, torch.device("cpu"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -237,7 +237,8 @@ def train_scores(training: LiveTraining, step: int, part: str = "train") -> Retr
     """Retrieval scores of the network after `step`, over every sample of a part, each a query against the others."""
     training.frame(step)
     before = tuple(change for change in training.spec.changes if change.step < step)
-    model = training.fork((*before, SpecChange(step))).weights().eval()  # the history up to this step, replayed
+    stopped = replace(training.spec, changes=(*before, SpecChange(step)))
+    model = training.forked(stopped).weights().eval()  # the history up to this step, replayed
     indices = training.dataset.parts[part]
     with torch.inference_mode():
         embeddings = model(batches.to_device(training.dataset, indices, torch.device("cpu"))).numpy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from dmlcore.metrics import retrieval
 from dmlcore.simulation.measures import class_radii
 from dmlcore.simulation.spec import ALL, MOST_POINTS, MOST_STEPS, OPTIMISERS, REACH, Dynamics, Spec
 from dmlcore.simulation.starts import start_points
+from dmlcore.timeline.history import History
 from dmlcore.typing import Singles
 
 __all__ = ["MOST_POINTS", "MOST_STEPS", "REACH", "STRIDE", "ChargesFrame", "Simulation"]
@@ -43,64 +44,46 @@ class ChargesFrame:
     radii: Singles  # (C,) largest distance of a class from its mean
 
 
-class Simulation:
-    """The history of a spec, computed as far as it is asked for and kept; not safe for several threads at once.
+class Simulation(History[Spec, ChargesFrame]):
+    """The history of a spec.
 
     Loss and gradients in float32. One thread of torch (`torch.set_num_threads(1)`) or a loss without norms and miners
     gives the same bits every time: parallel scattered sums have no fixed order.
     """
 
+    most_steps = MOST_STEPS
+
     def __init__(self, spec: Spec) -> None:
-        self.spec = spec
+        super().__init__(spec)
         points, labels = start_points(spec.start, spec.classes, spec.per_class, spec.seed)
         self.labels = labels
         self._labels = torch.from_numpy(labels)
         self._x = torch.nn.Parameter(torch.from_numpy(points.astype(np.float32)))
-        self.frames: list[ChargesFrame] = []
         self._way: tuple[float, int] = (0.0, 0)
         self._law = spec.law
         self._optimiser = self._fresh_optimiser()
         if spec.law.normalise != "none":
             self._to_circle()
+        self._at = 0  # the step at which the points stand
         self._enter(0)
 
-    def frame(self, step: int) -> ChargesFrame:
-        """The frame of a step in 0..MOST_STEPS, computing what is missing before it."""
-        if not 0 <= step <= MOST_STEPS:
-            raise ValueError(f"step must be in 0..{MOST_STEPS}, got {step}")
-        while len(self.frames) <= step:
-            self.advance()
-        return self.frames[step]
-
-    def advance(self) -> ChargesFrame:
-        """Compute one more frame."""
-        if self.frames:
-            self._move(self.frames[-1].force)
-            self._enter(len(self.frames))
-        self.frames.append(self._evaluate())
-        return self.frames[-1]
-
-    def shared_with(self, spec: Spec) -> int:
-        """How many of the frames computed so far another spec has too."""
-        if replace(spec, changes=()) != replace(self.spec, changes=()):
-            return 0
-        differing = set(spec.changes) ^ set(self.spec.changes)
-        return min([len(self.frames), *(change.at for change in differing)])
-
-    def forked(self, spec: Spec) -> Simulation:
-        """The history of another spec, beginning with the very frames of this one that it shares.
-
-        Frames hold the forces, so the optimiser's state is rebuilt by its own steps, without evaluating a loss.
-        """
-        fork = Simulation(spec)
-        for frame in self.frames[: self.shared_with(spec)]:
-            if fork.frames:
-                fork._move(fork.frames[-1].force)
-                fork._enter(len(fork.frames))
-            fork.frames.append(frame)
-        return fork
+    @property
+    def nbytes(self) -> int:
+        """An upper bound of its memory: of a frame float32 arrays, and the objects around them."""
+        return len(self.frames) * (16 * self.spec.points + 12 * self.spec.classes + 1000)
 
     # ---- one step
+    def _begun(self, spec: Spec, shared: int) -> Simulation:
+        return Simulation(spec)
+
+    def _next(self) -> ChargesFrame:
+        # Frames hold the forces, so after a fork the optimiser's own steps rebuild its state without evaluating a loss.
+        while self._at < len(self.frames):
+            self._move(self.frames[self._at].force)
+            self._at += 1
+            self._enter(self._at)
+        return self._evaluate()
+
     def _evaluate(self) -> ChargesFrame:
         law, x = self._law, self._x
         loss = law.module()

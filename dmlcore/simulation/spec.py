@@ -87,6 +87,11 @@ class Change:
     law: Dynamics | None = None
     moved: tuple[tuple[int, float, float], ...] = ()
 
+    @property
+    def first(self) -> int:
+        """The first frame that shows it."""
+        return self.at
+
 
 @dataclass(frozen=True)
 class Spec:

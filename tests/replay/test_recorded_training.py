@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -59,7 +61,7 @@ def test_frames_are_kept_and_scored_now_and_then() -> None:
 def test_a_fork_shares_the_past_and_equals_a_fresh_training(change: SpecChange) -> None:
     live = LiveTraining(LiveSpec(TOY, per_class=5))
     live.frame(90)
-    fork = live.fork((change,))
+    fork = live.forked(replace(live.spec, changes=(change,)))
     assert fork.recorded == 70
     assert fork.frames[70] is live.frames[70]
     fork.frame(80)

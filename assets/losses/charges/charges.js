@@ -531,7 +531,7 @@ class Charges {
     const { spec, history } = this,
       request = {
         id: ++this.seq,
-        spec,
+        state: spec,
         have: history.last,
         want: Math.max(history.last, 0),
         show: this.at,
@@ -708,7 +708,7 @@ class Charges {
     this.playing = false;
     this.awaiting = undefined;
     const spec = this.changed(moved ? { moved } : { law: this.law });
-    this.ask({ spec, draft: true, have: this.at - 1, want: this.at, show: this.at });
+    this.ask({ state: spec, draft: true, have: this.at - 1, want: this.at, show: this.at });
   }
 
   /** @param {Moved} [moved] */

@@ -61,7 +61,7 @@ export interface ChargesData extends Data {
 // Steps 0..have are here, those up to `want` are asked for; `show` is looked at.
 export interface ChargesRequest {
   id: number;
-  spec: Spec;
+  state: Spec;
   have: number;
   want: number;
   show: number;

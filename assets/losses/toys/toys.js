@@ -805,7 +805,7 @@ class Toys {
     const { toy, history } = this;
     const request = {
       id: ++this.seq,
-      toy,
+      state: toy,
       have: history.data ? history.last : -1,
       want: Math.max(history.last, 0),
       stride: this.stride,

@@ -71,7 +71,7 @@ export interface ToysData extends Data {
 }
 export interface ToysRequest {
   id: number;
-  toy: Toy;
+  state: Toy;
   have: number;
   want: number;
   stride: number;

@@ -708,7 +708,7 @@ class GapOrGsp {
     const { study, history } = this,
       request = {
         id: ++this.seq,
-        study,
+        state: study,
         have: history.last,
         want: Math.max(history.last, 0),
         show: this.at,

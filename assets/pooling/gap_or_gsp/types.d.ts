@@ -48,7 +48,7 @@ export interface GapData extends Data {
 }
 export interface GapRequest {
   id: number;
-  study: Study;
+  state: Study;
   have: number;
   want: number;
   show?: number;

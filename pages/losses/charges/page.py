@@ -19,7 +19,7 @@ def canvas() -> None:
         spec = state.from_query(query)
     socket_component(
         "losses/charges",
-        service.answer,
+        service.TIMELINE.answer,
         key="charges",
         data={
             "spec": state.to_json(spec),

@@ -19,7 +19,7 @@ def canvas() -> None:
         toy = state.from_query(query)
     socket_component(
         "losses/toys",
-        service.answer,
+        service.TIMELINE.answer,
         key="toys",
         data={
             "toy": state.to_json(toy),

@@ -19,9 +19,9 @@ STEPS, STRIDE = 600, 4  # some 400 kB
 def recording(steps: int = STEPS) -> bytes:
     """The answer that holds steps 0..steps of the first state, trained anew, with the frame of every STRIDE-th."""
     toy = toys_state.Toy()
-    toys_service.trained(toy, steps, patience=float("inf"))
-    request: dict[str, Any] = {"toy": toys_state.to_json(toy), "have": -1, "want": steps, "stride": STRIDE}
-    return toys_service.answer(request, most=steps // STRIDE + 1)
+    toys_service.TIMELINE.computed(toy, steps, patience=float("inf"))
+    request: dict[str, Any] = {"state": toys_state.to_json(toy), "have": -1, "want": steps, "stride": STRIDE}
+    return toys_service.TIMELINE.answer(request, most=steps // STRIDE + 1)
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ from dmlcore.replay import toy_runs
 from pages.losses.toys import service as toys_service
 from pages.losses.toys import state as toys_state
 from pages.losses.toys.state import MOST_STEPS, Toy
-from pages.shared.server import history_cache
 from pages.shared.state.untrusted import bounded
+from pages.shared.timeline.service import TURNS
 
 TABLE_PATIENCE = 60.0
 
@@ -27,8 +27,8 @@ def _scored(key: str, step: int) -> list[dict[str, float | None]]:
     toy = toys_state.toy_of(json.loads(key))
     found = []
     for i in range(len(toy.sides)):
-        training, lock = toys_service.KEPT.of(toy.live(i))
-        with lock:
+        training = toys_service.TIMELINE.kept.of(toy.live(i))
+        with training.lock:
             if i == 0:
                 found.append(toy_runs.in_columns(toy_runs.train_scores(training, 0, toy.part)))
             found.append(toy_runs.in_columns(toy_runs.train_scores(training, step, toy.part)))
@@ -47,7 +47,7 @@ def table(toy: Toy, step: int) -> dict[str, Any] | None:
     """
     if toys_service.PREPARING.told(toy):
         return None
-    _, ready, stopped = toys_service.trained(toy, step, TABLE_PATIENCE)
+    _, ready, stopped = toys_service.TIMELINE.computed(toy, step, TABLE_PATIENCE)
     if ready < step and not stopped:
         return None
     step = min(step, ready)
@@ -70,7 +70,7 @@ def table(toy: Toy, step: int) -> dict[str, Any] | None:
 async def _table(request: Request) -> Response:
     query = dict(request.query_params)
     toy, step = toys_state.from_query(query), int(bounded(query.get("step"), 0, MOST_STEPS, 0))
-    found = await anyio.to_thread.run_sync(table, toy, step, limiter=history_cache.TURNS)
+    found = await anyio.to_thread.run_sync(table, toy, step, limiter=TURNS)
     if found is None:
         return Response("not ready yet: play the page to this step", 503, headers={"Retry-After": "30"})
     return Response(json.dumps(found, allow_nan=False), media_type="application/json")

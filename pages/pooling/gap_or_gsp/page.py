@@ -35,7 +35,7 @@ def canvas() -> None:
     chosen = int(bounded(query.get("class"), 0, tokens.CLASSES, 0))
     socket_component(
         "pooling/gap_or_gsp",
-        service.answer,
+        service.TIMELINE.answer,
         key="gap_or_gsp",
         data={
             "study": state.to_json(study),

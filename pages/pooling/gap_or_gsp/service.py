@@ -1,14 +1,7 @@
-"""GAP and GSP over a WebSocket: a study comes in, the steps the browser lacks go out; both trained and kept in Python.
-
-A request is {"study", "have", "want", "rest", "id"}: the page holds steps 0..have and wants them up to `want`. It says
-everything, so that a socket has no state of its own; a study that differs only later on (another mu at step 200)
-shares the steps before.
-"""
+"""GAP and GSP: what both trainings tell of their steps (pages/shared/timeline/service.py), and their curves."""
 
 from __future__ import annotations
 
-import json
-import time
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -26,18 +19,17 @@ from dmlcore.data.synthetic.tokens import SHARED_TOKENS
 from dmlcore.geometry.token_use import TokenUse, mean_over_pairs
 from dmlcore.models.networks import TOKEN_BOUND
 from dmlcore.replay import recorded_training
-from dmlcore.replay.recorded_training import LiveTraining
+from dmlcore.replay.recorded_training import LiveSpec, LiveTraining
 from dmlcore.storage.csv_text import as_csv
+from dmlcore.timeline.history import History
 from dmlcore.typing import Array, Bytes, Singles
 from pages.pooling.gap_or_gsp import state as spec
-from pages.pooling.gap_or_gsp.state import MOST_STEPS, POOLINGS, Pooled, Study
-from pages.shared.server import history_cache
-from pages.shared.server.websocket import pack, socket_route
+from pages.pooling.gap_or_gsp.state import MOST_STEPS, POOLINGS, Study
 from pages.shared.state.untrusted import bounded
+from pages.shared.timeline.kept import Kept
+from pages.shared.timeline.service import TURNS, Answer, Asked, Timeline
 
-PATIENCE = 0.2  # seconds one answer computes; what is not ready then comes with the next
-MOST_FRAMES = 60  # in one answer
-FRAME_BYTES = 30_000  # of a step of both sides, what is recorded and what is sent
+FRAME_BYTES = 15_000  # of a step of one side, what is recorded and what is sent
 MEASURES = ("loss", "map_at_r", "on_shared", "intersection", "iou")
 SCALE = TOKEN_BOUND / 32767  # all positions lie in the box: tokens and prototypes are clipped, the rest are means
 
@@ -57,30 +49,44 @@ class View:
     measures: tuple[float, ...]  # MEASURES, NaN where not measured
 
 
-class Pair:
-    """Both trainings of a study, on the same bags in the same order."""
+@dataclass(frozen=True)
+class Shown:
+    """A training, and from which pooling weight a token counts in the hulls drawn of it."""
 
-    def __init__(self, study: Study, sides: dict[Pooled, LiveTraining] | None = None) -> None:
-        self.study = study
-        self.sides = sides or {p: LiveTraining(study.live(p), _bags(study.seed)) for p in POOLINGS}
-        self.views: list[dict[Pooled, View]] = []
+    live: LiveSpec
+    tau: float
 
-    def advance(self) -> None:
-        """One step more, of both."""
-        step = len(self.views)
-        frames = {p: side.frame(step) for p, side in self.sides.items()}
-        self.views.append({p: view(frame, self.study.tau) for p, frame in frames.items()})
 
-    def forked(self, study: Study) -> Pair:
-        """The pair of another study, with what both share."""
-        other = Pair(study, {p: side.fork(study.live(p).changes) for p, side in self.sides.items()})
-        if study.tau == self.study.tau:
-            other.views = self.views[: self.shared_with(study)]
+class Views(History[Shown, View]):
+    """A training as the page draws it."""
+
+    most_steps = MOST_STEPS
+
+    def __init__(self, spec: Shown, training: LiveTraining | None = None) -> None:
+        super().__init__(spec)
+        self.training = training or LiveTraining(spec.live, _bags(spec.live.run.seed))
+
+    @property
+    def nbytes(self) -> int:
+        """An upper bound of its memory."""
+        return FRAME_BYTES * max(len(self.frames), len(self.training.frames))
+
+    def shared_with(self, spec: Shown) -> int:
+        """How many steps of the training another one has too, whatever counts as a token of its hulls."""
+        return self.training.shared_with(spec.live)
+
+    def forked(self, spec: Shown) -> Views:
+        """The views of another training, with the steps that both share."""
+        other = self._begun(spec, self.shared_with(spec))
+        if spec.tau == self.spec.tau:
+            other.frames = self.frames[: len(other.training.frames)]
         return other
 
-    def shared_with(self, study: Study) -> int:
-        """How many recorded steps another study has too."""
-        return min(side.shared_with(study.live(p)) for p, side in self.sides.items())
+    def _begun(self, spec: Shown, shared: int) -> Views:
+        return Views(spec, self.training.forked(spec.live))
+
+    def _next(self) -> View:
+        return view(self.training.frame(len(self.frames)), self.spec.tau)
 
 
 def view(frame: recorded_training.TrainingFrame, tau: float) -> View:
@@ -120,62 +126,36 @@ def _bags(seed: int) -> Dataset:
     return data.load("tokens", seed=seed)
 
 
-class _Pairs:
-    """What is kept here: pairs by their study."""
-
-    def key(self, study: Study) -> str:
-        return json.dumps(spec.to_json(study))
-
-    def fresh(self, study: Study) -> Pair:
-        return Pair(study)
-
-    def fork(self, history: Pair, study: Study) -> Pair:
-        return history.forked(study)
-
-    def shared(self, history: Pair, study: Study) -> int:
-        return history.shared_with(study)
-
-    def bytes(self, history: Pair) -> int:
-        return FRAME_BYTES * max(len(history.views), *(len(side.frames) for side in history.sides.values()))
-
-
-KEPT: history_cache.Kept[Study, Pair] = history_cache.Kept(_Pairs())
-
-
-def answer(request: dict[str, Any]) -> bytes:
-    """The steps after request["have"] up to request["want"], as far as they are ready within PATIENCE; at least one.
+def told(asked: Asked[Study, Views]) -> Answer:
+    """The views of both.
 
     Arrays, for each pooling p: p_tokens (K, T, 2), p_samples (K, n, 2), p_corners (., 2) int16; p_prototypes (., 2)
     int16 with p_placed (K,) how many of them each step has; p_weights (K, C, T) uint16; p_active, p_sizes (K, C, .)
     uint8; p_on_shared (K, C), p_measures (K, len(MEASURES)) float32. labels (n,) uint8.
     """
-    study = spec.study_of(request.get("study"))
-    have = int(bounded(request.get("have"), -1, MOST_STEPS, -1))
-    want = int(bounded(request.get("want"), 0, MOST_STEPS, 0))
-    pair, lock = KEPT.of(study)
-    with lock:
-        began = time.monotonic()
-        while len(pair.views) <= want and (not pair.views or time.monotonic() - began < PATIENCE):
-            pair.advance()
-        ready = len(pair.views)
-    first = min(have + 1, ready)
-    views = pair.views[first : min(ready, want + 1, first + MOST_FRAMES)]
-    header = {
-        "id": request.get("id") if isinstance(request.get("id"), int) else 0,
-        "first": first,
-        "count": len(views),
-        "ready": ready - 1,
-        "measures": list(MEASURES),
-        "scale": SCALE,
-    }
-    if request.get("rest") is True:
-        shown = int(bounded(request.get("show"), 0, MOST_STEPS, 0))
-        header |= {"query": spec.to_query(study), "runs": {p: study.run(p, shown).to_toml() for p in POOLINGS}}
-    gap = pair.sides["gap"]
-    arrays: dict[str, Array] = {"labels": gap.dataset.labels[gap.watched].astype(np.uint8)}
-    for p in POOLINGS:
-        arrays |= {f"{p}_{name}": array for name, array in _columns([v[p] for v in views]).items()}
-    return pack(header, arrays)
+    first = asked.histories[0].training
+    arrays: dict[str, Array] = {"labels": first.dataset.labels[first.watched].astype(np.uint8)}
+    for p, views in zip(POOLINGS, asked.frames, strict=True):
+        arrays |= {f"{p}_{name}": array for name, array in _columns(views).items()}
+    return {"count": len(asked.steps), "measures": list(MEASURES), "scale": SCALE}, arrays
+
+
+def rested(study: Study, step: int) -> dict[str, Any]:
+    """The link, and both as runs with what is in force at a step."""
+    return {"query": spec.to_query(study), "runs": {p: study.run(p, step).to_toml() for p in POOLINGS}}
+
+
+TIMELINE: Timeline[Study, Views] = Timeline(
+    "/api/gap_or_gsp",
+    state_of=spec.study_of,
+    specs=lambda study: {p.upper(): Shown(study.live(p), study.tau) for p in POOLINGS},
+    kept=Kept(Views),
+    told=told,
+    rested=rested,
+    most_steps=MOST_STEPS,
+    patience=0.2,
+    most_frames=60,
+)
 
 
 def _columns(views: list[View]) -> dict[str, Array]:
@@ -204,23 +184,23 @@ async def _toml(request: Request) -> Response:
 
 def curves(study: Study) -> str:
     """The measures of all steps computed so far, as CSV with a column for each pooling and measure."""
-    pair, _ = KEPT.of(study)
+    (gap, gsp), _, _ = TIMELINE.computed(study, 0, 0.0)
     rows: list[list[Any]] = [["step", *(f"{p}_{name}" for p in POOLINGS for name in MEASURES)]]
-    for step, views in enumerate(list(pair.views)):
-        values = [x for p in POOLINGS for x in views[p].measures]
+    for step, views in enumerate(zip(list(gap.frames), list(gsp.frames), strict=False)):
+        values = [x for shown in views for x in shown.measures]
         rows.append([step, *("" if np.isnan(x) else f"{x:.6g}" for x in values)])
     return as_csv(rows)
 
 
 async def _curves(request: Request) -> Response:
     study = spec.from_query(dict(request.query_params))
-    content = await anyio.to_thread.run_sync(curves, study, limiter=history_cache.TURNS)
+    content = await anyio.to_thread.run_sync(curves, study, limiter=TURNS)
     headers = {"Content-Disposition": 'attachment; filename="gap-or-gsp.csv"'}
     return Response(content, media_type="text/csv", headers=headers)
 
 
 ROUTES: list[BaseRoute] = [
-    socket_route("/api/gap_or_gsp", answer, heavy=lambda _: True, limiter=history_cache.TURNS),
+    TIMELINE.route,
     Route("/api/gap_or_gsp/tokens-{pooling}.toml", _toml),
     Route("/api/gap_or_gsp/curves.csv", _curves),
 ]

@@ -28,6 +28,7 @@ from pages.losses.charges import service as charges_service
 from pages.losses.charges import state as charges_state
 from pages.shared.server import exports
 from pages.shared.server.websocket import MOST_BYTES, unpack
+from pages.shared.timeline.kept import Kept
 
 SMALL = Spec(classes=2, per_class=5, law=Dynamics(loss="ranking", hyper={"m": 0.4}))
 CHANGED = replace(
@@ -44,8 +45,8 @@ CHANGED = replace(
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
-    kept = charges_service.Kept()
-    monkeypatch.setattr(charges_service, "KEPT", kept)
+    kept = Kept(Simulation)
+    monkeypatch.setattr(charges_service.TIMELINE, "kept", kept)
     return kept
 
 
@@ -56,7 +57,7 @@ def client():
 
 
 def ask(spec: Spec, **more) -> dict:
-    answer = unpack(charges_service.answer({"spec": charges_state.to_json(spec), **more}))
+    answer = unpack(charges_service.TIMELINE.answer({"state": charges_state.to_json(spec), **more}))
     return answer | answer.pop("arrays")
 
 
@@ -101,29 +102,30 @@ def test_a_draft_is_answered_but_not_kept(fresh):
 
 def test_a_change_later_on_shares_the_steps_before(fresh):
     all_of(SMALL, 4)
-    (parent, _) = fresh.of(SMALL)
-    (child, _) = fresh.of(replace(SMALL, changes=(Change(3, Dynamics()),)))
+    parent = fresh.of(SMALL)
+    child = fresh.of(replace(SMALL, changes=(Change(3, Dynamics()),)))
     assert child is not parent
     assert all(a is b for a, b in zip(child.frames, parent.frames[:3], strict=True))
 
 
 def test_what_is_kept_is_bounded_in_bytes():
-    kept = charges_service.Kept(most=8 * charges_service.frame_bytes(SMALL))
+    small = Simulation(SMALL)
+    small.frame(0)
+    kept = Kept(Simulation, most=8 * small.nbytes)
     for seed in range(20):
-        simulation, _ = kept.of(replace(SMALL, seed=seed))
-        simulation.frame(3)
+        kept.of(replace(SMALL, seed=seed)).frame(3)
     kept.of(replace(SMALL, seed=99))
     assert kept.bytes() <= kept.most
     full = Simulation(Spec(classes=3, per_class=100))
     frame = full.frame(0)
     arrays = sum(v.nbytes for v in vars(frame).values() if isinstance(v, np.ndarray))
-    assert arrays <= charges_service.frame_bytes(full.spec)
+    assert arrays <= full.nbytes
 
 
-@pytest.mark.parametrize("bad", [None, [], "x", -5, 10**400, 1e300, True, {"spec": 1}, [[1, 2]]])
-@pytest.mark.parametrize("key", ["id", "spec", "have", "want", "show", "draft", "rest"])
+@pytest.mark.parametrize("bad", [None, [], "x", -5, 10**400, 1e300, True, {"state": 1}, [[1, 2]]])
+@pytest.mark.parametrize("key", ["id", "state", "have", "want", "show", "draft", "rest"])
 def test_any_value_of_any_key_gets_an_answer(client, key, bad):
-    request = {"spec": charges_state.to_json(SMALL)} | {key: bad}
+    request = {"state": charges_state.to_json(SMALL)} | {key: bad}
     with client.websocket_connect("/api/charges") as socket:
         socket.send_text(json.dumps(request))
         assert unpack(socket.receive_bytes())["most"] == MOST_STEPS
@@ -166,7 +168,8 @@ def test_a_request_with_all_changes_fits_into_a_message():
         for i in range(MOST_CHANGES)
     ]
     spec = replace(Spec(), changes=tuple(Change(900 + i, law) for i, law in enumerate(laws)))
-    request = {"id": 10**6, "spec": charges_state.to_json(spec), "have": 999, "want": 1000, "show": 1000, "draft": True}
+    request = {"id": 10**6, "state": charges_state.to_json(spec), "have": 999, "want": 1000, "show": 1000}
+    request |= {"stride": 1, "draft": True, "rest": True}
     assert len(json.dumps(request, separators=(",", ":"))) < MOST_BYTES
 
 

@@ -26,8 +26,8 @@ from pages.losses.toys import state as toys_state
 from pages.losses.toys.options import options
 from pages.losses.toys.presets import PRESETS
 from pages.losses.toys.state import Change, Side, Toy, from_query, to_json, to_query, toy_of
-from pages.shared.server import history_cache
 from pages.shared.server.websocket import MOST_BYTES, unpack
+from pages.shared.timeline.kept import Kept
 from pages.shared.widgets.spec_form import form as spec_form
 
 SMALL = Toy(data="moons", dim=3, sides=(Side(), Side("contrastive", {"m_pos": 0.1, "m_neg": 0.5}, "pushes")))
@@ -38,13 +38,13 @@ FORKED = Toy(
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
-    found = history_cache.Kept(toys_service._Trainings())
-    monkeypatch.setattr(toys_service, "KEPT", found)
+    found = Kept(toys_service.TIMELINE.kept.fresh)
+    monkeypatch.setattr(toys_service.TIMELINE, "kept", found)
     return found
 
 
 def ask(toy: Toy, **more) -> dict:
-    answer = unpack(toys_service.answer({"toy": to_json(toy), **more}))
+    answer = unpack(toys_service.TIMELINE.answer({"state": to_json(toy), **more}))
     return answer | answer.pop("arrays")
 
 
@@ -83,7 +83,7 @@ def test_frames_and_curves_are_the_librarys(toy):
 
 def test_a_change_shares_the_steps_before_it_and_nothing_after(fresh):
     until(SMALL, 6)
-    (before, _), (after, _) = fresh.of(SMALL.live(0)), fresh.of(FORKED.live(0))
+    before, after = fresh.of(SMALL.live(0)), fresh.of(FORKED.live(0))
     assert after.recorded == 3
     assert all(a is b for a, b in zip(after.frames, before.frames, strict=False))
     until(FORKED, 6)
@@ -263,7 +263,7 @@ def test_pictures_are_trained_on_kept_features_and_queries_find_their_neighbours
     )
     assert from_query(to_query(forked)) == forked
     ask(forked, have=-1, want=6)
-    (before, _), (after, _) = toys_service.KEPT.of(toy.live(1)), toys_service.KEPT.of(forked.live(1))
+    before, after = (toys_service.TIMELINE.kept.of(each.live(1)) for each in (toy, forked))
     assert after.frames[4] is before.frames[4]
     assert after.spec.run_at(5).pooling.parameters["epsilon"] == 50
     table = toys_scores.table(toy, 2)

@@ -15,6 +15,7 @@ from pages.pooling.gap_or_gsp import service as service
 from pages.pooling.gap_or_gsp import state as spec
 from pages.pooling.gap_or_gsp.state import LIMITS, Change, Study
 from pages.shared.server.websocket import unpack
+from pages.shared.timeline.kept import Kept
 
 SMALL = Study(prototypes=8)
 
@@ -26,16 +27,21 @@ def change(at, study=SMALL, **different):
 @pytest.fixture
 def kept(monkeypatch):
     """Nothing kept from other tests."""
-    fresh = service.history_cache.Kept(service._Pairs())
-    monkeypatch.setattr(service, "KEPT", fresh)
+    fresh = Kept(service.Views)
+    monkeypatch.setattr(service.TIMELINE, "kept", fresh)
     return fresh
 
 
+def training(study, pooling):
+    """The training behind what is kept of one side."""
+    return service.TIMELINE.kept.of(service.TIMELINE.specs(study)[pooling]).training
+
+
 def asked(study, **more):
-    request = {"study": spec.to_json(study), "have": -1, "want": 0, "id": 1} | more
-    answer = unpack(service.answer(request))
+    request = {"state": spec.to_json(study), "have": -1, "want": 0, "id": 1} | more
+    answer = unpack(service.TIMELINE.answer(request))
     while answer["ready"] < request["want"]:
-        answer = unpack(service.answer(request))
+        answer = unpack(service.TIMELINE.answer(request))
     return answer
 
 
@@ -132,8 +138,7 @@ def test_what_is_there_is_not_sent_again_and_a_fork_shares_it(kept):
     before, after = asked(SMALL, want=5)["arrays"], asked(forked, want=5)["arrays"]
     assert (before["gap_tokens"][:4] == after["gap_tokens"][:4]).all()
     assert (before["gap_tokens"][4] != after["gap_tokens"][4]).any()
-    parent, other = kept.of(SMALL)[0], kept.of(forked)[0]
-    assert parent.sides["gap"].frames[3] is other.sides["gap"].frames[3]
+    assert training(SMALL, "GAP").frames[3] is training(forked, "GAP").frames[3]
 
 
 def test_another_threshold_is_the_same_training_with_other_hulls(kept):
@@ -142,7 +147,7 @@ def test_another_threshold_is_the_same_training_with_other_hulls(kept):
     few, many = asked(SMALL, want=3)["arrays"], asked(other, want=3)["arrays"]
     assert (few["gsp_tokens"] == many["gsp_tokens"]).all()
     assert many["gsp_sizes"].sum() >= few["gsp_sizes"].sum()
-    assert kept.of(SMALL)[0].sides["gsp"].frames[3] is kept.of(other)[0].sides["gsp"].frames[3]
+    assert training(SMALL, "GSP").frames[3] is training(other, "GSP").frames[3]
 
 
 def test_a_resting_answer_brings_link_and_runs(kept):

@@ -1,0 +1,1 @@
+"""Histories: frames that a spec determines, computed step by step, kept, scrubbed and forked."""

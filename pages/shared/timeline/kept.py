@@ -1,0 +1,71 @@
+"""Histories that Python computes step by step, kept by their spec and shared by everyone who asks for the same one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from dmlcore.timeline.history import History
+
+SpecT = TypeVar("SpecT")
+HistoryT = TypeVar("HistoryT", bound=History[Any, Any])
+
+KEPT_BYTES = 128 << 20
+
+
+class Kept(Generic[SpecT, HistoryT]):
+    """Histories by spec, the latest used last; the oldest go when all together exceed `most` bytes."""
+
+    def __init__(self, fresh: Callable[[SpecT], HistoryT], most: int = KEPT_BYTES) -> None:
+        self.fresh, self.most = fresh, most
+        self._kept: list[HistoryT] = []
+        self._lock = threading.Lock()
+
+    def of(self, spec: SpecT, draft: bool = False) -> HistoryT:
+        """The history of a spec; it shares the steps of the one most alike. Hold its lock while it computes.
+
+        A draft, a state under the moving hand, is not kept.
+        """
+        with self._lock:
+            if found := self._found(spec):
+                return found
+            shares = [(history.shared_with(spec), place) for place, history in enumerate(self._kept)]
+            shared, place = max(shares, default=(0, 0))
+            parent = self._used(place) if shared else None
+        if parent is None:
+            history = self.fresh(spec)
+        else:
+            with parent.lock:  # it may be computing, and what it holds is copied
+                history = parent.forked(spec)
+        if draft:
+            return history
+        with self._lock:
+            if found := self._found(spec):  # another thread was faster
+                return found
+            self._kept.append(history)
+            self._shrink()
+        return history
+
+    def bytes(self) -> int:
+        """An upper bound of the memory of all."""
+        return sum(history.nbytes for history in self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def _found(self, spec: SpecT) -> HistoryT | None:
+        for place in reversed(range(len(self._kept))):
+            if self._kept[place].spec == spec:
+                found = self._used(place)
+                self._shrink()
+                return found
+        return None
+
+    def _used(self, place: int) -> HistoryT:
+        self._kept.append(self._kept.pop(place))
+        return self._kept[-1]
+
+    def _shrink(self) -> None:
+        while len(self._kept) > 1 and self.bytes() > self.most:
+            del self._kept[0]
