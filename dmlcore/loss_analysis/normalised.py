@@ -14,7 +14,8 @@ from torch import Tensor
 from dmlcore.geometry import Triplet
 from dmlcore.geometry.extremes import Extreme, extremes, residuals
 from dmlcore.geometry.sphere import random_triplets
-from dmlcore.losses.engine.formula import CATALOGUE, TripletFormula
+from dmlcore.losses import formula as entry_of
+from dmlcore.losses.engine.formula import TripletFormula
 from dmlcore.losses.engine.triplet_loss import TripletLoss
 
 WIDE = 128  # a second dimension for what is measured on random triplets, that of the thesis' embeddings
@@ -62,12 +63,12 @@ def normalisation(loss: TripletLoss) -> Normalised:
 
 @lru_cache(maxsize=512)
 def _extremes(name: str, own: tuple[tuple[str, float | str], ...]) -> tuple[Extreme, Extreme]:
-    return extremes(partial(CATALOGUE[name].core, **dict(own)))
+    return extremes(partial(entry_of(name).core, **dict(own)))
 
 
 @lru_cache(maxsize=512)
 def _normalisation(name: str, hyper: tuple[tuple[str, float | str], ...]) -> Normalised:
-    formula, values = CATALOGUE[name], dict(hyper)
+    formula, values = entry_of(name), dict(hyper)
     own = {k: values[k] for k in formula.own}
     energy = partial(formula.core, **own)
     least, greatest = _extremes(name, tuple(own.items()))
@@ -124,7 +125,7 @@ def _identity(formula: TripletFormula, own: dict[str, float | str]) -> Identity 
             return t.d_ap**2 - t.d_an**2 - rho * t.d_ap / (2 * t.d_an)
 
     elif formula.name == "location_aware":
-        entangle = CATALOGUE["entangle"].core
+        entangle = entry_of("entangle").core
         a, p, n = random_triplets(1, 3, seed=1)
         t = Triplet.of_points(a, p, n)
         shift = float(formula.core(t, **own) - entangle(t))  # of one triplet; the deviation below says: of all

@@ -9,15 +9,24 @@ from typing import Any
 
 from torch import nn
 
-from dmlcore.losses import triplets as triplets  # fills the catalogue
-from dmlcore.losses.catalogue import FORMULAS
+from dmlcore.catalogue import discover
 from dmlcore.losses.engine.batch_loss import BatchFormula
-from dmlcore.losses.engine.formula import CATALOGUE, TripletFormula
+from dmlcore.losses.engine.formula import LOSSES, LossEntry, TripletFormula
 from dmlcore.losses.engine.triplet_loss import REDUCTIONS, TripletLoss
 
+discover(
+    __name__,
+    first=(
+        *("triplets", "pairs", "hinges", "structured", "tuplets", "facility_location", "proxies", "proxy_pairs"),
+        *("classification", "ensembles"),
+    ),
+)
+
 __all__ = [
+    "LOSSES",
     "REDUCTIONS",
     "BatchFormula",
+    "LossEntry",
     "TripletFormula",
     "TripletLoss",
     "batch_names",
@@ -37,7 +46,7 @@ def names() -> list[str]:
         >>> losses.names()[:4]
         ['hoffer', 'ranking', 'facenet', 'facenet_mined']
     """
-    return list(CATALOGUE)
+    return [name for name, entry in LOSSES.items() if isinstance(entry, TripletFormula)]
 
 
 def batch_names() -> list[str]:
@@ -48,10 +57,10 @@ def batch_names() -> list[str]:
         >>> losses.batch_names()[:4]
         ['contrastive', 'margin', 'multi_similarity', 'binomial_deviance']
     """
-    return list(FORMULAS)
+    return [name for name, entry in LOSSES.items() if isinstance(entry, BatchFormula)]
 
 
-def describe(name: str) -> TripletFormula | BatchFormula:
+def describe(name: str) -> LossEntry:
     """Title, LaTeX, source and hyper-parameters of any loss one can train with.
 
     Raises: KeyError that lists the known names.
@@ -63,11 +72,7 @@ def describe(name: str) -> TripletFormula | BatchFormula:
         >>> losses.describe("facenet").defaults
         {'m': 0.1, 'm2': inf}
     """
-    if name in FORMULAS:
-        return FORMULAS[name]
-    if name not in CATALOGUE:
-        raise KeyError(f"unknown loss {name!r}; known: {', '.join([*CATALOGUE, *FORMULAS])}")
-    return CATALOGUE[name]
+    return LOSSES[name]
 
 
 def for_training(
@@ -94,10 +99,8 @@ def for_training(
     info = describe(name)
     if not isinstance(info, BatchFormula):
         return create(name, reduction=reduction, **hyper)
-    if reduction != "mean_valid":
-        raise ValueError(f"reduction: {name} has its own; leave it at mean_valid, got {reduction}")
-    sizes = {"classes": classes, "embedding_dim": embedding_dim} if info.proxies or info.sized else {}
-    return info.build(**info.resolve(hyper), **sizes)
+    sizes = {"classes": classes, "embedding_dim": embedding_dim}
+    return info.build(**info.complete(hyper, reduction, **sizes), **{k: sizes[k] for k in info.sizes})
 
 
 def formula(name: str) -> TripletFormula:
@@ -110,9 +113,10 @@ def formula(name: str) -> TripletFormula:
         >>> losses.formula("ranking").latex
         'd_{ap}-d_{an}'
     """
-    if name not in CATALOGUE:
-        raise KeyError(f"unknown loss {name!r}; known: {', '.join(CATALOGUE)}")
-    return CATALOGUE[name]
+    entry = LOSSES[name]
+    if not isinstance(entry, TripletFormula):
+        raise KeyError(f"{name} is a loss of batches, without a force field; triplet losses: {', '.join(names())}")
+    return entry
 
 
 def create(name: str, **hyper: Any) -> TripletLoss:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from dmlcore.catalogue import Choice, Slider
-from dmlcore.losses.engine.batch_loss import BatchFormula, ProxyLoss
+from dmlcore.losses.engine.batch_loss import ProxyLoss, batch_loss
 from dmlcore.losses.engine.distances import unit
 from dmlcore.losses.proxies import TEMPERATURE, smoothed_cross_entropy
 
 
+@batch_loss(
+    "cross_entropy",
+    title="Cross-entropy",
+    latex=r"-\log \frac{e^{w_y^\top x/\tau}}{\sum_c e^{w_c^\top x/\tau}}",
+    source="Psomas 2020, Eq. 2.26; smoothed Szegedy et al. 2016",
+    sentence="Plain classification with a linear layer, as backbones are pretrained.",
+)
 class CrossEntropy(ProxyLoss):
     """Cross-entropy of the inner products with one weight vector per class over a temperature, nothing normalised.
 
@@ -24,7 +32,17 @@ class CrossEntropy(ProxyLoss):
     unbounded = False
 
     def __init__(
-        self, temperature: float, smoothing: float = 0.0, over: str = "all", *, classes: int, embedding_dim: int
+        self,
+        temperature: Annotated[float, Slider(0.02, 2, r"\tau", TEMPERATURE, above=0)] = 1.0,
+        smoothing: Annotated[
+            float, Slider(0, 0.5, r"\gamma", "Share of the targets spread over the classes", least=0)
+        ] = 0.0,
+        over: Annotated[
+            str, Choice(("all", "others"), "c", "Classes that the share goes to: all of them, or all but the own")
+        ] = "all",
+        *,
+        classes: int,
+        embedding_dim: int,
     ) -> None:
         super().__init__(classes, embedding_dim)
         self.temperature, self.smoothing, self.over = temperature, smoothing, over
@@ -36,6 +54,13 @@ class CrossEntropy(ProxyLoss):
         )
 
 
+@batch_loss(
+    "arcface",
+    title="ArcFace",
+    latex=r"-\log \frac{e^{s\cos(\theta_y + m)}}{e^{s\cos(\theta_y + m)} + \sum_{c \ne y} e^{s\cos\theta_c}}",
+    source="Deng et al. 2019, Eq. 3; Psomas 2020, Eq. 2.29",
+    sentence="Soft-max on angles, with the own class put an angle farther away than it is.",
+)
 class ArcFace(ProxyLoss):
     """Cross-entropy of scale cos(theta_c), where the own class has cos(theta + margin) instead.
 
@@ -43,7 +68,16 @@ class ArcFace(ProxyLoss):
     degrees. Source: Deng et al. 2019, Eq. 3, and its implementation; Psomas 2020, Eq. 2.29.
     """
 
-    def __init__(self, margin: float, scale: float, *, classes: int, embedding_dim: int) -> None:
+    def __init__(
+        self,
+        margin: Annotated[
+            float, Slider(0, 90, "m", "Angle added to that of the own class, in degrees", step=0.1, least=0)
+        ] = 28.6,
+        scale: Annotated[float, Slider(1, 256, "s", "Scale of the cosines", step=1, above=0)] = 64.0,
+        *,
+        classes: int,
+        embedding_dim: int,
+    ) -> None:
         super().__init__(classes, embedding_dim)
         self.margin, self.scale = math.radians(margin), scale
 
@@ -56,36 +90,3 @@ class ArcFace(ProxyLoss):
         beyond = own - self.margin * math.sin(self.margin)
         target = torch.where(own >= -math.cos(self.margin), turned, beyond)
         return F.cross_entropy(self.scale * torch.where(self.own(labels), target, cosine), labels)
-
-
-ENTRIES = (
-    BatchFormula(
-        "cross_entropy",
-        "Cross-entropy",
-        r"-\log \frac{e^{w_y^\top x/\tau}}{\sum_c e^{w_c^\top x/\tau}}",
-        "Psomas 2020, Eq. 2.26; smoothed Szegedy et al. 2016",
-        "Plain classification with a linear layer, as backbones are pretrained.",
-        {
-            "temperature": Slider(0.02, 2, r"\tau", TEMPERATURE, above=0),
-            "smoothing": Slider(0, 0.5, r"\gamma", "Share of the targets spread over the classes", above=-1e-9),
-            "over": Choice(("all", "others"), "c", "Classes that the share goes to: all of them, or all but the own"),
-        },
-        {"temperature": 1.0, "smoothing": 0.0, "over": "all"},
-        True,
-        CrossEntropy,
-    ),
-    BatchFormula(
-        "arcface",
-        "ArcFace",
-        r"-\log \frac{e^{s\cos(\theta_y + m)}}{e^{s\cos(\theta_y + m)} + \sum_{c \ne y} e^{s\cos\theta_c}}",
-        "Deng et al. 2019, Eq. 3; Psomas 2020, Eq. 2.29",
-        "Soft-max on angles, with the own class put an angle farther away than it is.",
-        {
-            "margin": Slider(0, 90, "m", "Angle added to that of the own class, in degrees", step=0.1, above=-1e-9),
-            "scale": Slider(1, 256, "s", "Scale of the cosines", step=1, above=0),
-        },
-        {"margin": 28.6, "scale": 64.0},
-        True,
-        ArcFace,
-    ),
-)

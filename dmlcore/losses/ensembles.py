@@ -7,14 +7,14 @@ the diversity, and evaluation distances that are 0 between equal points.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import Annotated, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from dmlcore.catalogue import Choice, Parameter, Slider
+from dmlcore.catalogue import Choice, Slider, Values
 from dmlcore.losses.classification import CrossEntropy
-from dmlcore.losses.engine.batch_loss import BatchFormula, ready
+from dmlcore.losses.engine.batch_loss import batch_loss, ready
 from dmlcore.losses.engine.distances import unit
 from dmlcore.losses.hinges import TripletHinge
 from dmlcore.losses.pairs import BinomialDeviance
@@ -211,60 +211,57 @@ def members(classes: int, embedding_dim: int) -> list[nn.Module]:
     ]
 
 
-def _wel(prior: str, eta: float, rate: float, *, classes: int, embedding_dim: int) -> WeightedEnsemble:
+Prior = Annotated[str, Choice(tuple(PRIORS), "w_0", "Weights at the start: 2, 1, 2, 3 eighths (source), or all alike")]
+Eta = Annotated[float, Slider(1, 1e4, r"\eta", "How firmly the weights are held to a sum of 1", log=True, above=0)]
+Rate = Annotated[float, Slider(0.1, 1, "s", "Rate of the running means: 1 is the mean of all steps", above=0)]
+SOURCE = "Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 8-15"
+
+
+@batch_loss(
+    "wel",
+    title="Weighted ensemble (WEL)",
+    latex=r"\sum_j w_j\,\ell_j\,\bar\ell/\bar\ell_j + \eta\bigl(\textstyle\sum_j w_j-1\bigr)^2,"
+    r"\quad w_j=c_j^2+\tfrac1{4M}",
+    source=SOURCE,
+    sentence="Classifier, triplet hinge, binomial deviance and Proxy-NCA on one embedding, brought to one scale, with "
+    "learned weights.",
+)
+def _wel(
+    prior: Prior = "source", eta: Eta = 100.0, rate: Rate = 1.0, *, classes: int, embedding_dim: int
+) -> WeightedEnsemble:
     return WeightedEnsemble(members(classes, embedding_dim), PRIORS[prior], eta, rate)
 
 
+def _four_blocks(values: Values) -> str:
+    size = values.get("embedding_dim", 4)
+    return f"the embedding is four blocks, so embedding_dim must divide by 4, got {size}" if size % 4 else ""
+
+
+@batch_loss(
+    "wedl",
+    title="Weighted ensemble, diverse (WEDL)",
+    latex=r"\sum_j w_j\,\ell_j(f_j)\,\bar\ell/\bar\ell_j + \eta\bigl(\textstyle\sum_j w_j-1\bigr)^2"
+    r" + \lambda\,\bigl[2-\operatorname{mean}\lVert f_j-f_k\rVert^2\bigr]_+",
+    source=SOURCE,
+    sentence="Each of the four losses trains a quarter of the embedding; the quarters are kept apart and weighted for "
+    "the distance.",
+    rule=_four_blocks,
+)
 def _wedl(
-    prior: str, eta: float, rate: float, diversity: float, compression: str, *, classes: int, embedding_dim: int
+    prior: Prior = "source",
+    eta: Eta = 100.0,
+    rate: Rate = 1.0,
+    diversity: Annotated[
+        float, Slider(0, 1, r"\lambda", "Weight of the hinge that keeps the quarters apart", least=0)
+    ] = 0.01,
+    compression: Annotated[
+        str, Choice(("off", "on"), "g", "Learn a quarter as long beside, that keeps the distances (WEDL-C)")
+    ] = "off",
+    *,
+    classes: int,
+    embedding_dim: int,
 ) -> DiverseEnsemble:
-    width, rest = divmod(embedding_dim, 4)
-    if rest or not width:
-        raise ValueError(f"wedl: the embedding is four blocks, so embedding_dim must divide by 4, got {embedding_dim}")
+    width = embedding_dim // 4
     found = members(classes, width)  # drawn first, so that they start alike with and without a compression
     network = Compression(4, width) if compression == "on" else None
     return DiverseEnsemble(found, PRIORS[prior], eta, rate, diversity, network)
-
-
-_SHARED: dict[str, Parameter] = {
-    "prior": Choice(tuple(PRIORS), "w_0", "Weights at the start: 2, 1, 2, 3 eighths (source), or all alike"),
-    "eta": Slider(1, 1e4, r"\eta", "How firmly the weights are held to a sum of 1", log=True, above=0),
-    "rate": Slider(0.1, 1, "s", "Rate of the running means: 1 is the mean of all steps", above=0),
-}
-_DEFAULTS: dict[str, float | str] = {"prior": "source", "eta": 100.0, "rate": 1.0}
-_SOURCE = "Zabihzadeh, Alitbi & Mousavirad 2021, Eq. 8-15"
-
-ENTRIES = (
-    BatchFormula(
-        "wel",
-        "Weighted ensemble (WEL)",
-        r"\sum_j w_j\,\ell_j\,\bar\ell/\bar\ell_j + \eta\bigl(\textstyle\sum_j w_j-1\bigr)^2,"
-        r"\quad w_j=c_j^2+\tfrac1{4M}",
-        _SOURCE,
-        "Classifier, triplet hinge, binomial deviance and Proxy-NCA on one embedding, brought to one scale, with "
-        "learned weights.",
-        _SHARED,
-        _DEFAULTS,
-        True,
-        _wel,
-    ),
-    BatchFormula(
-        "wedl",
-        "Weighted ensemble, diverse (WEDL)",
-        r"\sum_j w_j\,\ell_j(f_j)\,\bar\ell/\bar\ell_j + \eta\bigl(\textstyle\sum_j w_j-1\bigr)^2"
-        r" + \lambda\,\bigl[2-\operatorname{mean}\lVert f_j-f_k\rVert^2\bigr]_+",
-        _SOURCE,
-        "Each of the four losses trains a quarter of the embedding; the quarters are kept apart and weighted for the "
-        "distance.",
-        {
-            **_SHARED,
-            "diversity": Slider(0, 1, r"\lambda", "Weight of the hinge that keeps the quarters apart", above=-1e-9),
-            "compression": Choice(
-                ("off", "on"), "g", "Learn a quarter as long beside, that keeps the distances (WEDL-C)"
-            ),
-        },
-        {**_DEFAULTS, "diversity": 0.01, "compression": "off"},
-        True,
-        _wedl,
-    ),
-)

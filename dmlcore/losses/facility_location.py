@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.losses.engine.batch_loss import BatchFormula, ready
+from dmlcore.losses.engine.batch_loss import batch_loss, ready
 from dmlcore.losses.engine.distances import euclidean
 from dmlcore.typing import Bools, Floats, Ints
 
@@ -26,6 +26,15 @@ class Facilities:
     disagreement: float
 
 
+@batch_loss(
+    "facility_location",
+    title="Facility location",
+    latex=r"\bigl[\max_S \bigl(F(S) + \gamma\,(1-\mathrm{NMI})\bigr) - \tilde F\bigr]_+,\quad "
+    r"F(S) = -\sum_i \min_{j \in S} d_{ij}",
+    source="Song, Jegelka, Rathod & Murphy 2017; Can 2018",
+    sentence="The best clustering around as many samples as there are classes, made better still where it disagrees "
+    "with the classes, may not beat that around the medoids of the classes.",
+)
 class FacilityLocation(nn.Module):
     """[max_S (F(S) + gamma (1 - NMI)) - F~]+ with F(S) = -sum_i min_{j in S} d_ij, |S| the number of classes.
 
@@ -36,7 +45,12 @@ class FacilityLocation(nn.Module):
 
     pairs: ClassVar[bool] = False
 
-    def __init__(self, gamma: float) -> None:
+    def __init__(
+        self,
+        gamma: Annotated[
+            float, Slider(0.1, 50, r"\gamma", "Weight of the disagreement with the classes", log=True, above=0)
+        ] = 5.0,
+    ) -> None:
         super().__init__()
         self.gamma = gamma
 
@@ -133,20 +147,3 @@ def medoids(distances: Floats, labels: Ints) -> Ints:
     of_class = np.where(labels[:, None] == labels, sums, np.inf)
     first: Ints = of_class.argmin(1)
     return first
-
-
-ENTRIES = (
-    BatchFormula(
-        "facility_location",
-        "Facility location",
-        r"\bigl[\max_S \bigl(F(S) + \gamma\,(1-\mathrm{NMI})\bigr) - \tilde F\bigr]_+,\quad "
-        r"F(S) = -\sum_i \min_{j \in S} d_{ij}",
-        "Song, Jegelka, Rathod & Murphy 2017; Can 2018",
-        "The best clustering around as many samples as there are classes, made better still where it disagrees with "
-        "the classes, may not beat that around the medoids of the classes.",
-        {"gamma": Slider(0.1, 50, r"\gamma", "Weight of the disagreement with the classes", log=True, above=0)},
-        {"gamma": 5.0},
-        False,
-        FacilityLocation,
-    ),
-)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from dmlcore.catalogue import Choice, Slider
-from dmlcore.losses.engine.batch_loss import DISTANCE, DIVISOR, BatchFormula, BatchPairs, PairLoss, mean, reduced
+from dmlcore.losses.engine.batch_loss import BatchPairs, Distance, Divisor, PairLoss, batch_loss, mean, reduced
 from dmlcore.losses.engine.table import Counts
 
 LISTED = 1 << 18  # (positive pair, sample) entries up to which a CPU lists them rather than sort
 NEGATIVES = ("all", "semi_hard", "semi_hard_or_farthest", "window", "hardest")
 
 
+@batch_loss(
+    "triplet",
+    title="Triplet, cosine and mined",
+    latex=r"\operatorname{mean}\,[d_{ap} - d_{an} + m]_+",
+    source="Weinberger & Saul 2009; Schroff et al. 2015; Psomas 2020, Eq. 2.17",
+    sentence="The triplet hinge of the tournament of losses: any distance, and the negatives that each source takes.",
+)
 class TripletHinge(PairLoss):
     """[d_ap - d_an + m]+ over the triplets of a batch, or over those that `negatives` chooses.
 
@@ -23,7 +32,24 @@ class TripletHinge(PairLoss):
     Schroff et al. 2015; Psomas 2020, Eq. 2.17 with cosine distance.
     """
 
-    def __init__(self, m: float, distance: str, negatives: str, window: float, divisor: str) -> None:
+    def __init__(
+        self,
+        m: Annotated[float, Slider(0, 2, "m", "How much farther than the positive a negative is to be", least=0)] = 0.1,
+        distance: Distance = "cosine",
+        negatives: Annotated[
+            str,
+            Choice(
+                NEGATIVES,
+                r"\mathcal N",
+                "Negatives of each pair: all, the nearest farther than the positive (or else the farthest), all "
+                "within a window, or the hardest",
+            ),
+        ] = "all",
+        window: Annotated[
+            float, Slider(0.01, 1, "w", "Window: how much farther than the positive a negative may be", above=0)
+        ] = 0.1,
+        divisor: Divisor = "nonzero",
+    ) -> None:
         super().__init__()
         self.m, self.distance, self.negatives, self.window, self.divisor = m, distance, negatives, window, divisor
         self.unbounded = distance == "cosine"
@@ -122,6 +148,14 @@ def _listed_counts(
     return pull, push, valid.sum()
 
 
+@batch_loss(
+    "quadruplet",
+    title="Quadruplet",
+    latex=r"\operatorname{mean}_{ij}\,[d_{ij} - \min_k d_{ik} + m_1]_+ + [d_{ij} - \min_{l,k} d_{lk} + m_2]_+",
+    source="Chen et al. 2017, Eq. 6, on the hardest negatives",
+    sentence="Beside the hardest negative of the anchor, the nearest pair of two other classes is to be farther apart "
+    "than anchor and positive.",
+)
 class Quadruplet(PairLoss):
     """Mean over positive pairs (i, j) of [d_ij - min_k d_ik + m1]+ + [d_ij - min_{l,k} d_lk + m2]+.
 
@@ -130,7 +164,12 @@ class Quadruplet(PairLoss):
     the hardest of the batch; the margins there adapt, ours stand.
     """
 
-    def __init__(self, m1: float, m2: float, distance: str) -> None:
+    def __init__(
+        self,
+        m1: Annotated[float, Slider(0, 2, "m_1", "Margin to the hardest negative of the anchor", least=0)] = 1.0,
+        m2: Annotated[float, Slider(0, 2, "m_2", "Margin to the nearest pair of two other classes", least=0)] = 0.5,
+        distance: Distance = "squared",
+    ) -> None:
         super().__init__()
         self.m1, self.m2, self.distance = m1, m2, distance
         self.unbounded = distance == "cosine"
@@ -152,45 +191,3 @@ class Quadruplet(PairLoss):
             terms = terms + hinge.masked_fill(~(pairs.positive & known[:, None]), 0.0)
         self.note(terms.detach(), pairs.positive)
         return mean(terms.sum(), pairs.positive.sum())
-
-
-ENTRIES = (
-    BatchFormula(
-        "triplet",
-        "Triplet, cosine and mined",
-        r"\operatorname{mean}\,[d_{ap} - d_{an} + m]_+",
-        "Weinberger & Saul 2009; Schroff et al. 2015; Psomas 2020, Eq. 2.17",
-        "The triplet hinge of the tournament of losses: any distance, and the negatives that each source takes.",
-        {
-            "m": Slider(0, 2, "m", "How much farther than the positive a negative is to be", above=-1e-9),
-            "distance": DISTANCE,
-            "negatives": Choice(
-                NEGATIVES,
-                r"\mathcal N",
-                "Negatives of each pair: all, the nearest farther than the positive (or else the farthest), all "
-                "within a window, or the hardest",
-            ),
-            "window": Slider(0.01, 1, "w", "Window: how much farther than the positive a negative may be", above=0),
-            "divisor": DIVISOR,
-        },
-        {"m": 0.1, "distance": "cosine", "negatives": "all", "window": 0.1, "divisor": "nonzero"},
-        False,
-        TripletHinge,
-    ),
-    BatchFormula(
-        "quadruplet",
-        "Quadruplet",
-        r"\operatorname{mean}_{ij}\,[d_{ij} - \min_k d_{ik} + m_1]_+ + [d_{ij} - \min_{l,k} d_{lk} + m_2]_+",
-        "Chen et al. 2017, Eq. 6, on the hardest negatives",
-        "Beside the hardest negative of the anchor, the nearest pair of two other classes is to be farther apart than "
-        "anchor and positive.",
-        {
-            "m1": Slider(0, 2, "m_1", "Margin to the hardest negative of the anchor", above=-1e-9),
-            "m2": Slider(0, 2, "m_2", "Margin to the nearest pair of two other classes", above=-1e-9),
-            "distance": DISTANCE,
-        },
-        {"m1": 1.0, "m2": 0.5, "distance": "squared"},
-        False,
-        Quadruplet,
-    ),
-)

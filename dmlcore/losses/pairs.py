@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Choice, Slider
 from dmlcore.losses.engine.batch_loss import (
-    DISTANCE,
-    DIVISOR,
-    BatchFormula,
     BatchPairs,
+    Distance,
+    Divisor,
     PairLoss,
+    batch_loss,
     log1p_exp,
     masked_lse,
     mean,
@@ -19,7 +21,19 @@ from dmlcore.losses.engine.batch_loss import (
 )
 from dmlcore.losses.engine.distances import clip_to_unit_ball
 
+Pull = Annotated[float, Slider(0.5, 20, r"\alpha", "Steepness of the pull", step=0.05, above=0)]
+Push = Annotated[float, Slider(5, 100, r"\beta", "Steepness of the push", step=0.05, above=0)]
+Base = Annotated[float, Slider(-0.5, 1, "m", "Cosine similarity that pairs are compared with")]
 
+
+@batch_loss(
+    "contrastive",
+    title="Contrastive",
+    latex=r"\operatorname{mean}_{+}\,[d_{ij} - m_+]_+ \;+\; \operatorname{mean}_{-}\,[m_- - d_{ij}]_+",
+    source="Hadsell, Chopra & LeCun 2006; with a positive margin Gürbüz 2022, Sec. 3.3 (C2)",
+    sentence="Pairs of one class are pulled until they are closer than the positive margin, pairs of two classes "
+    "pushed until they are farther apart than the negative one.",
+)
 class Contrastive(PairLoss):
     """[d - m_pos]+ over pairs of one class plus [m_neg - d]+ over pairs of two.
 
@@ -30,7 +44,17 @@ class Contrastive(PairLoss):
     of positive pairs.
     """
 
-    def __init__(self, m_pos: float, m_neg: float, distance: str = "euclidean", divisor: str = "nonzero") -> None:
+    def __init__(
+        self,
+        m_pos: Annotated[
+            float, Slider(0, 2, "m_+", "Distance under which pairs of one class are left alone", least=0)
+        ] = 0.0,
+        m_neg: Annotated[
+            float, Slider(0.01, 2, "m_-", "Distance beyond which pairs of two classes are left alone", above=0)
+        ] = 0.3841,
+        distance: Distance = "euclidean",
+        divisor: Divisor = "nonzero",
+    ) -> None:
         super().__init__()
         self.m_pos, self.m_neg, self.distance, self.divisor = m_pos, m_neg, distance, divisor
         self.unbounded = distance == "cosine"
@@ -44,6 +68,14 @@ class Contrastive(PairLoss):
         return reduced(pull, pairs.positive, self.divisor) + reduced(push, pairs.negative, self.divisor)
 
 
+@batch_loss(
+    "margin",
+    title="Margin",
+    latex=r"\operatorname{mean}_{>0}\,\bigl\{[d_{ij} - \beta + \alpha]_+,\ [\beta - d_{ik} + \alpha]_+\bigr\}",
+    source="Wu et al. 2017, Eq. 6; Psomas 2020, Eq. 2.23",
+    sentence="A learned boundary: pairs of one class are pulled inside it by a margin, pairs of two classes pushed "
+    "outside.",
+)
 class MarginLoss(PairLoss):
     """[d - beta + alpha]+ over pairs of one class plus [beta - d + alpha]+ over pairs of two, beta learned.
 
@@ -54,14 +86,19 @@ class MarginLoss(PairLoss):
 
     def __init__(
         self,
-        alpha: float,
-        beta: float,
-        distance: str,
-        counting: str,
-        boundary: str,
+        alpha: Annotated[float, Slider(0, 1, r"\alpha", "Margin on both sides of the boundary", least=0)] = 0.5,
+        beta: Annotated[float, Slider(0.1, 2, r"\beta", "Boundary distance at the start", above=0)] = 1.2,
+        distance: Distance = "euclidean",
+        counting: Annotated[
+            str,
+            Choice(("pairs", "triplets"), "n", "Each pair counts once, or once for every triplet that it is part of"),
+        ] = "pairs",
+        boundary: Annotated[
+            str,
+            Choice(("learned", "per_class", "fixed"), r"\beta_y", "One boundary learned, one for each class, or fixed"),
+        ] = "learned",
         *,
         classes: int,
-        embedding_dim: int,
     ) -> None:
         super().__init__()
         self.alpha, self.distance, self.counting, self.boundary = alpha, distance, counting, boundary
@@ -86,6 +123,14 @@ class MarginLoss(PairLoss):
         return mean(pull.sum() + push.sum(), (pull > 0).sum() + (push > 0).sum())
 
 
+@batch_loss(
+    "multi_similarity",
+    title="Multi-similarity",
+    latex=r"\operatorname{mean}_i\ \tfrac1\alpha \log\bigl(1 + \textstyle\sum_{P_i} e^{-\alpha(s_{ij} - m)}\bigr)"
+    r" + \tfrac1\beta \log\bigl(1 + \textstyle\sum_{N_i} e^{\beta(s_{ik} - m)}\bigr)",
+    source="Wang et al. 2019, Eq. 15; Psomas 2020, Eq. 2.24",
+    sentence="Each pair is weighed by its own similarity and by those of the other pairs of its anchor.",
+)
 class MultiSimilarity(PairLoss):
     """Soft-plus of the summed pull 1/alpha log(1 + Σ e^-alpha(s - m)) and push 1/beta log(1 + Σ e^beta(s - m)).
 
@@ -96,7 +141,17 @@ class MultiSimilarity(PairLoss):
 
     unbounded = True
 
-    def __init__(self, alpha: float, beta: float, m: float, epsilon: float, similarity: str = "cosine") -> None:
+    def __init__(
+        self,
+        alpha: Pull = 2.0,
+        beta: Push = 50.0,
+        m: Base = 0.5,
+        epsilon: Annotated[
+            float,
+            Slider(0.01, 1, r"\epsilon", "mining: pairs count that the hardest rival is this close to", optional=True),
+        ] = 0.1,
+        similarity: str = "cosine",
+    ) -> None:
         super().__init__()
         self.alpha, self.beta, self.m, self.epsilon, self.similarity = alpha, beta, m, epsilon, similarity
 
@@ -128,6 +183,15 @@ def hard(s: Tensor, positive: Tensor, negative: Tensor, epsilon: float) -> tuple
     return positive & (s < hardest + epsilon), negative & (s > easiest - epsilon)
 
 
+@batch_loss(
+    "binomial_deviance",
+    title="Binomial deviance",
+    latex=r"\operatorname{mean}_i\ \operatorname{mean}_{P_i} \log\bigl(1 + e^{-\alpha(s_{ij} - m)}\bigr)"
+    r" + \operatorname{mean}_{N_i} \log\bigl(1 + e^{\alpha C(s_{ik} - m)}\bigr)",
+    source="Yi et al. 2014; Zabihzadeh et al. 2021, Eq. 17",
+    sentence="Logistic regression on pairs: similar enough for one class, unlike enough for two, and the latter costs "
+    "more.",
+)
 class BinomialDeviance(PairLoss):
     """Per anchor, the mean of log(1 + e^-alpha(s - m)) over positives plus that of log(1 + e^(alpha C (s - m))) over
     negatives; mean over the anchors.
@@ -138,7 +202,14 @@ class BinomialDeviance(PairLoss):
 
     unbounded = True
 
-    def __init__(self, alpha: float, m: float, cost: float) -> None:
+    def __init__(
+        self,
+        alpha: Annotated[float, Slider(0.5, 10, r"\alpha", "Steepness", step=0.1, above=0)] = 2.0,
+        m: Base = 0.5,
+        cost: Annotated[
+            float, Slider(1, 50, "C", "Steepness for negatives over that for positives", step=0.5, above=0)
+        ] = 25.0,
+    ) -> None:
         super().__init__()
         self.alpha, self.m, self.cost = alpha, m, cost
 
@@ -149,85 +220,3 @@ class BinomialDeviance(PairLoss):
         pull, push = (terms.masked_fill(~mask, 0.0) for mask in (pairs.positive, pairs.negative))
         loss = mean(pull.sum(1), pairs.positive.sum(1)) + mean(push.sum(1), pairs.negative.sum(1))
         return loss.sum() / max(len(s), 1)
-
-
-SIMILARITY_SLIDERS: dict[str, Slider] = {
-    "alpha": Slider(0.5, 20, r"\alpha", "Steepness of the pull", step=0.05, above=0),
-    "beta": Slider(5, 100, r"\beta", "Steepness of the push", step=0.05, above=0),
-    "m": Slider(-0.5, 1, "m", "Cosine similarity that pairs are compared with"),
-}
-
-ENTRIES = (
-    BatchFormula(
-        "contrastive",
-        "Contrastive",
-        r"\operatorname{mean}_{+}\,[d_{ij} - m_+]_+ \;+\; \operatorname{mean}_{-}\,[m_- - d_{ij}]_+",
-        "Hadsell, Chopra & LeCun 2006; with a positive margin Gürbüz 2022, Sec. 3.3 (C2)",
-        "Pairs of one class are pulled until they are closer than the positive margin, pairs of two classes "
-        "pushed until they are farther apart than the negative one.",
-        {
-            "m_pos": Slider(0, 2, "m_+", "Distance under which pairs of one class are left alone", above=-1e-9),
-            "m_neg": Slider(0.01, 2, "m_-", "Distance beyond which pairs of two classes are left alone", above=0),
-            "distance": DISTANCE,
-            "divisor": DIVISOR,
-        },
-        {"m_pos": 0.0, "m_neg": 0.3841, "distance": "euclidean", "divisor": "nonzero"},
-        False,
-        Contrastive,
-    ),
-    BatchFormula(
-        "margin",
-        "Margin",
-        r"\operatorname{mean}_{>0}\,\bigl\{[d_{ij} - \beta + \alpha]_+,\ [\beta - d_{ik} + \alpha]_+\bigr\}",
-        "Wu et al. 2017, Eq. 6; Psomas 2020, Eq. 2.23",
-        "A learned boundary: pairs of one class are pulled inside it by a margin, pairs of two classes pushed outside.",
-        {
-            "alpha": Slider(0, 1, r"\alpha", "Margin on both sides of the boundary", above=-1e-9),
-            "beta": Slider(0.1, 2, r"\beta", "Boundary distance at the start", above=0),
-            "distance": DISTANCE,
-            "counting": Choice(
-                ("pairs", "triplets"), "n", "Each pair counts once, or once for every triplet that it is part of"
-            ),
-            "boundary": Choice(
-                ("learned", "per_class", "fixed"), r"\beta_y", "One boundary learned, one for each class, or fixed"
-            ),
-        },
-        {"alpha": 0.5, "beta": 1.2, "distance": "euclidean", "counting": "pairs", "boundary": "learned"},
-        False,
-        MarginLoss,
-        sized=True,
-    ),
-    BatchFormula(
-        "multi_similarity",
-        "Multi-similarity",
-        r"\operatorname{mean}_i\ \tfrac1\alpha \log\bigl(1 + \textstyle\sum_{P_i} e^{-\alpha(s_{ij} - m)}\bigr)"
-        r" + \tfrac1\beta \log\bigl(1 + \textstyle\sum_{N_i} e^{\beta(s_{ik} - m)}\bigr)",
-        "Wang et al. 2019, Eq. 15; Psomas 2020, Eq. 2.24",
-        "Each pair is weighed by its own similarity and by those of the other pairs of its anchor.",
-        {
-            **SIMILARITY_SLIDERS,
-            "epsilon": Slider(
-                0.01, 1, r"\epsilon", "mining: pairs count that the hardest rival is this close to", optional=True
-            ),
-        },
-        {"alpha": 2.0, "beta": 50.0, "m": 0.5, "epsilon": 0.1},
-        False,
-        MultiSimilarity,
-    ),
-    BatchFormula(
-        "binomial_deviance",
-        "Binomial deviance",
-        r"\operatorname{mean}_i\ \operatorname{mean}_{P_i} \log\bigl(1 + e^{-\alpha(s_{ij} - m)}\bigr)"
-        r" + \operatorname{mean}_{N_i} \log\bigl(1 + e^{\alpha C(s_{ik} - m)}\bigr)",
-        "Yi et al. 2014; Zabihzadeh et al. 2021, Eq. 17",
-        "Logistic regression on pairs: similar enough for one class, unlike enough for two, and the latter costs more.",
-        {
-            "alpha": Slider(0.5, 10, r"\alpha", "Steepness", step=0.1, above=0),
-            "m": Slider(-0.5, 1, "m", "Cosine similarity that pairs are compared with"),
-            "cost": Slider(1, 50, "C", "Steepness for negatives over that for positives", step=0.5, above=0),
-        },
-        {"alpha": 2.0, "m": 0.5, "cost": 25.0},
-        False,
-        BinomialDeviance,
-    ),
-)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from dmlcore.catalogue import Choice, Slider
-from dmlcore.losses.engine.batch_loss import BatchFormula, ProxyLoss, log1p_exp, masked_lse, mean, require_int
+from dmlcore.losses.engine.batch_loss import ProxyLoss, batch_loss, log1p_exp, masked_lse, mean
 from dmlcore.losses.engine.distances import unit
 
 TEMPERATURE = "Temperature: a lower one makes the choice between classes harder"
 
 
+Delta = Annotated[float, Slider(0, 1, r"\delta", "Margin on the cosine", least=0)]
+Steepness = Annotated[float, Slider(1, 64, r"\alpha", "Steepness of pull and push", step=0.5, above=0)]
+
+
+@batch_loss(
+    "proxy_nca",
+    title="ProxyNCA++",
+    latex=r"-\log \frac{e^{\cos(x, w_y)/\tau}}{\sum_c e^{\cos(x, w_c)/\tau}}",
+    source="Movshovitz-Attias et al. 2017; Teh, DeVries & Taylor 2020",
+    sentence="Each class has a learned proxy; a sample is drawn to its own and pushed from all others.",
+)
 class ProxyNCA(ProxyLoss):
     """Cross-entropy of cosine similarities to the proxies over a temperature; "all" or only the "others" below the bar.
 
@@ -20,7 +33,19 @@ class ProxyNCA(ProxyLoss):
     Movshovitz-Attias et al. 2017; Psomas 2020, Eq. 2.27, with s = 1 / temperature; it can be negative.
     """
 
-    def __init__(self, temperature: float, denominator: str = "all", *, classes: int, embedding_dim: int) -> None:
+    def __init__(
+        self,
+        temperature: Annotated[float, Slider(0.02, 1, r"\tau", TEMPERATURE, above=0)] = 0.11,
+        denominator: Annotated[
+            str,
+            Choice(
+                ("all", "others"), "c", "Proxies in the denominator: all (ProxyNCA++), or all but the own (Proxy-NCA)"
+            ),
+        ] = "all",
+        *,
+        classes: int,
+        embedding_dim: int,
+    ) -> None:
         super().__init__(classes, embedding_dim)
         self.temperature, self.denominator = temperature, denominator
 
@@ -33,6 +58,13 @@ class ProxyNCA(ProxyLoss):
         return (others - logits.gather(1, labels[:, None])[:, 0]).mean()
 
 
+@batch_loss(
+    "proxy_nca_smoothed",
+    title="Proxy-NCA, smoothed",
+    latex=r"\operatorname{CE}_\gamma\bigl(-\lVert x - r\,w_c\rVert^2\bigr)",
+    source="Zabihzadeh et al. 2021, Eq. 18",
+    sentence="Squared distances to proxies on a larger sphere, with targets that leave the other classes a share.",
+)
 class SmoothedProxyNCA(ProxyLoss):
     """Cross-entropy of minus squared distances between unit samples and proxies of norm `scale`, targets smoothed.
 
@@ -40,7 +72,18 @@ class SmoothedProxyNCA(ProxyLoss):
     et al. 2021, for its Eq. 18.
     """
 
-    def __init__(self, scale: float, smoothing: float, *, classes: int, embedding_dim: int) -> None:
+    def __init__(
+        self,
+        scale: Annotated[
+            float, Slider(0.5, 10, "r", "Norm of the proxies; samples have norm 1", step=0.1, above=0)
+        ] = 3.0,
+        smoothing: Annotated[
+            float, Slider(0, 0.5, r"\gamma", "Share of the target given to the other classes", least=0)
+        ] = 0.1,
+        *,
+        classes: int,
+        embedding_dim: int,
+    ) -> None:
         super().__init__(classes, embedding_dim)
         self.scale, self.smoothing = scale, smoothing
 
@@ -61,6 +104,15 @@ def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, ove
     return F.cross_entropy(logits, labels, label_smoothing=min(share, 1.0))
 
 
+@batch_loss(
+    "proxy_anchor",
+    title="ProxyAnchor",
+    latex=r"\tfrac{1}{|W^+|}\textstyle\sum_{W^+}\log\bigl(1 + \sum_{+} e^{-\alpha(s - \delta)}\bigr)"
+    r" + \tfrac1C\sum_W \log\bigl(1 + \sum_{-} e^{\alpha(s + \delta)}\bigr)",
+    source="Kim et al. 2020, Eq. 4; Psomas 2020, Eq. 2.31",
+    sentence="Proxies are the anchors: each pulls the samples of its class, hardest first, and pushes those of all "
+    "others.",
+)
 class ProxyAnchor(ProxyLoss):
     """Mean over the classes of the batch of log(1 + Σ_own e^-alpha(s - delta)), plus mean over all classes of
     log(1 + Σ_others e^alpha(s + delta)).
@@ -68,7 +120,7 @@ class ProxyAnchor(ProxyLoss):
     s: cosine similarity of proxy and sample. Source: Kim et al. 2020, Eq. 4; Psomas 2020, Eq. 2.31.
     """
 
-    def __init__(self, alpha: float, delta: float, *, classes: int, embedding_dim: int) -> None:
+    def __init__(self, alpha: Steepness = 32.0, delta: Delta = 0.1, *, classes: int, embedding_dim: int) -> None:
         super().__init__(classes, embedding_dim)
         self.alpha, self.delta = alpha, delta
 
@@ -83,6 +135,14 @@ class ProxyAnchor(ProxyLoss):
         return mean(log1p_exp(masked_lse(-self.alpha * (s - self.delta), own)).sum(), own.any(1).sum())
 
 
+@batch_loss(
+    "proxy_push",
+    title="Proxy push",
+    latex=r"\tfrac{1}{|W^+|}\textstyle\sum_{W^+}\log\bigl(1 + \sum_{+} e^{-\alpha(s - \delta)}\bigr)"
+    r" + \tfrac1C\sum_w \log\bigl(1 + \sum_{w' \ne w} e^{\alpha(g_{ww'} + \delta)}\bigr)",
+    source="Psomas 2020, Eq. 6.1 and 6.2",
+    sentence="ProxyAnchor whose proxies push each other, directly or through the samples of the batch.",
+)
 class ProxyPush(ProxyAnchor):
     """The positive part of ProxyAnchor, and proxies that push each other: mean of log(1 + Σ_w' e^alpha(g + delta)).
 
@@ -90,7 +150,17 @@ class ProxyPush(ProxyAnchor):
     (Eq. 6.2). w' are all other proxies.
     """
 
-    def __init__(self, alpha: float, delta: float, through: str, *, classes: int, embedding_dim: int) -> None:
+    def __init__(
+        self,
+        alpha: Steepness = 32.0,
+        delta: Delta = 0.1,
+        through: Annotated[
+            str, Choice(("proxies", "batch"), "g", "What proxies push through: each other (6.1), or the batch (6.2)")
+        ] = "batch",
+        *,
+        classes: int,
+        embedding_dim: int,
+    ) -> None:
         super().__init__(alpha, delta, classes=classes, embedding_dim=embedding_dim)
         self.through = through
 
@@ -104,6 +174,14 @@ class ProxyPush(ProxyAnchor):
         return self.pull(s, self.own(labels).mT) + push
 
 
+@batch_loss(
+    "soft_triple",
+    title="SoftTriple",
+    latex=r"-\log \frac{e^{\lambda(S_y - \delta)}}{e^{\lambda(S_y - \delta)} + \sum_{c \ne y} e^{\lambda S_c}}"
+    r" + \tau R(w)",
+    source="Qian et al. 2019, Eq. 10; Psomas 2020, Eq. 2.30",
+    sentence="Several centres per class, softly chosen; a regulariser merges those that are not needed.",
+)
 class SoftTriple(ProxyLoss):
     """Cross-entropy of la (S - delta [own]) with S = Σ_k softmax_k(s_k / gamma) s_k over `centres` proxies per class.
 
@@ -113,16 +191,18 @@ class SoftTriple(ProxyLoss):
 
     def __init__(
         self,
-        centres: float,
-        la: float,
-        gamma: float,
-        delta: float,
-        tau: float,
+        centres: Annotated[int, Slider(1, 16, "K", "Centres of each class", step=1, above=0)] = 2,
+        la: Annotated[float, Slider(1, 100, r"\lambda", "Scale of the similarities", step=0.01, above=0)] = 20.0,
+        gamma: Annotated[
+            float, Slider(0.01, 50, r"\gamma", "Temperature of the choice among centres", above=0, log=True)
+        ] = 0.1,
+        delta: Delta = 0.1,
+        tau: Annotated[float, Slider(0, 1, r"\tau", "Weight of the regulariser", least=0)] = 0.2,
         *,
         classes: int,
         embedding_dim: int,
     ) -> None:
-        super().__init__(classes, embedding_dim, require_int("centres", centres))
+        super().__init__(classes, embedding_dim, centres)
         self.la, self.gamma, self.delta, self.tau = la, gamma, delta, tau
 
     def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
@@ -138,88 +218,3 @@ class SoftTriple(ProxyLoss):
         apart = (2 + 1e-5 - 2 * centres @ centres.mT).clamp(min=1e-6).sqrt()  # rounding may leave cosines above 1
         pairs = self.per_class * (self.per_class - 1)
         return loss + self.tau * (apart * between).sum() / (self.classes * pairs)
-
-
-_DELTA = Slider(0, 1, r"\delta", "Margin on the cosine", above=-1e-9)
-_ALPHA = Slider(1, 64, r"\alpha", "Steepness of pull and push", step=0.5, above=0)
-
-ENTRIES = (
-    BatchFormula(
-        "proxy_nca",
-        "ProxyNCA++",
-        r"-\log \frac{e^{\cos(x, w_y)/\tau}}{\sum_c e^{\cos(x, w_c)/\tau}}",
-        "Movshovitz-Attias et al. 2017; Teh, DeVries & Taylor 2020",
-        "Each class has a learned proxy; a sample is drawn to its own and pushed from all others.",
-        {
-            "temperature": Slider(0.02, 1, r"\tau", TEMPERATURE, above=0),
-            "denominator": Choice(
-                ("all", "others"), "c", "Proxies in the denominator: all (ProxyNCA++), or all but the own (Proxy-NCA)"
-            ),
-        },
-        {"temperature": 0.11, "denominator": "all"},
-        True,
-        ProxyNCA,
-    ),
-    BatchFormula(
-        "proxy_nca_smoothed",
-        "Proxy-NCA, smoothed",
-        r"\operatorname{CE}_\gamma\bigl(-\lVert x - r\,w_c\rVert^2\bigr)",
-        "Zabihzadeh et al. 2021, Eq. 18",
-        "Squared distances to proxies on a larger sphere, with targets that leave the other classes a share.",
-        {
-            "scale": Slider(0.5, 10, "r", "Norm of the proxies; samples have norm 1", step=0.1, above=0),
-            "smoothing": Slider(0, 0.5, r"\gamma", "Share of the target given to the other classes", above=-1e-9),
-        },
-        {"scale": 3.0, "smoothing": 0.1},
-        True,
-        SmoothedProxyNCA,
-    ),
-    BatchFormula(
-        "proxy_anchor",
-        "ProxyAnchor",
-        r"\tfrac{1}{|W^+|}\textstyle\sum_{W^+}\log\bigl(1 + \sum_{+} e^{-\alpha(s - \delta)}\bigr)"
-        r" + \tfrac1C\sum_W \log\bigl(1 + \sum_{-} e^{\alpha(s + \delta)}\bigr)",
-        "Kim et al. 2020, Eq. 4; Psomas 2020, Eq. 2.31",
-        "Proxies are the anchors: each pulls the samples of its class, hardest first, and pushes those of all others.",
-        {"alpha": _ALPHA, "delta": _DELTA},
-        {"alpha": 32.0, "delta": 0.1},
-        True,
-        ProxyAnchor,
-    ),
-    BatchFormula(
-        "proxy_push",
-        "Proxy push",
-        r"\tfrac{1}{|W^+|}\textstyle\sum_{W^+}\log\bigl(1 + \sum_{+} e^{-\alpha(s - \delta)}\bigr)"
-        r" + \tfrac1C\sum_w \log\bigl(1 + \sum_{w' \ne w} e^{\alpha(g_{ww'} + \delta)}\bigr)",
-        "Psomas 2020, Eq. 6.1 and 6.2",
-        "ProxyAnchor whose proxies push each other, directly or through the samples of the batch.",
-        {
-            "alpha": _ALPHA,
-            "delta": _DELTA,
-            "through": Choice(
-                ("proxies", "batch"), "g", "What proxies push through: each other (6.1), or the batch (6.2)"
-            ),
-        },
-        {"alpha": 32.0, "delta": 0.1, "through": "batch"},
-        True,
-        ProxyPush,
-    ),
-    BatchFormula(
-        "soft_triple",
-        "SoftTriple",
-        r"-\log \frac{e^{\lambda(S_y - \delta)}}{e^{\lambda(S_y - \delta)} + \sum_{c \ne y} e^{\lambda S_c}}"
-        r" + \tau R(w)",
-        "Qian et al. 2019, Eq. 10; Psomas 2020, Eq. 2.30",
-        "Several centres per class, softly chosen; a regulariser merges those that are not needed.",
-        {
-            "centres": Slider(1, 16, "K", "Centres of each class", step=1, above=0),
-            "la": Slider(1, 100, r"\lambda", "Scale of the similarities", step=0.01, above=0),
-            "gamma": Slider(0.01, 50, r"\gamma", "Temperature of the choice among centres", above=0, log=True),
-            "delta": _DELTA,
-            "tau": Slider(0, 1, r"\tau", "Weight of the regulariser", above=-1e-9),
-        },
-        {"centres": 2.0, "la": 20.0, "gamma": 0.1, "delta": 0.1, "tau": 0.2},
-        True,
-        SoftTriple,
-    ),
-)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.losses.engine.batch_loss import DIVISOR, BatchFormula, PairLoss, ProxyLoss, mean, require_int
+from dmlcore.losses.engine.batch_loss import Divisor, PairLoss, ProxyLoss, batch_loss, mean
 from dmlcore.losses.engine.distances import distance_table
 from dmlcore.losses.engine.table import Counts
-from dmlcore.losses.pairs import SIMILARITY_SLIDERS, Contrastive, MultiSimilarity
+from dmlcore.losses.pairs import Base, Contrastive, MultiSimilarity, Pull, Push
+
+PerClass = Annotated[int, Slider(1, 16, "P", "Proxies of each class", step=1, above=0)]
 
 
 class ProxyPairs(ProxyLoss):
@@ -21,8 +25,8 @@ class ProxyPairs(ProxyLoss):
 
     unbounded = False
 
-    def __init__(self, loss: PairLoss, per_class: float, classes: int, embedding_dim: int) -> None:
-        super().__init__(classes, embedding_dim, require_int("per_class", per_class))
+    def __init__(self, loss: PairLoss, per_class: int, classes: int, embedding_dim: int) -> None:
+        super().__init__(classes, embedding_dim, per_class)
         self.loss = loss
 
     def of(self, embeddings: Tensor, labels: Tensor) -> Tensor:
@@ -37,6 +41,35 @@ class ProxyPairs(ProxyLoss):
         return self.loss.counts
 
 
+@batch_loss(
+    "contrastive_proxy",
+    title="Contrastive with proxies",
+    latex=r"\operatorname{mean}_{+}\,[d(x, w) - m_+]_+ \;+\; \operatorname{mean}_{-}\,[m_- - d(x, w)]_+",
+    source="Gürbüz 2022, Ch. 3 (C2)",
+    sentence="The contrastive loss between samples and learned proxies, several for each class.",
+)
+def contrastive_proxy(
+    m_pos: Annotated[float, Slider(0, 2, "m_+", "Distance under which the own proxies leave alone", least=0)] = 0.0,
+    m_neg: Annotated[
+        float, Slider(0.01, 2, "m_-", "Distance beyond which other proxies leave alone", above=0)
+    ] = 0.3841,
+    divisor: Divisor = "nonzero",
+    per_class: PerClass = 8,
+    *,
+    classes: int,
+    embedding_dim: int,
+) -> nn.Module:
+    """`Contrastive` against proxies."""
+    return ProxyPairs(Contrastive(m_pos, m_neg, "ball", divisor), per_class, classes, embedding_dim)
+
+
+@batch_loss(
+    "triplet_proxy",
+    title="Triplet with proxies",
+    latex=r"\operatorname{mean}\,[d(x, w_+) - d(x, w_-) + m]_+",
+    source="Gürbüz 2022, Ch. 3",
+    sentence="Samples are anchors; positives and negatives are learned proxies.",
+)
 class TripletProxies(ProxyLoss):
     """[d(x, w+) - d(x, w-) + m]+ over all proxies w+ of the class of x and w- of the others, in the unit ball.
 
@@ -45,8 +78,18 @@ class TripletProxies(ProxyLoss):
 
     unbounded = False
 
-    def __init__(self, m: float, divisor: str, per_class: float, *, classes: int, embedding_dim: int) -> None:
-        super().__init__(classes, embedding_dim, require_int("per_class", per_class))
+    def __init__(
+        self,
+        m: Annotated[
+            float, Slider(0, 2, "m", "How much farther than its own proxy another is to be", least=0)
+        ] = 0.0961,
+        divisor: Divisor = "nonzero",
+        per_class: PerClass = 8,
+        *,
+        classes: int,
+        embedding_dim: int,
+    ) -> None:
+        super().__init__(classes, embedding_dim, per_class)
         self.m, self.divisor = m, divisor
         self.counts = Counts.none()
 
@@ -66,67 +109,16 @@ class TripletProxies(ProxyLoss):
         return total / max(len(d), 1) if self.divisor == "anchors" else total
 
 
-def contrastive_proxy(
-    m_pos: float, m_neg: float, divisor: str, per_class: float, *, classes: int, embedding_dim: int
-) -> nn.Module:
-    """`Contrastive` against proxies."""
-    return ProxyPairs(Contrastive(m_pos, m_neg, "ball", divisor), per_class, classes, embedding_dim)
-
-
+@batch_loss(
+    "multi_similarity_proxy",
+    title="Multi-similarity with proxies",
+    latex=r"\operatorname{mean}_i\ \tfrac1\alpha \log\bigl(1 + \textstyle\sum_{w_+} e^{-\alpha(s - m)}\bigr)"
+    r" + \tfrac1\beta \log\bigl(1 + \textstyle\sum_{w_-} e^{\beta(s - m)}\bigr)",
+    source="Gürbüz 2022, Ch. 3",
+    sentence="The multi-similarity loss between samples and learned proxies, several for each class.",
+)
 def multi_similarity_proxy(
-    alpha: float, beta: float, m: float, per_class: float, *, classes: int, embedding_dim: int
+    alpha: Pull = 2.0, beta: Push = 40.0, m: Base = 0.5, per_class: PerClass = 8, *, classes: int, embedding_dim: int
 ) -> nn.Module:
     """`MultiSimilarity` against proxies, on inner products in the unit ball, without mining."""
     return ProxyPairs(MultiSimilarity(alpha, beta, m, torch.inf, "ball"), per_class, classes, embedding_dim)
-
-
-_PER_CLASS = Slider(1, 16, "P", "Proxies of each class", step=1, above=0)
-
-ENTRIES = (
-    BatchFormula(
-        "contrastive_proxy",
-        "Contrastive with proxies",
-        r"\operatorname{mean}_{+}\,[d(x, w) - m_+]_+ \;+\; \operatorname{mean}_{-}\,[m_- - d(x, w)]_+",
-        "Gürbüz 2022, Ch. 3 (C2)",
-        "The contrastive loss between samples and learned proxies, several for each class.",
-        {
-            "m_pos": Slider(0, 2, "m_+", "Distance under which the own proxies leave alone", above=-1e-9),
-            "m_neg": Slider(0.01, 2, "m_-", "Distance beyond which other proxies leave alone", above=0),
-            "divisor": DIVISOR,
-            "per_class": _PER_CLASS,
-        },
-        {"m_pos": 0.0, "m_neg": 0.3841, "divisor": "nonzero", "per_class": 8.0},
-        True,
-        contrastive_proxy,
-    ),
-    BatchFormula(
-        "triplet_proxy",
-        "Triplet with proxies",
-        r"\operatorname{mean}\,[d(x, w_+) - d(x, w_-) + m]_+",
-        "Gürbüz 2022, Ch. 3",
-        "Samples are anchors; positives and negatives are learned proxies.",
-        {
-            "m": Slider(0, 2, "m", "How much farther than its own proxy another is to be", above=-1e-9),
-            "divisor": DIVISOR,
-            "per_class": _PER_CLASS,
-        },
-        {"m": 0.0961, "divisor": "nonzero", "per_class": 8.0},
-        True,
-        TripletProxies,
-    ),
-    BatchFormula(
-        "multi_similarity_proxy",
-        "Multi-similarity with proxies",
-        r"\operatorname{mean}_i\ \tfrac1\alpha \log\bigl(1 + \textstyle\sum_{w_+} e^{-\alpha(s - m)}\bigr)"
-        r" + \tfrac1\beta \log\bigl(1 + \textstyle\sum_{w_-} e^{\beta(s - m)}\bigr)",
-        "Gürbüz 2022, Ch. 3",
-        "The multi-similarity loss between samples and learned proxies, several for each class.",
-        {
-            **SIMILARITY_SLIDERS,
-            "per_class": _PER_CLASS,
-        },
-        {"alpha": 2.0, "beta": 40.0, "m": 0.5, "per_class": 8.0},
-        True,
-        multi_similarity_proxy,
-    ),
-)

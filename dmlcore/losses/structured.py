@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from dmlcore.catalogue import Choice, Slider
 from dmlcore.losses.engine.batch_loss import (
-    DIVISOR,
-    BatchFormula,
     BatchPairs,
+    Divisor,
     PairLoss,
+    batch_loss,
     log1p_exp,
     masked_lse,
     mean,
@@ -19,6 +21,13 @@ from dmlcore.losses.engine.batch_loss import (
 from dmlcore.losses.pairs import hard
 
 
+@batch_loss(
+    "lifted_structure",
+    title="Lifted structure of a batch",
+    latex=r"\textstyle\sum_i \bigl[\operatorname{LSE}_{P_i}(m - s_{ij}) + \operatorname{LSE}_{N_i}(s_{ik})\bigr]_+",
+    source="Oh Song et al. 2016, Eq. 4; Psomas 2020, Eq. 2.21; Can 2018, Eq. 2.17",
+    sentence="Every anchor is pulled to its farthest positives and pushed from its nearest negatives, softly chosen.",
+)
 class Lifted(PairLoss):
     """Lifted structure in the three forms of the sources.
 
@@ -28,7 +37,25 @@ class Lifted(PairLoss):
     LSE_N(alpha s) over hard pairs (the public implementation of Psomas 2020). divisor: of "rows" alone.
     """
 
-    def __init__(self, form: str, m: float, alpha: float, beta: float, epsilon: float, divisor: str) -> None:
+    def __init__(
+        self,
+        form: Annotated[
+            str,
+            Choice(
+                ("rows", "pairs", "mined"),
+                r"\Sigma",
+                "Sum over anchors on cosines, over positive pairs on distances, or over the hard pairs of each anchor",
+            ),
+        ] = "rows",
+        m: Annotated[float, Slider(0, 2, "m", "Margin of rows and pairs", least=0)] = 0.5,
+        alpha: Annotated[float, Slider(1, 100, r"\alpha", "Steepness of the push, mined", step=0.5, above=0)] = 40.0,
+        beta: Annotated[float, Slider(0.5, 20, r"\beta", "Steepness of the pull, mined", step=0.1, above=0)] = 2.0,
+        epsilon: Annotated[
+            float,
+            Slider(0.01, 1, r"\epsilon", "mining: pairs count that the hardest rival is this close to", optional=True),
+        ] = 0.1,
+        divisor: Divisor = "anchors",
+    ) -> None:
         super().__init__()
         self.form, self.m, self.alpha, self.beta, self.epsilon, self.divisor = form, m, alpha, beta, epsilon, divisor
         self.unbounded = form != "pairs"
@@ -63,6 +90,13 @@ class Lifted(PairLoss):
         return (pull + push).sum() / max(len(s), 1)
 
 
+@batch_loss(
+    "n_pair",
+    title="N-pair of a batch",
+    latex=r"\operatorname{mean}_i \log\bigl(1 + \textstyle\sum_{P_i}\sum_{N_i} e^{s_{ik} - s_{ij}}\bigr)",
+    source="Sohn 2016; Psomas 2020, Eq. 2.22",
+    sentence="Every positive of an anchor competes with all its negatives at once.",
+)
 class NPair(PairLoss):
     """N-pair loss, as printed over all pairs, or with one pair per class.
 
@@ -71,7 +105,16 @@ class NPair(PairLoss):
     mean squared norms of anchors and of positives, Sohn 2016, Eq. 10; it needs both, so no memory.
     """
 
-    def __init__(self, form: str, l2: float) -> None:
+    def __init__(
+        self,
+        form: Annotated[
+            str,
+            Choice(("all", "one"), r"\Sigma", "All pairs on cosines, or one pair of each class on raw inner products"),
+        ] = "all",
+        l2: Annotated[
+            float, Slider(0, 0.2, r"\lambda", "Weight of the squared norms with one pair", step=0.005, least=0)
+        ] = 0.02,
+    ) -> None:
         super().__init__()
         self.form, self.l2 = form, l2
         self.unbounded = form == "all"
@@ -103,6 +146,13 @@ class NPair(PairLoss):
         return entropy + self.l2 * mean(squares.sum(), anchor.sum())
 
 
+@batch_loss(
+    "nt_xent",
+    title="NT-Xent",
+    latex=r"\operatorname{mean}_{ij}\ -\log \frac{e^{s_{ij}/\tau}}{e^{s_{ij}/\tau} + \sum_{N_i} e^{s_{ik}/\tau}}",
+    source="Sohn 2016; Chen et al. 2020 (SimCLR), Eq. 1",
+    sentence="Each positive is to be told from all negatives of its anchor, one at a time.",
+)
 class NTXent(PairLoss):
     """Mean over positive pairs of -log e^(s_ip/tau) / (e^(s_ip/tau) + Σ_N e^(s_in/tau)), s: cosines.
 
@@ -111,7 +161,12 @@ class NTXent(PairLoss):
 
     unbounded = True
 
-    def __init__(self, temperature: float) -> None:
+    def __init__(
+        self,
+        temperature: Annotated[
+            float, Slider(0.02, 2, r"\tau", "Temperature: a lower one lets the nearest negatives decide", above=0)
+        ] = 0.1,
+    ) -> None:
         super().__init__()
         self.temperature = temperature
 
@@ -120,62 +175,3 @@ class NTXent(PairLoss):
         s = pairs.cosines() / self.temperature
         terms = log1p_exp(masked_lse(s, pairs.negative)[:, None] - s).masked_fill(~pairs.positive, 0.0)
         return mean(terms.sum(), pairs.positive.sum())
-
-
-ENTRIES = (
-    BatchFormula(
-        "lifted_structure",
-        "Lifted structure of a batch",
-        r"\textstyle\sum_i \bigl[\operatorname{LSE}_{P_i}(m - s_{ij}) + \operatorname{LSE}_{N_i}(s_{ik})\bigr]_+",
-        "Oh Song et al. 2016, Eq. 4; Psomas 2020, Eq. 2.21; Can 2018, Eq. 2.17",
-        "Every anchor is pulled to its farthest positives and pushed from its nearest negatives, softly chosen.",
-        {
-            "form": Choice(
-                ("rows", "pairs", "mined"),
-                r"\Sigma",
-                "Sum over anchors on cosines, over positive pairs on distances, or over the hard pairs of each anchor",
-            ),
-            "m": Slider(0, 2, "m", "Margin of rows and pairs", above=-1e-9),
-            "alpha": Slider(1, 100, r"\alpha", "Steepness of the push, mined", step=0.5, above=0),
-            "beta": Slider(0.5, 20, r"\beta", "Steepness of the pull, mined", step=0.1, above=0),
-            "epsilon": Slider(
-                0.01, 1, r"\epsilon", "mining: pairs count that the hardest rival is this close to", optional=True
-            ),
-            "divisor": DIVISOR,
-        },
-        {"form": "rows", "m": 0.5, "alpha": 40.0, "beta": 2.0, "epsilon": 0.1, "divisor": "anchors"},
-        False,
-        Lifted,
-    ),
-    BatchFormula(
-        "n_pair",
-        "N-pair of a batch",
-        r"\operatorname{mean}_i \log\bigl(1 + \textstyle\sum_{P_i}\sum_{N_i} e^{s_{ik} - s_{ij}}\bigr)",
-        "Sohn 2016; Psomas 2020, Eq. 2.22",
-        "Every positive of an anchor competes with all its negatives at once.",
-        {
-            "form": Choice(
-                ("all", "one"), r"\Sigma", "All pairs on cosines, or one pair of each class on raw inner products"
-            ),
-            "l2": Slider(0, 0.2, r"\lambda", "Weight of the squared norms with one pair", step=0.005, above=-1e-9),
-        },
-        {"form": "all", "l2": 0.02},
-        False,
-        NPair,
-    ),
-    BatchFormula(
-        "nt_xent",
-        "NT-Xent",
-        r"\operatorname{mean}_{ij}\ -\log \frac{e^{s_{ij}/\tau}}{e^{s_{ij}/\tau} + \sum_{N_i} e^{s_{ik}/\tau}}",
-        "Sohn 2016; Chen et al. 2020 (SimCLR), Eq. 1",
-        "Each positive is to be told from all negatives of its anchor, one at a time.",
-        {
-            "temperature": Slider(
-                0.02, 2, r"\tau", "Temperature: a lower one lets the nearest negatives decide", above=0
-            )
-        },
-        {"temperature": 0.1},
-        False,
-        NTXent,
-    ),
-)

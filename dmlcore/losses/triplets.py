@@ -35,6 +35,7 @@ def hoffer(t: Triplet) -> Tensor:
     source="Wang et al. 2014, Wu et al. 2017; Karaman 2021, Eq. 2.5",
     sentence="Constant pull and push of size one, until the negative is farther than the positive by the margin.",
     margin=Margin(0.1, -0.5, 2.5),
+    separable=True,
 )
 def ranking(t: Triplet) -> Tensor:
     return t.d_ap - t.d_an
@@ -46,6 +47,7 @@ def ranking(t: Triplet) -> Tensor:
     source="Schroff et al. 2015; Karaman 2021, Eq. 2.7",
     sentence="Squared distances: both forces grow with distance, so far negatives are pushed hardest.",
     margin=Margin(0.1, 0.0, 4.5),
+    separable=True,
 )
 def facenet(t: Triplet) -> Tensor:
     return t.d_ap**2 - t.d_an**2
@@ -58,9 +60,10 @@ def facenet(t: Triplet) -> Tensor:
     sentence="FaceNet clamped to the semi-hard negatives: farther than the positive, but within the margin.",
     margin=Margin(0.2, 0.01, 2.0, above=0.0),  # it is also the upper end of the clamp window [0, m]
     clamp=Clamp(to="m"),
+    separable=True,
 )
 def facenet_mined(t: Triplet) -> Tensor:
-    return facenet.core(t)
+    return facenet(t)
 
 
 @triplet_loss(
@@ -68,6 +71,7 @@ def facenet_mined(t: Triplet) -> Tensor:
     latex=r"1-\frac{d_{an}}{d_{ap}+m}",
     source="Wohlhart & Lepetit 2015; Karaman 2021, Eq. 2.9",
     sentence="Compares distances by their ratio: the margin sits in the denominator and the pull weakens with it.",
+    separable=True,
 )
 def ratio(
     t: Triplet,
@@ -83,6 +87,7 @@ def ratio(
     source="Wang et al. 2017; Karaman 2021, Eq. 2.12",
     sentence="Pushes the negative from the midpoint of the pair until it is seen under an angle smaller than ρ.",
     margin=Margin(0.0, 0.0, 4.0),
+    symmetric=True,
 )
 def angular(
     t: Triplet,
@@ -116,6 +121,7 @@ def moving(
     source="Song et al. 2016; Karaman 2021, Eq. 2.17",
     sentence="The nearer end of the pair takes the larger share of a total push that equals the pull.",
     margin=Margin(1.0, -0.5, 2.0),
+    symmetric=True,
 )
 def lifted(t: Triplet) -> Tensor:
     return t.d_ap + torch.logaddexp(-t.d_an, -t.d_pn)
@@ -138,6 +144,7 @@ def npairs(t: Triplet) -> Tensor:
     source="Karaman 2021, Eq. 3.8 (second line)",
     sentence="The negative repels both ends of the pair, with forces as long as the edges themselves.",
     margin=Margin(0.1, 0.0, 10.0),
+    symmetric=True,
 )
 def entangle(t: Triplet) -> Tensor:
     return (t.d_ap**2 - t.d_an**2 - t.d_pn**2) / 2
@@ -149,6 +156,7 @@ def entangle(t: Triplet) -> Tensor:
     source="Karaman 2021, Eq. 3.10-3.12 (printed: c = 3; stated rule: c = 1)",
     sentence="Entangled, with every point also drawn to the origin; on the unit sphere only the margin changes.",
     margin=Margin(0.1, -3.0, 3.0),
+    symmetric=True,
 )
 def location_aware(
     t: Triplet,
@@ -167,6 +175,7 @@ def location_aware(
     source="Karaman 2021, Eq. 3.14",
     sentence="Constant forces along all three edges; the active region is an ellipse about the pair.",
     margin=Margin(1.3, 0.0, 10.0),
+    symmetric=True,
 )
 def modified_entangle(
     t: Triplet, *, rho: Annotated[float, Slider(0.1, 4.0, r"\rho", RATIO, above=0.0)] = 1.0
@@ -181,6 +190,7 @@ def modified_entangle(
     sentence="Charges in a medium of negative permittivity: pull dˢ along the pair, push ρ/dʳ from the negative.",
     margin=Margin(-2.325, -6.0, 6.0, name="m1", help="margin m1: larger keeps farther triplets active"),
     clamp=Clamp(default=5.0, slider=True),
+    symmetric=True,
 )
 def distance_sensitive(
     t: Triplet,

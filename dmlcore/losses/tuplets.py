@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from dmlcore.catalogue import Choice, Slider
-from dmlcore.losses.engine.batch_loss import BatchFormula, BatchPairs, PairLoss, log1p_exp, masked_lse, mean
+from dmlcore.losses.engine.batch_loss import BatchPairs, PairLoss, batch_loss, log1p_exp, masked_lse, mean
 
 FORMS = ("cross_entropy", "ratio", "pairs")
 
@@ -27,6 +29,14 @@ def centre_losses(similarities: Tensor, positive: Tensor, negative: Tensor, form
     return every - similarities.masked_fill(~positive, 0.0).sum(1) / count
 
 
+@batch_loss(
+    "tuplet",
+    title="(N+P+1)-tuplet",
+    latex=r"\log\!\sum_{k \ne i} e^{x_i^\top x_k} \;-\; \tfrac{1}{|P_i|}\sum_{j \in P_i} x_i^\top x_j",
+    source="Can 2018, Eq. 3.1-3.5, corrected: the printed forms differ beyond one positive",
+    sentence="Each sample chooses its positives among all others, by inner products as they are: embeddings of any "
+    "length.",
+)
 class Tuplet(PairLoss):
     """Mean of `centre_losses` of raw inner products over the samples with a positive, plus pull of the embeddings.
 
@@ -35,7 +45,20 @@ class Tuplet(PairLoss):
     Source: Can 2018, Sec. 3.2-3.4.
     """
 
-    def __init__(self, form: str = "cross_entropy", norm_weight: float = 0.0) -> None:
+    def __init__(
+        self,
+        form: Annotated[
+            str,
+            Choice(
+                FORMS,
+                "J",
+                "cross_entropy pulls all positives alike, ratio the nearest most, pairs the farthest most",
+            ),
+        ] = "cross_entropy",
+        norm_weight: Annotated[
+            float, Slider(0, 1, r"\gamma", "Weight of the mean length of the embeddings", least=0)
+        ] = 0.0,
+    ) -> None:
         super().__init__()
         self.form, self.norm_weight = form, norm_weight
 
@@ -57,25 +80,3 @@ def _mean_length(vectors: Tensor) -> Tensor:
     """Mean Euclidean length of vectors (B, D), unsquared; a vector of 0 has no gradient."""
     length: Tensor = torch.linalg.vector_norm(vectors, dim=1)
     return length.mean()
-
-
-ENTRIES = (
-    BatchFormula(
-        "tuplet",
-        "(N+P+1)-tuplet",
-        r"\log\!\sum_{k \ne i} e^{x_i^\top x_k} \;-\; \tfrac{1}{|P_i|}\sum_{j \in P_i} x_i^\top x_j",
-        "Can 2018, Eq. 3.1-3.5, corrected: the printed forms differ beyond one positive",
-        "Each sample chooses its positives among all others, by inner products as they are: embeddings of any length.",
-        {
-            "form": Choice(
-                FORMS,
-                "J",
-                "cross_entropy pulls all positives alike, ratio the nearest most, pairs the farthest most",
-            ),
-            "norm_weight": Slider(0, 1, r"\gamma", "Weight of the mean length of the embeddings", above=-1e-9),
-        },
-        {"form": "cross_entropy", "norm_weight": 0.0},
-        False,
-        Tuplet,
-    ),
-)

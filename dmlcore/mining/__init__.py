@@ -4,6 +4,7 @@
 that is already there.
 """
 
+from dmlcore.catalogue import discover
 from dmlcore.mining.base import (
     ALL,
     MINERS,
@@ -30,6 +31,8 @@ from dmlcore.mining.triplets import (
     violating,
 )
 from dmlcore.mining.unit import distance_weighted, multi_similarity
+
+discover(__name__, first=("triplets", "unit"))
 
 __all__ = [
     "ALL",

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import inspect
-import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, cast, get_args, get_type_hints
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dmlcore.catalogue import Slider
+from dmlcore.catalogue import Catalogue, Entry, declared
 
 Triplets = tuple[Tensor, Tensor, Tensor]
 Pairs = tuple[Tensor, Tensor, Tensor, Tensor]
 Mined = Triplets | Pairs | None
 Mine = Callable[..., Mined]
+MineT = TypeVar("MineT", bound=Mine)
 Gives = Literal["triplets", "pairs", "everything"]
 Table = Literal["distance", "unit distance", "cosine"]
 
 ALL = "all"
 
 
-@dataclass(frozen=True)
-class Miner:
+@dataclass(frozen=True, kw_only=True)
+class Miner(Entry):
     """A miner with what a form shows of it; call it with its table (B, B) and labels (B,).
 
     gives: what it hands to a loss: "triplets" (anchors, positives, negatives), "pairs" (a1, positives, a2, negatives)
@@ -34,17 +34,12 @@ class Miner:
     than one negative.
     """
 
-    name: str
-    title: str
     sentence: str
-    source: str
     mine: Mine
-    gives: Gives = "triplets"
-    table: Table = "distance"
-    random: bool = False
-    many: bool = False
-    parameters: Mapping[str, Slider] = field(default_factory=dict)
-    defaults: Mapping[str, float] = field(default_factory=dict)
+    gives: Gives
+    table: Table
+    random: bool
+    many: bool
 
     def __call__(self, table: Tensor, labels: Tensor, **options: Any) -> Any:
         """Indices into the batch, (T,) int64 each; options: parameters, and dimension and generator of a random one."""
@@ -53,13 +48,6 @@ class Miner:
                 f"distances must be (B, B) and labels (B,), got {tuple(table.shape)} and {tuple(labels.shape)}"
             )
         return self.mine(table.detach(), labels, **options)
-
-    def resolve(self, given: Mapping[str, Any]) -> dict[str, float]:
-        """Defaults overlaid with checked values; TypeError names an unknown parameter, ValueError an invalid one."""
-        if unknown := set(given) - set(self.parameters):
-            known = ", ".join(self.parameters) or "none"
-            raise TypeError(f"{self.name} has no parameter {', '.join(sorted(unknown))}; it has: {known}")
-        return {**self.defaults, **{k: self.parameters[k].check(f"{self.name}: {k}", v) for k, v in given.items()}}
 
 
 @dataclass(frozen=True)
@@ -92,7 +80,7 @@ def table_of(embeddings: Tensor, table: Table) -> Tensor:
     return torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
 
 
-MINERS: dict[str, Miner] = {}
+MINERS: Catalogue[Miner] = Catalogue("miner")
 
 
 def names() -> list[str]:
@@ -113,8 +101,6 @@ def on_distances() -> list[str]:
 
 def describe(name: str) -> Miner:
     """Title, sentence, source, parameters of a miner; KeyError lists the known names."""
-    if name not in MINERS:
-        raise KeyError(f"unknown miner {name!r}; known: {', '.join(MINERS)}")
     return MINERS[name]
 
 
@@ -136,7 +122,7 @@ def create(name: str, **parameters: Any) -> BatchMiner:
         tensor(0.5000)
     """
     info = describe(name)
-    return BatchMiner(info, info.resolve(parameters))
+    return BatchMiner(info, info.complete(parameters))
 
 
 def fits(name: str, loss: object) -> bool:
@@ -154,23 +140,28 @@ def miner(
     table: Table = "distance",
     random: bool = False,
     many: bool = False,
-) -> Callable[[Mine], Miner]:
+) -> Callable[[MineT], MineT]:
     """Enter a function of a table and labels under its own name; its docstring is the sentence of the form.
 
     Parameters are keywords annotated with their Slider and have a default.
     """
 
-    def enter(mine: Mine) -> Miner:
-        hints = get_type_hints(mine, include_extras=True)
-        sliders = {
-            name: next(x for x in get_args(hint)[1:] if isinstance(x, Slider))
-            for name, hint in hints.items()
-            if typing.get_origin(hint) is Annotated
-        }
-        defaults = {name: float(inspect.signature(mine).parameters[name].default) for name in sliders}
+    def enter(mine: MineT) -> MineT:
         name, sentence = mine.__name__.removesuffix("_"), cast(str, inspect.getdoc(mine))
-        MINERS[name] = Miner(name, title, sentence, source, mine, gives, table, random, many, sliders, defaults)
-        return MINERS[name]
+        entry = Miner(
+            name=name,
+            title=title,
+            sentence=sentence,
+            source=source,
+            mine=mine,
+            gives=gives,
+            table=table,
+            random=random,
+            many=many,
+            **declared(mine),
+        )
+        MINERS.enter(name, entry)
+        return mine
 
     return enter
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from dmlcore.catalogue import Choice, Parameter, Slider
+from dmlcore.catalogue import Catalogue, Entry, Values, declared
 
 
 class Pooling(nn.Module):
@@ -45,53 +44,33 @@ class Pooling(nn.Module):
         return {k: v.detach() if k in ("weights", "shares") and v is not None else v for k, v in self.__dict__.items()}
 
 
-@dataclass(frozen=True)
-class PoolingInfo:
-    """A pooling of the catalogue: title, formula in LaTeX, source, and its parameters with their defaults."""
+@dataclass(frozen=True, kw_only=True)
+class PoolingInfo(Entry):
+    """A pooling of the catalogue: also its formula in LaTeX and its layer, called with the channels."""
 
-    name: str
-    title: str
     latex: str
-    source: str
-    parameters: Mapping[str, Parameter]
-    defaults: Mapping[str, float | str]
     layer: type[Pooling]
 
-    def resolve(self, given: Mapping[str, Any]) -> dict[str, float | str]:
-        """Defaults overlaid with checked values; TypeError names an unknown one, ValueError an invalid one."""
-        unknown = set(given) - set(self.parameters)
-        if unknown:
-            known = ", ".join(self.parameters) or "none"
-            raise TypeError(f"{self.name} has no parameter {', '.join(sorted(unknown))}; it has: {known}")
-        return {**self.defaults, **{k: self._checked(k, v) for k, v in given.items()}}
 
-    def _checked(self, key: str, value: Any) -> float | str:
-        checked = self.parameters[key].check(f"{self.name}: {key}", value)
-        if isinstance(checked, float) and isinstance(self.defaults[key], int):
-            if not checked.is_integer():
-                raise ValueError(f"{self.name}: {key} must be a whole number, got {checked:g}")
-            return int(checked)
-        return checked
-
-
-CATALOGUE: dict[str, PoolingInfo] = {}
+CATALOGUE: Catalogue[PoolingInfo] = Catalogue("pooling")
 Layer = TypeVar("Layer", bound=Pooling)
 Initialised = TypeVar("Initialised", nn.Linear, nn.Conv1d, nn.Conv2d)
 
 
-def pooling(name: str, *, title: str, latex: str, source: str) -> Callable[[type[Layer]], type[Layer]]:
-    """Enter a Pooling into the catalogue; its constructor's parameters are `Annotated` with a Slider or Choice."""
+def pooling(
+    name: str, *, title: str, latex: str, source: str, rule: Callable[[Values], str] | None = None
+) -> Callable[[type[Layer]], type[Layer]]:
+    """Enter a Pooling into the catalogue; its constructor's parameters are `Annotated` with a Slider or Choice.
+
+    rule: as of `catalogue.Entry`.
+    """
 
     def enter(layer: type[Layer]) -> type[Layer]:
-        constructor = layer.__init__
-        parameters: dict[str, Parameter] = {
-            key: next(x for x in get_args(hint)[1:] if isinstance(x, (Slider, Choice)))
-            for key, hint in get_type_hints(constructor, include_extras=True).items()
-            if get_origin(hint) is Annotated
-        }
-        defaults = {k: p.default for k, p in inspect.signature(constructor).parameters.items() if k in parameters}
         layer.__doc__ = f"{layer.__doc__}\n    Formula: {latex}\n    Source: {source}\n    "
-        CATALOGUE[name] = PoolingInfo(name, title, latex, source, parameters, defaults, layer)
+        info = PoolingInfo(
+            name=name, title=title, latex=latex, source=source, layer=layer, rule=rule, **declared(layer)
+        )
+        CATALOGUE.enter(name, info)
         return layer
 
     return enter

@@ -7,29 +7,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from dmlcore.catalogue import discover
 from dmlcore.pooling.base import CATALOGUE, Pooling, PoolingInfo, init_he_, pool, require_int
-from dmlcore.pooling.layers import (  # noqa: F401  # they fill the catalogue
-    cbam,
-    crow,
-    delf,
-    gap,
-    gap_gmp,
-    gem,
-    gemax,
-    generalized_sum,
-    gmp,
-    gsop,
-    gsp_gmp,
-    netvlad,
-    otp,
-    solar,
-    tsmk,
-    weldon,
-)
 
-ORDER = (
-    *("gap", "gmp", "gap_gmp", "gem", "gemax", "crow", "delf", "cbam", "gsop", "solar", "tsmk", "netvlad", "otp"),
-    *("weldon", "gsp", "gsp_gmp"),
+discover(
+    "dmlcore.pooling.layers",
+    first=(
+        *("gap", "gmp", "gap_gmp", "gem", "gemax", "crow", "delf", "cbam", "gsop", "solar", "tsmk", "netvlad", "otp"),
+        *("weldon", "generalized_sum", "gsp_gmp"),
+    ),
 )
 
 
@@ -41,13 +27,11 @@ def names() -> list[str]:
         >>> pooling.names()[:4]
         ['gap', 'gmp', 'gap_gmp', 'gem']
     """
-    return list(ORDER)
+    return list(CATALOGUE)
 
 
 def describe(name: str) -> PoolingInfo:
     """Title, LaTeX, source and parameters of a pooling; KeyError lists the known names."""
-    if name not in CATALOGUE:
-        raise KeyError(f"unknown pooling {name!r}; known: {', '.join(names())}")
     return CATALOGUE[name]
 
 
@@ -67,7 +51,7 @@ def create(name: str, channels: int, **parameters: Any) -> Pooling:
     """
     info = describe(name)
     layer: Callable[..., Pooling] = info.layer
-    return layer(channels, **info.resolve(parameters))
+    return layer(channels, **info.complete(parameters))
 
 
 class EmbeddingHead(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore import losses, mining, pooling
+from dmlcore.catalogue import Entry
 from dmlcore.losses.engine.table import Counts
 from dmlcore.losses.memory import CrossBatchMemory
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.training.errors import TrainingError
 
 Tuples = tuple[Tensor, ...]
+CATALOGUES: Mapping[str, Callable[[str], Entry]] = {
+    "loss": losses.describe,
+    "miner": mining.describe,
+    "pooling": pooling.describe,
+}
 
 
 class Objective(nn.Module):
@@ -69,6 +76,7 @@ class Objective(nn.Module):
 
 def create(spec: RunSpec, classes: int, model: nn.Module) -> Objective:
     """Losses and miner of a spec, a function of its seed; raises TrainingError naming the section."""
+    refuse_unusable(spec)
     bare, zero_shot, share = metric_loss(spec, classes), None, spec.pooling.zero_shot
     if share:
         if not hasattr(getattr(model, "pool", None), "shares"):
@@ -78,19 +86,17 @@ def create(spec: RunSpec, classes: int, model: nn.Module) -> Objective:
             zero_shot = pooling.ZeroShotPrediction(
                 classes, spec.model.embedding_dim, epsilon=spec.pooling.ridge, scale=spec.pooling.logit_scale
             )
-    return Objective(_with_memory(spec, bare), zero_shot, share, _miner(spec, bare))
+    miner = None if spec.miner.name == mining.ALL else mining.create(spec.miner.name, **spec.miner.parameters)
+    return Objective(_with_memory(spec, bare), zero_shot, share, miner)
 
 
 def metric_loss(spec: RunSpec, classes: int) -> nn.Module:
-    """The metric loss of a spec for `classes` training classes; raises TrainingError."""
-    hyper: dict[str, Any] = dict(spec.loss.parameters)
+    """The metric loss of a spec for `classes` training classes, a function of its seed."""
     sizes = {"classes": classes, "embedding_dim": spec.model.embedding_dim}
     with torch.random.fork_rng(devices=()):
         torch.manual_seed(seed_of(spec.seed, "loss"))
-        try:
-            return losses.for_training(spec.loss.name, reduction=spec.loss.reduction, **sizes, **hyper)
-        except (KeyError, TypeError, ValueError) as error:
-            raise TrainingError(f"loss: {error.args[0]}") from None
+        parameters: dict[str, Any] = dict(spec.loss.parameters)
+        return losses.for_training(spec.loss.name, reduction=spec.loss.reduction, **sizes, **parameters)
 
 
 def refuse_unknown(spec: RunSpec) -> None:
@@ -100,7 +106,7 @@ def refuse_unknown(spec: RunSpec) -> None:
     read; whatever is about to be shown in a form, searched or trained is asked here. Builds nothing.
     """
     mistakes = []
-    for section, describe in (("loss", losses.describe), ("miner", mining.describe), ("pooling", pooling.describe)):
+    for section, describe in CATALOGUES.items():
         chosen = getattr(spec, section)
         try:
             describe(chosen.name).resolve(chosen.parameters)
@@ -111,16 +117,24 @@ def refuse_unknown(spec: RunSpec) -> None:
 
 
 def refuse_unusable(spec: RunSpec) -> None:
-    """Raise TrainingError for a loss, miner or pooling that cannot be made; on the meta device weights take no room."""
-    with torch.device("meta"):
+    """Raise TrainingError for a loss, miner or pooling that cannot be made, or that do not go together.
+
+    What they declare decides: nothing is built.
+    """
+    surroundings = {"loss": {"reduction": spec.loss.reduction, "embedding_dim": spec.model.embedding_dim}}
+    for section, describe in CATALOGUES.items():
+        chosen = getattr(spec, section)
         try:
-            pooling.create(spec.pooling.name, 16, **spec.pooling.parameters)
+            describe(chosen.name).complete(chosen.parameters, **surroundings.get(section, {}))
         except (KeyError, TypeError, ValueError) as error:
-            raise TrainingError(f"pooling: {error.args[0]}") from None
-        small = metric_loss(spec, classes=2)
-        _miner(spec, small)
-        if spec.loss.memory:
-            _with_memory(spec.model_copy(update={"loss": spec.loss.model_copy(update={"memory": 1})}), small)
+            raise TrainingError(f"{section}: {error.args[0]}") from None
+    loss = losses.describe(spec.loss.name)
+    if not mining.fits(spec.miner.name, loss):
+        raise TrainingError(
+            f"miner: {spec.miner.name} chooses tuples of samples, and {spec.loss.name} has none; use miner.name=all"
+        )
+    if spec.loss.memory and not getattr(loss, "pairs", False):
+        raise TrainingError(f"loss.memory: a memory needs a loss of pairs, which {spec.loss.name} is not; set it to 0")
 
 
 def seed_of(seed: int, purpose: str, step: int = 0) -> int:
@@ -134,22 +148,4 @@ def _with_memory(spec: RunSpec, metric: nn.Module) -> nn.Module:
         return metric
     b = spec.batch
     size = b.classes * b.samples if b.sampler != "mined" else b.classes * b.samples // 3 * 3
-    try:
-        return CrossBatchMemory(metric, spec.loss.memory, size, spec.model.embedding_dim, spec.loss.memory_start)
-    except ValueError as error:
-        raise TrainingError(f"loss.memory: {str(error).removeprefix('loss.memory: ')}") from None
-
-
-def _miner(spec: RunSpec, metric: nn.Module) -> mining.BatchMiner | None:
-    """None where the loss sees everything."""
-    try:
-        made = mining.create(spec.miner.name, **spec.miner.parameters)
-    except (KeyError, TypeError, ValueError) as error:
-        raise TrainingError(f"miner: {error.args[0]}") from None
-    if spec.miner.name == mining.ALL:
-        return None
-    if not mining.fits(spec.miner.name, metric):
-        raise TrainingError(
-            f"miner: {spec.miner.name} chooses tuples of samples, and {spec.loss.name} has none; use miner.name=all"
-        )
-    return made
+    return CrossBatchMemory(metric, spec.loss.memory, size, spec.model.embedding_dim, spec.loss.memory_start)

@@ -19,7 +19,7 @@ from dmlcore.geometry import Triplet, margin_from_normalised
 from dmlcore.loss_analysis import active_region as regions
 from dmlcore.loss_analysis.active_region import active_region
 from dmlcore.loss_analysis.level_sets import LOGARITHM, PlanePair, cassini, two_distances
-from dmlcore.losses.engine.formula import CATALOGUE, Margin, triplet_loss
+from dmlcore.losses.engine.formula import LOSSES, Margin, triplet_loss
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "triplet_losses.json").read_text())["closed_forms"]
 BALANCED = 12 / 7
@@ -322,12 +322,13 @@ def test_contours_of_unbounded_and_empty_regions(name, hyper, area, monkeypatch)
 def powered_ranking():
     """A loss that regions.py has never heard of; its region is a disc all the same."""
 
-    @triplet_loss(title="t", latex="x", source="s", sentence="s", margin=Margin(0.1, -0.5, 2.5))
-    def powered_ranking(t: Triplet, *, q: Annotated[float, Slider(0.5, 4.0, "q", "power")] = 1.5):
-        return t.d_ap**q - t.d_an**q
+    with LOSSES.isolated():
 
-    yield powered_ranking
-    CATALOGUE.pop("powered_ranking")
+        @triplet_loss(title="t", latex="x", source="s", sentence="s", margin=Margin(0.1, -0.5, 2.5))
+        def powered_ranking(t: Triplet, *, q: Annotated[float, Slider(0.5, 4.0, "q", "power")] = 1.5):
+            return t.d_ap**q - t.d_an**q
+
+        yield powered_ranking
 
 
 def test_a_new_loss_needs_no_line_here(powered_ranking):

@@ -192,10 +192,3 @@ def test_hyper_parameters_are_checked_by_name(name: str) -> None:
         with pytest.raises(ValueError, match=f"{name}: {key}"):
             formula.resolve({key: "no such option" if isinstance(parameter, Choice) else math.nan})
     assert any(ch.isdigit() for ch in formula.source), "a source has a year"
-
-
-def test_no_name_is_taken_twice() -> None:
-    from dmlcore.losses import catalogue
-
-    entries = [entry.name for module in catalogue.MODULES for entry in module.ENTRIES]
-    assert len(entries) == len(set(entries) | set(losses.names())) - len(losses.names())

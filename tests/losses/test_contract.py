@@ -11,7 +11,7 @@ import torch
 
 from dmlcore import losses
 from dmlcore.catalogue import Choice, Slider
-from dmlcore.geometry import forces, scan
+from dmlcore.geometry import Triplet, forces, scan
 
 REDUCTIONS = losses.REDUCTIONS
 
@@ -65,6 +65,34 @@ def test_batch_equals_a_plain_loop(name, hyper, reduction):
     (gradient,) = torch.autograd.grad(value, x)
     (expected_gradient,) = torch.autograd.grad(expected, y)
     torch.testing.assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-11)
+
+
+@every_setting
+def test_what_may_be_skipped_is_declared(name, hyper):
+    """symmetric halves the work, separable sorts it: declared wrongly the loss is wrong, not declared it is slow."""
+    loss = losses.create(name, **hyper)
+    a, p, n = torch.randn(3, 400, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    swapped = torch.allclose(loss.raw(a, p, n), loss.raw(p, a, n), rtol=1e-9, atol=1e-9)
+    assert swapped is loss.formula.symmetric, f"write symmetric={swapped} above {name}"
+    separable = is_separable(loss.raw_of)
+    assert separable is loss.formula.separable, f"write separable={separable} above {name}"
+
+
+def is_separable(energy):
+    """Whether it sees d_ap and d_an alone, is A(d_ap) + S(d_ap) B(d_an), and falls with d_an, on distances of 0..2."""
+    grid = torch.linspace(0, 2, 41, dtype=torch.float64)
+    asked = {}
+
+    def edge(pair):
+        asked[pair] = {"ap": grid[:, None], "an": grid}.get(pair, grid)
+        return asked[pair]
+
+    found = energy(Triplet(edge, lambda vertex: edge(2 * vertex)))
+    if asked.keys() != {"ap", "an"} or not found.isfinite().all():
+        return False
+    beyond = found - found[:, :1]
+    rank_one = torch.allclose(beyond * beyond[:1, -1:], beyond[:, -1:] * beyond[:1], rtol=1e-9, atol=0.0)
+    return rank_one and bool((found.diff(dim=1) < 0).all())
 
 
 @every_setting

@@ -76,7 +76,7 @@ def test_a_loss_takes_what_a_miner_hands_over(name):
 
 def test_shapes_are_checked():
     with pytest.raises(ValueError, match=r"\(B, B\)"):
-        mining.semi_hard(torch.zeros(3, 2), torch.zeros(3, dtype=torch.int64))
+        mining.MINERS["semi_hard"](torch.zeros(3, 2), torch.zeros(3, dtype=torch.int64))
 
 
 def spread(seed: int, size: int = 24, dimension: int = 6) -> tuple[torch.Tensor, torch.Tensor]:
@@ -237,7 +237,7 @@ def test_a_loss_says_which_miners_fit():
 def test_refusals_name_the_culprit():
     with pytest.raises(KeyError, match=r"unknown miner 'no_such'; known: all, semi_hard"):
         mining.create("no_such")
-    with pytest.raises(TypeError, match="semi_hard has no parameter margin; it has: none"):
+    with pytest.raises(TypeError, match="semi_hard has no hyper-parameter margin; it has: none"):
         mining.create("semi_hard", margin=1)
     with pytest.raises(ValueError, match="violating: margin must be greater than 0"):
         mining.create("violating", margin=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dmlcore import losses
-from dmlcore.losses.engine.formula import CATALOGUE, Margin, triplet_loss
+from dmlcore.losses.engine.formula import LOSSES, Margin, triplet_loss
 from dmlcore.published import karaman
 from dmlcore.published.reference import invariances, markdown, reference
 
@@ -101,7 +101,7 @@ def test_a_loss_of_a_contributor_has_its_page():
     def mean_ranking(t):
         return t.d_ap - (t.d_an + t.d_pn) / 2
 
-    try:
+    with LOSSES.isolated():
         triplet_loss(title="Mean", latex="d", source="a test", sentence="A test.", margin=Margin(0.1, 0.0, 1.0))(
             mean_ranking
         )
@@ -111,9 +111,7 @@ def test_a_loss_of_a_contributor_has_its_page():
         assert found.tried == {}
         assert found.invariances.degree == 1
         assert "## Mean (`mean_ranking`)" in markdown()
-    finally:
-        del CATALOGUE["mean_ranking"]
-        reference.cache_clear()
+    reference.cache_clear()
 
 
 def test_the_docs_page_is_up_to_date():

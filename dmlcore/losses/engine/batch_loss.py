@@ -1,52 +1,50 @@
 """What the losses of a whole batch share that are no sum over catalogued triplets: entry, pair tables, proxies.
 
-One module per kind of loss exports ENTRIES, a tuple of `BatchFormula`; `losses.catalogue` collects them.
+A loss enters the catalogue by `batch_loss`, before its class or the function that makes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dmlcore.catalogue import Choice, Parameter
+from dmlcore.catalogue import Choice, Values, declared
 from dmlcore.losses.engine.distances import DISTANCES, distance_table, unit
+from dmlcore.losses.engine.formula import LOSSES, LossEntry
 from dmlcore.losses.engine.table import Counts, Indices
 from dmlcore.losses.engine.triplet_loss import check_batch, check_indices
 
 Pick = tuple[Tensor, ...]
+Build = TypeVar("Build", bound=Callable[..., nn.Module])
 DIVISORS = ("nonzero", "pairs", "anchors", "one")
-DIVISOR = Choice(
-    DIVISORS, "N", "What a sum is divided by: its terms above 0, all its terms, the anchors, or nothing (one)"
-)
-DISTANCE = Choice(
-    DISTANCES, "d", "Distance: Euclidean, its square, 1 - cosine, or Euclidean in the unit ball (long vectors cut)"
-)
+Divisor = Annotated[
+    str,
+    Choice(DIVISORS, "N", "What a sum is divided by: its terms above 0, all its terms, the anchors, or nothing (one)"),
+]
+Distance = Annotated[
+    str,
+    Choice(
+        DISTANCES, "d", "Distance: Euclidean, its square, 1 - cosine, or Euclidean in the unit ball (long vectors cut)"
+    ),
+]
 NOTHING = -1e30  # log of an empty sum: exp(NOTHING) is 0 in every precision, and unlike -inf it has a gradient
 
 
-@dataclass(frozen=True)
-class BatchFormula:
-    """What a form and a page need of a batch loss.
+@dataclass(frozen=True, kw_only=True)
+class BatchFormula(LossEntry):
+    """A loss of a whole batch: what a form and a page need of it, and `build`, which makes the module.
 
-    build makes the module from all hyper-parameters, and from `classes` and `embedding_dim` where `proxies` says that
-    the loss learns vectors per class.
+    sizes: which of `classes` and `embedding_dim` it is made for, beside its hyper-parameters.
     """
 
-    name: str
-    title: str
-    latex: str
-    source: str
-    sentence: str
-    parameters: Mapping[str, Parameter]
-    defaults: Mapping[str, float | str]
-    proxies: bool
     build: Callable[..., nn.Module]
-    sized: bool = False  # build takes `classes` and `embedding_dim` though there are no proxies
+    sizes: frozenset[str]
 
     @property
     def pairs(self) -> bool:
@@ -54,21 +52,49 @@ class BatchFormula:
         return bool(getattr(self.build, "pairs", False))
 
     @property
-    def energy_latex(self) -> str:
-        """The formula, under the name that triplet losses use."""
-        return self.latex
+    def proxies(self) -> bool:
+        """Whether it learns vectors as long as an embedding."""
+        return "embedding_dim" in self.sizes
 
-    @property
-    def sliders(self) -> Mapping[str, Parameter]:
-        """The parameters a panel offers: all of them."""
-        return self.parameters
+    def complete(self, given: Values, reduction: str = "mean_valid", **surroundings: Any) -> dict[str, Any]:
+        """As of every entry; also ValueError for another reduction than its own."""
+        if reduction != "mean_valid":
+            raise ValueError(f"reduction: {self.name} has its own; leave it at mean_valid, got {reduction}")
+        return super().complete(given, **surroundings)
 
-    def resolve(self, hyper: Mapping[str, Any]) -> dict[str, float | str]:
-        """Defaults overlaid with checked `hyper`; TypeError names an unknown one, ValueError an invalid one."""
-        if unknown := set(hyper) - set(self.parameters):
-            known = ", ".join(self.parameters) or "none"
-            raise TypeError(f"{self.name} has no hyper-parameter {', '.join(sorted(unknown))}; it has: {known}")
-        return {**self.defaults, **{k: self.parameters[k].check(f"{self.name}: {k}", v) for k, v in hyper.items()}}
+
+def batch_loss(
+    name: str,
+    *,
+    title: str,
+    latex: str,
+    source: str,
+    sentence: str,
+    rule: Callable[[Values], str] | None = None,
+) -> Callable[[Build], Build]:
+    """Enter a loss of batches into the catalogue: its class, or a function that makes it.
+
+    Each hyper-parameter of the constructor is `Annotated` with its Slider or Choice and has a default; `classes` and
+    `embedding_dim` are given to what asks for them. rule: as of `catalogue.Entry`.
+    """
+
+    def enter(build: Build) -> Build:
+        sizes = frozenset({"classes", "embedding_dim"} & inspect.signature(build).parameters.keys())
+        entry = BatchFormula(
+            name=name,
+            title=title,
+            latex=latex,
+            source=source,
+            sentence=sentence,
+            rule=rule,
+            build=build,
+            sizes=sizes,
+            **declared(build),
+        )
+        LOSSES.enter(name, entry)
+        return build
+
+    return enter
 
 
 # ---- sums over masked entries
@@ -252,12 +278,3 @@ class ProxyLoss(nn.Module):
     def own(self, labels: Tensor) -> Tensor:
         """(B, classes), whether a class is that of the sample."""
         return labels[:, None] == torch.arange(self.classes, device=labels.device)
-
-
-def require_int(name: str, value: float) -> int:
-    """`value` as a whole number from 1 to 65,536, as weights have its size; raises ValueError naming it."""
-    if value != int(value) or value < 1:
-        raise ValueError(f"{name} must be a whole number of 1 or more, got {value:g}")
-    if value > 65_536:
-        raise ValueError(f"{name} must be 65,536 at most, got {value:g}")
-    return int(value)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dmlcore.catalogue import Choice, Parameter, Slider
+from dmlcore.catalogue import Catalogue, Entry, Parameter, Slider, declared
 from dmlcore.geometry import Triplet
 
 
@@ -49,23 +47,45 @@ class Clamp:
 UPPER = Slider(0.1, 50.0, "m_2", "upper clamp: triplets above it are dropped", log=True, above=0.0, optional=True)
 
 Core = Callable[..., Tensor]
+CoreT = TypeVar("CoreT", bound=Core)
 
 
-@dataclass(frozen=True)
-class TripletFormula:
-    """One triplet loss of the catalogue; call it with anchor, positive, negative (..., D) for its core (...)."""
+@dataclass(frozen=True, kw_only=True)
+class LossEntry(Entry):
+    """What any loss of the catalogue shows: also its formula in LaTeX, and what it does in a sentence."""
 
-    name: str
-    title: str
     latex: str
-    source: str
     sentence: str
+
+    @property
+    def energy_latex(self) -> str:
+        """LaTeX of what is minimised, before a clamp."""
+        return self.latex
+
+    @property
+    def sliders(self) -> Mapping[str, Parameter]:
+        """The parameters a panel offers."""
+        return self.parameters
+
+
+LOSSES: Catalogue[LossEntry] = Catalogue("loss")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TripletFormula(LossEntry):
+    """One triplet loss of the catalogue; call it with anchor, positive, negative (..., D) for its core (...).
+
+    symmetric: anchor and positive may change places, E(a, p, n) = E(p, a, n), so that batches evaluate half of the
+    triplets. separable: it sees d_ap and d_an alone, is A(d_ap) + S(d_ap) B(d_an) and falls with d_an, so that batches
+    sort the negatives (`ranked`). The contract suite tells where a declaration is wrong or missing.
+    """
+
     core: Core
     margin: Margin | None
     clamp: Clamp
-    parameters: Mapping[str, Parameter]  # every hyper-parameter: the formula's own, then margin and m2
-    defaults: Mapping[str, float | str]
     own: tuple[str, ...]  # names of the formula's own hyper-parameters
+    symmetric: bool
+    separable: bool
 
     def __post_init__(self) -> None:
         """Write the docstring of this loss from what it declares."""
@@ -75,8 +95,8 @@ class TripletFormula:
             lines.append(f"{name} = {self.defaults[name]} ({span}): {parameter.help}")
         object.__setattr__(self, "__doc__", "\n".join(lines))  # the dataclass is frozen
 
-    def __reduce__(self) -> tuple[Callable[[str], TripletFormula], tuple[str]]:
-        """Pickle by name: in its module the name of `core` means this object, not the bare function."""
+    def __reduce__(self) -> tuple[Callable[[str], LossEntry], tuple[str]]:
+        """Pickle by name: a worker's loss is that of its own catalogue."""
         return _entered, (self.name,)
 
     def __call__(self, anchor: Tensor, positive: Tensor, negative: Tensor, **hyper: float | str) -> Tensor:
@@ -95,25 +115,13 @@ class TripletFormula:
         return f"{core} + {self.parameters[self.margin.name].symbol}{comma}{condition}"
 
     @property
-    def sliders(self) -> dict[str, Parameter]:
+    def sliders(self) -> Mapping[str, Parameter]:
         """The parameters a panel offers: all but a generic upper clamp."""
         return {k: v for k, v in self.parameters.items() if k != "m2" or self.clamp.slider}
 
-    def resolve(self, hyper: Mapping[str, Any]) -> dict[str, float | str]:
-        """Defaults overlaid with checked `hyper`; TypeError names an unknown one, ValueError an invalid one."""
-        unknown = set(hyper) - set(self.parameters)
-        if unknown:
-            known = ", ".join(self.parameters) or "none"
-            raise TypeError(f"{self.name} has no hyper-parameter {', '.join(sorted(unknown))}; it has: {known}")
-        given = {k: self.parameters[k].check(f"{self.name}: {k}", v) for k, v in hyper.items()}
-        return {**self.defaults, **given}
 
-
-CATALOGUE: dict[str, TripletFormula] = {}
-
-
-def _entered(name: str) -> TripletFormula:
-    return CATALOGUE[name]
+def _entered(name: str) -> LossEntry:
+    return LOSSES[name]
 
 
 def triplet_loss(
@@ -124,42 +132,43 @@ def triplet_loss(
     sentence: str,
     margin: Margin | None = None,
     clamp: Clamp | None = None,
-) -> Callable[[Core], TripletFormula]:
+    symmetric: bool = False,
+    separable: bool = False,
+) -> Callable[[CoreT], CoreT]:
     """Enter a pure function of a `Triplet` and keyword hyper-parameters into the catalogue under its own name.
 
-    Each hyper-parameter is `Annotated` with its Slider or Choice and has a default.
+    Each hyper-parameter is `Annotated` with its Slider or Choice and has a default. The function stays what it is, so
+    that others may call it; `losses.formula(name)` is its entry. symmetric, separable: as of `TripletFormula`.
     """
     clamp = clamp or Clamp()
 
-    def enter(core: Core) -> TripletFormula:
-        name = core.__name__
-        own = _annotated(core)
-        defaults: dict[str, float | str] = {
-            k: p.default for k, p in inspect.signature(core).parameters.items() if k in own
-        }
-        parameters = dict(own)
+    def enter(core: CoreT) -> CoreT:
+        found = declared(core)
+        own = tuple(found["parameters"])
         if margin:
-            parameters[margin.name] = margin.slider
-            defaults[margin.name] = margin.default
+            found["parameters"][margin.name] = margin.slider
+            found["defaults"][margin.name] = margin.default
         if not clamp.to:
-            parameters["m2"] = UPPER
-            defaults["m2"] = clamp.default
+            found["parameters"]["m2"] = UPPER
+            found["defaults"]["m2"] = clamp.default
         formula = TripletFormula(
-            name, title, latex, source, sentence, core, margin, clamp, parameters, defaults, tuple(own)
+            name=core.__name__,
+            title=title,
+            latex=latex,
+            source=source,
+            sentence=sentence,
+            core=core,
+            margin=margin,
+            clamp=clamp,
+            own=own,
+            symmetric=symmetric,
+            separable=separable,
+            **found,
         )
-        CATALOGUE[name] = formula
-        return formula
+        LOSSES.enter(formula.name, formula)
+        return core
 
     return enter
-
-
-def _annotated(core: Core) -> dict[str, Parameter]:
-    hints = get_type_hints(core, include_extras=True)
-    own: dict[str, Parameter] = {}
-    for name, hint in hints.items():
-        if typing.get_origin(hint) is Annotated:
-            own[name] = next(x for x in get_args(hint)[1:] if isinstance(x, (Slider, Choice)))
-    return own
 
 
 def check_points(anchor: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,26 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from dmlcore.geometry import Triplet
-
 Energy = Callable[[Tensor, Tensor], Tensor]  # of d_ap and d_an, with the margin
-
-
-def is_separable(energy: Callable[[Triplet], Tensor]) -> bool:
-    """Whether an energy sees d_ap and d_an alone, is separable and falls with d_an, on a grid of distances in 0..2."""
-    grid = torch.tensor([0.0, 0.2, 0.5, 1.0, 1.3, 2.0], dtype=torch.float64)
-    asked = {}
-
-    def edge(pair: str) -> Tensor:
-        asked[pair] = {"ap": grid[:, None], "an": grid}.get(pair, grid)
-        return asked[pair]
-
-    found = energy(Triplet(edge, lambda vertex: edge(2 * vertex)))
-    if asked.keys() != {"ap", "an"} or not found.isfinite().all():
-        return False
-    beyond = found - found[:, :1]
-    rank_one = torch.allclose(beyond * beyond[:1, -1:], beyond[:, -1:] * beyond[:1], rtol=1e-9, atol=0.0)
-    return rank_one and bool((found.diff(dim=1) < 0).all())
 
 
 def ranked_sum(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Literal, cast
 
 import torch
@@ -12,7 +11,6 @@ from torch import Tensor, nn
 from dmlcore.geometry import Triplet
 from dmlcore.geometry.triplet import FLOOR
 from dmlcore.losses.engine.formula import TripletFormula, check_finite, check_points
-from dmlcore.losses.engine.ranked import is_separable
 from dmlcore.losses.engine.table import Counts, Indices, Window, pair_tables, table_energy
 
 Reduction = Literal["mean_valid", "mean_nonzero", "mean_raw"]
@@ -94,25 +92,13 @@ class TripletLoss(nn.Module):
         """
         triplets = None if indices_tuple is None else as_triplets(indices_tuple, labels)
         window = Window(self.margin, self.m2, clamped=self.reduction != "mean_raw")
-        half = triplets is None and self.symmetric
-        separable = triplets is None and self.separable
+        half = triplets is None and self.formula.symmetric
+        separable = triplets is None and self.formula.separable
         total, self.counts = table_energy(
             distances, norms, labels, self._energy, window, self.floor, triplets, half, separable
         )
         divisor = self.counts.tally[1 if self.reduction == "mean_nonzero" else 0]
         return total / divisor.clamp(min=1)
-
-    @cached_property
-    def symmetric(self) -> bool:
-        """Whether anchor and positive may change places: E(a, p, n) = E(p, a, n), seen on 64 random triplets."""
-        points = torch.randn(3, 64, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        a, p, n = points
-        return torch.allclose(self.raw(a, p, n), self.raw(p, a, n), rtol=1e-9, atol=1e-9)
-
-    @cached_property
-    def separable(self) -> bool:
-        """Whether the sum over negatives follows from their order: `ranked.is_separable`."""
-        return is_separable(self._energy)
 
     def extra_repr(self) -> str:
         """Name and hyper-parameters, for print."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, init_he_, pooling, proportions, require_int
+from dmlcore.pooling.base import Pooling, init_he_, pooling, proportions
 
 
 @pooling(
@@ -29,7 +29,7 @@ class BlockAttention(Pooling):
         reduction: Annotated[int, Slider(1, 64, "r", "the MLP has C / r hidden units", step=1, above=0)] = 16,
     ) -> None:
         super().__init__(channels)
-        hidden = max(1, channels // require_int("reduction", reduction))
+        hidden = max(1, channels // reduction)
         self.mlp = nn.Sequential(
             init_he_(nn.Linear(channels, hidden, bias=False)),
             nn.ReLU(),

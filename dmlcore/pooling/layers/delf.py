@@ -7,7 +7,7 @@ from typing import Annotated
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, init_he_, pooling, proportions, require_int
+from dmlcore.pooling.base import Pooling, init_he_, pooling, proportions
 
 
 @pooling(
@@ -26,7 +26,7 @@ class AttentiveLocalFeatures(Pooling):
     ) -> None:
         super().__init__(channels)
         self.attention = nn.Sequential(
-            init_he_(nn.Conv2d(channels, require_int("hidden", hidden), 1)),
+            init_he_(nn.Conv2d(channels, hidden, 1)),
             nn.ReLU(),
             init_he_(nn.Conv2d(hidden, 1, 1)),
             nn.Softplus(),

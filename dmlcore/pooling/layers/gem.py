@@ -35,8 +35,6 @@ class GeneralizedMeanPooling(Pooling):
         ] = 3.0,
     ) -> None:
         super().__init__(channels)
-        if not (p > 0 and math.isfinite(p)):
-            raise ValueError(f"p must be positive and finite, got {p}")
         self.p = nn.Parameter(torch.tensor(float(p)))
 
     def forward(self, features: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated
 
 import torch
@@ -33,8 +32,6 @@ class GeneralizedMaxPooling(Pooling):
         ] = 1.0,
     ) -> None:
         super().__init__(channels)
-        if not (ridge > 0 and math.isfinite(ridge)):
-            raise ValueError(f"ridge must be positive and finite, got {ridge}")
         self.ridge = ridge
 
     def forward(self, features: Tensor) -> Tensor:

@@ -7,13 +7,19 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from dmlcore.catalogue import Slider
+from dmlcore.catalogue import Slider, Values
 from dmlcore.geometry import k_center
-from dmlcore.pooling.base import Pooling, pooling, require_int
+from dmlcore.pooling.base import CATALOGUE, Pooling, pooling
 from dmlcore.pooling.costs import clip_to_unit_ball, prototype_costs
-from dmlcore.pooling.transport import check_transport, pooling_weights, transport
+from dmlcore.pooling.transport import pooling_weights, transport
 
 __all__ = ["GeneralizedSumPooling", "clip_to_unit_ball", "prototype_costs"]
+
+
+def room_to_start(values: Values) -> str:
+    wanted, memory = 2 * values["prototypes"], values["memory"]
+    fits = memory == 0 or memory >= wanted
+    return "" if fits else f"memory must hold at least 2 x prototypes = {wanted} vectors, or be 0; got {memory}"
 
 
 @pooling(
@@ -22,6 +28,7 @@ __all__ = ["GeneralizedSumPooling", "clip_to_unit_ball", "prototype_costs"]
     latex=r"g=\sum_jp_jf_j,\quad p_j=\frac{\sigma(a+l_j)}{n\mu},\ l_j=\log\sum_ie^{-\varepsilon c_{ij}},"
     r"\quad a:\ \frac1n\sum_j\sigma(a+l_j)=\mu",
     source="Gürbüz 2022, ch. 5",
+    rule=room_to_start,
 )
 class GeneralizedSumPooling(Pooling):
     """sum_j p_j f_j over local features, with weights p from the exact entropic transport of mass mu to prototypes.
@@ -60,26 +67,21 @@ class GeneralizedSumPooling(Pooling):
         self,
         channels: int,
         prototypes: Annotated[int, Slider(1, 256, "m", "learned prototypes", step=1, above=0)] = 64,
-        mu: Annotated[float, Slider(0.02, 1.0, r"\mu", "share of the features that is pooled", above=0.0)] = 0.3,
+        mu: Annotated[
+            float, Slider(0.02, 1.0, r"\mu", "share of the features that is pooled", above=0.0, most=1.0)
+        ] = 0.3,
         epsilon: Annotated[
             float, Slider(0.1, 200.0, r"\varepsilon", "inverse temperature: large selects hard", log=True, above=0.0)
         ] = 5.0,
         *,
         memory: Annotated[
-            int, Slider(0, 4096, "M", "pooled vectors seen before the prototypes start; 0: at once", step=1)
+            int, Slider(0, 4096, "M", "pooled vectors seen before the prototypes start; 0: at once", step=1, least=0)
         ] = 1024,
-        warmup: Annotated[int, Slider(0, 1000, "w", "first batches that are not remembered", step=1)] = 0,
+        warmup: Annotated[int, Slider(0, 1000, "w", "first batches that are not remembered", step=1, least=0)] = 0,
     ) -> None:
         super().__init__(channels)
-        require_int("prototypes", prototypes)
-        require_int("memory", memory, least=0)
-        require_int("warmup", warmup, least=0)
-        if 0 < memory < 2 * prototypes:
-            raise ValueError(
-                f"memory must hold at least 2 x prototypes = {2 * prototypes} vectors, or be 0; got {memory}"
-            )
-        check_transport(torch.zeros(1, 1), mu, epsilon)
-        self.mu, self.epsilon = mu, epsilon
+        given = {"prototypes": prototypes, "mu": mu, "epsilon": epsilon, "memory": memory, "warmup": warmup}
+        prototypes, self.mu, self.epsilon, memory, warmup = CATALOGUE["gsp"].complete(given).values()
         self.prototypes = nn.Parameter(nn.init.xavier_uniform_(torch.empty(prototypes, channels)))
         self.register_buffer("memory", torch.zeros(memory, channels))
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64))

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, init_he_, pooling, require_int
+from dmlcore.pooling.base import Pooling, init_he_, pooling
 
 
 @pooling(
@@ -33,12 +33,12 @@ class SecondOrderAttention(Pooling):
     def __init__(
         self,
         channels: int,
-        width: Annotated[int, Slider(8, 256, "d", "channels of the covariances", step=1, above=0)] = 128,
-        grid: Annotated[int, Slider(2, 16, "s", "positions are resampled to s x s", step=1, above=0)] = 8,
+        width: Annotated[int, Slider(8, 256, "d", "channels of the covariances", step=1, above=0, most=4096)] = 128,
+        grid: Annotated[int, Slider(2, 16, "s", "positions are resampled to s x s", step=1, above=0, most=64)] = 8,
     ) -> None:
         super().__init__(channels)
-        self.grid = require_int("grid", grid, most=64)
-        self.reduce_channels = _reduce(channels, require_int("width", width, most=4096))
+        self.grid = grid
+        self.reduce_channels = _reduce(channels, width)
         self.reduce_positions = _reduce(channels, width)
         self.channel_rows = _Rows(width)
         self.channel_gate = init_he_(nn.Linear(4 * width, channels))

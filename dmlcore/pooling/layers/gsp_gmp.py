@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from dmlcore.pooling.base import pooling, winners
-from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling
+from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling, room_to_start
 
 
 @pooling(
@@ -13,6 +13,7 @@ from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling
     title="Generalized sum + maximum",
     latex=r"g_k=\sum_jp_jf_{jk}+\max_jf_{jk}",
     source="Gürbüz 2022, Sec. 5.3",
+    rule=room_to_start,
 )
 class GeneralizedSumMaxPooling(GeneralizedSumPooling):
     """Generalized sum pooling with the largest value of each channel added.

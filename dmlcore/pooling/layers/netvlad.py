@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, init_he_, pooling, require_int
+from dmlcore.pooling.base import Pooling, init_he_, pooling
 
 
 @pooling(
@@ -29,12 +29,12 @@ class NetVLAD(Pooling):
     def __init__(
         self,
         channels: int,
-        clusters: Annotated[int, Slider(1, 64, "m", "clusters", step=1, above=0)] = 8,
-        dimension: Annotated[int, Slider(1, 128, "d", "channels of the reduced features", step=1, above=0)] = 16,
+        clusters: Annotated[int, Slider(1, 64, "m", "clusters", step=1, above=0, most=4096)] = 8,
+        dimension: Annotated[
+            int, Slider(1, 128, "d", "channels of the reduced features", step=1, above=0, most=4096)
+        ] = 16,
     ) -> None:
-        super().__init__(
-            channels, require_int("clusters", clusters, most=4096) * require_int("dimension", dimension, most=4096)
-        )
+        super().__init__(channels, clusters * dimension)
         self.reduction = init_he_(nn.Conv2d(channels, dimension, 1, bias=False))
         self.assignment = init_he_(nn.Conv2d(dimension, clusters, 1))
         self.centers = nn.Parameter(nn.init.xavier_uniform_(torch.empty(clusters, dimension)))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, init_he_, pooling, require_int
+from dmlcore.pooling.base import Pooling, init_he_, pooling
 from dmlcore.pooling.costs import prototype_costs
 
 
@@ -32,20 +32,18 @@ class OptimalTransportPooling(Pooling):
     def __init__(
         self,
         channels: int,
-        clusters: Annotated[int, Slider(1, 64, "m", "prototypes", step=1, above=0)] = 8,
-        dimension: Annotated[int, Slider(1, 128, "d", "channels of the reduced features", step=1, above=0)] = 16,
+        clusters: Annotated[int, Slider(1, 64, "m", "prototypes", step=1, above=0, most=4096)] = 8,
+        dimension: Annotated[
+            int, Slider(1, 128, "d", "channels of the reduced features", step=1, above=0, most=4096)
+        ] = 16,
         epsilon: Annotated[
             float,
             Slider(0.1, 100.0, r"\varepsilon", "inverse temperature: large is hard assignment", log=True, above=0.0),
         ] = 2.0,
         sweeps: Annotated[int, Slider(1, 100, "K", "Sinkhorn sweeps", step=1, above=0)] = 10,
     ) -> None:
-        super().__init__(
-            channels, require_int("clusters", clusters, most=4096) * require_int("dimension", dimension, most=4096)
-        )
-        if not (epsilon > 0 and math.isfinite(epsilon)):
-            raise ValueError(f"epsilon must be positive and finite, got {epsilon}")
-        self.epsilon, self.sweeps = epsilon, require_int("sweeps", sweeps)
+        super().__init__(channels, clusters * dimension)
+        self.epsilon, self.sweeps = epsilon, sweeps
         self.reduction = init_he_(nn.Conv2d(channels, dimension, 1, bias=False))
         self.prototypes = nn.Parameter(nn.init.xavier_uniform_(torch.empty(clusters, dimension)))
 

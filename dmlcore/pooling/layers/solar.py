@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, init_he_, pooling, require_int
+from dmlcore.pooling.base import Pooling, init_he_, pooling
 from dmlcore.pooling.layers.gem import GeneralizedMeanPooling
 
 
@@ -35,7 +35,7 @@ class SelfAttentionPooling(Pooling):
         p: Annotated[float, Slider(1.0, 10.0, "p", "exponent of the mean at the start", above=0.0)] = 3.0,
     ) -> None:
         super().__init__(channels)
-        d = max(1, channels // require_int("reduction", reduction))
+        d = max(1, channels // reduction)
         self.query = nn.Sequential(init_he_(nn.Conv2d(channels, d, 1)), nn.BatchNorm2d(d), nn.ReLU())
         self.key = nn.Sequential(init_he_(nn.Conv2d(channels, d, 1)), nn.BatchNorm2d(d), nn.ReLU())
         self.value = init_he_(nn.Conv2d(channels, d, 1))

@@ -7,7 +7,7 @@ from typing import Annotated
 from torch import Tensor
 
 from dmlcore.catalogue import Slider
-from dmlcore.pooling.base import Pooling, pooling, require_int
+from dmlcore.pooling.base import Pooling, pooling
 
 
 @pooling(
@@ -30,7 +30,7 @@ class Weldon(Pooling):
         count: Annotated[int, Slider(1, 10, "K", "values taken at either end", step=1, above=0)] = 3,
     ) -> None:
         super().__init__(channels)
-        self.count = require_int("count", count)
+        self.count = count
 
     def forward(self, features: Tensor) -> Tensor:
         """features (B, C, H, W) -> (B, C)."""

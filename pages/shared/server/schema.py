@@ -30,7 +30,7 @@ def schema() -> str:
     )
 
 
-def loss(formula: losses.TripletFormula | losses.BatchFormula) -> dict[str, Any]:
+def loss(formula: losses.LossEntry) -> dict[str, Any]:
     """What a panel needs of a loss."""
     margin = getattr(formula, "margin", None)
     return {

@@ -121,7 +121,7 @@ def hyper(name: str, given: Any) -> dict[str, float | str]:
             # Papers use margins far outside the sliders (m = 40); exponents and ratios beyond them mean nothing.
             low, high = (-MARGINS, MARGINS) if key.startswith("m") else (parameter.low, parameter.high)
             number = min(max(number, low), high)
-            found[key] = number if number > parameter.above else parameter.low
+            found[key] = number if parameter.holds(number) else parameter.low
         else:
             _note("number", value, found[key], key)
     return found

@@ -8,9 +8,8 @@ from torch import Tensor
 
 from dmlcore import losses
 from dmlcore.losses.engine import table
-from dmlcore.losses.engine.ranked import is_separable
 
-SEPARABLE = ("ranking", "facenet", "facenet_mined", "ratio")
+SEPARABLE = tuple(name for name in losses.names() if losses.formula(name).separable)
 Found = tuple[Tensor, Tensor, table.Counts]
 
 
@@ -23,13 +22,6 @@ def both(loss: losses.TripletLoss, points: Tensor, labels: Tensor, monkeypatch: 
         value = loss(leaf, labels)
         found.append((value.detach(), torch.autograd.grad(value, leaf)[0], loss.counts))
     return found
-
-
-def test_separable_are_the_losses_that_fall_with_one_distance_to_the_negative() -> None:
-    assert tuple(name for name in losses.names() if losses.create(name).separable) == SEPARABLE
-    assert is_separable(lambda t: t.d_ap**1.5 - t.d_an**1.5)
-    assert not is_separable(lambda t: t.d_an - t.d_ap)  # rises
-    assert not is_separable(lambda t: t.d_ap - t.d_an.log())  # has no value where points coincide
 
 
 @pytest.mark.parametrize("reduction", losses.REDUCTIONS)

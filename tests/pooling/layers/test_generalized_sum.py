@@ -109,8 +109,8 @@ def test_a_checkpoint_carries_the_prototypes_and_the_memory():
     [
         ({"channels": 0}, "channels must be an integer of at least 1"),
         ({"channels": 4, "prototypes": 8, "memory": 10}, "memory must hold at least 2 x prototypes = 16"),
-        ({"channels": 4, "mu": 1.5}, "mu, the transported mass"),
-        ({"channels": 4, "epsilon": -1}, "epsilon, the inverse temperature"),
+        ({"channels": 4, "mu": 1.5}, "gsp: mu must be 1 at most"),
+        ({"channels": 4, "epsilon": -1}, "gsp: epsilon must be greater than 0"),
     ],
 )
 def test_bad_settings_are_named(arguments, words):
