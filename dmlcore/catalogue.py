@@ -151,13 +151,18 @@ class Catalogue(dict[str, Member]):
             self.update(before)
 
 
-def discover(package: str, first: Sequence[str] = ()) -> None:
-    """Import all modules of a package, so that what they declare enters its catalogue: those of `first` in that order,
+def discover(*packages: str, first: Sequence[str] = ()) -> None:
+    """Import all modules of packages, so that what they declare enters its catalogue: those of `first` in that order,
     which is that of the pages, then the others by name. A new module needs no line anywhere.
     """
-    folder = importlib.import_module(package).__path__
-    for module in dict.fromkeys([*first, *(found.name for found in pkgutil.iter_modules(folder))]):
-        importlib.import_module(f"{package}.{module}")
+    place = {name: number for number, name in enumerate(first)}
+    found = [
+        module.name
+        for package in packages
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.")
+    ]
+    for module in sorted(found, key=lambda name: place.get(name.rpartition(".")[2], len(place))):
+        importlib.import_module(module)
 
 
 def declared(made_by: Callable[..., Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from dmlcore.catalogue import Catalogue
 from dmlcore.typing import Array, Bools, Halves, Ints, Pixels
 
 Split = Literal["classes", "samples", "own"]  # own: the data set brings its parts
@@ -137,3 +138,14 @@ class Dataset:
 
 
 Read = Callable[[Path, int | None, int], Samples]  # (folder, image_size, seed)
+DATASETS: Catalogue[tuple[Description, Read]] = Catalogue("data set")
+
+
+def reader(info: Description) -> Callable[[Read], Read]:
+    """Enter a data set into the catalogue, above the function that reads its folder."""
+
+    def enter(read: Read) -> Read:
+        DATASETS.enter(info.name, (info, read))
+        return read
+
+    return enter

@@ -8,78 +8,43 @@ from pathlib import Path
 
 import numpy as np
 
+from dmlcore.catalogue import discover
 from dmlcore.data import splits
 from dmlcore.data.class_folds import Folds
 from dmlcore.data.dataset import (
+    DATASETS,
     DataError,
     Dataset,
     Description,
-    Read,
     Samples,
     Split,
     Validation,
 )
 from dmlcore.data.files import locate as folders
-from dmlcore.data.readers import (
-    aircraft,
-    cars,
-    cifar10,
-    cifar100,
-    cub,
-    digits,
-    digits_images,
-    flowers,
-    image_folder,
-    inshop,
-    omniglot,
-    sop,
+
+discover(
+    "dmlcore.data.readers",
+    "dmlcore.data.synthetic",
+    first=(
+        *("digits", "gaussians", "shapes", "tokens", "digits_images", "birds", "glyphs", "cifar10", "cifar100"),
+        *("cifar_collage", "cub", "cars", "sop", "inshop", "aircraft", "flowers", "omniglot", "alphabet_collages"),
+        "image_folder",
+    ),
 )
-from dmlcore.data.synthetic import alphabet_collages, cifar_collage, gaussians, shapes, tokens
-from dmlcore.data.synthetic.birds import birds
-from dmlcore.data.synthetic.glyphs import glyphs
 
 IMAGE_SIZES = (16, 512)  # pixels a side
-
-_READERS: dict[str, tuple[Description, Read]] = {
-    info.name: (info, read)
-    for info, read in (
-        (digits.INFO, digits.read),
-        (gaussians.INFO, gaussians.read),
-        (shapes.MOONS, shapes.read_moons),
-        (shapes.RINGS, shapes.read_rings),
-        (tokens.INFO, tokens.read),
-        (digits_images.INFO, digits_images.read),
-        (birds.INFO, birds.read),
-        (glyphs.INFO, glyphs.read),
-        (cifar10.INFO, cifar10.read),
-        (cifar100.INFO, cifar100.read),
-        (cifar_collage.INFO, cifar_collage.read),
-        (cifar_collage.DISTILLED, cifar_collage.read_distilled),
-        (cifar_collage.PRETRAINING, cifar_collage.read_pretraining),
-        (cub.INFO, cub.read),
-        (cars.INFO, cars.read),
-        (sop.INFO, sop.read),
-        (inshop.INFO, inshop.read),
-        (aircraft.INFO, aircraft.read),
-        (flowers.INFO, flowers.read),
-        (omniglot.INFO, omniglot.read),
-        (alphabet_collages.OMNIGLOT, alphabet_collages.read_omniglot),
-        (alphabet_collages.GLYPHS, alphabet_collages.read_glyphs),
-        (image_folder.INFO, image_folder.read),
-    )
-}
 
 
 def names() -> list[str]:
     """Return the names of the data sets, the default first."""
-    return list(_READERS)
+    return list(DATASETS)
 
 
 def describe(name: str) -> Description:
     """Return title, citation, kind and defaults of the data set `name`; reads nothing."""
-    if name not in _READERS:
-        raise DataError(f"no data set is named {name!r}; there are {', '.join(_READERS)}")
-    return _READERS[name][0]
+    if name not in DATASETS:
+        raise DataError(f"no data set is named {name!r}; there are {', '.join(DATASETS)}")
+    return DATASETS[name][0]
 
 
 def available(name: str, root: Path | str | None = None) -> Path | None:
@@ -127,7 +92,7 @@ def read(name: str, *, root: Path | str | None = None, image_size: int | None = 
     info = describe(name)
     _check_image_size(info, image_size)
     with _readable(info):
-        return _READERS[name][1](locate(name, root), image_size or info.image_size, seed)
+        return DATASETS[name][1](locate(name, root), image_size or info.image_size, seed)
 
 
 def divide(

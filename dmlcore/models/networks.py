@@ -17,7 +17,6 @@ from dmlcore.spec import ModelSpec, PoolingSpec
 
 LEAKY_SLOPE = 0.01
 PICTURE_MEAN, PICTURE_STD = IMAGENET.mean, IMAGENET.std
-SMALLEST = {"conv4": 16, "conv4_32": 16, "resnet20": 16}  # pixels a side of a picture; the others need 32
 TOKEN_BOUND = 0.3  # entries of tokens and prototypes are clipped to +-0.3 after each step (Gurbuz 2022, code)
 
 
@@ -56,7 +55,7 @@ def build(
                 return MLP(shape[0], spec, mean, std)
             if kind == "bags of tokens":
                 return TokenNetwork(vocabulary, spec, pool)
-            least = SMALLEST.get(spec.name, 32)
+            least = backbones.smallest(spec.name)
             if shape[0] not in (1, 3) or min(shape[1:]) < least:
                 raise ModelError(
                     f"{spec.name} takes pictures (3, H, W) or (1, H, W) of at least {least} x {least}, got {shape}"

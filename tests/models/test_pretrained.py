@@ -233,11 +233,9 @@ def test_a_start_that_does_not_exist_says_what_does(name: str, start: str, messa
 
 
 def test_the_table_is_pinned_and_its_names_agree_with_its_digests() -> None:
-    assert {name for name in backbones.names() if pretrained.pinned(name)} == set(backbones.names()) - {
-        "resnet20",
-        "conv4",
-        "conv4_32",
-    }
+    unpinned = {name for name in backbones.names() if not pretrained.pinned(name)}
+    assert {"resnet20", "conv4", "conv4_32"} <= unpinned
+    assert len(backbones.names()) - len(unpinned) >= 10
     for file, checkpoint in CHECKPOINTS.items():
         assert file == checkpoint.file
         assert checkpoint.network in backbones.names()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dmlcore.data.dataset import Description, Samples
+from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.data.readers import cifar
 
 CLASSES = 10
@@ -27,6 +27,7 @@ INFO = Description(
 )
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read the training batches and then the test batch: inputs (N, 3, 32, 32) uint8; classes 0 to 4 train.
 

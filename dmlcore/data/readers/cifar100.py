@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dmlcore.data.dataset import Description, Samples
+from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.data.readers import cifar
 
 CLASSES = 100
@@ -24,6 +24,7 @@ INFO = Description(
 )
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read `train` and then `test`: inputs (N, 3, 32, 32) uint8, fine labels; complete set and subsets alike."""
     names = cifar.read_names(folder / "meta", INFO, "fine_label_names", CLASSES)

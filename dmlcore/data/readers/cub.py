@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.dataset import DataError, Description, Samples, reader
 from dmlcore.data.files import lists
 from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, folders_in, pictures_in, samples
 from dmlcore.data.files.lists import positive
@@ -33,6 +33,7 @@ INFO = Description(
 )
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read the lists and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
     return samples(INFO, folder / "images", read_table(folder), image_size)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data.dataset import Description, Samples
+from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.typing import Pixels, Singles
 
 INFO = Description(
@@ -22,6 +22,7 @@ INFO = Description(
 )
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read the digits: inputs (1797, 64) float32 in 0..1; class-disjoint training classes are 0 to 4."""
     table = np.loadtxt(_bundled(), delimiter=",", dtype=np.int64)  # 64 pixels of 17 grey levels and the label a row

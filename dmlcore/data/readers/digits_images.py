@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data.dataset import Description, Samples
+from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.data.readers import cifar, digits
 
 ENLARGED = 4  # pixels a side of the square that each of the 8 x 8 pixels becomes
@@ -24,6 +24,7 @@ INFO = Description(
 )
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read the digits: inputs (1797, 3, 32, 32) uint8; class-disjoint training classes are 0 to 4."""
     vectors = digits.read(folder, image_size, seed)

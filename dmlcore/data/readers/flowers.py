@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.dataset import DataError, Description, Samples, reader
 from dmlcore.data.files import matlab
 from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samples
 from dmlcore.typing import Bools
@@ -54,6 +54,7 @@ NAMES = (
 )  # fmt: skip
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read the labels and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
     return samples(INFO, folder / "jpg", read_table(folder), image_size)

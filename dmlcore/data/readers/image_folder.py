@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.dataset import DataError, Description, Samples, reader
 from dmlcore.data.files.image_table import IMAGE_SIZE, SUFFIXES, ImageTable, folders_in, samples
 
 MOST_FOLDERS = 50_000  # that are walked: the largest public sets have 22,000 classes, a system has more
@@ -25,6 +25,7 @@ INFO = Description(
 )
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """List the pictures of `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
     return samples(INFO, folder, read_table(folder), image_size)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.dataset import DataError, Description, Samples, reader
 from dmlcore.data.files import lists
 from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, samples
 from dmlcore.data.files.lists import positive
@@ -42,6 +42,7 @@ class _InshopImage(NamedTuple):
     place: str  # file:line
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read the list and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
     table = read_table(folder)

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from dmlcore.data import published_counts
-from dmlcore.data.dataset import DataError, Description, Samples, rows_of
+from dmlcore.data.dataset import DataError, Description, Samples, reader, rows_of
 from dmlcore.data.files import image_store, ink
 from dmlcore.data.files.cache_folder import damaged, made_once, unkept
 from dmlcore.data.files.image_table import folders_in, pictures_in
@@ -47,6 +47,7 @@ INFO = Description(
 )
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read the complete sets where both are there, else the minimal ones: inputs (N, 1, S, S) uint8, 0 paper, 255 ink.
 

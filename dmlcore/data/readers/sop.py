@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Description, Samples
+from dmlcore.data.dataset import DataError, Description, Samples, reader
 from dmlcore.data.files import lists
 from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, samples
 from dmlcore.data.files.lists import positive
@@ -47,6 +47,7 @@ class _SopImage(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Read both lists and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
     pictures = folder / "images"

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.data.dataset import DataError, Samples
+from dmlcore.data.dataset import DataError, Samples, reader
 from dmlcore.data.files import ink
 from dmlcore.data.readers import omniglot
 from dmlcore.data.synthetic import collage
@@ -52,11 +52,13 @@ LATIN, GREEK = "Latin", ("Greek",)
 FIRST, LAST_TWO = glyphs.ALPHABETS[0], glyphs.ALPHABETS[glyphs.TRAIN_ALPHABETS - 2 : glyphs.TRAIN_ALPHABETS]
 
 
+@reader(OMNIGLOT)
 def read_omniglot(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Lay out collages of Omniglot for `seed`: inputs (N, 1, S, S) uint8; Latin behind, Greek validates; see `of`."""
     return of(omniglot.read(folder, _tile(image_size), 0), behind=LATIN, validation=GREEK, seed=seed)
 
 
+@reader(GLYPHS)
 def read_glyphs(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Lay out collages of glyphs for `seed`: inputs (N, 1, S, S) uint8; Aruvel behind, two alphabets validate."""
     return of(glyphs.read(folder, _tile(image_size), seed), behind=FIRST, validation=LAST_TWO, seed=seed)

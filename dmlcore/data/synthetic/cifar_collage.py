@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlcore.data.dataset import DataError, Samples
+from dmlcore.data.dataset import DataError, Samples, reader
 from dmlcore.data.readers import cifar, cifar100
 from dmlcore.data.synthetic import collage
 from dmlcore.data.synthetic.collage import CollageLayout, Pictures
@@ -76,6 +76,7 @@ class CifarImages:
         return np.concatenate([np.flatnonzero(np.isin(self.fine, some)) for some in sub_classes])
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Lay out the collages for `seed`: inputs (N, 3, 64, 64) uint8, 16 super-classes as labels, own parts.
 
@@ -89,6 +90,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     return _samples(source, layout, inputs, facts)
 
 
+@reader(DISTILLED)
 def read_distilled(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Return the foregrounds of `read` alone, in its order: inputs (N, 3, 32, 32) uint8; facts: tiles (N, 1), fine."""
     source = read_source(folder)
@@ -97,6 +99,7 @@ def read_distilled(folder: Path, image_size: int | None, seed: int) -> Samples:
     return _samples(source, layout, source.pixels[rows], {"tiles": rows[:, None]})
 
 
+@reader(PRETRAINING)
 def read_pretraining(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Return all pictures of the 40 training sub-classes, backgrounds too: inputs (N, 3, 32, 32), fine labels.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data.dataset import Description, Samples
+from dmlcore.data.dataset import Description, Samples, reader
 
 CLASSES, POINTS, VARIANCE = 32, 200, 0.02
 
@@ -19,6 +19,7 @@ INFO = Description(
 )
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Draw the toy data for `seed`: inputs (6400, 3) float32, sorted by class; 16 training classes, 16 test classes."""
     random = np.random.default_rng(seed)

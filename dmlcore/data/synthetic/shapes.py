@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dmlcore.data.dataset import Description, Samples
+from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.typing import Floats
 
 CLASSES, POINTS = 8, 200  # points of a class
@@ -35,6 +35,7 @@ RINGS = Description(
 )
 
 
+@reader(MOONS)
 def read_moons(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Draw the moons for `seed`: inputs (1600, 3) float32; classes 2k and 2k + 1 are the pair at height k / 2.
 
@@ -55,6 +56,7 @@ def read_moons(folder: Path, image_size: int | None, seed: int) -> Samples:
     return _samples(lines.reshape(-1, 3), MOON_NOISE, names, seed)
 
 
+@reader(RINGS)
 def read_rings(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Draw the rings for `seed`: inputs (1600, 3) float32; class k is ring k, evenly spaced, with noise of 0.1."""
     angles = np.arange(POINTS) * 2 * np.pi / POINTS

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlcore.data.dataset import Description, Samples
+from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.typing import Ints, Pixels
 
 CLASSES, OWN, SHARED = 16, 4, 4  # classes, tokens of each class alone, tokens of all classes
@@ -58,6 +58,7 @@ def counts(bags: NDArray[np.integer], tokens: int = TOKENS) -> Ints:
     return np.bincount(cells.ravel(), minlength=len(bags) * tokens).reshape(-1, tokens)
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Draw the bags for `seed`: inputs (36864, 50) int64 in 0..67; 2,048 / 128 / 128 bags a class, sorted by class."""
     random = np.random.default_rng(seed)

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
+from dmlcore.catalogue import discover
+from dmlcore.models.backbones.base import BACKBONES, IMAGENET, Backbone, Normalisation
 
-from dmlcore.models.backbones.base import IMAGENET, Backbone, Normalisation
-
-__all__ = ["IMAGENET", "Backbone", "Normalisation", "create", "names"]
+__all__ = ["BACKBONES", "IMAGENET", "Backbone", "Normalisation", "create", "names", "smallest"]
 
 TIMM = "timm:"
-# Loaded at first use: one training needs one of them.
-_BACKBONES = {
-    "resnet20": ("resnet20", "ResNet20"),
-    "conv4": ("conv4", "Conv4"),
-    "conv4_32": ("conv4", "Conv4Narrow"),
-    "resnet18": ("resnet", "ResNet18"),
-    "resnet34": ("resnet", "ResNet34"),
-    "resnet50": ("resnet", "ResNet50"),
-    "resnet101": ("resnet", "ResNet101"),
-    "googlenet": ("googlenet", "GoogLeNet"),
-    "bn_inception": ("bn_inception", "BNInception"),
-    "squeezenet1_0": ("squeezenet", "SqueezeNet10"),
-    "squeezenet1_1": ("squeezenet", "SqueezeNet11"),
-    "mobilenet_v3_small": ("mobilenet_v3", "MobileNetV3Small"),
-    "mobilenet_v3_large": ("mobilenet_v3", "MobileNetV3Large"),
-}
+
+discover(__name__, first=("resnet20", "conv4", "resnet", "googlenet", "bn_inception", "squeezenet", "mobilenet_v3"))
 
 
 def names() -> list[str]:
     """Every backbone; timm:NAME is one too where timm is installed."""
-    return list(_BACKBONES)
+    return list(BACKBONES)
 
 
 def create(name: str, picture: tuple[int, int] | None = None) -> Backbone:
@@ -42,8 +27,11 @@ def create(name: str, picture: tuple[int, int] | None = None) -> Backbone:
         from dmlcore.models.backbones.from_timm import TimmBackbone
 
         return TimmBackbone(name.removeprefix(TIMM), picture)
-    if name not in _BACKBONES:
-        raise KeyError(f"unknown backbone {name!r}; known: {', '.join(_BACKBONES)}, timm:NAME")
-    module, attribute = _BACKBONES[name]
-    made: Backbone = getattr(importlib.import_module(f"dmlcore.models.backbones.{module}"), attribute)()
-    return made
+    if name not in BACKBONES:
+        raise KeyError(f"unknown backbone {name!r}; known: {', '.join(BACKBONES)}, timm:NAME")
+    return BACKBONES[name]()
+
+
+def smallest(name: str) -> int:
+    """Pixels a side that the pictures of a backbone have at least."""
+    return BACKBONES.get(name, Backbone).smallest

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 from torch import nn
+
+from dmlcore.catalogue import Catalogue
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class Backbone(nn.Module):
     normalisation: Normalisation = IMAGENET
     classifier: ClassVar[str] = "fc"
     classes: ClassVar[int] = 1000
+    smallest: ClassVar[int] = 32  # pixels a side of a picture
     key_prefix: ClassVar[str] = ""  # of the names here, before those of the checkpoint
     out_channels: int
 
@@ -44,6 +48,20 @@ class Backbone(nn.Module):
     def without_place(self) -> tuple[str, ...]:
         """How names in a checkpoint begin that this network has no place for, and that may be left out."""
         return () if hasattr(self, self.classifier) else (f"{self.classifier}.",)
+
+
+BACKBONES: Catalogue[type[Backbone]] = Catalogue("backbone")
+Network = TypeVar("Network", bound=type[Backbone])
+
+
+def backbone(name: str) -> Callable[[Network], Network]:
+    """Enter a Backbone that is made without arguments into the catalogue."""
+
+    def enter(network: Network) -> Network:
+        BACKBONES.enter(name, network)
+        return network
+
+    return enter
 
 
 class Headless(Backbone):

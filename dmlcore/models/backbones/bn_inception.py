@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dmlcore.models.backbones.base import Backbone, Normalisation, convolution, initialise
+from dmlcore.models.backbones.base import Backbone, Normalisation, backbone, convolution, initialise
 
 
 class InceptionBlock(NamedTuple):
@@ -35,6 +35,7 @@ _BLOCKS = {
 }
 
 
+@backbone("bn_inception")
 class BNInception(Backbone):
     """Pictures (B, 3, H, W), BGR in 0..255 less their means -> features (B, 1024, h, w), 7 x 7 at 224; He initialised.
 

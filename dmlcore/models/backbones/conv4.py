@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from dmlcore.models.backbones.base import Headless, convolution, initialise
+from dmlcore.models.backbones.base import Headless, backbone, convolution, initialise
 
 
+@backbone("conv4")
 class Conv4(Headless):
     """Normalised pictures (B, 3, H, W) -> features (B, 64, H // 8, W // 8): 3 x 3 at 28, 7 x 7 at 56; He initialised.
 
@@ -15,7 +16,7 @@ class Conv4(Headless):
     2016, Snell et al. 2017.
     """
 
-    out_channels = 64
+    out_channels, smallest = 64, 16
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,6 +35,7 @@ class Conv4(Headless):
         return maps
 
 
+@backbone("conv4_32")
 class Conv4Narrow(Conv4):
     """`Conv4` with 32 channels, as in Finn et al. 2017: a quarter of the weights, a third of the time."""
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dmlcore.models.backbones.base import Backbone, Normalisation, convolution, initialise
+from dmlcore.models.backbones.base import Backbone, Normalisation, backbone, convolution, initialise
 
 # Channels of each block: 1 x 1; 3 x 3 reduced, then full; "5 x 5" reduced, then full; pooled.
 _BLOCKS = {
@@ -22,6 +22,7 @@ _BLOCKS = {
 }
 
 
+@backbone("googlenet")
 class GoogLeNet(Backbone):
     """Normalised pictures (B, 3, H, W) -> features (B, 1024, h, w), 7 x 7 at 224; He initialised, no auxiliary heads.
 

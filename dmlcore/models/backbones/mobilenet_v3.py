@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dmlcore.models.backbones.base import Headless, convolution, initialise
+from dmlcore.models.backbones.base import Headless, backbone, convolution, initialise
 
 
 class Bneck(NamedTuple):
@@ -94,12 +94,14 @@ class MobileNetV3(Headless):
         return maps
 
 
+@backbone("mobilenet_v3_small")
 class MobileNetV3Small(MobileNetV3):
     """0.9 million parameters."""
 
     out_channels, rows = 576, _SMALL
 
 
+@backbone("mobilenet_v3_large")
 class MobileNetV3Large(MobileNetV3):
     """3.0 million parameters."""
 

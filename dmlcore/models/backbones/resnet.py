@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dmlcore.models.backbones.base import Backbone, initialise
+from dmlcore.models.backbones.base import Backbone, backbone, initialise
 
 
 class ResNet(Backbone):
@@ -85,6 +85,7 @@ class Bottleneck(nn.Module):
         return F.relu(self.bn3(self.conv3(inside)) + (x if self.downsample is None else self.downsample(x)))
 
 
+@backbone("resnet18")
 class ResNet18(ResNet):
     """Four stages of two basic blocks; 512 channels out."""
 
@@ -92,6 +93,7 @@ class ResNet18(ResNet):
     block = Basic
 
 
+@backbone("resnet34")
 class ResNet34(ResNet):
     """Stages of 3, 4, 6 and 3 basic blocks; 512 channels out."""
 
@@ -99,6 +101,7 @@ class ResNet34(ResNet):
     block = Basic
 
 
+@backbone("resnet50")
 class ResNet50(ResNet):
     """Stages of 3, 4, 6 and 3 bottlenecks; 2048 channels out."""
 
@@ -106,6 +109,7 @@ class ResNet50(ResNet):
     block = Bottleneck
 
 
+@backbone("resnet101")
 class ResNet101(ResNet):
     """Stages of 3, 4, 23 and 3 bottlenecks; 2048 channels out."""
 

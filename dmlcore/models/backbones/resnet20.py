@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dmlcore.models.backbones.base import Backbone
+from dmlcore.models.backbones.base import Backbone, backbone
 
 
+@backbone("resnet20")
 class ResNet20(Backbone):
     """(B, 3, H, W) normalised pictures of 32 x 32 and up -> features (B, 64, H/4, W/4).
 
@@ -15,7 +16,7 @@ class ResNet20(Backbone):
     al. 2016, Sec. 4.2, option A shortcuts.
     """
 
-    out_channels = 64
+    out_channels, smallest = 64, 16
     classifier = "linear"
     classes = 10
 

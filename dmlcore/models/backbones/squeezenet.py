@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dmlcore.models.backbones.base import Headless
+from dmlcore.models.backbones.base import Headless, backbone
 
 _SQUEEZED = (16, 16, 32, 32, 48, 48, 64, 64)  # channels of the eight Fires between 1 x 1 and 3 x 3
 _EXPANDED = (64, 64, 128, 128, 192, 192, 256, 256)  # and of either half of what they give
@@ -48,12 +48,14 @@ class SqueezeNet(Headless):
         return maps
 
 
+@backbone("squeezenet1_0")
 class SqueezeNet10(SqueezeNet):
     """Version 1.0: 96 filters of 7 x 7 first."""
 
     first, pooled = (96, 7), (0, 3, 7)
 
 
+@backbone("squeezenet1_1")
 class SqueezeNet11(SqueezeNet):
     """Version 1.1: 64 filters of 3 x 3 first and earlier pooling, 2.4 times fewer operations at equal accuracy."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -72,9 +73,9 @@ def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
         weights = sum(a * b for a, b in pairwise(widths))
         activation_bytes = FLOAT * (2 * sum(widths) - widths[0])
         return Cost(2 * weights, activation_bytes, FLOAT * max(widths), 4 * len(widths), weights + sum(widths[1:]))
-    counted = BACKBONES.get(model.name)
-    if counted is None:
+    if model.name not in backbones.names():
         return None
+    counted = BACKBONES.get(model.name) or count(model.name, 64)
     pixels = shape[1] * shape[2]
     features = 1000 if model.keep_classifier else counted.channels
     head = features * dimension + dimension + (counted.channels + 1) * 1000 * model.keep_classifier
@@ -90,6 +91,7 @@ def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
     )
 
 
+@cache
 def count(name: str, side: int) -> Counted:
     """Count a backbone on torch's meta device, which computes nothing, with square pictures; takes seconds."""
     from torch.utils.flop_counter import FlopCounterMode

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlcore.data.dataset import Description, Samples
+from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.data.files.image_store import short_side
 from dmlcore.data.synthetic.birds.drawing import draw
 from dmlcore.data.synthetic.birds.species import FAMILIES, MARKS, guide
@@ -70,6 +70,7 @@ def picture(labels: Ints, seed: int, side: int, index: int) -> Pixels:
     return draw(guide()[labels[index]], np.random.default_rng([seed, index]), side)
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Lay out the birds for `seed`, which draws poses and scenes but not the species; nothing is drawn yet.
 

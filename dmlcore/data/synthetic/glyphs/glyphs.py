@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dmlcore.data.dataset import Description, Samples
+from dmlcore.data.dataset import Description, Samples, reader
 from dmlcore.data.files import ink
 from dmlcore.data.synthetic.drawings import Drawings
 from dmlcore.data.synthetic.glyphs import programs as glyph_programs
@@ -65,6 +65,7 @@ class Writing(NamedTuple):
         return ink.picture(self.draw(DISPLAYED, np.array([index])), 0)
 
 
+@reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """Let the hands of `seed` write the characters, which are the same for every seed; nothing is drawn yet.
 
