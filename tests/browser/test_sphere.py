@@ -11,7 +11,8 @@ import pytest
 from playwright.sync_api import expect
 
 from pages.losses.fields.sphere.service import readout
-from pages.losses.fields.sphere.state import POINTS, SphereScene
+from pages.losses.fields.sphere.state import SphereScene
+from pages.shared.plane.state import POINTS
 from tests.browser.harness import address, becomes, drag, eventually, quiet
 
 pytestmark = pytest.mark.browser

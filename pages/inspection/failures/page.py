@@ -169,7 +169,7 @@ def _canvas(of: dict[str, Any], case: RetrievalFailure, spec: RunSpec, pictures:
     query = st.query_params.to_dict()
     at_home = home(case.triplet, spec)
     with misread_link.told():
-        scene = RealScene.of_link(at_home, query)
+        scene = RealScene.from_query(query, RealScene.at(at_home))
     rate, way = service.asked(query)
     circle = (1 - case.triplet.height**2) ** 0.5 / at_home.unit if case.on_sphere and case.triplet.height < 1 else None
     socket_component(

@@ -54,7 +54,7 @@ def answer(request: Request) -> bytes:
         spec, case = _of(request.get("of"))
     except (LookupError, RunError, Unreadable, ValueError) as error:
         return pack({"id": _number(request.get("id")), "error": words.plain(error)}, {})
-    scene = RealScene.at(home(case.triplet, spec), request.get("scene"))
+    scene = RealScene.of(request.get("scene"), RealScene.at(home(case.triplet, spec)))
     if "hover" in request:
         return plane_service.of_scene(scene, request, {"of": request["of"]})
     settle = request.get("settle") is True

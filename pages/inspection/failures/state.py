@@ -15,7 +15,7 @@ from dmlcore.geometry.embedded_triplet import EmbeddedTriplet, needs_origin
 from dmlcore.loss_analysis.offset_plane import RaisedLoss
 from dmlcore.spec import RunSpec
 from dmlcore.typing import Floats
-from pages.shared.plane.state import CHOICES, FLAGS, POINTS, Scene
+from pages.shared.plane.state import POINTS, Scene
 from pages.shared.state import untrusted
 from pages.shared.state.untrusted import Point
 
@@ -71,38 +71,18 @@ class RealScene(Scene):
 
     home: Home = field(kw_only=True)
 
-    @classmethod
-    def at(cls, home: Home, data: Any) -> RealScene:
-        """A valid scene from untrusted data; what is missing or senseless is as at home."""
-        data = dict(data) if isinstance(data, Mapping) else {}
-        name = untrusted.loss_name(data.get("loss"), home.loss)
-        hyper = data.get("hyper") if isinstance(data.get("hyper"), Mapping) else {}
-        data |= {"loss": name, "hyper": {**(home.hyper if name == home.loss else {}), **(hyper or {})}}
-        data |= {k: untrusted.numbers(data.get(k), v) for k, v in zip(POINTS, home.points, strict=True)}
-        data["view"] = untrusted.numbers(data.get("view"), home.view)
-        plain = Scene.of(data)
-        return cls(**{k: getattr(plain, k) for k in plain.__dataclass_fields__}, home=home)
+    def default(self) -> RealScene:
+        """The embeddings where they are, under the loss of their run."""
+        return self.at(self.home)
 
     @classmethod
-    def of_link(cls, home: Home, query: Mapping[str, str]) -> RealScene:
-        """The scene of a link, as `Scene.from_query`."""
-        data: dict[str, Any] = {k: query[k] for k in ("loss", "mu", *CHOICES, *FLAGS) if k in query}
-        data |= {"hyper": dict(query)} | {name: query[name[0]].split(",") for name in POINTS if name[0] in query}
-        return cls.at(home, data | {k: query[k].split(",") for k in ("view", "line") if k in query})
-
-    def to_query(self) -> dict[str, str]:
-        """What differs from home and from the defaults of another loss."""
-        plain, home = Scene.to_query(self), self.home
-        base = home.hyper if self.loss == home.loss else losses.formula(self.loss).defaults
-        derived = {"m1"} if self.margin == "normalised" else set()
-        left_out = {"loss", "view", *(name[0] for name in POINTS), *self.hyper}
-        query = {k: v for k, v in plain.items() if k not in left_out}
-        query |= {} if self.loss == home.loss else {"loss": self.loss}
-        query |= {k: untrusted.plain(v) for k, v in self.hyper.items() if v != base[k] and k not in derived}
-        for name, place in zip(POINTS, home.points, strict=True):
-            if getattr(self, name) != place:
-                query[name[0]] = ",".join(untrusted.plain(v) for v in getattr(self, name))
-        return query | ({"view": ",".join(map(untrusted.plain, self.view))} if self.view != home.view else {})
+    def at(cls, home: Home) -> RealScene:
+        """The scene that nobody has touched."""
+        anchor, positive, negative = home.points
+        found = cls(
+            home.loss, home.hyper, anchor=anchor, positive=positive, negative=negative, view=home.view, home=home
+        )
+        return found.settled()
 
     def module(self) -> losses.TripletLoss:
         """The loss of this scene, which sees the embeddings through their plane."""
@@ -122,10 +102,6 @@ class RealScene(Scene):
     def is_plain(self) -> bool:
         """Whether the region of the loss is that of the fields page: no height that it sees, no other unit."""
         return self.home.unit == 1 and (self.home.height == 0 or not needs_origin(self.module()))
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data that `at` reads back."""
-        return Scene(**{k: getattr(self, k) for k in Scene.__dataclass_fields__}).to_json()
 
 
 @lru_cache(maxsize=256)

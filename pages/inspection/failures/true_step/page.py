@@ -76,7 +76,7 @@ def _result(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home) ->
         return
     before, rows = found["before"], [name for name in losses.names() if name in found["after"]]
     free = _free_steps(case, {name: found["after"][name]["hyper"] for name in rows})
-    drawn = RealScene.of_link(home, st.query_params.to_dict()).loss
+    drawn = RealScene.from_query(st.query_params.to_dict(), RealScene.at(home)).loss
     if rows:
         name = drawn if drawn in rows else rows[0]
         st.text(failure_words.why(name, before, found["after"][name], free[name], run.spec.optimiser))
@@ -138,7 +138,7 @@ def _percent(value: float | None) -> str:
 
 def _begin(run: Run, of: dict[str, Any], home: Home, whole: bool) -> None:
     """Start the job with the sliders of the link, which the plane keeps up to date: the drawn loss first or alone."""
-    scene = RealScene.of_link(home, st.query_params.to_dict())
+    scene = RealScene.from_query(st.query_params.to_dict(), RealScene.at(home))
     compared = {loss.formula.name: dict(loss.hyper) for loss in losses_to_compare(scene)}
     asked = {scene.loss: compared[scene.loss]} | (compared if whole else {})
     try:

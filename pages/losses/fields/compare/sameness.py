@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from dmlcore import losses
 from dmlcore.loss_analysis.equivalence import Sameness, Space, same_loss
-from pages.losses.fields.compare.state import POINTS, Comparison
+from pages.losses.fields.compare.state import Comparison
+from pages.shared.plane.state import POINTS
 from pages.shared.state.panel import Panel
 
 

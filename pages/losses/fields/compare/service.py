@@ -25,7 +25,8 @@ from dmlcore.geometry.sphere import tangent
 from dmlcore.geometry.variant import Variant, VariantField, read, scan_variant
 from dmlcore.typing import Array, Bytes, Floats
 from pages.losses.fields.compare import sameness
-from pages.losses.fields.compare.state import POINTS, Comparison
+from pages.losses.fields.compare.state import Comparison
+from pages.shared.plane.state import POINTS
 from pages.shared.server.websocket import pack, socket_route
 from pages.shared.state.held_scale import held
 from pages.shared.state.untrusted import REACH, bounded, finite

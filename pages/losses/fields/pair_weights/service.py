@@ -20,10 +20,10 @@ from dmlcore.figures.pair_weights import boundary
 from dmlcore.loss_analysis.pair_weights import PairWeights, Similarities, similarities, triplet_weights, unit_triplet
 from dmlcore.losses import TripletLoss
 from dmlcore.typing import Array, Bytes, Floats
-from pages.losses.fields.pair_weights.state import MicroscopeView, place
+from pages.losses.fields.pair_weights.state import NEAREST, MicroscopeView
 from pages.shared.server.websocket import pack, socket_route
 from pages.shared.state.held_scale import held
-from pages.shared.state.untrusted import bounded
+from pages.shared.state.untrusted import bounded, numbers
 
 COARSEST, INLINE, FINEST = 21, 101, 181
 PAIRS = ("ap", "an", "pn")
@@ -38,7 +38,8 @@ def answer(request: dict[str, Any]) -> bytes:
     view = MicroscopeView.of(request.get("view"))
     losses = [p.module() for p in view.panels]
     header: dict[str, Any] = {"id": request.get("id") if isinstance(request.get("id"), int) else 0}
-    header |= readout(view, losses, place(request.get("at")) or view.at)
+    ap, an = numbers(request.get("at"), view.at, NEAREST)
+    header |= readout(view, losses, (ap, an))
     if request.get("maps") is False:
         return pack(header, {})
     n = int(bounded(request.get("n"), COARSEST, FINEST, INLINE))

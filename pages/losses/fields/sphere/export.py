@@ -9,7 +9,8 @@ from typing import Any
 from starlette.routing import BaseRoute
 
 from dmlcore.figures import fields, spheres
-from pages.losses.fields.sphere.state import POINTS, SphereScene
+from pages.losses.fields.sphere.state import SphereScene
+from pages.shared.plane.state import POINTS
 from pages.shared.server.exports import changed, export_route, file_name
 
 _DEFAULTS = {k: p.default for k, p in inspect.signature(spheres.draw_sphere).parameters.items()}

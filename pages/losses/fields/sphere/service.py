@@ -34,7 +34,8 @@ from dmlcore.geometry.sphere import (
     sphere_forces,
 )
 from dmlcore.typing import Arrays, Bytes, Floats
-from pages.losses.fields.sphere.state import POINTS, SphereScene
+from pages.losses.fields.sphere.state import SphereScene
+from pages.shared.plane.state import POINTS
 from pages.shared.server.websocket import pack, socket_route
 
 Header = dict[str, Any]

@@ -4,96 +4,66 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Annotated, Any
 
 from dmlcore import losses
 from dmlcore.figures.sphere_arrays import Surface
 from dmlcore.geometry import Probe
+from pages.shared.plane.state import POINTS
 from pages.shared.state import untrusted
+from pages.shared.state.page_state import Choice, Flag, Hyper, Loss, Numbers, PageState
 from pages.shared.state.untrusted import Point
 
-POINTS = ("anchor", "positive", "negative")
 SURFACES = ("sphere", "circle")
-_FLAGS = ("region", "arrows", "radial")
 
 
 @dataclass(frozen=True)
-class SphereScene:
+class Place(Numbers):
+    """Longitude and latitude in degrees; the latitude may be left out."""
+
+    reach: float = 3600.0
+
+    def read(self, value: Any, default: Any) -> Any:
+        if isinstance(value, (list, tuple)) and len(value) == 1:
+            value = [*value, default[1]]
+        longitude, latitude = super().read(value, default)
+        return (longitude + 180) % 360 - 180, min(max(latitude, -90.0), 90.0)
+
+
+@dataclass(frozen=True)
+class SphereScene(PageState):
     """What is shown: points and eye as (longitude, latitude) in degrees; the circle is the equator, latitudes idle."""
 
-    on: Surface = "sphere"
-    loss: str = "distance_sensitive"
-    hyper: Mapping[str, float | str] = field(default_factory=lambda: losses.formula("distance_sensitive").defaults)
-    anchor: Point = (-30.0, 0.0)
-    positive: Point = (20.0, 30.0)
-    negative: Point = (45.0, -10.0)
-    probe: Probe = "negative"
-    region: bool = True  # where the probe is active; hatched elsewhere
-    arrows: bool = True  # tangential force on the probe, were it there
-    radial: bool = True  # the part of the forces that normalisation removes
-    eye: Point = (20.0, 15.0)  # the point of the sphere that faces the visitor
-
-    @classmethod
-    def of(cls, data: Any) -> SphereScene:
-        """A valid scene from untrusted data: what is missing or senseless falls back, numbers are brought in range."""
-        default = cls()
-        data = data if isinstance(data, Mapping) else {}
-        name = untrusted.loss_name(data.get("loss"), default.loss)
-        return cls(
-            on=cast(Surface, untrusted.one_of(data.get("on"), SURFACES, default.on)),
-            loss=name,
-            hyper=untrusted.hyper(name, data.get("hyper")),
-            anchor=_place(data.get("anchor"), default.anchor),
-            positive=_place(data.get("positive"), default.positive),
-            negative=_place(data.get("negative"), default.negative),
-            probe=cast(Probe, untrusted.one_of(data.get("probe"), POINTS, default.probe)),
-            region=untrusted.flag(data.get("region"), default.region),
-            arrows=untrusted.flag(data.get("arrows"), default.arrows),
-            radial=untrusted.flag(data.get("radial"), default.radial),
-            eye=_place(data.get("eye"), default.eye),
-        )
-
-    @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> SphereScene:
-        """The scene of a link, for example ?on=circle&loss=ranking&m=0.2&n=120, or ?n=30,-45 on the sphere."""
-        data: dict[str, Any] = {k: query[k] for k in ("on", "loss", "probe", *_FLAGS) if k in query}
-        data["hyper"] = dict(query)
-        places = {name: query[name[0]] for name in POINTS if name[0] in query}
-        if "eye" in query:
-            places["eye"] = query["eye"]
-        for name, text in places.items():
-            parts = text[:80].split(",")
-            data[name] = parts if len(parts) > 1 else [text, getattr(cls(), name)[1]]
-        return cls.of(data)
+    on: Annotated[Surface, Choice(SURFACES)] = "sphere"
+    loss: Annotated[str, Loss()] = "distance_sensitive"
+    hyper: Annotated[Mapping[str, float | str], Hyper()] = field(
+        default_factory=lambda: losses.formula("distance_sensitive").defaults
+    )
+    anchor: Annotated[Point, Place(key="a")] = (-30.0, 0.0)
+    positive: Annotated[Point, Place(key="p")] = (20.0, 30.0)
+    negative: Annotated[Point, Place(key="n")] = (45.0, -10.0)
+    probe: Annotated[Probe, Choice(POINTS)] = "negative"
+    region: Annotated[bool, Flag()] = True  # where the probe is active; hatched elsewhere
+    arrows: Annotated[bool, Flag()] = True  # tangential force on the probe, were it there
+    radial: Annotated[bool, Flag()] = True  # the part of the forces that normalisation removes
+    eye: Annotated[Point, Place()] = (20.0, 15.0)  # the point of the sphere that faces the visitor
 
     def to_query(self) -> dict[str, str]:
-        """What differs from the default scene and the loss's defaults, as readable query parameters."""
-        default = SphereScene.of({"loss": self.loss})
-        query = {k: getattr(self, k) for k in ("on", "probe") if getattr(self, k) != getattr(default, k)}
-        query |= {} if self.loss == SphereScene().loss else {"loss": self.loss}
-        query |= {k: untrusted.plain(v) for k, v in self.hyper.items() if v != default.hyper[k]}
-        for name, key in (*((name, name[0]) for name in POINTS), ("eye", "eye")):
-            here, there = getattr(self, name), getattr(default, name)
-            if self.on == "circle":  # the latitudes wait unseen
-                query |= {key: untrusted.plain(here[0])} if here[0] != there[0] and key != "eye" else {}
-            elif here != there:
-                query[key] = ",".join(untrusted.plain(v) for v in here)
-        query |= {k: str(int(getattr(self, k))) for k in _FLAGS if getattr(self, k) != getattr(default, k)}
+        """What differs from the default; on the circle the latitudes wait unseen."""
+        query = super().to_query()
+        if self.on == "circle":
+            query.pop("eye", None)
+            for name in POINTS:
+                longitude = untrusted.plain(getattr(self, name)[0])
+                query.pop(name[0], None)
+                if longitude != untrusted.plain(getattr(self.default(), name)[0]):
+                    query[name[0]] = longitude
         return query
 
     def module(self) -> losses.TripletLoss:
         """The loss of this scene."""
         return losses.create(self.loss, **self.hyper)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data that `of` reads back; infinity, which JSON lacks, becomes None."""
-        return asdict(self) | {"hyper": untrusted.jsonable(self.hyper)}
-
-
-def _place(value: Any, default: Point) -> Point:
-    longitude, latitude = untrusted.numbers(value, default, reach=3600.0)
-    return (longitude + 180) % 360 - 180, min(max(latitude, -90.0), 90.0)
 
 
 @dataclass(frozen=True)

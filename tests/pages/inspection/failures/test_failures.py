@@ -53,7 +53,7 @@ def worst(run) -> dict[str, Any]:
     found = learned.read(run.embeddings())
     query = int(failures(found)[0])
     rows = query, int(neighbours(found, query, right=True)[-1]), int(found.neighbours[query, 0])
-    scene = RealScene.at(home(RetrievalFailure(found, *rows, on_sphere=True).triplet, run.spec), {})
+    scene = RealScene.at(home(RetrievalFailure(found, *rows, on_sphere=True).triplet, run.spec))
     names = ("query", "right", "wrong")
     return {
         "of": {"run": run.id, **dict(zip(names, map(int, found.indices[list(rows)]), strict=True))},
@@ -268,7 +268,7 @@ def test_embeddings_far_out_or_close_together_are_drawn_in_a_unit_that_is_said(t
     case = RetrievalFailure(learned.read(tmp_path / "a.npz"), 0, 2, 1, on_sphere=False)
     there = home(case.triplet, RunSpec())
     assert there.unit == unit == unit_of(case.triplet.points)
-    scene = RealScene.at(there, {"loss": "facenet"})
+    scene = RealScene.of({"loss": "facenet"}, RealScene.at(there))
     assert scene.is_home
     assert scene.coordinates == pytest.approx(case.triplet.points)
     expected = losses.create("facenet").raw(*(torch.from_numpy(p) for p in case.points))

@@ -15,11 +15,15 @@ from dmlcore import losses
 from dmlcore.geometry import decompose, forces, margin_enclosing, margin_for_ellipse, normalised_margin
 from pages.shared.plane import service as plane_service
 from pages.shared.plane.readout.service import as_tensors
-from pages.shared.plane.state import CHOICES, FLAGS, POINTS, Scene
+from pages.shared.plane.state import POINTS, Scene
 from pages.shared.server import static_files
 from pages.shared.server.websocket import unpack
+from pages.shared.state.page_state import Flag
 
-EVERYTHING = dict.fromkeys(FLAGS, True) | {"lines": "raw", "flow": "streams"}
+EVERYTHING = {k: True for k, kind in Scene.kinds.items() if isinstance(kind, Flag)} | {
+    "lines": "raw",
+    "flow": "streams",
+}
 
 
 def decode(answer: bytes) -> dict:
@@ -237,7 +241,7 @@ def test_any_value_of_any_key_gets_an_answer(client, key, bad):
 @pytest.mark.parametrize("value", [-1e9, 0.0, 1e9, None])
 def test_extreme_hyper_parameters_get_a_field(name, value):
     hyper = dict.fromkeys(losses.formula(name).parameters, value)
-    for shade in CHOICES["shade"]:
+    for shade in Scene.kinds["shade"].options:
         scene = EVERYTHING | {"loss": name, "hyper": hyper, "positive": [0, 0], "negative": [0, 100], "shade": shade}
         assert ask(scene, n=40, settle=True)["scale"] > 0
         assert ask(scene | {"margin": "normalised", "mu": value, "lines": "clamped"}, n=40)["scale"] > 0

@@ -21,7 +21,8 @@ from pages.losses.fields.compare import export as compare_export
 from pages.losses.fields.compare import sameness
 from pages.losses.fields.compare import service as compare_service
 from pages.losses.fields.compare.presets import PAIRS
-from pages.losses.fields.compare.state import POINTS, Comparison
+from pages.losses.fields.compare.state import Comparison
+from pages.shared.plane.state import POINTS
 from pages.shared.server.websocket import MOST_BYTES, unpack
 
 FOUR = [{"loss": k} for k in ("ranking", "distance_sensitive", "angular", "moving")]

@@ -1,0 +1,245 @@
+"""The state of a page, from one table: what may be set, within which bounds, and under which name in a link.
+
+    @dataclass(frozen=True)
+    class Plan(PageState):
+        mu: Annotated[float, Number(0.01, 1.0)] = 0.2
+        sweeps: Annotated[int, Whole(1, 400, key="k")] = 100
+
+From the table follow reading a link or a message, which are never trusted, the link, and JSON:
+Plan.from_query({"k": "7"}) is Plan(sweeps=7), whose to_query() is {"k": "7"}; what is missing or senseless is as in the
+default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, get_type_hints
+from urllib.parse import urlencode
+
+from dmlcore import losses
+from pages.shared.state import untrusted
+from pages.shared.state.panel import Panel
+
+Text = Callable[[float | str], str]  # a number in a link: untrusted.plain or untrusted.exact
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """What a field may hold; key: its name in a link, where that is not the field's own."""
+
+    key: str = ""
+
+    def read(self, value: Any, default: Any) -> Any:
+        """A valid value from what a link or message says (None: nothing); the default if that makes no sense."""
+        raise NotImplementedError
+
+    def parse(self, text: str) -> Any:
+        """What `read` is given for the text of a link."""
+        return text
+
+    def text(self, value: Any) -> str:
+        """The value in a link."""
+        return untrusted.plain(value)
+
+    def json(self, value: Any) -> Any:
+        """The value as plain data that `read` takes."""
+        return value
+
+    # What follows spans several keys of a link, or looks at another field, in a few kinds only.
+    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> Any:
+        """The value of field `name` from a message; found: the fields before it."""
+        return self.read(data.get(name), getattr(default, name))
+
+    def from_query(self, name: str, query: Mapping[str, str]) -> Any:
+        """What `read` is given for a link."""
+        key = self.key or name
+        return self.parse(query[key]) if key in query else None
+
+    def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
+        """What a link says, nothing where it would say the same of the default."""
+        text = self.text(getattr(state, name))
+        return {} if text == self.text(getattr(default, name)) else {self.key or name: text}
+
+
+@dataclass(frozen=True)
+class Number(Kind):
+    """A number from low to high."""
+
+    low: float
+    high: float
+
+    def read(self, value: Any, default: Any) -> Any:
+        return untrusted.bounded(value, self.low, self.high, default)
+
+
+@dataclass(frozen=True)
+class Whole(Number):
+    """A whole number from low to high."""
+
+    def read(self, value: Any, default: Any) -> Any:
+        return int(super().read(value, default))
+
+    def text(self, value: Any) -> str:
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Choice(Kind):
+    """One of some names, or of what a function gives."""
+
+    options: Iterable[str] | Callable[[], Iterable[str]]
+
+    def read(self, value: Any, default: Any) -> Any:
+        return untrusted.one_of(value, tuple(self.options() if callable(self.options) else self.options), default)
+
+
+@dataclass(frozen=True)
+class Flag(Kind):
+    """Yes or no, in a link 1 or 0."""
+
+    def read(self, value: Any, default: Any) -> Any:
+        return untrusted.flag(value, default)
+
+    def text(self, value: Any) -> str:
+        return str(int(value))
+
+
+@dataclass(frozen=True)
+class Numbers(Kind):
+    """As many numbers as the default has, each within +-reach, in a link with commas."""
+
+    reach: float = untrusted.REACH
+    number: Text = untrusted.plain
+
+    def read(self, value: Any, default: Any) -> Any:
+        return untrusted.numbers(value, default, self.reach)
+
+    def parse(self, text: str) -> Any:
+        return text.split(",", 99)
+
+    def text(self, value: Any) -> str:
+        return ",".join(map(self.number, value))
+
+
+@dataclass(frozen=True)
+class View(Numbers):
+    """Centre x, centre y and half width of what is seen of a plane."""
+
+    def read(self, value: Any, default: Any) -> Any:
+        x, y, half = super().read(value, default)
+        return x, y, min(max(half, 0.05), 50.0)
+
+
+@dataclass(frozen=True)
+class Loss(Kind):
+    """A loss; known: those to choose from, without which it is one that has a force field."""
+
+    known: Callable[[], Iterable[str]] = losses.names
+
+    def read(self, value: Any, default: Any) -> Any:
+        return untrusted.loss_name(value, default, tuple(self.known()))
+
+
+@dataclass(frozen=True)
+class Hyper(Kind):
+    """Every hyper-parameter of the loss in the field `loss`, each under its own name in a link.
+
+    What is missing is as in the default where that has the same loss, else as in the loss.
+    """
+
+    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> Any:
+        given = data.get(name)
+        known = getattr(default, name) if default.loss == found["loss"] else {}
+        return untrusted.hyper(found["loss"], {**known, **(given if isinstance(given, Mapping) else {})})
+
+    def from_query(self, name: str, query: Mapping[str, str]) -> Any:
+        return query
+
+    def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
+        known = getattr(default, name) if state.loss == default.loss else losses.describe(state.loss).defaults
+        texts = {k: untrusted.plain(v) for k, v in getattr(state, name).items()}
+        return {k: text for k, text in texts.items() if text != untrusted.plain(known[k])}
+
+    def json(self, value: Any) -> Any:
+        return untrusted.jsonable(value)
+
+
+@dataclass(frozen=True)
+class Panels(Kind):
+    """Losses side by side, in a link l1=ranking,m:0.2 to l4; defaults: of each place; fewest: how many there are."""
+
+    defaults: tuple[Panel, ...]
+    fewest: int = 2
+
+    def read(self, value: Any, default: Any) -> Any:
+        given = value if isinstance(value, (list, tuple)) else ()
+        panels = tuple(Panel.of(p, d) for p, d in zip(given, self.defaults, strict=False))
+        return panels + self.defaults[len(panels) : self.fewest]
+
+    def from_query(self, name: str, query: Mapping[str, str]) -> Any:
+        texts = [query.get(f"l{i + 1}") for i in range(len(self.defaults))]
+        places = zip(texts, self.defaults, strict=True)
+        read = [t if t is None else vars(Panel.from_text(t, d)) for t, d in places]
+        return read[: self.fewest] + [p for p in read[self.fewest :] if p]
+
+    def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
+        texts = {f"l{i + 1}": panel.to_text() for i, panel in enumerate(getattr(state, name))}
+        known = [panel.to_text() for panel in self.defaults[: self.fewest]]
+        return {k: text for i, (k, text) in enumerate(texts.items()) if i >= self.fewest or text != known[i]}
+
+    def json(self, value: Any) -> Any:
+        return [{"loss": p.loss, "hyper": untrusted.jsonable(p.hyper)} for p in value]
+
+
+@dataclass(frozen=True)
+class PageState:
+    """What a page shows: a frozen dataclass whose fields, each with a default, are annotated with their kinds.
+
+    Fields without a kind belong to the default and come from no link.
+    """
+
+    kinds: ClassVar[Mapping[str, Kind]] = {}  # of the fields that a link or message can set, as they are declared
+
+    def __init_subclass__(cls) -> None:
+        hints = get_type_hints(cls, include_extras=True)
+        annotated = ((name, x) for name, hint in hints.items() for x in getattr(hint, "__metadata__", ()))
+        cls.kinds = {name: x for name, x in annotated if isinstance(x, Kind)}
+
+    @classmethod
+    def of(cls, data: Any, default: Self | None = None) -> Self:
+        """A valid state from untrusted data: what is missing or senseless is as in the default."""
+        default = cls() if default is None else default
+        data = data if isinstance(data, Mapping) else {}
+        found: dict[str, Any] = {}
+        for name, kind in cls.kinds.items():
+            found[name] = kind.of(name, data, default, found)
+        return replace(default, **found).settled()
+
+    @classmethod
+    def from_query(cls, query: Mapping[str, str], default: Self | None = None) -> Self:
+        """The state of a link."""
+        return cls.of({name: kind.from_query(name, query) for name, kind in cls.kinds.items()}, default)
+
+    def settled(self) -> Self:
+        """The same with fields that depend on each other in agreement."""
+        return self
+
+    def default(self) -> Self:
+        """The state that a link says nothing of."""
+        return type(self)()
+
+    def to_query(self) -> dict[str, str]:
+        """What differs from the default, as readable query parameters."""
+        default, query = self.default(), dict[str, str]()
+        for name, kind in self.kinds.items():
+            query |= kind.to_query(name, self, default)
+        return query
+
+    def link(self) -> str:
+        """`to_query` as the text of an address."""
+        return urlencode(self.to_query(), safe=",:;")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data that `of` reads back; infinity, which JSON lacks, is None."""
+        return {name: kind.json(getattr(self, name)) for name, kind in self.kinds.items()}

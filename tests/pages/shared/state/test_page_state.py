@@ -1,0 +1,207 @@
+"""Every state of a page survives what a link or a message may say, and links of before open what they opened."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dmlcore import losses
+from pages.inspection.failures.state import Home, RealScene
+from pages.losses.fields.compare.presets import PAIRS
+from pages.losses.fields.compare.state import Comparison
+from pages.losses.fields.pair_weights.state import SLIDES, MicroscopeView
+from pages.losses.fields.sphere.state import Place, SphereScene
+from pages.shared.plane.state import Scene
+from pages.shared.state import page_state, untrusted
+from pages.shared.state.page_state import PageState
+
+HOME = Home(
+    "ranking",
+    untrusted.hyper("ranking", {"m": 0.3}),
+    ((0.125, -0.5), (0.5, 0.25), (-0.75, 0.5)),
+    (0.0, 0.0, 1.5),
+    height=0.25,
+    unit=1.0,
+)
+DEFAULTS: dict[str, PageState] = {
+    "fields": Scene(),
+    "compare": Comparison(),
+    "sphere": SphereScene(),
+    "microscope": MicroscopeView(),
+    "failure": RealScene.at(HOME),
+}
+# Links as the pages wrote them until November 2026 and what each opened: the first in full, of the others what differs.
+OLD = json.loads(
+    (Path(__file__).parent / "old_links.json").read_text(), parse_float=lambda digits: round(float(digits), 9)
+)
+
+NASTY = ("nan", "1e999", "-inf", "\0", "../../etc/passwd", "x" * 100_000, "", "1,2", "<script>", "１", "0x10", "true")
+NASTY += (
+    "1,",
+    ",",
+    "9,-1",
+    "1e9,1e9,1e9",
+    "ranking,m",
+    "ranking,:::,m:1e999",
+    "5:m=nan;-1:m=1",
+    ";;;",
+    "angular," * 9000,
+)
+numbers = st.floats() | st.integers(-(10**40), 10**40) | st.floats(-3, 3)
+anything = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def sensible(kind: page_state.Kind) -> st.SearchStrategy[Any]:
+    """What a page may well send for a field, half of it out of range."""
+    match kind:
+        case page_state.Loss():
+            return st.sampled_from([*kind.known()])
+        case page_state.Hyper():
+            names = {name for loss in losses.names() for name in losses.formula(loss).parameters}
+            return st.dictionaries(st.sampled_from(sorted(names)), numbers | st.none() | st.just("relaxed"))
+        case page_state.Choice():
+            return st.sampled_from([*(kind.options() if callable(kind.options) else kind.options)])
+        case page_state.Flag():
+            return st.booleans()
+        case page_state.Panels():
+            each = st.fixed_dictionaries({"loss": sensible(page_state.Loss()), "hyper": sensible(page_state.Hyper())})
+            return st.lists(each, max_size=5)
+        case page_state.Number():
+            return numbers | st.floats(kind.low, kind.high)
+        case _:
+            return st.lists(numbers, min_size=2, max_size=4)
+
+
+def assert_within(name: str, kind: page_state.Kind, value: Any, state: Any) -> None:
+    """The value is one that the field may hold."""
+    match kind:
+        case page_state.Loss():
+            assert value in kind.known(), name
+        case page_state.Hyper():
+            losses.create(state.loss, **value) if state.loss in losses.names() else losses.describe(state.loss)
+            assert set(value) == set(losses.describe(state.loss).parameters)
+        case page_state.Choice():
+            assert value in (kind.options() if callable(kind.options) else kind.options), name
+        case page_state.Flag():
+            assert isinstance(value, bool), name
+        case page_state.Panels():
+            assert kind.fewest <= len(value) <= len(kind.defaults)
+            for panel in value:
+                assert set(panel.hyper) == set(panel.module().formula.parameters)
+        case page_state.Number():
+            assert kind.low <= value <= kind.high, name
+            assert isinstance(value, int) or not isinstance(kind, page_state.Whole), name
+        case Place():
+            assert -180 <= value[0] < 180
+            assert -90 <= value[1] <= 90
+        case page_state.View():
+            assert 0.05 <= value[2] <= 50
+        case page_state.Numbers():
+            assert all(math.isfinite(x) and abs(x) <= kind.reach for x in value), name
+
+
+def assert_valid(state: PageState) -> None:
+    """Within bounds; JSON and link lead back to it, the link at the precision of a link."""
+    default = state.default()
+    for name, kind in state.kinds.items():
+        assert_within(name, kind, getattr(state, name), state)
+    assert type(state).of(json.loads(json.dumps(state.to_json(), allow_nan=False)), default) == state
+    query = state.to_query()
+    assert type(state).from_query(query, default).to_query() == query
+    assert dict(parse_qsl(state.link(), keep_blank_values=True)) == query
+
+
+every_page = pytest.mark.parametrize("page", DEFAULTS)
+
+
+def test_every_page_state_is_here() -> None:
+    found, left = set(), [PageState]
+    while left:
+        left += (below := left.pop().__subclasses__())
+        found |= {each for each in below if each.__module__.startswith("pages.") and each.kinds}
+    assert found == {type(state) for state in DEFAULTS.values()}
+
+
+@every_page
+def test_links_of_before_open_the_same_view(page: str) -> None:
+    default = DEFAULTS[page]
+    (_, first), *_ = OLD[page]
+    for link, changes in OLD[page]:
+        state = type(default).from_query(dict(parse_qsl(link, keep_blank_values=True)), default)
+        found = json.loads(json.dumps(state.to_json()), parse_float=lambda digits: round(float(digits), 9))
+        assert found == first | changes, link
+        assert_valid(state)
+
+
+@every_page
+def test_the_default_needs_no_link(page: str) -> None:
+    default = DEFAULTS[page]
+    assert default.to_query() == {}
+    assert type(default).from_query({}, default) == default == type(default).of({}, default)
+
+
+@every_page
+@given(data=st.data())
+def test_any_message_gives_a_valid_state(page: str, data: st.DataObject) -> None:
+    default = DEFAULTS[page]
+    fields = {name: sensible(kind) | anything for name, kind in default.kinds.items()}
+    message = data.draw(st.fixed_dictionaries({}, optional=fields | {"other": anything}) | anything)
+    assert_valid(type(default).of(message, default))
+
+
+@every_page
+@given(data=st.data())
+def test_a_link_reopens_the_same_view(page: str, data: st.DataObject) -> None:
+    default = DEFAULTS[page]
+    fields = {name: sensible(kind) for name, kind in default.kinds.items()}
+    assert_valid(type(default).of(data.draw(st.fixed_dictionaries({}, optional=fields)), default))
+
+
+@every_page
+def test_any_link_gives_a_valid_state(page: str) -> None:
+    default = DEFAULTS[page]
+    keys = {key for link, _ in OLD[page] for key, _ in parse_qsl(link)}
+    for key in keys | {kind.key or name for name, kind in default.kinds.items()}:
+        for text in NASTY:
+            assert_valid(type(default).from_query({key: text}, default))
+
+
+# ---- what single pages promise of their links
+
+
+def test_an_open_clamp_survives_the_link_and_json() -> None:
+    scene = Scene.of({"hyper": {"m2": None}})
+    assert scene.hyper["m2"] == math.inf
+    assert Scene.from_query(scene.to_query()) == scene
+    assert scene.to_json()["hyper"]["m2"] is None
+
+
+def test_margins_may_leave_the_slider_and_exponents_may_not() -> None:
+    scene = Scene.from_query({"m1": "40", "r": "77"})
+    assert scene.hyper["m1"] == 40
+    assert scene.hyper["r"] == 4
+    assert Scene.from_query({"m1": "1e9"}).hyper["m1"] == untrusted.MARGINS
+
+
+def test_a_loss_beside_others_has_its_own_defaults_where_its_link_names_no_values() -> None:
+    (first, second) = Comparison.from_query({"l1": "ranking", "l2": "distance_sensitive,m2:inf,r:0"}).panels
+    assert first.hyper == losses.formula("ranking").defaults
+    assert second.hyper["m2"] == math.inf
+    assert second.hyper["r"] == 0
+
+
+@pytest.mark.parametrize("state", [*(pair.comparison() for pair in PAIRS), *(slide.view for slide in SLIDES)])
+def test_a_preset_is_a_state_that_its_link_reopens_to_the_last_bit(state: PageState) -> None:
+    assert_valid(state)
+    assert type(state).from_query(dict(parse_qsl(state.link()))) == state
