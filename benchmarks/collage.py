@@ -1,6 +1,6 @@
 """Cifar-Collage from a full-size CIFAR-100: seconds and peak memory to build, and the cost of reading a batch.
 
-Writes 60,000 random pictures in the official layout (python 2 pickles) into a temporary folder. One fresh process loads
+Writes 60,000 random images in the official layout (python 2 pickles) into a temporary folder. One fresh process loads
 the 48,000 collages as `dmlcore.data.load` does, which lays them out and puts them together when they are read, and
 then reads all of them once; another stores them all in one array, the rival, and reads batches from both.
 """
@@ -40,13 +40,13 @@ class _Python2Pickler(pickle._Pickler):
 
 
 def write_cifar100(folder: Path, *, train: int = 500, test: int = 100) -> Path:
-    """Write random pictures, `train` and `test` of each of the 100 classes, in the official layout."""
+    """Write random images, `train` and `test` of each of the 100 classes, in the official layout."""
     folder.mkdir(parents=True)
     random = np.random.default_rng(0)
     for part, count in (("train", train), ("test", test)):
         fine = random.permutation(np.repeat(np.arange(100), count))
         content = {
-            b"filenames": [b"picture_%06d.png" % row for row in range(len(fine))],
+            b"filenames": [b"image_%06d.png" % row for row in range(len(fine))],
             b"fine_labels": fine.tolist(),
             b"coarse_labels": (fine % 20).tolist(),
             b"data": random.integers(0, 256, (len(fine), 3072), dtype=np.uint8),
@@ -113,7 +113,7 @@ def rival(job: tuple[str, int]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=500, help="batches read from each")
-    parser.add_argument("--root", help="a real CIFAR-100 instead of random pictures")
+    parser.add_argument("--root", help="a real CIFAR-100 instead of random images")
     arguments = parser.parse_args()
     print(f"{platform.processor() or platform.machine()}, numpy {np.__version__}, batches of {BATCH}")
     context = multiprocessing.get_context("spawn")

@@ -1,8 +1,8 @@
-"""Writes a tree in the layout of CUB-200-2011 with drawn pictures under the official names, for trainings end to end.
+"""Writes a tree in the layout of CUB-200-2011 with drawn images under the official names, for trainings end to end.
 
-The names, classes and splits are those of the annotation pack (../shared/data/cub-annotations.tar.gz): 11,788 pictures
+The names, classes and splits are those of the annotation pack (../shared/data/cub-annotations.tar.gz): 11,788 images
 of 200 classes unless fewer are asked for. Each class has its own plumage (colours of body, belly and crest, bars of
-some width and slant) and build; each picture its own pose, place, size, light and cluttered background, which say
+some width and slant) and build; each image its own pose, place, size, light and cluttered background, which say
 nothing of the class. Classes can so be told apart, unseen ones too. The same arguments give the same bytes.
 """
 
@@ -33,7 +33,7 @@ Array = NDArray[np.floating]
 
 
 def draw(number: int, count: int, size: int, seed: int = 0) -> Bytes:
-    """Return `count` pictures (count, size, size, 3) of the class `number`, from 1."""
+    """Return `count` images (count, size, size, 3) of the class `number`, from 1."""
     bird, pose = np.random.default_rng((seed, number)), np.random.default_rng((seed, number, count))
     body, belly, crest, bar = np.float32(bird.uniform(0, 255, (4, 3)))
     length, height, head = bird.uniform(0.24, 0.34), bird.uniform(0.12, 0.2), bird.uniform(0.08, 0.13)
@@ -48,7 +48,7 @@ def draw(number: int, count: int, size: int, seed: int = 0) -> Bytes:
     x = (np.cos(turn) * across + np.sin(turn) * along) / scale * np.where(each(-1, 1) > 0, 1, -1)
     y = (np.cos(turn) * along - np.sin(turn) * across) / scale
 
-    pictures = _background(pose, count, size)
+    images = _background(pose, count, size)
     in_body = (x / length) ** 2 + (y / height) ** 2 < 1
     barred = np.sin(2 * np.pi * bars * (np.cos(slant) * x + np.sin(slant) * y) / 0.5) > 0.4
     for region, colour in (
@@ -58,28 +58,28 @@ def draw(number: int, count: int, size: int, seed: int = 0) -> Bytes:
         ((x - length) ** 2 + (y + height) ** 2 < head**2, body),
         ((x - length) ** 2 + (y + height + 0.5 * head) ** 2 < (0.6 * head) ** 2, crest),
     ):
-        pictures = np.where(region[..., None], colour, pictures)
+        images = np.where(region[..., None], colour, images)
     light = np.float32(pose.uniform(0.8, 1.15, (count, 1, 1, 1)) * pose.uniform(0.95, 1.05, (count, 1, 1, 3)))
-    noise = 6 * pose.standard_normal(pictures.shape, dtype=np.float32)
-    return (pictures * light + noise).clip(0, 255).astype(np.uint8)
+    noise = 6 * pose.standard_normal(images.shape, dtype=np.float32)
+    return (images * light + noise).clip(0, 255).astype(np.uint8)
 
 
 def _background(random: np.random.Generator, count: int, size: int) -> Array:
     """A blend of two colours with four discs of others, unrelated to the class."""
     down, right = np.meshgrid(*[(np.arange(size) + 0.5) / size] * 2, indexing="ij")
     ends = np.float32(random.uniform(0, 255, (2, count, 1, 1, 3)))
-    pictures = ends[0] + (ends[1] - ends[0]) * np.float32(down[None, ..., None])
+    images = ends[0] + (ends[1] - ends[0]) * np.float32(down[None, ..., None])
     for _ in range(4):
         centre, radius = random.uniform(0, 1, (2, count, 1, 1)), random.uniform(0.04, 0.18, (count, 1, 1))
         disc = (right - centre[0]) ** 2 + (down - centre[1]) ** 2 < radius**2
-        pictures = np.where(disc[..., None], np.float32(random.uniform(0, 255, (count, 1, 1, 3))), pictures)
-    return pictures
+        images = np.where(disc[..., None], np.float32(random.uniform(0, 255, (count, 1, 1, 3))), images)
+    return images
 
 
 def make(folder: Path, *, classes: int = CLASSES, each: int | None = None, size: int = SIZE, seed: int = 0) -> int:
-    """Write the tree into the new folder CUB_200_2011 of `folder`; return how many pictures it has.
+    """Write the tree into the new folder CUB_200_2011 of `folder`; return how many images it has.
 
-    classes: that many, half of them training classes; each: at most so many pictures of a class.
+    classes: that many, half of them training classes; each: at most so many images of a class.
     """
     if not 2 <= classes <= CLASSES:
         raise SystemExit(f"--classes must be from 2 to {CLASSES}, got {classes}")
@@ -101,8 +101,8 @@ def make(folder: Path, *, classes: int = CLASSES, each: int | None = None, size:
     shutil.copy(lists / "classes.txt", tree)
     for label, paths in files.items():
         (tree / "images" / paths[0]).parent.mkdir(parents=True)
-        for path, picture in zip(paths, draw(label, len(paths), size, seed), strict=True):
-            Image.fromarray(picture).save(tree / "images" / path, "JPEG", quality=QUALITY)
+        for path, image in zip(paths, draw(label, len(paths), size, seed), strict=True):
+            Image.fromarray(image).save(tree / "images" / path, "JPEG", quality=QUALITY)
     return len(numbers)
 
 
@@ -110,13 +110,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where CUB_200_2011/ is made")
     parser.add_argument("--classes", type=int, default=CLASSES)
-    parser.add_argument("--each", type=int, default=None, help="at most so many pictures of a class")
+    parser.add_argument("--each", type=int, default=None, help="at most so many images of a class")
     parser.add_argument("--size", type=int, default=SIZE, help="pixels a side")
     parser.add_argument("--seed", type=int, default=0)
     options = vars(parser.parse_args())
     begin = time.perf_counter()
     count = make(options.pop("folder"), **options)
-    print(f"{count:,} pictures in {time.perf_counter() - begin:.1f} s")
+    print(f"{count:,} images in {time.perf_counter() - begin:.1f} s")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ frame after the new number is in the page. The drag moves the anchor once per fr
 (moving the scanning point would leave its field as it is). Both with the
 layers a visitor first sees and with every layer on, on 41 x 41 and 81 x 81 nodes. The first view: from the start of the
 server process, and from opening the page in a fresh browser context on a warm server, to the second painted field (the
-picture moves).
+figure moves).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TIME_A_KEY = """([target, inFrame]) => new Promise((resolve) => {
   let start;
   addEventListener("keydown", () => { start = performance.now(); }, { once: true, capture: true });
   const observer = new MutationObserver(() => {
-    if (start === undefined) return; // the last picture of the press before
+    if (start === undefined) return; // the last figure of the press before
     observer.disconnect();
     const after = () => { const { port1, port2 } = new MessageChannel();
       port1.onmessage = () => resolve(performance.now() - start); port2.postMessage(0); };
@@ -94,7 +94,7 @@ def keys(page: Any, slider: Any, target: Any, in_frame: bool, presses: int) -> l
         handle = page.evaluate_handle("(args) => ({ promise: (" + TIME_A_KEY + ")(args) })", [target, in_frame])
         page.keyboard.press("ArrowRight" if press % 2 else "ArrowLeft")
         times.append(page.evaluate("(h) => h.promise", handle))
-        page.wait_for_timeout(350)  # let the gesture's end (fine picture, link) pass
+        page.wait_for_timeout(350)  # let the gesture's end (fine figure, link) pass
     return times[3:]
 
 
@@ -198,7 +198,7 @@ def main() -> None:
                 bench.page.goto(f"{bench.ours.url}/?n=0.3,0.8&grid={grid}{query}")
                 one_setting(bench.page, f"{layers}, {grid} x {grid}", bench.empty, arguments)
         bench.page.close()
-        report("new session to moving picture", [first_view(bench.browser, bench.ours.url) for _ in range(5)])
+        report("new session to moving figure", [first_view(bench.browser, bench.ours.url) for _ in range(5)])
         bench.browser.close()
         cold = []
         for _ in range(3):
@@ -208,7 +208,7 @@ def main() -> None:
             bench.ours.start()
             cold.append(first_view(browser, bench.ours.url, start))
             browser.close()
-        report("server start to moving picture", cold)
+        report("server start to moving figure", cold)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Steps a second of a training on kept feature maps of a frozen backbone, and its rival without them, in one run.
 
 CUB-mini (or what DML_DATA has of CUB), SqueezeNet 1.0, 227 pixels, batches of 16 x 4, multi-similarity, one thread.
-Rival: the same training whose frozen backbone sees the pictures of every batch, with nothing kept and no gradient in
+Rival: the same training whose frozen backbone sees the images of every batch, with nothing kept and no gradient in
 it. `TrainingState.step` alone, then a whole run of 200 steps as `python -m dmlcore train` makes it: validations,
 checkpoints and the test included. Where the maps are not in the cache yet, computing them is timed too. The verdict is
 by processor time of the one thread, as other processes do not count there; the clock is told beside it.
@@ -80,7 +80,7 @@ def main() -> None:
     spec = RunSpec(device="cpu").with_overrides([*SPEC, f"model.start={arguments.start}"])
     data = build.load_data(spec)
     load = os.getloadavg()[0]
-    print(f"{os.cpu_count()} cores, load {load:.1f}, torch {torch.__version__}, {len(data.labels)} pictures")
+    print(f"{os.cpu_count()} cores, load {load:.1f}, torch {torch.__version__}, {len(data.labels)} images")
 
     began = time.perf_counter()
     training_state = build.build(spec, data, device)
@@ -90,7 +90,7 @@ def main() -> None:
     print(f"maps {shape}: there after {time.perf_counter() - began:.1f} s")
 
     plain = build.build(spec, data, device)
-    plain.batches.dataset = plain.data = data  # pictures, which the frozen backbone sees anew
+    plain.batches.dataset = plain.data = data  # images, which the frozen backbone sees anew
     rival = report("rival: GAP, nothing kept", steps_ms(plain, arguments.rival_steps))
     found = {}
     for name, overrides in POOLINGS.items():

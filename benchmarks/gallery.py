@@ -1,13 +1,13 @@
-"""A gallery page of 10 queries x 8 neighbours from 60,502 pictures, and an uploaded query, against 80 x st.image.
+"""A gallery page of 10 queries x 8 neighbours from 60,502 images, and an uploaded query, against 80 x st.image.
 
 A run as it lies on disk after an evaluation of Stanford Online Products: 60,502 embeddings of 11,316 classes with 128
 numbers, drawn from a mixture on the sphere (no training; the page cannot know), over photographs of 320 x 240, which
 are links to 200 different ones. The network is a real one, untrained, with a checkpoint.
 
 neighbours: the search that a job does once, and how long a page takes to read what was kept.
-warm page: from a click on the next page, whose pictures nobody has asked for before, to the frame after the last of the
-90 pictures was decoded. Rival: a page of 80 x st.image in ten rows of columns, in the same browser and run. Then
-the same after a look of four seconds, in which the gallery fetches the pictures of the next page; the rival rests too.
+warm page: from a click on the next page, whose images nobody has asked for before, to the frame after the last of the
+90 images was decoded. Rival: a page of 80 x st.image in ten rows of columns, in the same browser and run. Then
+the same after a look of four seconds, in which the gallery fetches the images of the next page; the rival rests too.
 opened: from the navigation of a browser with an empty cache, Streamlit's own front end included.
 upload: from choosing a photograph of 1600 x 1200 to the frame after its 16 neighbours stand there. The network was
 loaded meanwhile, as it is once somebody opens the form; how long that took is said too.
@@ -38,7 +38,7 @@ NETWORKS = (("resnet18", 64), ("resnet50", 224))
 LOOK = 4.0  # seconds
 GOALS = {"warm page": 1000.0, "upload": 2000.0}  # ms
 
-# The frame, since a moment, in which so many pictures of a selector are decoded and the first is another than before.
+# The frame, since a moment, in which so many images of a selector are decoded and the first is another than before.
 SHOWN = """
 const shown = ([selector, count], before, began) => new Promise((done) => {
   const whole = (x) => x.complete && x.naturalWidth;
@@ -170,7 +170,7 @@ def neighbours(runs: Path, ids: list[str]) -> None:
 
 
 def turned(page: Any, selector: str, count: int, pages: int, rest: float = 0.0) -> list[float]:
-    """ms from the click on each of the next pages to their pictures."""
+    """ms from the click on each of the next pages to their images."""
     times = []
     for _ in range(pages):
         page.wait_for_timeout(1000 * rest)
@@ -196,7 +196,7 @@ def main() -> None:
     from playwright.sync_api import sync_playwright
 
     machine = f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-    print(f"{arguments.points:,} pictures of {CLASSES:,} classes; {machine}", flush=True)
+    print(f"{arguments.points:,} images of {CLASSES:,} classes; {machine}", flush=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         root = Path(folder)
         os.environ["DML_CACHE"] = str(root / "cache")
@@ -243,14 +243,14 @@ def main() -> None:
 
 
 def uploaded(page: Any, address: str, file: Path, name: str, arguments: argparse.Namespace) -> None:
-    """Choose a picture again and again."""
+    """Choose an image again and again."""
     began = time.perf_counter()
     page.goto(address)
     page.get_by_text("Whatever it shows").wait_for()
     print(f"{name} pixels: form and network ready after {time.perf_counter() - began:.1f} s")
     times = []
     for number in range(arguments.uploads):
-        content = file.read_bytes() + b"\0" * number  # another picture to everybody but the decoder
+        content = file.read_bytes() + b"\0" * number  # another image to everybody but the decoder
         page.evaluate(AFTER, ["change", ".neighbours img", 17])
         page.locator("input[type=file]").set_input_files(
             {"name": f"{number}.jpg", "mimeType": "image/jpeg", "buffer": content}

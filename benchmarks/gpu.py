@@ -1,6 +1,6 @@
 """Images per second of a whole training on a GPU, against the bare step of the same network on ready tensors.
 
-ResNet-50, 227 px, batch 112, bfloat16, channels last. The training is the real loop, from stored pictures with a short
+ResNet-50, 227 px, batch 112, bfloat16, channels last. The training is the real loop, from stored images with a short
 side of 256 in main memory (random numbers: their content costs nothing) through random resized crops on the device to
 rows and measures; the bare step is forward, backward of a sum and the same fused optimiser on one batch that stays on
 the device. Both take turns in blocks, each timed from idle to idle; the ratio is the median over the blocks.
@@ -38,23 +38,23 @@ from dmlcore.typing import Bytes, Ints
 
 
 class Stored:
-    """Pictures as `dmlcore.data.files.image_store` gives them: centre cuts, and uncut ones for resized crops."""
+    """Images as `dmlcore.data.files.image_store` gives them: centre cuts, and uncut ones for resized crops."""
 
     def __init__(self, count: int, side: int) -> None:
         high = round(side * 256 / 227)
-        self.pictures = np.random.default_rng(0).integers(0, 256, (count, 3, high, high * 4 // 3), dtype=np.uint8)
-        self.shape, self.dtype = (count, 3, side, side), self.pictures.dtype
+        self.images = np.random.default_rng(0).integers(0, 256, (count, 3, high, high * 4 // 3), dtype=np.uint8)
+        self.shape, self.dtype = (count, 3, side, side), self.images.dtype
 
     def __len__(self) -> int:
-        return len(self.pictures)
+        return len(self.images)
 
     def __getitem__(self, index: Any) -> Bytes:
         side = self.shape[-1]
-        return self.pictures[index][..., :side, :side].copy()
+        return self.images[index][..., :side, :side].copy()
 
     def whole(self, indices: Ints) -> tuple[Bytes, Ints]:
-        """Uncut pictures and their sizes (n, 2)."""
-        return self.pictures[indices], np.broadcast_to(self.pictures.shape[2:], (len(indices), 2)).copy()
+        """Uncut images and their sizes (n, 2)."""
+        return self.images[indices], np.broadcast_to(self.images.shape[2:], (len(indices), 2)).copy()
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def main() -> None:
         ]
     )
     state, times, memory = measure(spec, arguments.image_size, arguments.block)
-    pictures = spec.batch.classes * spec.batch.samples * arguments.block
+    images = spec.batch.classes * spec.batch.samples * arguments.block
     whole, bare = (statistics.median(column) for column in zip(*times, strict=True))
     ratio = statistics.median(b / a for a, b in times)
     kernels = f"{' (fused)' if state.fused else ''}{', compiled' if spec.compute.compile else ''}"
@@ -86,8 +86,8 @@ def main() -> None:
         f"batch {spec.batch.classes} x {spec.batch.samples}, {spec.compute.precision}, {spec.loss.name}, "
         f"{spec.optimiser.name}{kernels}, {len(times)} blocks of {arguments.block} steps"
     )
-    print(f"training  {pictures / whole:9.1f} pictures/s   {1e3 * whole / arguments.block:8.2f} ms a step")
-    print(f"bare step {pictures / bare:9.1f} pictures/s   {1e3 * bare / arguments.block:8.2f} ms a step")
+    print(f"training  {images / whole:9.1f} images/s   {1e3 * whole / arguments.block:8.2f} ms a step")
+    print(f"bare step {images / bare:9.1f} images/s   {1e3 * bare / arguments.block:8.2f} ms a step")
     print(f"training / bare {ratio:.3f} (goal on a GPU: at least 0.95)")
     if memory:
         print(f"GPU memory of the training: {memory / 2**30:.2f} GiB at its peak")
@@ -143,7 +143,7 @@ def idle() -> float:
 
 
 def stored(classes: int, image_size: int) -> Dataset:
-    """32 stored pictures of noise in each class."""
+    """32 stored images of noise in each class."""
     labels = np.repeat(np.arange(classes), 32)
     everything = np.arange(len(labels))
     parts = {"train": everything, "validation": everything[:0], "test": everything[::16]}

@@ -1,6 +1,6 @@
-"""Pictures a second that the input pipeline delivers, against what a step of ResNet-18 consumes, both at 64 px.
+"""Images a second that the input pipeline delivers, against what a step of ResNet-18 consumes, both at 64 px.
 
-The pipeline is the one of a training: pictures of a decoded store, random resized crops, flips, batches of 32. The
+The pipeline is the one of a training: images of a decoded store, random resized crops, flips, batches of 32. The
 step is bare: forward of a batch that is ready, backward of a sum, Adam. Each is timed alone and then both at once, in
 turns, so that whatever else the machine does weighs on all. Decoding a tree of generated photographs is timed first.
 """
@@ -25,7 +25,7 @@ ORIGINALS = 40
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pictures", type=int, default=2000)
+    parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--side", type=int, default=64)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--threads", type=int, default=2)
@@ -37,7 +37,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DML_CACHE"] = str(Path(folder) / "cache")
-        inputs = decoded(generate(Path(folder) / "tree", arguments.pictures), arguments.side)
+        inputs = decoded(generate(Path(folder) / "tree", arguments.images), arguments.side)
         deliver, consume = pipeline(inputs, arguments.batch), step(arguments.side, arguments.batch)
         deliver()
         consume()
@@ -49,19 +49,19 @@ def main() -> None:
     together = statistics.median(one[2] / one[3] for one in rounds)
     what = f"ResNet-18, {arguments.side} px, batch {arguments.batch}, {arguments.threads} threads"
     print(
-        f"alone: the pipeline delivers {alone:,.0f} pictures/s, the step ({what}) consumes {needed:,.0f}: {ratio:.1f} x"
+        f"alone: the pipeline delivers {alone:,.0f} images/s, the step ({what}) consumes {needed:,.0f}: {ratio:.1f} x"
     )
     print(f"at once: {beside:,.0f} delivered, {training:,.0f} consumed: {together:.1f} x (goal: at least 1.1)")
 
 
-def generate(tree: Path, pictures: int) -> list[Path]:
+def generate(tree: Path, images: int) -> list[Path]:
     """Write JPEGs of the size of photographs; a few different ones under many names, as decoding costs the same."""
     import numpy as np
     from PIL import Image
 
     tree.mkdir()
     random = np.random.default_rng(0)
-    paths = [tree / f"{number:05d}.jpg" for number in range(pictures)]
+    paths = [tree / f"{number:05d}.jpg" for number in range(images)]
     for path in paths[:ORIGINALS]:
         coarse = Image.fromarray(random.integers(0, 256, (24, 32, 3), dtype=np.uint8))
         fine = np.asarray(coarse.resize(SIZE, Image.Resampling.BICUBIC), np.int16) + random.normal(
@@ -74,14 +74,14 @@ def generate(tree: Path, pictures: int) -> list[Path]:
 
 
 def decoded(paths: list[Path], side: int):
-    """The store of the pictures, made and opened again."""
-    from dmlcore.data.files.image_store import StoredPictures
+    """The store of the images, made and opened again."""
+    from dmlcore.data.files.image_store import StoredImages
 
     began = time.perf_counter()
-    StoredPictures(paths, side)[0]
+    StoredImages(paths, side)[0]
     seconds = time.perf_counter() - began
     began = time.perf_counter()
-    inputs = StoredPictures(paths, side)
+    inputs = StoredImages(paths, side)
     inputs[0]
     opened = time.perf_counter() - began
     size = f"{SIZE[0]} x {SIZE[1]}"

@@ -107,7 +107,7 @@ def store(root: Path) -> tuple[str, np.ndarray, np.ndarray]:
 
 
 def shop(folder: Path, group: np.ndarray) -> Path:
-    """Lists and pictures as Stanford Online Products has them: every picture is one and the same file."""
+    """Lists and images as Stanford Online Products has them: every image is one and the same file."""
     from PIL import Image
 
     folder.mkdir()

@@ -245,14 +245,14 @@ def share_of_a_step(arguments: argparse.Namespace) -> None:
         "average": pooling.EmbeddingHead("gap", backbone.out_channels, 128),
         "generalized sum": pooling.EmbeddingHead("gsp", backbone.out_channels, 128, memory=0),
     }
-    pictures = torch.randn(arguments.pictures, 3, 224, 224)
-    features = backbone(pictures).detach().requires_grad_()
+    images = torch.randn(arguments.images, 3, 224, 224)
+    features = backbone(images).detach().requires_grad_()
     parameters = [*backbone.parameters(), *heads["average"].parameters()]
     optimiser = torch.optim.SGD(parameters, lr=0.0)
 
     def train() -> None:
         optimiser.zero_grad()
-        heads["average"](backbone(pictures)).square().sum().backward()
+        heads["average"](backbone(images)).square().sum().backward()
         optimiser.step()
 
     def head(name: str) -> None:
@@ -273,7 +273,7 @@ def share_of_a_step(arguments: argparse.Namespace) -> None:
     seconds = {name: statistics.median(taken) for name, taken in alone.items()}
     added = (seconds["generalized sum"] - seconds["average"]) / statistics.median(whole)
     print(
-        f"\nResNet-50, 224 px, batch {arguments.pictures}: training step {statistics.median(whole):.2f} s; head with "
+        f"\nResNet-50, 224 px, batch {arguments.images}: training step {statistics.median(whole):.2f} s; head with "
         f"average {seconds['average'] * 1e3:.1f} ms, with generalized sum {seconds['generalized sum'] * 1e3:.1f} ms: "
         f"it adds {100 * added:.2f} % (goal 5 %: {'reached' if added <= 0.05 else 'MISSED'})"
     )
@@ -287,7 +287,7 @@ def main() -> None:
     parser.add_argument("--prototypes", type=int, default=64)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--pictures", type=int, default=8, help="batch of the ResNet-50")
+    parser.add_argument("--images", type=int, default=8, help="batch of the ResNet-50")
     parser.add_argument("--steps", type=int, default=5, help="training steps of the ResNet-50; 0: leave it out")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

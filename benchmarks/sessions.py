@@ -1,7 +1,7 @@
 """Many visitors on one server: 100 sessions moving a slider once a second, 32 sessions dragging at 60 Hz.
 
 Each visitor is a real Streamlit session (its page has run) with a field socket of its own, driven as the component
-drives it: one request in flight, the newest wins, coarser grids once answers get slow, the fine picture at rest. A
+drives it: one request in flight, the newest wins, coarser grids once answers get slow, the fine figure at rest. A
 slider move is five requests in 80 ms and the rest; its time is from the first request to the last answer. The rival, in
 the same run: 100 sessions that rerun a page of one slider and one number (benchmarks/empty_rerun) once a second.
 
@@ -76,7 +76,7 @@ class Visitor:
         return took
 
     async def move_a_slider(self) -> float:
-        """Seconds from the first of five moves in 80 ms to the picture at rest."""
+        """Seconds from the first of five moves in 80 ms to the figure at rest."""
         start = time.perf_counter()
         for i in range(5):
             self.scene["hyper"]["m1"] = -2.3 + 0.01 * i

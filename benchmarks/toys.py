@@ -106,12 +106,12 @@ def played(page: Any, url: str, speed: str, seconds: float, pid: int) -> tuple[l
 def photographs() -> list[tuple[str, str, str]]:
     """Pages of photographs, where there are any, at both speeds."""
     from dmlcore.replay import toy_runs
-    from pages.losses.toys.presets import PICTURES
+    from pages.losses.toys.presets import IMAGES
 
     if "cub" not in toy_runs.offered():
         print("no photographs here: point DML_DATA to CUB-200-2011 and weights of SqueezeNet 1.0")
         return []
-    both = f"data=cub&{PICTURES}&a.loss=multi_similarity&b.loss=multi_similarity"
+    both = f"data=cub&{IMAGES}&a.loss=multi_similarity&b.loss=multi_similarity"
     return [
         ("photographs, GAP and GSP, every batch", "5", f"{both}&b.pooling=gsp&seed=904"),
         ("photographs, GAP and GAP, every batch", "5", f"{both.removesuffix('multi_similarity')}ranking&seed=905"),

@@ -1,6 +1,6 @@
 """One training step as `python -m dmlcore train` makes it, against the bare step of the same network on ready tensors.
 
-The training is the real loop: sampling, augmentation of pictures held in memory, forward, loss, backward, the checks,
+The training is the real loop: sampling, augmentation of images held in memory, forward, loss, backward, the checks,
 the optimiser, the row of metrics.jsonl, state.json, every tenth step a row of measures. After each of its steps, in the
 same process, a copy of the network makes a bare one: forward of a batch that is ready, backward of a sum in place of
 the loss, the same optimiser with the same kernels. The ratio is the median over the pairs.
@@ -92,17 +92,17 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState,
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(loop, "build", keep):
         run = RunStore(folder).create(spec)
         with run.lock():
-            state = loop.train(run, dataset=random_pictures(spec.data.image_size or 64), stop=after_step)
+            state = loop.train(run, dataset=random_images(spec.data.image_size or 64), stop=after_step)
     if state.state != "done" or training_state is None:
         sys.exit(state.message)
     return training_state, times[5:]
 
 
-def random_pictures(side: int) -> Dataset:
-    """640 pictures of noise in 16 classes, held in memory."""
-    pictures = np.random.default_rng(0).integers(0, 256, (640, 3, side, side), dtype=np.uint8)
+def random_images(side: int) -> Dataset:
+    """640 images of noise in 16 classes, held in memory."""
+    images = np.random.default_rng(0).integers(0, 256, (640, 3, side, side), dtype=np.uint8)
     parts = {"train": np.arange(640), "validation": np.arange(0), "test": np.arange(0, 640, 10)}
-    return Dataset("random", pictures, np.repeat(np.arange(16), 40), tuple(map(str, range(16))), parts, None, ())
+    return Dataset("random", images, np.repeat(np.arange(16), 40), tuple(map(str, range(16))), parts, None, ())
 
 
 def bare_step(state: TrainingState, *, plain: bool) -> Callable[[], None]:

@@ -20,13 +20,13 @@ DPI = 120  # 360 pixels across
 COLUMNS = 4
 
 
-def picture_name(preset: FigurePanel) -> str:
-    """File name of a preset's picture, for example 3.4-2.png."""
+def figure_name(preset: FigurePanel) -> str:
+    """File name of a preset's figure, for example 3.4-2.png."""
     panels = [p for p in PRESETS if p.figure == preset.figure]
     return f"{preset.figure}-{panels.index(preset) + 1}.png"
 
 
-def picture(preset: FigurePanel) -> bytes:
+def render(preset: FigurePanel) -> bytes:
     """The preset as a small PNG."""
     figure = draw_field(
         losses.create(preset.loss, **preset.hyper),
@@ -58,13 +58,13 @@ def link(preset: FigurePanel) -> str:
 
 
 def gallery() -> str:
-    """docs/presets.md: every preset with its picture, caption and link."""
+    """docs/presets.md: every preset with its figure, caption and link."""
     text = [
         "# The figures of the thesis as presets",
         "",
         "Every panel of the figures of Karaman 2021 (METU MSc thesis), as the Fields page opens it. Colour is the",
         "clamped loss the scanning point would have there; hatched is where it feels no force; green are the forces on",
-        "the three points. A click on a picture opens it in the app (`make run`). Written by",
+        "the three points. A click on a figure opens it in the app (`make run`). Written by",
         "`python -m docs.make_presets`.",
         "",
     ]
@@ -76,7 +76,7 @@ def gallery() -> str:
             text += [
                 "| " + " | ".join(p.panel for p in row) + " |",
                 "|" + ":-:|" * len(row),
-                "| " + " | ".join(f"[![{_alt(p)}](presets/{picture_name(p)})]({link(p)})" for p in row) + " |",
+                "| " + " | ".join(f"[![{_alt(p)}](presets/{figure_name(p)})]({link(p)})" for p in row) + " |",
                 "",
             ]
         text += [*dict.fromkeys(p.caption for p in panels), ""]
@@ -89,11 +89,11 @@ def _alt(preset: FigurePanel) -> str:
 
 
 def main() -> None:
-    """Write the gallery and its pictures."""
+    """Write the gallery and its figures."""
     folder = HERE / "presets"
     folder.mkdir(exist_ok=True)
     for preset in PRESETS:
-        (folder / picture_name(preset)).write_bytes(picture(preset))
+        (folder / figure_name(preset)).write_bytes(render(preset))
     (HERE / "presets.md").write_text(gallery())
 
 

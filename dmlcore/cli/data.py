@@ -100,7 +100,7 @@ def show(
 
 @app.command()
 def check(name: Name, root: Root = None) -> None:
-    """Decode every picture and look for copies across classes and parts; exits 1 if a picture cannot be read."""
+    """Decode every image and look for copies across classes and parts; exits 1 if an image cannot be read."""
     from dmlcore.data import checks
 
     try:

@@ -1,4 +1,4 @@
-"""Command: neighbours, which searches the test part of a run for pictures of one's own."""
+"""Command: neighbours, which searches the test part of a run for images of one's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dmlcore.cli.options import RunId, Runs, store_at
 
 def neighbours(
     run: RunId,
-    pictures: Annotated[list[Path], typer.Argument(metavar="PICTURE...", help="JPEG or PNG files")],
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="JPEG or PNG files")],
     k: Annotated[int, typer.Option("-k", help="Nearest neighbours of each")] = 8,
     step: Annotated[int | None, typer.Option(help="Of a kept checkpoint [default: the last evaluation]")] = None,
     invert: Annotated[
@@ -20,14 +20,14 @@ def neighbours(
     ] = False,
     runs: Runs = None,
 ) -> None:
-    """Print the test samples that a run finds most similar to pictures: rank, distance, index, class, file."""
+    """Print the test samples that a run finds most similar to images: rank, distance, index, class, file."""
     from dmlcore.inspection.index import Index
 
     index = Index.of_run(store_at(runs).open(run), step)
-    distances, rows = index.search(list(pictures), k, invert=invert)
+    distances, rows = index.search(list(images), k, invert=invert)
     _, data = index.network()
-    for picture, far, found in zip(pictures, distances, rows, strict=True):
-        print(picture)
+    for image, far, found in zip(images, distances, rows, strict=True):
+        print(image)
         for rank, (distance, row) in enumerate(zip(far, found, strict=True), 1):
             sample = int(index.indices[row])
             where = f"  {data.files[sample]}" if data.files else ""

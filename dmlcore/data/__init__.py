@@ -1,7 +1,7 @@
 """Data sets: `load(name)` reads one in its official layout and splits it."""
 
 from dmlcore.data.class_folds import Folds
-from dmlcore.data.dataset import DataError, Dataset, Description, Inputs, MissingPictures, Samples
+from dmlcore.data.dataset import DataError, Dataset, Description, Inputs, MissingImages, Samples
 from dmlcore.data.load import available, describe, divide, load, locate, names, read
 
 __all__ = [
@@ -10,7 +10,7 @@ __all__ = [
     "Description",
     "Folds",
     "Inputs",
-    "MissingPictures",
+    "MissingImages",
     "Samples",
     "available",
     "describe",

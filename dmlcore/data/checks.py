@@ -19,9 +19,9 @@ from dmlcore.data.report import Report
 from dmlcore.storage import atomic_files
 from dmlcore.storage.task import Task, TaskProgress
 
-LISTED = 1000  # unreadable pictures, and groups of copies, that a check keeps
-CHUNK = 256  # pictures between two words about the progress
-SHORT = 72  # pixels: as small as the pictures of 64 px are decoded for training
+LISTED = 1000  # unreadable images, and groups of copies, that a check keeps
+CHUNK = 256  # images between two words about the progress
+SHORT = 72  # pixels: as small as the images of 64 px are decoded for training
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def task_of(name: str, root: Path | str | None = None) -> Task:
 
 
 def start(name: str, root: Path | str | None = None) -> None:
-    """Check every picture in a process of its own: `python -m dmlcore data check NAME`; raises Busy."""
+    """Check every image in a process of its own: `python -m dmlcore data check NAME`; raises Busy."""
     where = ["--root", str(root)] if root else []
     task_of(name, root).start(["-m", "dmlcore", "data", "check", name, *where])
 
@@ -102,7 +102,7 @@ def stamp_of(made: Dataset | Samples) -> str:
 
 
 def examine(made: Dataset | Samples, progress: Callable[[int, int], object] = lambda done, total: None) -> DataCheck:
-    """Read every sample: picture files are decoded as for training, in threads, all others hashed."""
+    """Read every sample: image files are decoded as for training, in threads, all others hashed."""
     begun, stamp = time.monotonic(), stamp_of(made)
     digests: dict[bytes, list[int]] = {}
     unreadable: list[tuple[str, str]] = []
@@ -146,7 +146,7 @@ def _decoded(file: Path) -> bytes | DataError:
     except DataError as error:
         return error
     except OSError as error:
-        return DataError(f"picture {file} cannot be read: {error}")
+        return DataError(f"image {file} cannot be read: {error}")
 
 
 def verdicts(check: DataCheck, made: Dataset) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def verdicts(check: DataCheck, made: Dataset) -> tuple[str, ...]:
     sentences = []
     if check.failures:
         key, reason = check.unreadable[0]
-        sentences.append(f"{check.failures:,} of {check.samples:,} pictures cannot be read; first {key}: {reason}")
+        sentences.append(f"{check.failures:,} of {check.samples:,} images cannot be read; first {key}: {reason}")
     part_of = np.full(len(made.labels), "", dtype="U10")
     for name, rows in made.parts.items():
         part_of[rows] = name

@@ -29,7 +29,7 @@ def rows_of(index: Any, count: int) -> Ints:
 
 
 class Inputs(Protocol):
-    """Network inputs: an array, or pictures that are decoded on first use."""
+    """Network inputs: an array, or images that are decoded on first use."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -43,7 +43,7 @@ class Inputs(Protocol):
 
 
 class Features(Protocol):
-    """Feature maps of a frozen backbone, (n, C, h, w) float16, in place of the pictures that they are of."""
+    """Feature maps of a frozen backbone, (n, C, h, w) float16, in place of the images that they are of."""
 
     def __getitem__(self, indices: Ints, /) -> Halves: ...
 
@@ -52,8 +52,8 @@ class Features(Protocol):
     def open(self) -> None: ...
 
 
-class MissingPictures(DataError):
-    """The lists are there but pictures are not; `samples` is what the lists say, `missing` the files."""
+class MissingImages(DataError):
+    """The lists are there but images are not; `samples` is what the lists say, `missing` the files."""
 
     def __init__(self, message: str, samples: Samples, missing: Sequence[Path]) -> None:
         super().__init__(message)
@@ -68,17 +68,17 @@ class Description:
     title: str
     sentence: str
     citation: str
-    kind: Literal["vectors", "pictures", "tokens"]
+    kind: Literal["vectors", "images", "tokens"]
     split: Split = "classes"  # default; "own" leaves no choice
     validation: Validation = "classes"  # default; "own" where split is
-    image_size: int | None = None  # default side of the square pictures in pixels; None for vectors and tokens
-    grid: int = 0  # tiles a side, where each picture is a collage
+    image_size: int | None = None  # default side of the square images in pixels; None for vectors and tokens
+    grid: int = 0  # tiles a side, where each image is a collage
     resizes: bool = False  # whether `load` takes another image_size
     needs_files: bool = False
     folder: str = ""  # of the official layout; "" if any folder will do that is given as root
     other_folders: tuple[str, ...] = ()  # names it has in other layouts
     markers: tuple[str, ...] = ()  # patterns of files or folders, of which one at least shows that a folder is it
-    pictures: tuple[str, ...] = (".",)  # folders in it of which one at least holds pictures
+    images: tuple[str, ...] = (".",)  # folders in it of which one at least holds images
     archives: tuple[str, ...] = ()  # file names, preferred first
     companions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # archive -> files it is unpacked with
     url: str = ""  # of the official archive, or of a page that says how to get it
@@ -91,7 +91,7 @@ class Samples:
     inputs (N, F) float32, (N, 3, H, W) uint8 or (N, L) int64 token ids; labels (N,) in 0..C-1, where labels below
     `train_classes` are the training classes of the class-disjoint split; `official_train` (N,) bool is the official
     image-wise split; `gallery` (N,) bool are the test samples that are only searched, the others being the queries;
-    `keys` identify the pictures, so that no picture gets into two parts; `files` are theirs, where each has one;
+    `keys` identify the images, so that no image gets into two parts; `files` are theirs, where each has one;
     `parts` are "train", "validation" and "test" of a data set that brings its own; `facts` (N, ...) say more of each
     sample.
     """
@@ -105,7 +105,7 @@ class Samples:
     keys: Sequence[str] | None = None
     files: Sequence[Path] | None = None
     parts: Mapping[str, Ints] | None = None
-    picture: Callable[[int], Pixels] | None = None
+    image: Callable[[int], Pixels] | None = None
     notes: tuple[str, ...] = ()
     facts: Mapping[str, Array] = field(default_factory=dict)
 
@@ -116,9 +116,9 @@ class Dataset:
 
     inputs[indices] -> (n, F) float32, (n, 3, H, W) uint8 or (n, L) int64 token ids; labels (N,) int64 in 0..C-1;
     parts: "train", "validation" (may be empty) and "test" -> disjoint ascending indices, and where queries search a
-    gallery of their own "gallery", "test" then being the queries; picture(index) -> (h, w, 3) uint8 for display, None
+    gallery of their own "gallery", "test" then being the queries; image(index) -> (h, w, 3) uint8 for display, None
     for plain vectors; notes: what was left out or counted, in plain words; facts: more of each sample (N, ...) by
-    name, as the reader of the data set says; keys: the name of each picture in the lists, and files: where it lies,
+    name, as the reader of the data set says; keys: the name of each image in the lists, and files: where it lies,
     None where there is none; settings: how it was split, by the names of DataSpec and "seed"; features: what a frozen
     backbone makes of each input, None where nothing is frozen.
     """
@@ -128,7 +128,7 @@ class Dataset:
     labels: Ints
     class_names: tuple[str, ...]
     parts: Mapping[str, Ints]
-    picture: Callable[[int], Pixels] | None
+    image: Callable[[int], Pixels] | None
     notes: tuple[str, ...]
     facts: Mapping[str, Array] = field(default_factory=dict)
     keys: Sequence[str] | None = None

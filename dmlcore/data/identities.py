@@ -18,8 +18,8 @@ BYTES = 8  # of a digest: of a million samples no two are alike by chance, one i
 def identities(data: Dataset, indices: Ints) -> Bytes:
     """Eight bytes (n, 8) for each of these samples, the same wherever the sample is the same and else others.
 
-    Of a picture that lies in a file: its name in the lists and the size of the file in bytes, as reading all of them
-    would take minutes; so it does not depend on how large the picture is shown to the network. Of a picture that is
+    Of an image that lies in a file: its name in the lists and the size of the file in bytes, as reading all of them
+    would take minutes; so it does not depend on how large the image is shown to the network. Of an image that is
     drawn: what it is drawn from (`inputs.drawn_from`). Of all others: the inputs. Raises DataError for a missing file.
     """
     found = b"".join(hashlib.blake2b(content, digest_size=BYTES).digest() for content in _contents(data, indices))
@@ -33,9 +33,7 @@ def _contents(data: Dataset, indices: Ints) -> Iterator[bytes]:
             try:
                 yield f"{data.keys[index]}\0{data.files[index].stat().st_size}".encode("utf-8", "surrogateescape")
             except OSError as error:
-                raise DataError(
-                    f"picture {data.files[index]} cannot be read ({error}); complete the data set"
-                ) from None
+                raise DataError(f"image {data.files[index]} cannot be read ({error}); complete the data set") from None
     elif drawn_from is not None:
         for index in indices.tolist():
             yield drawn_from(index)

@@ -78,7 +78,7 @@ def load(
     """Read and split a data set; None means the default of `describe(name)`.
 
     root: see `locate`. split, validation: must be left out where the default is "own", as such a set brings its parts.
-    folds: which classes validate, in place of the last quarter. image_size: side of the square pictures in pixels, 16
+    folds: which classes validate, in place of the last quarter. image_size: side of the square images in pixels, 16
     to 512. seed: of the sample-wise splits and of data that are drawn. Raises DataError naming the file, or the split
     and its numbers.
     """
@@ -117,7 +117,7 @@ def divide(
         labels=samples.labels,
         class_names=samples.class_names,
         parts=parts,
-        picture=samples.picture,
+        image=samples.image,
         notes=samples.notes + _count(samples, parts),
         facts=samples.facts,
         keys=samples.keys,
@@ -157,7 +157,7 @@ def _check_image_size(info: Description, image_size: int | None) -> None:
     if image_size in (None, info.image_size):
         return
     if not info.resizes:
-        size = f"{info.image_size} pixels a side" if info.image_size else "no pictures as inputs"
+        size = f"{info.image_size} pixels a side" if info.image_size else "no images as inputs"
         raise DataError(f"image_size must be left out for {info.name}, which has {size}; got {image_size}")
     low, high = IMAGE_SIZES
     if not isinstance(image_size, int) or not low <= image_size <= high:

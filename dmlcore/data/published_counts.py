@@ -48,7 +48,7 @@ def deviations(name: str, labels: Ints, train_classes: int, gallery: Bools | Non
         return ()
     counts = sizes(labels, train_classes, gallery)
     different = [
-        f"{part} {counts[part].samples:,} pictures of {counts[part].classes:,} classes (published: {size.samples:,} of "
+        f"{part} {counts[part].samples:,} images of {counts[part].classes:,} classes (published: {size.samples:,} of "
         f"{size.classes:,})"
         for part, size in PUBLISHED[name].items()
         if counts[part] != size

@@ -13,7 +13,7 @@ import numpy as np
 
 from dmlcore import data
 from dmlcore.data.class_folds import Folds
-from dmlcore.data.dataset import DataError, Dataset, MissingPictures, Samples, Split, Validation
+from dmlcore.data.dataset import DataError, Dataset, MissingImages, Samples, Split, Validation
 from dmlcore.data.files import archives, locate
 from dmlcore.data.published_counts import PUBLISHED, SplitSize
 from dmlcore.storage import atomic_files
@@ -28,7 +28,7 @@ COLUMNS = ("part", "index", "class_number", "class_name", "key")  # of a split t
 class Found:
     """A data set on this machine, not split: `place` are its files (None: absent), `samples` what the lists say.
 
-    problems: what failed, in words; missing: the picture files that are listed but not there.
+    problems: what failed, in words; missing: the image files that are listed but not there.
     """
 
     name: str
@@ -94,7 +94,7 @@ def find(name: str, root: Path | str | None = None, *, seed: int = 0, image_size
             return Found(name, None, None)
         samples = data.read(name, root=root, seed=seed, image_size=image_size)
         return Found(name, place, samples)
-    except MissingPictures as error:
+    except MissingImages as error:
         return Found(name, place, error.samples, (str(error),), error.missing)
     except DataError as error:
         return Found(name, place, None, (str(error),))
@@ -139,7 +139,7 @@ def report(
     seed: int = 0,
     check: bool = False,
 ) -> Report:
-    """`find` and `divide`; check=True decodes every picture too and adds what it finds to the problems."""
+    """`find` and `divide`; check=True decodes every image too and adds what it finds to the problems."""
     found = find(name, root, seed=seed)
     made = divide(found, split=split, validation=validation, folds=folds, seed=seed)
     if not check or made.dataset is None:

@@ -101,14 +101,14 @@ def _require_classes(protocol: str, result: Mapping[str, Ints], labels: Ints) ->
 
 
 def _require_disjoint(protocol: str, result: Mapping[str, Ints], samples: Samples, *, classes_too: bool) -> None:
-    """Refuse a picture, or in a class-disjoint split a class, on both sides, and a query in its gallery."""
+    """Refuse an image, or in a class-disjoint split a class, on both sides, and a query in its gallery."""
     searched = result.get("gallery", result["test"][:0])
     sides = {
         "train": np.concatenate([result["train"], result["validation"]]),
         "test": np.concatenate([result["test"], searched]),
     }
-    shared = _same_picture(samples.keys, sides["train"], sides["test"])
-    if queries := _same_picture(samples.keys, result["test"], searched):
+    shared = _same_image(samples.keys, sides["train"], sides["test"])
+    if queries := _same_image(samples.keys, result["test"], searched):
         raise DataError(f"{protocol}: in both queries and gallery: {_listed(queries)}; correct the lists")
     if classes_too:
         train_names = {samples.class_names[label]: label for label in np.unique(samples.labels[sides["train"]])}
@@ -121,11 +121,11 @@ def _require_disjoint(protocol: str, result: Mapping[str, Ints], samples: Sample
         raise DataError(f"{protocol}: in both train and test: {_listed(shared)}; correct the lists")
 
 
-def _same_picture(keys: Sequence[str] | None, one: Ints, other: Ints) -> list[str]:
+def _same_image(keys: Sequence[str] | None, one: Ints, other: Ints) -> list[str]:
     if keys is None:
         return []
     rows = {keys[row]: row for row in one}
-    return [f"picture {keys[row]} (rows {rows[keys[row]]} and {row})" for row in other if keys[row] in rows]
+    return [f"image {keys[row]} (rows {rows[keys[row]]} and {row})" for row in other if keys[row] in rows]
 
 
 def _listed(shared: list[str]) -> str:

@@ -73,7 +73,7 @@ def draw_plane(axes: Axes, view: View, dark: bool) -> None:
 
 
 def draw_heat(figure: Figure, axes: Axes, arrays: Arrays, shade: Shade, m2: float, dark: bool, *, bar: bool) -> float:
-    """The colour picture of `arrays`, clamped at `m2`, with its scale if `bar`; returns where the scale ends."""
+    """The colour image of `arrays`, clamped at `m2`, with its scale if `bar`; returns where the scale ends."""
     from matplotlib.colors import LinearSegmentedColormap
 
     strength = np.linalg.norm(arrays["force"], axis=-1)

@@ -9,7 +9,7 @@ h >= 0 the distance of the plane from the origin. Then, exactly,
 so a loss of edge lengths and squared norms, as all of the catalogue are, has the same energy in the plane. By the chain
 rule its gradient at x is a sum of (x - y)/|x - y| times d loss/d|x - y| and of 2 x times d loss/d|x|^2:
 
-- A loss of the three distances alone: forces are combinations of the edges, hence lie in the plane. The picture is
+- A loss of the three distances alone: forces are combinations of the edges, hence lie in the plane. The figure is
   complete, and where the origin lies does not matter.
 - A loss that sees norms or inner products (`needs_origin`): vectors and origin span up to three dimensions. The plane
   shows the force but for its part along v, which is -2 h d loss/d|x|^2 and vanishes where the plane holds the origin.

@@ -40,7 +40,7 @@ class EmbeddingTable:
     run: Run
     weights: str  # digest of the weights that embedded them
     learned: TestNeighbours
-    data: Dataset | None  # None where it cannot be read: then there are no names, keys and pictures
+    data: Dataset | None  # None where it cannot be read: then there are no names, keys and images
     rows: Ints  # (n,)
 
     @property
@@ -68,7 +68,7 @@ class EmbeddingTable:
         return [self.class_name(int(label)) for label in self.labels]
 
     def keys(self) -> list[str]:
-        """What the lists of the data set call each picture; empty where they have no names."""
+        """What the lists of the data set call each image; empty where they have no names."""
         known = self.data.keys if self.data else None
         return ["" if known is None else str(known[int(index)]) for index in self.indices]
 
@@ -169,7 +169,7 @@ def write_projector(found: EmbeddingTable, folder: Path) -> None:
     """Fill a folder for the Embedding Projector: vectors.tsv, metadata.tsv, sprite.png, projector_config.pbtxt.
 
     TSV knows no quotes, so tabs and line ends in names become \\t and \\n. The sprite is left out where a data set
-    cannot be read, or has so many samples that a picture would have fewer than 8 pixels.
+    cannot be read, or has so many samples that an image would have fewer than 8 pixels.
     """
     with open(folder / "vectors.tsv", "w", encoding="utf-8") as file:
         for embedding in found.embeddings:
@@ -190,7 +190,7 @@ def write_projector(found: EmbeddingTable, folder: Path) -> None:
 
 
 def sprite_side(count: int) -> int:
-    """Pixels of each of `count` pictures on a square sprite of at most 8192; 0 where fewer than 8 would be left."""
+    """Pixels of each of `count` images on a square sprite of at most 8192; 0 where fewer than 8 would be left."""
     columns = math.ceil(math.sqrt(count))
     side = min(64, max(_USUAL_SPRITE // columns, min(16, LARGEST_SPRITE // columns)))
     return side if side >= 8 else 0
@@ -260,7 +260,7 @@ def write(
         data: Dataset | None = load_data(run.spec)
     except DataError as error:
         data = None
-        report(f"no pictures and no names, as the data set cannot be read: {error}")
+        report(f"no images and no names, as the data set cannot be read: {error}")
     found = table(run, source, read(source), data, selection)
     if not to.suffix:
         save_folder(found, to)

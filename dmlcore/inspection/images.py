@@ -1,4 +1,4 @@
-"""Pictures of samples outside a server: of any side, as files in the text of a page, many on one sheet."""
+"""Images of samples outside a server: of any side, as files in the text of a page, many on one sheet."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _GLYPH = 128  # pixels of a glyph's side
 
 
 def drawer(data: Dataset) -> Callable[[int], Pixels]:
-    """index -> the picture of a sample (h, w, 3); vectors as bars from the least to the largest value of the data."""
-    if data.picture is not None:
-        return data.picture
+    """index -> the image of a sample (h, w, 3); vectors as bars from the least to the largest value of the data."""
+    if data.image is not None:
+        return data.image
     every = np.asarray(data.inputs[:])
     low, high = float(every.min()), float(every.max())
     return lambda index: bars((np.asarray(data.inputs[index], np.float64) - low) / ((high - low) or 1.0))
@@ -35,19 +35,19 @@ def bars(values: Floats) -> Pixels:
     return glyph
 
 
-def fitted(picture: Pixels, side: int) -> Image.Image:
-    """A picture whose longer side is at most `side`: smaller ones by a whole factor, every pixel a sharp square."""
-    longest = max(picture.shape[:2])
+def fitted(pixels: Pixels, side: int) -> Image.Image:
+    """An image whose longer side is at most `side`: smaller ones by a whole factor, every pixel a sharp square."""
+    longest = max(pixels.shape[:2])
     if longest > side:
-        image = Image.fromarray(picture)
+        image = Image.fromarray(pixels)
         image.thumbnail((side, side), Image.Resampling.LANCZOS)
         return image
     factor = side // longest
-    return Image.fromarray(picture.repeat(factor, axis=0).repeat(factor, axis=1))
+    return Image.fromarray(pixels.repeat(factor, axis=0).repeat(factor, axis=1))
 
 
 def data_uri(image: Image.Image) -> str:
-    """A picture as the address that contains it."""
+    """An image as the address that contains it."""
     file = io.BytesIO()
     photograph = is_photograph(image)
     if photograph:
@@ -63,17 +63,17 @@ def is_photograph(image: Image.Image) -> bool:
 
 
 def sheet(images: Iterable[Pixels], side: int, columns: int, rows: int) -> Image.Image:
-    """Pictures row after row, each in the middle of a square of `side` pixels, on black."""
+    """Images row after row, each in the middle of a square of `side` pixels, on black."""
     canvas = Image.new("RGB", (columns * side, rows * side))
-    for number, picture in enumerate(images):
-        image = fitted(picture, side)
+    for number, pixels in enumerate(images):
+        image = fitted(pixels, side)
         x, y = number % columns * side, number // columns * side
         canvas.paste(image, (x + (side - image.width) // 2, y + (side - image.height) // 2))
     return canvas
 
 
 def small(data: Dataset, indices: Sequence[int] | Ints, side: int) -> Iterable[Pixels]:
-    """Pictures for thumbnails of `side`: what the network reads, decoded already, where it is large enough."""
+    """Images for thumbnails of `side`: what the network reads, decoded already, where it is large enough."""
     draw = drawer(data)
     shape = data.inputs.shape
     ready = data.inputs.dtype == np.uint8 and shape[1:2] == (3,) and len(shape) == 4 and min(shape[2:]) >= side

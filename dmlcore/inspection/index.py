@@ -1,4 +1,4 @@
-"""The test part of a run as an index: what lies nearest to pictures or embeddings of one's own, exactly."""
+"""The test part of a run as an index: what lies nearest to images or embeddings of one's own, exactly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Queries = Array | Tensor | Source | Sequence[Source]
 
-CHUNK = 64  # pictures embedded at once
+CHUNK = 64  # images embedded at once
 
 
 @dataclass(eq=False)
@@ -35,7 +35,7 @@ class Index:
     """Row i is sample `indices[i]` of the data set, of class `labels[i]`; `searched` are the rows that can be found.
 
     Those are all rows, or where the data set has a gallery of its own the rows of it. The network is loaded when the
-    first picture comes.
+    first image comes.
     """
 
     run: Run
@@ -73,9 +73,9 @@ class Index:
     def search(self, images_or_embeddings: Queries, k: int = 8, *, invert: bool = False) -> tuple[Floats, Ints]:
         """Euclidean distances (q, k), ascending, and rows (q, k) of the nearest samples; ties by row.
 
-        Queries: embeddings (q, D); pictures (q, 3, H, W) uint8, RGB; a path, an open file or a PIL picture, or several
+        Queries: embeddings (q, D); images (q, 3, H, W) uint8, RGB; a path, an open file or a PIL image, or several
         of them, of any size. A sample of the test part finds itself first. invert: see `own_images.as_inputs`. Raises
-        ValueError or TypeError naming the argument, DataError for a picture that cannot be decoded, RunError if the
+        ValueError or TypeError naming the argument, DataError for an image that cannot be decoded, RunError if the
         weights are not those of the embeddings.
         """
         queries = self._embedded(images_or_embeddings, invert)
@@ -116,7 +116,7 @@ class Index:
 
         saved = checkpoint.load(self.run.path) if self.checkpoint is None else checkpoint.read(self.checkpoint)
         if saved is None:
-            raise RunError(f"{self.run.id} has no checkpoint, so there is no network to embed pictures with")
+            raise RunError(f"{self.run.id} has no checkpoint, so there is no network to embed images with")
         data = load_data(self.run.spec)
         state = build(self.run.spec, data, torch.device("cpu"), start=False)
         state.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
@@ -137,21 +137,21 @@ class Index:
         import torch
 
         if not isinstance(queries, (np.ndarray, torch.Tensor)):
-            pictures: list[Any] = list(queries) if isinstance(queries, (list, tuple)) else [queries]
-            if pictures and all(isinstance(x, (int, float, list, tuple, np.ndarray, torch.Tensor)) for x in pictures):
+            images: list[Any] = list(queries) if isinstance(queries, (list, tuple)) else [queries]
+            if images and all(isinstance(x, (int, float, list, tuple, np.ndarray, torch.Tensor)) for x in images):
                 raise TypeError("images_or_embeddings: give numbers as one array (q, D) or (q, 3, H, W)")
-            if not pictures:
+            if not images:
                 raise ValueError("images_or_embeddings is empty")
-            return self.embed(own_images.as_inputs(pictures, self.network()[1], invert=invert))
+            return self.embed(own_images.as_inputs(images, self.network()[1], invert=invert))
         if queries.ndim == 4:
             values = queries.detach().cpu().numpy() if isinstance(queries, torch.Tensor) else queries
             if values.dtype != np.uint8:
-                raise TypeError(f"images_or_embeddings: pictures must be uint8 in 0..255, got {values.dtype}")
+                raise TypeError(f"images_or_embeddings: images must be uint8 in 0..255, got {values.dtype}")
             return self.embed(values)
         size = self.embeddings.shape[1]
         if queries.ndim != 2 or queries.shape[1] != size:
             raise ValueError(
-                f"images_or_embeddings must be embeddings (q, {size}) or pictures (q, 3, H, W), got "
+                f"images_or_embeddings must be embeddings (q, {size}) or images (q, 3, H, W), got "
                 f"{tuple(queries.shape)}"
             )
         return queries

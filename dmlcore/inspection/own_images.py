@@ -1,4 +1,4 @@
-"""Pictures from anywhere as inputs of a network, brought to its size exactly as those of its data set were."""
+"""Images from anywhere as inputs of a network, brought to its size exactly as those of its data set were."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     Source = str | Path | BinaryIO | Image.Image
 
-GREY = {"digits": (8, 16)}  # vectors that are grey pictures, light ink on black: pixels a side, steps of grey
+GREY = {"digits": (8, 16)}  # vectors that are grey images, light ink on black: pixels a side, steps of grey
 
 
-def takes_pictures(data: Dataset) -> bool:
-    """Whether samples of a data set are pictures, so that others can be queries."""
+def takes_images(data: Dataset) -> bool:
+    """Whether samples of a data set are images, so that others can be queries."""
     return data.name in GREY or len(data.inputs.shape) == 4
 
 
@@ -32,56 +32,56 @@ def is_ink(data: Dataset) -> bool:
     return data.name in (*GREY, "digits_pictures") or (len(data.inputs.shape) == 4 and data.inputs.shape[1] == 1)
 
 
-def as_inputs(pictures: Sequence[Source], data: Dataset, *, invert: bool = False) -> Array:
-    """Inputs (n, ...) of a data set, of n files, open files or PIL pictures of any size.
+def as_inputs(sources: Sequence[Source], data: Dataset, *, invert: bool = False) -> Array:
+    """Inputs (n, ...) of a data set, of n files, open files or PIL images of any size.
 
     EXIF rotation is undone, transparency lies on white; of photographs the shorter side becomes what it is in the
     store, then the middle is cut out. invert: dark ink on white paper, of a data set with light ink on black. Raises
     DataError naming what cannot be decoded, is no JPEG or PNG, has over 50 million pixels, or why the data set takes
-    no pictures.
+    no images.
     """
-    if not takes_pictures(data):
-        raise DataError(f"samples of {data.name} are no pictures, so none can be a query; search by embeddings")
-    return np.stack([_one(picture, data, invert) for picture in pictures])
+    if not takes_images(data):
+        raise DataError(f"samples of {data.name} are no images, so none can be a query; search by embeddings")
+    return np.stack([_one(source, data, invert) for source in sources])
 
 
-def centre(picture: Pixels, side: int) -> Pixels:
-    """The middle (side, side, 3) of a picture (h, w, 3), as `data.store` cuts it."""
-    top, left = (picture.shape[0] - side) // 2, (picture.shape[1] - side) // 2
-    return picture[top : top + side, left : left + side]
+def centre(pixels: Pixels, side: int) -> Pixels:
+    """The middle (side, side, 3) of an image (h, w, 3), as `data.store` cuts it."""
+    top, left = (pixels.shape[0] - side) // 2, (pixels.shape[1] - side) // 2
+    return pixels[top : top + side, left : left + side]
 
 
-def dark_on_light(picture: Source) -> bool:
-    """Whether the rim of a picture is lighter than its middle grey: ink on paper."""
-    thumbnail = centre(_short(picture, 32), 32).mean(axis=2)
+def dark_on_light(source: Source) -> bool:
+    """Whether the rim of an image is lighter than its middle grey: ink on paper."""
+    thumbnail = centre(_short(source, 32), 32).mean(axis=2)
     rim = np.concatenate([thumbnail[0], thumbnail[-1], thumbnail[:, 0], thumbnail[:, -1]])
     return bool(np.median(rim) > 128)
 
 
-def _one(picture: Source, data: Dataset, invert: bool) -> Array:
+def _one(source: Source, data: Dataset, invert: bool) -> Array:
     if data.name in GREY:
         side, steps = GREY[data.name]
-        grey = centre(_short(picture, side), side).mean(axis=2) / 255
+        grey = centre(_short(source, side), side).mean(axis=2) / 255
         vector: Array = (np.rint((1 - grey if invert else grey) * steps) / steps).astype(np.float32).ravel()
         return vector
     side = data.inputs.shape[-1]
     if data.inputs.shape[-2] != side:
-        raise DataError(f"pictures of {data.name} are not square, so others cannot be cut alike; search by embeddings")
-    cut = centre(_short(picture, short_side(side) if hasattr(data.inputs, "whole") else side), side)
+        raise DataError(f"images of {data.name} are not square, so others cannot be cut alike; search by embeddings")
+    cut = centre(_short(source, short_side(side) if hasattr(data.inputs, "whole") else side), side)
     if data.inputs.shape[1] == 1:
         cut = np.rint(cut.mean(axis=2, keepdims=True)).astype(np.uint8)
     return np.ascontiguousarray((255 - cut if invert else cut).transpose(2, 0, 1))
 
 
-def _short(picture: Source, short: int) -> Pixels:
-    """A picture (h, w, 3) whose shorter side is `short` pixels."""
+def _short(source: Source, short: int) -> Pixels:
+    """An image (h, w, 3) whose shorter side is `short` pixels."""
     from PIL import Image
 
-    if isinstance(picture, Image.Image):
-        if picture.width * picture.height > images.MAX_PIXELS:
-            raise DataError(f"a picture of {picture.width} x {picture.height} pixels is over {images.MAX_PIXELS:,}")
-        return images.shortened(images.upright(picture), short)
-    if isinstance(picture, (str, Path)):
-        return images.with_short_side(Path(picture), short)
-    picture.seek(0)
-    return images.with_short_side(picture, short)
+    if isinstance(source, Image.Image):
+        if source.width * source.height > images.MAX_PIXELS:
+            raise DataError(f"an image of {source.width} x {source.height} pixels is over {images.MAX_PIXELS:,}")
+        return images.shortened(images.upright(source), short)
+    if isinstance(source, (str, Path)):
+        return images.with_short_side(Path(source), short)
+    source.seek(0)
+    return images.with_short_side(source, short)

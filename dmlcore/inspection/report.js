@@ -1,4 +1,4 @@
-// The map of a report: points by class or by what is nearest, the picture under the pointer. Names
+// The map of a report: points by class or by what is nearest, the image under the pointer. Names
 // enter as text only.
 /** @typedef {"circle" | "square" | "triangle" | "diamond"} Shape */
 /** @typedef {{ name: string, colour: string, shape: Shape }} Entry of the legend */
@@ -10,12 +10,12 @@
  * @property {string} indices int32, of the samples
  * @property {string} right uint8, the place in VERDICTS
  * @property {string} shown uint8
- * @property {string} pictured int32, rows with a picture
+ * @property {string} illustrated int32, rows with an image
  * @property {string[]} names of the classes
  * @property {string[]} colours
- * @property {string[]} sheets addresses of pictures
+ * @property {string[]} sheets addresses of images
  * @property {number} columns of a sheet
- * @property {number} side of a picture, pixels
+ * @property {number} side of an image, pixels
  * @property {boolean} pixelated
  */
 "use strict";
@@ -32,8 +32,8 @@
   const right = new Uint8Array(raw(data.right)),
     shown = new Uint8Array(raw(data.shown)),
     count = classes.length;
-  const pictured = new Map(
-    [...new Int32Array(raw(data.pictured))].map((row, place) => [row, place]),
+  const illustrated = new Map(
+    [...new Int32Array(raw(data.illustrated))].map((row, place) => [row, place]),
   );
   const byId = (/** @type {string} */ id) =>
     /** @type {HTMLElement} */ (document.getElementById(id));
@@ -191,7 +191,7 @@
     canvas.dataset.hovered = i < 0 ? "" : String(indices[i]);
     card.hidden = i < 0;
     if (i >= 0) {
-      const place = pictured.get(i),
+      const place = illustrated.get(i),
         name = data.names[classes[i]],
         words = `sample ${indices[i]}; ${VERDICTS[right[i]].name}`;
       card.replaceChildren();

@@ -25,10 +25,10 @@ from dmlcore.typing import Array, Ints
 
 _HERE = Path(__file__).resolve()  # style and script lie beside it
 WORST, BEST, NEIGHBOURS = 24, 8, 8  # queries of each kind, neighbours of each query
-TILE = 88  # pixels of a picture in the gallery
+TILE = 88  # pixels of an image in the gallery
 THUMBNAIL = 48  # of one on the map
 MOST_THUMBNAILS = 6144  # some 1 kB each
-SHEET = 16  # pictures along a side of a sheet
+SHEET = 16  # images along a side of a sheet
 MOST_CLASSES = 300  # rows of the table of classes
 
 
@@ -53,9 +53,9 @@ def plane_of(run: Run) -> ReportMap | None:
 def html(found: EmbeddingTable, plane: ReportMap | None = None, remarks: Sequence[str] = ()) -> str:
     """The report of a run, or of the selection that the table holds; without a map if there is none.
 
-    remarks: lines to read with the scores, for example in what the run leaves its protocol. Every picture is in it, as
+    remarks: lines to read with the scores, for example in what the run leaves its protocol. Every image is in it, as
     are style and script; its Content-Security-Policy forbids everything else. Names are shown as text. Some MB, as
-    MOST_THUMBNAILS, WORST and BEST bound the pictures: the size is stated at its end.
+    MOST_THUMBNAILS, WORST and BEST bound the images: the size is stated at its end.
     """
     style, script = (_HERE.with_suffix(end).read_text() for end in (".css", ".js"))
     policy = f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
@@ -71,7 +71,7 @@ def html(found: EmbeddingTable, plane: ReportMap | None = None, remarks: Sequenc
         f'<meta name="referrer" content="no-referrer"><meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(title)}</title><style>{style}</style></head>\n<body><main>"
         + "".join(body)
-        + "<footer>%SIZE% All pictures are in this file; it opens without a network. Made by DML Lab.</footer></main>\n"
+        + "<footer>%SIZE% All images are in this file; it opens without a network. Made by DML Lab.</footer></main>\n"
         f"<script>{script}</script></body></html>\n"
     )
     return text.replace("%SIZE%", f"{len(text.encode()) / 1e6:.1f} MB.")
@@ -165,7 +165,7 @@ def _map(found: EmbeddingTable, plane: ReportMap) -> str:
     shown = np.isin(np.arange(len(learned.labels)), found.rows)
     # 0 wrong, 1 right, 2 without a match.
     right = np.where(np.isnan(learned.average_precision), 2, learned.right[:, 0])
-    pictured, sheets, pixelated = _sheets(found)
+    illustrated, sheets, pixelated = _sheets(found)
     content = {
         "points": _packed(square),
         "classes": _packed(place.astype("<u2")),
@@ -174,7 +174,7 @@ def _map(found: EmbeddingTable, plane: ReportMap) -> str:
         "shown": _packed(shown.astype("u1")),
         "names": [found.class_name(int(label)) for label in present],
         "colours": palette(len(present)),
-        "pictured": _packed(pictured.astype("<i4")),
+        "illustrated": _packed(illustrated.astype("<i4")),
         "sheets": sheets,
         "side": THUMBNAIL,
         "columns": SHEET,
@@ -182,8 +182,8 @@ def _map(found: EmbeddingTable, plane: ReportMap) -> str:
     }
     less = (
         ""
-        if not 0 < len(pictured) < len(found.rows)
-        else (f" To bound the size, {len(pictured):,} of {len(found.rows):,} samples have a picture here.")
+        if not 0 < len(illustrated) < len(found.rows)
+        else (f" To bound the size, {len(illustrated):,} of {len(found.rows):,} samples have an image here.")
     )
     return (
         '<section class="map"><h2>Map</h2><div class="bar"><label>Colour <select id="colour"><option value="class">'
@@ -200,7 +200,7 @@ def _map(found: EmbeddingTable, plane: ReportMap) -> str:
 
 
 def _sheets(found: EmbeddingTable) -> tuple[Ints, list[str], bool]:
-    """(rows with a picture, drawn evenly; sheets of them as addresses; whether their pixels are to stay sharp)."""
+    """(rows with an image, drawn evenly; sheets of them as addresses; whether their pixels are to stay sharp)."""
     if found.data is None:
         return np.empty(0, np.int64), [], False
     every = math.ceil(len(found.rows) / MOST_THUMBNAILS)
@@ -268,15 +268,15 @@ Tile = Callable[[int], str]
 
 
 def _tiles(found: EmbeddingTable) -> Tile:
-    """row -> its <img>; no picture where the data set cannot be read."""
+    """row -> its <img>; no image where the data set cannot be read."""
     if found.data is None:
         return lambda row: f"<span class='blank'>{int(found.learned.indices[row])}</span>"
     draw = images.drawer(found.data)
 
     def tile(row: int) -> str:
-        picture = draw(int(found.learned.indices[row]))
-        sharp = ' class="sharp"' if max(picture.shape[:2]) < TILE else ""
-        return f'<img src="{images.data_uri(images.fitted(picture, TILE))}" alt=""{sharp}>'
+        image = draw(int(found.learned.indices[row]))
+        sharp = ' class="sharp"' if max(image.shape[:2]) < TILE else ""
+        return f'<img src="{images.data_uri(images.fitted(image, TILE))}" alt=""{sharp}>'
 
     return tile
 

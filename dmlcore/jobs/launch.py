@@ -150,7 +150,7 @@ def stop_projecting(run: Run) -> None:
 
 
 def weigh(run: Run) -> None:
-    """Write where the pooling looks in each test picture; raises JobError while in use or before an evaluation."""
+    """Write where the pooling looks in each test image; raises JobError while in use or before an evaluation."""
     if run.embeddings() is None:
         raise JobError(f"{run.id} has no embeddings yet; evaluate it first")
     _ask(run, "weigh")

@@ -1,4 +1,4 @@
-"""Networks: an MLP for vectors, a backbone with pooling and embedding head for pictures, token vectors for bags."""
+"""Networks: an MLP for vectors, a backbone with pooling and embedding head for images, token vectors for bags."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmlcore.models.backbones import IMAGENET, Normalisation
 from dmlcore.spec import ModelSpec, PoolingSpec
 
 LEAKY_SLOPE = 0.01
-PICTURE_MEAN, PICTURE_STD = IMAGENET.mean, IMAGENET.std
+IMAGE_MEAN, IMAGE_STD = IMAGENET.mean, IMAGENET.std
 TOKEN_BOUND = 0.3  # entries of tokens and prototypes are clipped to +-0.3 after each step (Gurbuz 2022, code)
 
 
@@ -33,18 +33,18 @@ def build(
     mean: float = 0.0,
     std: float = 1.0,
     vocabulary: int = 0,
-) -> MLP | PictureNetwork | TokenNetwork:
+) -> MLP | ImageNetwork | TokenNetwork:
     """Build and initialise a network, a function of `seed` alone.
 
-    input_shape: (F,) for vectors, (3, H, W) or (1, H, W) for pictures, (L,) for bags of tokens. mean, std: of the
-    training vectors; pictures have those of their backbone. vocabulary: number of tokens, 0 for what is no bag. Raises
+    input_shape: (F,) for vectors, (3, H, W) or (1, H, W) for images, (L,) for bags of tokens. mean, std: of the
+    training vectors; images have those of their backbone. vocabulary: number of tokens, 0 for what is no bag. Raises
     ModelError if the network cannot be made or cannot take such inputs.
     """
     shape, pool = tuple(input_shape), pool or PoolingSpec()
-    kind = "bags of tokens" if vocabulary else "vectors" if len(shape) == 1 else "pictures"
-    needed = {"mlp": "vectors", "tokens": "bags of tokens"}.get(spec.name, "pictures")
+    kind = "bags of tokens" if vocabulary else "vectors" if len(shape) == 1 else "images"
+    needed = {"mlp": "vectors", "tokens": "bags of tokens"}.get(spec.name, "images")
     if kind != needed:
-        fitting = {"vectors": "mlp", "bags of tokens": "tokens", "pictures": "resnet20"}[kind]
+        fitting = {"vectors": "mlp", "bags of tokens": "tokens", "images": "resnet20"}[kind]
         raise ModelError(
             f"{spec.name} takes {needed}, these inputs are {kind} of shape {shape}; choose model.name={fitting}"
         )
@@ -58,9 +58,9 @@ def build(
             least = backbones.smallest(spec.name)
             if shape[0] not in (1, 3) or min(shape[1:]) < least:
                 raise ModelError(
-                    f"{spec.name} takes pictures (3, H, W) or (1, H, W) of at least {least} x {least}, got {shape}"
+                    f"{spec.name} takes images (3, H, W) or (1, H, W) of at least {least} x {least}, got {shape}"
                 )
-            return PictureNetwork(spec, pool, _backbone(spec, (shape[1], shape[2])))
+            return ImageNetwork(spec, pool, _backbone(spec, (shape[1], shape[2])))
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, ModelError):
                 raise
@@ -72,7 +72,7 @@ def head_parameters(model: nn.Module) -> list[nn.Parameter]:
 
     Of a network for vectors its last layer, of one for bags its pooling. The others are `backbone_parameters`.
     """
-    if isinstance(model, PictureNetwork):
+    if isinstance(model, ImageNetwork):
         return list(model.head.parameters())
     if isinstance(model, MLP):
         return list(model.linear.parameters())
@@ -92,16 +92,16 @@ def freeze_batch_norm(model: nn.Module) -> None:
     the head, which are new, are left alone. Nothing happens to a network without a backbone. Source: the code of
     Proxy-Anchor (Kim et al. 2020), `bn_freeze`.
     """
-    if isinstance(model, PictureNetwork):
+    if isinstance(model, ImageNetwork):
         model.batch_norm_frozen = True
         for layer in model.batch_norms():
             layer.requires_grad_(False)
         model.train(model.training)
 
 
-def _backbone(spec: ModelSpec, picture: tuple[int, int]) -> backbones.Backbone:
+def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
     try:
-        backbone = backbones.create(spec.name, picture)
+        backbone = backbones.create(spec.name, image)
     except (KeyError, ImportError, ValueError) as error:
         raise ModelError(f"model.name: {error.args[0]}") from None
     if spec.keep_classifier:
@@ -147,8 +147,8 @@ class MLP(nn.Module):
         return _embed(self.linear(features), self.on_sphere)
 
 
-class NormalisePictures(Normalise):
-    """Raw pictures (B, 3, H, W), RGB, or (B, 1, H, W), grey; 0..255, uint8 or floating -> inputs (B, 3, H, W).
+class NormaliseImages(Normalise):
+    """Raw images (B, 3, H, W), RGB, or (B, 1, H, W), grey; 0..255, uint8 or floating -> inputs (B, 3, H, W).
 
     They are as the backbone's checkpoint was trained on.
     """
@@ -158,7 +158,7 @@ class NormalisePictures(Normalise):
         self.target = target
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The normalised pictures, in the backbone's order of channels."""
+        """The normalised images, in the backbone's order of channels."""
         values = inputs if inputs.is_floating_point() else inputs.float()
         values = values.expand(-1, 3, -1, -1)  # grey is a colour of equal parts
         if self.target.scale == 1:
@@ -168,17 +168,17 @@ class NormalisePictures(Normalise):
         return (values - self.mean) / self.std
 
 
-class PictureNetwork(nn.Module):
-    """(B, 3 or 1, H, W) pictures -> (B, D) embeddings: backbone, then pooling and projection to D in one head.
+class ImageNetwork(nn.Module):
+    """(B, 3 or 1, H, W) images -> (B, D) embeddings: backbone, then pooling and projection to D in one head.
 
-    Pictures are RGB or grey in 0..255, uint8 or floating. With `model.keep_classifier` the pooled features pass the
+    Images are RGB or grey in 0..255, uint8 or floating. With `model.keep_classifier` the pooled features pass the
     classifier of the backbone's checkpoint before the linear layer (1000 -> D). With `model.freeze` the backbone stays
-    in evaluation mode and has no gradient, and the maps that it makes of pictures go in as well as these.
+    in evaluation mode and has no gradient, and the maps that it makes of images go in as well as these.
     """
 
     def __init__(self, spec: ModelSpec, pool: PoolingSpec, backbone: backbones.Backbone) -> None:
         super().__init__()
-        self.normalise = NormalisePictures(backbone.normalisation)
+        self.normalise = NormaliseImages(backbone.normalisation)
         self.backbone = backbone
         channels, classifier = backbone.out_channels, getattr(backbone, backbone.classifier, None)
         self.head: pooling.EmbeddingHead | ClassifierHead

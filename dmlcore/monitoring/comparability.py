@@ -106,7 +106,7 @@ def _edits(spec: RunSpec) -> str:
 def _frozen(spec: RunSpec) -> str:
     if spec.model.freeze == "none":
         return "none"
-    return f"backbone, {spec.data.views} views of each picture" if spec.data.views else "backbone"
+    return f"backbone, {spec.data.views} views of each image" if spec.data.views else "backbone"
 
 
 RULES = (
@@ -141,7 +141,7 @@ RULES = (
         "more dimensions alone raise the scores",
         _key("model.embedding_dim"),
     ),
-    Rule("incomparable", "data.image_size", "picture size", "larger pictures alone raise the scores", _size),
+    Rule("incomparable", "data.image_size", "image size", "larger images alone raise the scores", _size),
     Rule("caution", "protocol", "protocol", "each trains, selects and reports otherwise", _protocol),
     Rule("caution", "data.validation", "held-out part", "the runs train on other classes or samples", _held_out),
     Rule("caution", "data.crop", "augmentation", "it regularises as a loss may", _crop),
@@ -223,7 +223,7 @@ def lint_spec(spec: RunSpec, training: int | None = None) -> list[ComparabilityI
         )
         issues.append(ComparabilityIssue("caution", ("model.freeze", "model.start"), sentence))
     if spec.model.freeze == "backbone" and spec.data.augment and not spec.data.views:
-        sentence = "Training pictures are neither flipped nor cut, as the kept feature maps are of whole pictures."
+        sentence = "Training images are neither flipped nor cut, as the kept feature maps are of whole images."
         issues.append(ComparabilityIssue("note", ("data.views", "data.augment"), sentence))
     if _split(spec) == "known classes":
         issues.append(

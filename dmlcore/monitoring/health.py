@@ -287,7 +287,7 @@ def _overfit(history: _History) -> HealthWarning | None:
             f"Overfitting: {fell}, while the training loss fell from {then:.3g} to {now:.3g}.",
             (
                 "stop early: schedule.patience; the best weights are kept in any case",
-                "augment the pictures (data.augment, data.crop=resized) or add weight decay",
+                "augment the images (data.augment, data.crop=resized) or add weight decay",
                 "freeze batch norm, or train a smaller network",
             ),
         )

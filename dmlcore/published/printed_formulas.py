@@ -36,7 +36,7 @@ class Counterexample:
     positive: Point = (1.0, 0.0)
     negative: Point = (0.0, 2.0)
     sliders: tuple[str, ...] = ()  # hyper-parameters that matter here
-    sides: tuple[str, str] = ("printed", "true")  # what the two pictures are
+    sides: tuple[str, str] = ("printed", "true")  # what the two figures are
 
 
 @dataclass(frozen=True)

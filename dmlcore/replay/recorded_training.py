@@ -19,7 +19,7 @@ from dmlcore.data import Dataset
 from dmlcore.losses.engine.table import pair_tables
 from dmlcore.losses.pairs import Contrastive
 from dmlcore.metrics import RetrievalScores, retrieval
-from dmlcore.models.networks import PictureNetwork, TokenNetwork
+from dmlcore.models.networks import ImageNetwork, TokenNetwork
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.timeline.history import History
 from dmlcore.training import batches, build, final_analyses
@@ -101,7 +101,7 @@ class TrainingFrame:
         None  # (classes, vocabulary): mean pooling weight that the bags of a class put on a token
     )
     plane: Singles | None = None  # (n, 2) of more than three dimensions, turned to lie as the frame before
-    weights: Bytes | None = None  # (n, h * w) of pictures, in units of average pooling / AVERAGE
+    weights: Bytes | None = None  # (n, h * w) of images, in units of average pooling / AVERAGE
     recall: float | None = None  # R@1, of the samples and at the steps of map_at_r
 
 
@@ -224,7 +224,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         model = self._state.model.eval()
         embeddings = model(self._inputs).numpy()
         seen: dict[str, Any] = self._see_tokens(model) if isinstance(model, TokenNetwork) else {}
-        if isinstance(model, PictureNetwork):
+        if isinstance(model, ImageNetwork):
             seen["weights"] = _in_bytes(getattr(model.pool, "weights", None))
         if embeddings.shape[1] > 3:
             seen["plane"] = _plane(embeddings, self.frames[-1].plane if self.frames else None)

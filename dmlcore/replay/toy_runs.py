@@ -1,6 +1,6 @@
 """Trainings to watch: their data and network, inputs as points in space, scores beside the published ones.
 
-Of vectors a small network is trained whole. Of pictures a backbone is frozen and its feature maps are kept, so that a
+Of vectors a small network is trained whole. Of images a backbone is frozen and its feature maps are kept, so that a
 step takes milliseconds: SqueezeNet with ImageNet weights of photographs of birds, a few blocks of convolutions that are
 trained on the spot of drawn glyphs.
 """
@@ -31,8 +31,8 @@ from dmlcore.spec import RunSpec
 from dmlcore.training import batches, build
 from dmlcore.typing import Floats, Ints, Pixels, Singles
 
-PICTURES = ("cub", "glyphs")
-SETS = ("toy", "moons", "rings", "digits", *PICTURES)
+IMAGES = ("cub", "glyphs")
+SETS = ("toy", "moons", "rings", "digits", *IMAGES)
 SIDES = {"cub": 128, "glyphs": 28}  # pixels a side
 NETWORKS = {"cub": "squeezenet1_0", "glyphs": "conv4"}
 SPOT_FILE = "backbone.safetensors"
@@ -40,7 +40,7 @@ SPOT_STEPS = 150  # in which the blocks of convolutions learn what they see
 NEIGHBOURS = 5  # of a query
 QUERIES = 3
 LOOK_EVERY = 30.0  # seconds between two looks for photographs
-SHOWN = 64  # pixels a side of a picture in the strip of neighbours
+SHOWN = 64  # pixels a side of an image in the strip of neighbours
 HIDDEN = 32  # width of the hidden layer, as in the toy network of Karaman 2021
 RECENT = 25  # batches in the mean that a noisy curve shows
 TABLE = "4.1"
@@ -74,12 +74,12 @@ def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
     """The run on one of SETS that is watched; `sections` of the spec say what else.
 
     Of vectors linear -> 32 -> leaky ReLU -> 2, RMSprop, batches of 4 x 8. Source: Karaman 2021, Sec. 4.1; output 2 so
-    that it can be seen. Of pictures a frozen backbone, pooling and a linear layer. seed: of data that are drawn, on
+    that it can be seen. Of images a frozen backbone, pooling and a linear layer. seed: of data that are drawn, on
     which the backbone is trained first. Raises SpecError, DataError.
     """
     info = data.describe(name)
-    if name in PICTURES:
-        return _picture_run(name, seed, sections)
+    if name in IMAGES:
+        return _image_run(name, seed, sections)
     defaults: dict[str, Any] = {
         "data": {"name": name, "split": info.split, "validation": info.validation},
         "model": {"name": "mlp", "hidden": (HIDDEN,), "embedding_dim": 2, "normalize": False},
@@ -93,7 +93,7 @@ def toy_run(name: str, seed: int = 0, **sections: dict[str, Any]) -> RunSpec:
 @lru_cache(maxsize=16)
 def dataset(name: str, seed: int) -> Dataset:
     """One of SETS as its runs split it; kept, as a data set is never changed."""
-    if name in PICTURES:
+    if name in IMAGES:
         return data.load(name, image_size=SIDES[name], seed=seed)
     return build.load_data(toy_run(name).model_copy(update={"seed": seed}))
 
@@ -110,9 +110,9 @@ def _offered(_: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def prepared(name: str, seed: int) -> Dataset:
-    """One of SETS; pictures with the feature maps of their frozen backbone, seconds where they are not kept yet."""
+    """One of SETS; images with the feature maps of their frozen backbone, seconds where they are not kept yet."""
     made = dataset(name, seed)
-    if name not in PICTURES:
+    if name not in IMAGES:
         return made
     if name == "glyphs":
         _train_on_the_spot(name, seed)
@@ -137,21 +137,21 @@ def neighbours(embeddings: Singles, asked: list[int]) -> NDArray[np.uint16]:
 
 
 def contact_sheet(dataset: Dataset, indices: Ints) -> tuple[Pixels, int]:
-    """Pictures of these samples, SHOWN pixels a side, row by row in one JPEG file (bytes,), and how many a row has."""
+    """Images of these samples, SHOWN pixels a side, row by row in one JPEG file (bytes,), and how many a row has."""
     from PIL import Image
 
-    assert dataset.picture is not None
+    assert dataset.image is not None
     columns = math.ceil(math.sqrt(len(indices)))
     sheet = Image.new("RGB", (columns * SHOWN, math.ceil(len(indices) / columns) * SHOWN))
     for place, index in enumerate(indices.tolist()):
-        picture = Image.fromarray(dataset.picture(index)).convert("RGB").resize((SHOWN, SHOWN))
-        sheet.paste(picture, (place % columns * SHOWN, place // columns * SHOWN))
+        image = Image.fromarray(dataset.image(index)).convert("RGB").resize((SHOWN, SHOWN))
+        sheet.paste(image, (place % columns * SHOWN, place // columns * SHOWN))
     file = io.BytesIO()
     sheet.save(file, "JPEG", quality=88)
     return np.frombuffer(file.getvalue(), np.uint8), columns
 
 
-def _picture_run(name: str, seed: int, sections: dict[str, dict[str, Any]]) -> RunSpec:
+def _image_run(name: str, seed: int, sections: dict[str, dict[str, Any]]) -> RunSpec:
     start = str(_spot_folder(_spot_spec(name, seed)) / SPOT_FILE) if name == "glyphs" else _photograph_weights()
     defaults: dict[str, Any] = {
         "data": {"name": name, "image_size": SIDES[name], "augment": False},
@@ -207,7 +207,7 @@ def _train_on_the_spot(name: str, seed: int) -> None:
 
 def input_space(dataset: Dataset, indices: Ints) -> InputSpace:
     """Vectors of these samples in space: up to three features as they are, more by principal components of the
-    training part, in the units of the inputs; of pictures the averages of their kept feature maps. Raises ValueError
+    training part, in the units of the inputs; of images the averages of their kept feature maps. Raises ValueError
     for other inputs."""
     chosen = _vectors(dataset, indices)
     features = chosen.shape[1]
@@ -252,7 +252,7 @@ def input_scores(dataset: Dataset, part: str = "train") -> RetrievalScores:
 
 
 def compared(dataset: Dataset, indices: Ints) -> Singles:
-    """The inputs of these samples as vectors (n, F) whose distances score: of pictures, the averages' directions."""
+    """The inputs of these samples as vectors (n, F) whose distances score: of images, the averages' directions."""
     vectors = _vectors(dataset, indices).astype(np.float32)
     if dataset.features is not None:  # by angle, as the network's embeddings are compared
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

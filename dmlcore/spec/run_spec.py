@@ -82,7 +82,7 @@ class RunSpec(Section):
                 raise ValueError(f'schedule.{key}: needs a validation part, but data.validation is "none"')
         frozen = self.model.freeze == "backbone"
         if frozen and self.model.name in ("mlp", "tokens"):
-            raise ValueError(f"model.freeze: {self.model.name} has no backbone; choose none, or a network for pictures")
+            raise ValueError(f"model.freeze: {self.model.name} has no backbone; choose none, or a network for images")
         if frozen and self.data.fresh:
             raise ValueError("data.fresh: the kept maps of a frozen backbone are of fixed collages; set it to false")
         if self.data.views and not (frozen and self.data.augment):

@@ -111,12 +111,12 @@ class DataSpec(Section):
     )
     fold_seed: int = Field(0, ge=0, le=2**32 - 1, description="Seed of random folds, apart from the seed of the run")
     image_size: int | None = Field(
-        None, ge=16, le=512, description="Side of the square pictures in pixels; empty: as stored"
+        None, ge=16, le=512, description="Side of the square images in pixels; empty: as stored"
     )
     standardize: bool = Field(
         True, description="Give vectors mean 0 and deviation 1 over the training part; off: as they are"
     )
-    augment: bool = Field(True, description="Flip the training pictures and cut them at random")
+    augment: bool = Field(True, description="Flip the training images and cut them at random")
     crop: Literal["shift", "resized", "affine"] = Field(
         "shift",
         description="Cut: shifted by up to an eighth of the side, or a part of random area and aspect, resized; "
@@ -125,14 +125,14 @@ class DataSpec(Section):
     fresh: bool = Field(
         False, description="Collages of the training part are put together anew at every step; else they stay"
     )
-    crop_area: Range = Field((0.16, 1.0), description="Share of the picture that a resized crop takes: from, to")
+    crop_area: Range = Field((0.16, 1.0), description="Share of the image that a resized crop takes: from, to")
     crop_ratio: Range = Field((0.75, 4 / 3), description="Aspect ratio of a resized crop: from, to")
     views: int = Field(
         0,
         ge=0,
         le=64,
-        description="Flipped and cut views of each training picture whose feature maps are kept, where the backbone is "
-        "frozen; 0: the picture as it is, neither flipped nor cut",
+        description="Flipped and cut views of each training image whose feature maps are kept, where the backbone is "
+        "frozen; 0: the image as it is, neither flipped nor cut",
     )
 
     @model_validator(mode="after")
@@ -151,7 +151,7 @@ class ModelSpec(Section):
     name: str = Field(
         "mlp",
         pattern=r"^(timm:)?[A-Za-z0-9_.-]{1,80}$",
-        description="Network: mlp for vectors, tokens for bags of tokens, a backbone for pictures, or timm:NAME",
+        description="Network: mlp for vectors, tokens for bags of tokens, a backbone for images, or timm:NAME",
     )
     hidden: Widths = Field((128,), description="Widths of the hidden layers of an mlp")
     embedding_dim: int = Field(64, ge=1, le=4096, description="Dimension of the embedding space")
@@ -173,7 +173,7 @@ class ModelSpec(Section):
 
 
 class PoolingSpec(Section):
-    name: Identifier = Field("gap", description="Pooling of pictures and bags")
+    name: Identifier = Field("gap", description="Pooling of images and bags")
     parameters: dict[Identifier, HyperParameter] = Field(
         default_factory=dict, description="Parameters of the pooling; those left out keep their defaults"
     )

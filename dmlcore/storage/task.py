@@ -27,7 +27,7 @@ Word = Literal["queued", "running", "done", "failed", "cancelled"]
 
 @dataclass(frozen=True)
 class TaskState:
-    """Where a task stands; done and total count bytes or pictures, rate is per second."""
+    """Where a task stands; done and total count bytes or images, rate is per second."""
 
     state: Word
     message: str = ""

@@ -1,4 +1,4 @@
-"""Training pictures, cut and flipped at random, a whole batch at once on the training device."""
+"""Training images, cut and flipped at random, a whole batch at once on the training device."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dmlcore.spec.sections import DataSpec
 from dmlcore.typing import Array, Ints
 
 TURN, SCALE, SHIFT = math.radians(12), 0.15, 0.1  # of affine moves, each to both sides
-TRIES = 10  # cuts drawn for a picture before its centre is taken, as in torchvision's RandomResizedCrop
+TRIES = 10  # cuts drawn for an image before its centre is taken, as in torchvision's RandomResizedCrop
 
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """Inputs of a batch in main memory; `sizes` (n, 2) are heights and widths where pictures are padded, else None."""
+    """Inputs of a batch in main memory; `sizes` (n, 2) are heights and widths where images are padded, else None."""
 
     inputs: Array
     sizes: Ints | None = None
 
 
 def batch(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
-    """Training inputs of these samples on the device: pictures (n, 3, S, S) uint8, changed as `data` says.
+    """Training inputs of these samples on the device: images (n, 3, S, S) uint8, changed as `data` says.
 
     Vectors and tokens come as they are. A function of (indices, data, seed), the same on every device up to rounding.
     """
@@ -45,7 +45,7 @@ def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int) -> Gather
 
 
 def apply(found: Gathered, side: int, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
-    """Bring what was gathered to the device and change it: (n, 3, side, side) uint8 pictures, channels last."""
+    """Bring what was gathered to the device and change it: (n, 3, side, side) uint8 images, channels last."""
     inputs = upload(found.inputs, device)
     if inputs.ndim != 4 or not data.augment:
         return inputs
@@ -61,16 +61,16 @@ def apply(found: Gathered, side: int, data: DataSpec, seed: int, device: torch.d
 
 
 def upload(inputs: Array, device: torch.device | str) -> Tensor:
-    """Inputs on the device; pictures in the memory layout that convolutions like best."""
+    """Inputs on the device; images in the memory layout that convolutions like best."""
     if not inputs.flags.writeable or any(stride < 0 for stride in inputs.strides):
         inputs = inputs.copy()
     tensor = _send(torch.from_numpy(inputs), torch.device(device))
     return tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor.contiguous()
 
 
-def shifted(pictures: Tensor, seed: int) -> Tensor:
-    """Flip half of the pictures (B, 3, H, W) and shift each by up to an eighth of its side, black outside."""
-    batch, _, height, width = pictures.shape
+def shifted(images: Tensor, seed: int) -> Tensor:
+    """Flip half of the images (B, 3, H, W) and shift each by up to an eighth of its side, black outside."""
+    batch, _, height, width = images.shape
     pad = height // 8
     random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same
     flip = torch.rand(batch, 1, generator=random) < 0.5
@@ -78,34 +78,34 @@ def shifted(pictures: Tensor, seed: int) -> Tensor:
     rows = torch.arange(height) + top
     columns = torch.arange(width).expand(batch, width)
     columns = torch.where(flip, columns.flip(1), columns) + left
-    each, rows, columns = (_send(index, pictures.device) for index in (torch.arange(batch), rows, columns))
-    padded = F.pad(pictures, (pad, pad, pad, pad)).permute(0, 2, 3, 1)
+    each, rows, columns = (_send(index, images.device) for index in (torch.arange(batch), rows, columns))
+    padded = F.pad(images, (pad, pad, pad, pad)).permute(0, 2, 3, 1)
     return padded[each[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
 
 
-def moved(pictures: Tensor, seed: int) -> Tensor:
-    """Turn, shear, scale and shift each picture (B, C, H, W) uint8 a little, black outside; none is mirrored.
+def moved(images: Tensor, seed: int) -> Tensor:
+    """Turn, shear, scale and shift each image (B, C, H, W) uint8 a little, black outside; none is mirrored.
 
     Uniform: angle and shear within TURN radians, both scales within SCALE of 1, shifts within SHIFT of the side.
     """
     random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same
-    turn, shear, wide, high, right, down = 2 * torch.rand(6, len(pictures), generator=random) - 1
+    turn, shear, wide, high, right, down = 2 * torch.rand(6, len(images), generator=random) - 1
     turn, shear = TURN * turn, TURN * shear
     wide, high = 1 + SCALE * wide, 1 + SCALE * high
     rows = (
         torch.stack([turn.cos() / wide, (shear - turn.sin()) / wide, 2 * SHIFT * right], 1),
         torch.stack([turn.sin() / high, turn.cos() / high, 2 * SHIFT * down], 1),
     )
-    with torch.autocast(pictures.device.type, enabled=False):
-        where = F.affine_grid(_send(torch.stack(rows, 1), pictures.device), list(pictures.shape), align_corners=False)
-        values = F.grid_sample(pictures.float(), where, align_corners=False)
+    with torch.autocast(images.device.type, enabled=False):
+        where = F.affine_grid(_send(torch.stack(rows, 1), images.device), list(images.shape), align_corners=False)
+        values = F.grid_sample(images.float(), where, align_corners=False)
     return values.round_().clamp_(0, 255).to(torch.uint8).contiguous(memory_format=torch.channels_last)
 
 
 def draw_boxes(sizes: Ints, area: tuple[float, float], ratio: tuple[float, float], seed: int) -> tuple[Tensor, Tensor]:
     """Draw where to cut: boxes (n, 4) int64 of top, left, height, width, and flips (n,) bool, on the CPU.
 
-    sizes (n, 2): height and width of the pictures. The law is that of torchvision's RandomResizedCrop: a share of the
+    sizes (n, 2): height and width of the images. The law is that of torchvision's RandomResizedCrop: a share of the
     area uniform in `area`, an aspect width / height log-uniform in `ratio`, the first of ten tries that fits inside;
     else the centre, as large as `ratio` allows. (Szegedy et al. 2015, section 6.)
     """
@@ -124,7 +124,7 @@ def draw_boxes(sizes: Ints, area: tuple[float, float], ratio: tuple[float, float
     accepted = fits.any(1)
     h, w = h.gather(1, first)[:, 0], w.gather(1, first)[:, 0]
 
-    # No try fits: the centre, cut where the picture is flatter or taller than `ratio`.
+    # No try fits: the centre, cut where the image is flatter or taller than `ratio`.
     whole_h = torch.minimum(height, (width / ratio[0]).round().long())
     whole_w = torch.minimum(width, (height * ratio[1]).round().long())
     h, w = torch.where(accepted, h, whole_h), torch.where(accepted, w, whole_w)
@@ -133,18 +133,18 @@ def draw_boxes(sizes: Ints, area: tuple[float, float], ratio: tuple[float, float
     return torch.stack([top, left, h, w], 1), flip
 
 
-def resized(pictures: Tensor, boxes: Tensor, flip: Tensor, side: int) -> Tensor:
-    """Cut the boxes (n, 4) out of pictures (n, 3, H, W) uint8 and resize them: (n, 3, side, side) uint8, channels last.
+def resized(images: Tensor, boxes: Tensor, flip: Tensor, side: int) -> Tensor:
+    """Cut the boxes (n, 4) out of images (n, 3, H, W) uint8 and resize them: (n, 3, side, side) uint8, channels last.
 
     Bilinear with antialiasing, equal to `F.interpolate(cut, side, mode="bilinear", antialias=True)` of each cut:
     resizing is linear and separable, so the batch is two matrix products, rows then columns.
     """
     top, left, height, width = boxes.unbind(1)
-    n, channels, high, wide = pictures.shape
+    n, channels, high, wide = images.shape
     rows = _triangle_weights(top, height, high, side)
     columns = _triangle_weights(left, width, wide, side, mirror=flip)
-    with torch.autocast(pictures.device.type, enabled=False):
-        values = pictures.float().permute(0, 2, 3, 1).reshape(n, high, wide * channels)  # no copy if channels are last
+    with torch.autocast(images.device.type, enabled=False):
+        values = images.float().permute(0, 2, 3, 1).reshape(n, high, wide * channels)  # no copy if channels are last
         values = torch.bmm(rows, values).view(n, side, wide, channels)
         values = values.transpose(2, 3).reshape(n, side * channels, wide)
         values = torch.bmm(values, columns.mT).view(n, side, channels, side)

@@ -98,7 +98,7 @@ class Batches:
         return found or self._read(step, indices)
 
     def _read(self, step: int, indices: Ints) -> Gathered:
-        """Pictures, or the feature maps that a frozen backbone made of them or of their views."""
+        """Images, or the feature maps that a frozen backbone made of them or of their views."""
         if self.dataset.features is not None:
             return Gathered(self.dataset.features.batch(indices, self._seed(step)))
         return augmentation.gather(self.dataset, indices, self.spec.data, self._seed(step))

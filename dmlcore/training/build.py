@@ -37,7 +37,7 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
     loss = objective.create(spec, classes_of(dataset), model).to(device)
     optimiser = optimisers.create(spec, model, loss)
     dataset = edited(dataset, spec.fork)  # network and loss are made as they were for the run that is forked
-    if isinstance(model, networks.PictureNetwork) and model.frozen and dataset.features is None:
+    if isinstance(model, networks.ImageNetwork) and model.frozen and dataset.features is None:
         dataset = replace(dataset, features=stored_features.KeptFeatures(model, spec, dataset, device))
     # Where the optimiser can skip an update by itself, no step waits for the device.
     deferred = device.type == "cuda" and optimisers.is_fused(optimiser)
@@ -143,7 +143,7 @@ def _model(spec: RunSpec, dataset: Dataset, start: bool) -> nn.Module:
         return nn.utils.convert_conv2d_weight_memory_format(model, torch.channels_last)  # 1.4 times faster on a CPU
     if spec.model.start:
         raise TrainingError(
-            f"model.start: only networks for pictures have a backbone to start; {spec.model.name} has none"
+            f"model.start: only networks for images have a backbone to start; {spec.model.name} has none"
         )
     if np.issubdtype(dataset.inputs.dtype, np.integer):
         largest = int(dataset.inputs[dataset.parts["train"]].max())

@@ -28,8 +28,8 @@ from dmlcore.training.batches import to_device
 from dmlcore.typing import Array, Bools, Ints, Singles
 
 MOST = {"cpu": 256, "cuda": 1024}  # samples embedded at once,
-NUMBERS = {"cpu": 2**23, "cuda": 2**26}  # and numbers of their inputs: 54 pictures of 227 pixels, 434 on a GPU
-RAW_SIDE = 32  # raw pictures are compared at this side at most
+NUMBERS = {"cpu": 2**23, "cuda": 2**26}  # and numbers of their inputs: 54 images of 227 pixels, 434 on a GPU
+RAW_SIDE = 32  # raw images are compared at this side at most
 
 
 def rows_of(data: Dataset, part: str) -> tuple[Ints, Bools]:
@@ -55,7 +55,7 @@ def embed(
     mixed = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
     indices, _ = rows_of(data, part)
     with _evaluating(model), torch.inference_mode(), mixed:
-        # Embeddings stay on the device to the end: so a GPU computes while the next pictures are read.
+        # Embeddings stay on the device to the end: so a GPU computes while the next images are read.
         chunks = [model(to_device(data, chunk, device)).float() for chunk in _chunks(indices, data, device.type)]
     embeddings: Singles = torch.cat(chunks).cpu().numpy()
     return embeddings
@@ -64,7 +64,7 @@ def embed(
 def raw_inputs(data: Dataset, part: str) -> Singles:
     """The inputs themselves as embeddings (n, F): what a network has to beat.
 
-    Pictures at 32 x 32 at most; bags of token ids as the counts of each id, which do not depend on the order.
+    Images at 32 x 32 at most; bags of token ids as the counts of each id, which do not depend on the order.
     """
     is_bag = len(data.inputs.shape) == 2 and data.inputs.dtype.kind in "iu"
     tokens = int(data.inputs[:].max()) + 1 if is_bag else 0

@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from dmlcore.data import Dataset
 from dmlcore.data.synthetic.tokens import SHARED_TOKENS
 from dmlcore.metrics import retrieval
-from dmlcore.models.networks import MLP, PictureNetwork, TokenNetwork
+from dmlcore.models.networks import MLP, ImageNetwork, TokenNetwork
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.training.batches import to_device
 from dmlcore.typing import Ints, Singles
 
 CHUNK = 256  # samples at once
-PICTURES = 64  # of each class, whose local features are read
+IMAGES = 64  # of each class, whose local features are read
 PROTOTYPES = 48  # through which they are read (Gurbuz 2022, Sec. 4.2)
 MOST_CLASSES = 32  # pairs of more classes than these are not compared
 MOST_TRAINED = 20_000  # training samples that are scored too
@@ -36,8 +36,8 @@ def rows(model: nn.Module, data: Dataset, part: str, device: torch.device, step:
         analyses.append({"kind": "overlap", "step": step} | token_overlap(model, data, part, device))
     if isinstance(model, MLP) and len(data.parts["train"]) <= MOST_TRAINED:
         analyses.append({"kind": "train", "step": step} | train_scores(model, data, device))
-    if isinstance(model, PictureNetwork) and 2 <= len(classes) <= MOST_CLASSES:
-        if (overlap := picture_overlap(model, data, part, device)) is not None:
+    if isinstance(model, ImageNetwork) and 2 <= len(classes) <= MOST_CLASSES:
+        if (overlap := image_overlap(model, data, part, device)) is not None:
             analyses.append({"kind": "overlap", "step": step} | overlap)
         if (predicted := zero_shot(model, data, part, device)) is not None:
             analyses.append({"kind": "zero_shot", "step": step} | predicted)
@@ -87,10 +87,10 @@ def token_overlap(model: TokenNetwork, data: Dataset, part: str, device: torch.d
     return _numbers(overlap) | {"shared_weight": float(histograms[:, SHARED_TOKENS].sum(1).mean())}
 
 
-def picture_overlap(model: PictureNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float] | None:
+def image_overlap(model: ImageNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float] | None:
     """Overlap of the classes as hulls of the prototypes their local features lie at, weighed as the pooling does.
 
-    The prototypes are a greedy k-centre of the local features of 64 pictures a class; beside it on how many pictures
+    The prototypes are a greedy k-centre of the local features of 64 images a class; beside it on how many images
     error <= mean distance <= radius holds. None where pooling is no weighted mean of local features.
     """
     from dmlcore.geometry.hulls import overlaps
@@ -98,7 +98,7 @@ def picture_overlap(model: PictureNetwork, data: Dataset, part: str, device: tor
 
     indices = data.parts[part]
     labels = data.labels[indices]
-    few = np.concatenate([indices[labels == label][:PICTURES] for label in np.unique(labels)])
+    few = np.concatenate([indices[labels == label][:IMAGES] for label in np.unique(labels)])
     features, weights = [], []
     with torch.inference_mode():
         for chunk in _chunks(few):
@@ -115,7 +115,7 @@ def picture_overlap(model: PictureNetwork, data: Dataset, part: str, device: tor
     return _numbers(overlap) | {"bound_holds": float(reading.holds.mean()), "pictures": len(few)}
 
 
-def zero_shot(model: PictureNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float] | None:
+def zero_shot(model: ImageNetwork, data: Dataset, part: str, device: torch.device) -> dict[str, float] | None:
     """Accuracy of the prototype shares of half the classes in predicting the means of the others, over all splits.
 
     None for pooling without prototypes, or before they are placed. Source: Gurbuz 2022, Sec. 5.3.

@@ -169,7 +169,7 @@ class TrainingState:
         return torch.autocast(self.device.type, torch.bfloat16)
 
     def _embed(self, indices: Ints) -> Singles:
-        """Embeddings (n, D) of these samples by the network as it is, pictures uncut."""
+        """Embeddings (n, D) of these samples by the network as it is, images uncut."""
         was_training = self.model.training
         self.model.eval()
         with torch.inference_mode():

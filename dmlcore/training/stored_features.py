@@ -21,7 +21,7 @@ from dmlcore.data.dataset import DataError
 from dmlcore.data.files.cache_folder import damaged, made_once, make_room, unkept
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.data.identities import identities
-from dmlcore.models.networks import PictureNetwork
+from dmlcore.models.networks import ImageNetwork
 from dmlcore.spec import RunSpec
 from dmlcore.storage import atomic_files
 from dmlcore.training import augmentation
@@ -30,7 +30,7 @@ from dmlcore.training.objective import seed_of
 from dmlcore.typing import Halves, Ints
 
 VERSION = 1  # of the layout: a store of another version is not read
-CHUNK = 64  # pictures at once, and between two points from which a killed process goes on
+CHUNK = 64  # images at once, and between two points from which a killed process goes on
 SAY_EVERY = 5.0  # seconds between two lines about the progress
 GIGABYTES = 20.0  # that all maps take together at most, or $DML_FEATURES_GB
 WHAT = "the kept feature maps"
@@ -39,14 +39,14 @@ log = logging.getLogger(__name__)
 
 
 class KeptFeatures:
-    """What the backbone of `network` makes of the pictures of a data set: indices (n,) -> maps (n, C, h, w) float16.
+    """What the backbone of `network` makes of the images of a data set: indices (n,) -> maps (n, C, h, w) float16.
 
-    `batch` takes them from `data.views` flipped and cut views of the training pictures, where there are any. Both are
+    `batch` takes them from `data.views` flipped and cut views of the training images, where there are any. Both are
     found in the cache or computed when first asked for, and again once the backbone has other weights. Raises DataError
-    where pictures cannot be read or the cache cannot hold them, TrainingError for maps beyond float16.
+    where images cannot be read or the cache cannot hold them, TrainingError for maps beyond float16.
     """
 
-    def __init__(self, network: PictureNetwork, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
+    def __init__(self, network: ImageNetwork, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
         self._network, self._spec, self._dataset, self._device = network, spec, dataset, device
         self._weights = [*network.backbone.parameters(), *network.backbone.buffers()]
         self._opened: dict[int, tuple[int, Halves, Ints]] = {}  # by the number of views
@@ -55,7 +55,7 @@ class KeptFeatures:
         return self._read(0, indices, np.zeros(len(indices), np.int64))
 
     def batch(self, indices: Ints, seed: int) -> Halves:
-        """Maps to train on, (n, C, h, w): of each picture one of its views, drawn with `seed`."""
+        """Maps to train on, (n, C, h, w): of each image one of its views, drawn with `seed`."""
         views = self._spec.data.views
         drawn = np.random.default_rng(seed).integers(0, max(1, views), len(indices))
         return self._read(views, indices, drawn)
@@ -94,7 +94,7 @@ class KeptFeatures:
         return maps.reshape(shape)
 
     def _names(self, views: int, rows: Ints) -> tuple[str, str]:
-        """What names a store: a digest of what is computed, and one of which pictures they are."""
+        """What names a store: a digest of what is computed, and one of which images they are."""
         d, spec = self._spec.data, self._spec.model
         cut = (d.crop, d.crop_area, d.crop_ratio) if views else ()
         of = (VERSION, d.name, self._dataset.inputs.shape[1:], spec.name, self._device.type, views, *cut)
@@ -122,17 +122,17 @@ class KeptFeatures:
                 file.flush()
                 os.fsync(file.fileno())
                 if time.monotonic() > last_report + SAY_EVERY or stop == total:
-                    log.info("computed feature maps of %s of %s pictures", f"{stop:,}", f"{total:,}")
+                    log.info("computed feature maps of %s of %s images", f"{stop:,}", f"{total:,}")
                     last_report = time.monotonic()
         atomic_files.replace_json(staging / "shape.json", [total, *shape])
 
     @torch.inference_mode()
     def _of(self, indices: Ints, view: int | None) -> Halves:
-        """Maps (n, h, w, C) of pictures as they are, or of one of their views."""
+        """Maps (n, h, w, C) of images as they are, or of one of their views."""
         inputs: Tensor
         if view is None:
             inputs = augmentation.upload(self._dataset.inputs[indices], self._device)
-        else:  # drawn by the pictures' own numbers, not by the seed of a run: runs of all seeds share them
+        else:  # drawn by the images' own numbers, not by the seed of a run: runs of all seeds share them
             seed = seed_of(int(indices[0]), "view", view)
             inputs = augmentation.batch(self._dataset, indices, self._spec.data, seed, self._device)
         with torch.autocast(self._device.type, enabled=False):  # whoever asks first may be computing in bfloat16
@@ -180,6 +180,6 @@ def _most() -> int:
 def _refuse_excess(needed: int, count: int) -> None:
     if needed > _most():
         raise DataError(
-            f"feature maps of {count:,} pictures take {needed / 1e9:,.1f} GB, more than the {_most() / 1e9:,.1f} GB "
-            "that are kept; choose smaller pictures or fewer views, set DML_FEATURES_GB, or set model.freeze=none"
+            f"feature maps of {count:,} images take {needed / 1e9:,.1f} GB, more than the {_most() / 1e9:,.1f} GB "
+            "that are kept; choose smaller images or fewer views, set DML_FEATURES_GB, or set model.freeze=none"
         )

@@ -24,17 +24,17 @@ RUNS = len(studies.expand(studies.read("omniglot-collage")))
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = forged.cifar100(tmp_path_factory.mktemp("data"), train=4, test=1)
     layouts.omniglot_for_collages(root / "omniglot-py", characters=16)
     return root
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory, pictures):
+def server(tmp_path_factory, images):
     """The app, whose CIFAR-100 and Omniglot are forged."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DML_DATA", str(pictures))
+        patch.setenv("DML_DATA", str(images))
         with served(tmp_path_factory.mktemp("app") / "runs") as running:
             yield running
 
@@ -49,7 +49,7 @@ def test_nothing_trained_then_the_study_starts_and_is_cancelled(page, server: Se
     box = page.locator(".st-key-study-omniglot-collage")
     expect(box).to_contain_text(f"Nothing of it has been trained here yet. It is {RUNS} runs")
     expect(box.locator("img")).to_have_count(8)
-    # The shipped maps are those of the real Omniglot: none of the forged pictures is laid under them.
+    # The shipped maps are those of the real Omniglot: none of the forged images is laid under them.
     expect(page.locator(".collage .line")).to_have_count(3)
     expect(page.locator(".collage img")).to_have_count(0)
     expect(page.get_by_text("Omniglot's minimal sets, which are not here")).to_be_visible()
@@ -64,8 +64,8 @@ def test_nothing_trained_then_the_study_starts_and_is_cancelled(page, server: Se
         studies.cancel(place)
 
 
-def test_weight_maps_fade_and_a_chosen_collage_shows_its_neighbours(page, server: Server, pictures):
-    data = ["data.name=collage", "data.augment=false", f"data.root={pictures}", "model.name=resnet20"]
+def test_weight_maps_fade_and_a_chosen_collage_shows_its_neighbours(page, server: Server, images):
+    data = ["data.name=collage", "data.augment=false", f"data.root={images}", "model.name=resnet20"]
     small = [
         "model.embedding_dim=8",
         "batch.classes=4",
@@ -87,7 +87,7 @@ def test_weight_maps_fade_and_a_chosen_collage_shows_its_neighbours(page, server
 
     # The shares shown are those of the maps.
     found = weight_maps.read(weight_maps.path_of(runs[1]))
-    shows = load("collage", root=str(pictures)).facts["shows"][found.indices]
+    shows = load("collage", root=str(images)).facts["shows"][found.indices]
     share = dict(zip(found.indices.tolist(), weight_maps.foreground_share(found.weights, shows).tolist(), strict=True))
 
     def shares():

@@ -1,4 +1,4 @@
-"""The data page under a real mouse: see pictures, split otherwise, save the split, go to training."""
+"""The data page under a real mouse: see images, split otherwise, save the split, go to training."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.browser
 
 def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: Server, tmp_path: Path):
     page.goto(f"{server.url}/data?data=digits_pictures")
-    pictures = page.locator(".samples img")
-    expect(pictures).to_have_count(48)
-    becomes(lambda: pictures.first.evaluate("(x) => x.decode().then(() => x.naturalWidth)"), 32)
-    first = pictures.first.get_attribute("title")
+    images = page.locator(".samples img")
+    expect(images).to_have_count(48)
+    becomes(lambda: images.first.evaluate("(x) => x.decode().then(() => x.naturalWidth)"), 32)
+    first = images.first.get_attribute("title")
     page.get_by_role("button", name="Others").click()
-    expect(pictures.first).not_to_have_attribute("title", first)
+    expect(images.first).not_to_have_attribute("title", first)
     test = page.get_by_test_id("stMetric").filter(has_text="test")
     expect(test).to_contain_text("896")
 
@@ -41,4 +41,4 @@ def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: S
     assert sum(row[0] == "test" for row in split["rows"]) == split["parts"]["test"]["samples"]
     page.get_by_role("button", name="Train on it").click()
     page.wait_for_url(re.compile(r"train\?.*data\.name(=|%3D)digits_pictures"))
-    expect(page.get_by_role("heading", name="Digits as pictures")).to_be_visible()
+    expect(page.get_by_role("heading", name="Digits as images")).to_be_visible()

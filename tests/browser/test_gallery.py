@@ -36,30 +36,30 @@ def other(server: Server) -> Run:
 
 def test_a_click_makes_a_neighbour_the_query_and_back_returns(page, server, shown):
     page.goto(f"{server.url}/gallery?run={shown.id}")
-    pictures = page.locator(".neighbours .found a")
+    images = page.locator(".neighbours .found a")
     page.locator(".neighbours .row").nth(9).wait_for()
     page.get_by_role("button", name="Keys").wait_for()  # the listener came: until then a click is a plain link
     page.evaluate("window.same_page = true")
-    chosen = quiet(lambda: pictures.nth(2).get_attribute("data-index"))
-    pictures.nth(2).click()
+    chosen = quiet(lambda: images.nth(2).get_attribute("data-index"))
+    images.nth(2).click()
     page.wait_for_url(re.compile(f"query={chosen}"))
     page.get_by_role("button", name="All queries").wait_for()
     expect(page.locator(".neighbours .query a")).to_have_attribute("data-index", chosen)
     assert page.evaluate("window.same_page"), "the app was not loaded again"
     page.go_back()
     page.locator(".neighbours .row").nth(9).wait_for()
-    picture = page.locator(".neighbours img").first
-    becomes(lambda: picture.evaluate("(x) => x.decode().then(() => x.naturalWidth)"), 128)
+    image = page.locator(".neighbours img").first
+    becomes(lambda: image.evaluate("(x) => x.decode().then(() => x.naturalWidth)"), 128)
     wrong = page.locator(".neighbours .wrong .frame").first
     expect(wrong).to_have_css("border-style", "dashed")
     expect(wrong).to_have_css("border-color", "rgb(213, 94, 0)")
 
 
-def test_pictures_that_are_gone_are_told_in_one_sentence(page, server, shown):
+def test_images_that_are_gone_are_told_in_one_sentence(page, server, shown):
     page.route("**/api/thumb/**", lambda route: route.fulfill(status=404))
     page.goto(f"{server.url}/gallery?run={shown.id}")
     page.locator(".neighbours .row").nth(9).wait_for()
-    told = page.get_by_text("Pictures of this page are not there any more")
+    told = page.get_by_text("Images of this page are not there any more")
     told.first.wait_for()  # as long as it takes on a busy machine: a script run lies between
     expect(told).to_have_count(1)
 
@@ -122,14 +122,14 @@ def test_runs_side_by_side_show_where_one_beats_the_other(page, server, shown, o
     expect(page.get_by_text(re.compile(f"right in A alone: {len(wins)} queries"))).to_be_visible()
 
 
-def test_a_picture_of_ones_own_finds_what_the_index_finds(page, server, shown):
+def test_an_image_of_ones_own_finds_what_the_index_finds(page, server, shown):
     made = maps.read(maps.make(shown, maps.Settings("pca")))
     page.goto(f"{server.url}/gallery?run={shown.id}&view=Own picture")
     upload = page.locator("input[type=file]")
     upload.wait_for(state="attached")
     digits = data.load("digits")
     file = io.BytesIO()
-    on_paper = Image.fromarray(255 - digits.picture(3)).resize((200, 200), Image.Resampling.NEAREST)
+    on_paper = Image.fromarray(255 - digits.image(3)).resize((200, 200), Image.Resampling.NEAREST)
     on_paper.save(file, "PNG")
     upload.set_input_files({"name": "<img src=x>.png", "mimeType": "image/png", "buffer": file.getvalue()})
     index = Index.of_run(shown)

@@ -208,7 +208,7 @@ def attacker(url: str) -> Iterator[int]:
 @pytest.mark.browser
 @pytest.mark.parametrize("name", ["evil.example", "127.0.0.1"])
 def test_a_page_of_another_site_or_port_frames_reads_and_opens_nothing(browser, server, name):
-    """D2 and D5: its frame shows nothing to click, its sockets stay shut, its picture does not load."""
+    """D2 and D5: its frame shows nothing to click, its sockets stay shut, its image does not load."""
     with attacker(f"{server.url}/") as port, browser.new_context() as context:
         page = context.new_page()
         page.goto(f"http://{name}:{port}/")

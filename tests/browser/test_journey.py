@@ -89,16 +89,16 @@ def test_from_a_force_field_to_a_trained_gallery(visitor, lab, screenshots):
     page.locator(".neighbours .found a.frame").first.click()
     page.wait_for_url(re.compile("query="))
 
-    # The map, with a picture under the pointer.
+    # The map, with an image under the pointer.
     page.goto(f"{lab.url}/maps?run={run_id}")
     canvas = page.locator("canvas.map")
     canvas.wait_for(timeout=60_000)
     settled(page, "of 896 test embeddings of 10 classes")
     canvas.focus()
     page.keyboard.press("ArrowRight")
-    picture = page.locator(".card img")
-    picture.wait_for()
-    becomes(lambda: picture.evaluate("(img) => img.decode().then(() => img.naturalWidth)"), lambda width: width > 0)
+    image = page.locator(".card img")
+    image.wait_for()
+    becomes(lambda: image.evaluate("(img) => img.decode().then(() => img.naturalWidth)"), lambda width: width > 0)
 
     folder = screenshots
     for theme in THEMES:

@@ -30,7 +30,7 @@ def test_a_slider_tells_its_value_and_boxes_keep_apart(page, server):
     assert min(page.locator(".sliders input[type=number]").evaluate_all(gaps)) >= 4
 
 
-def test_pictures_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
+def test_images_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
     page.goto(server.url)
     page.wait_for_selector(".katex-display")
     covered = page.evaluate(
@@ -56,7 +56,7 @@ def test_pictures_of_a_failure_cover_neither_each_other_nor_a_point(page, server
     assert covered == []
 
 
-def test_handles_of_the_turning_sphere_move_with_its_picture(page, server):
+def test_handles_of_the_turning_sphere_move_with_its_figure(page, server):
     page.goto(f"{server.url}/sphere")
     page.wait_for_selector("canvas[data-seq]")
     found = page.evaluate(

@@ -63,7 +63,7 @@ def selected(page: Any, run: Run) -> np.ndarray:
     return kept.indices
 
 
-def test_a_point_shows_its_picture_and_its_neighbours_and_leads_to_the_gallery(page, server, shown):
+def test_a_point_shows_its_image_and_its_neighbours_and_leads_to_the_gallery(page, server, shown):
     canvas = opened(page, server, shown)
     canvas.focus()
     page.keyboard.press("ArrowRight")
@@ -150,16 +150,16 @@ def test_colours_and_classes_stand_out_and_the_link_says_so(page, server, shown)
     expect(page.locator(".legend button.faint")).to_have_count(0)
     for _ in range(8):
         page.get_by_role("button", name="zoom in").click()
-    becomes(lambda: int(canvas.get_attribute("data-pictures")), lambda count: 0 < count <= 150)
-    page.get_by_label("pictures").uncheck()
-    becomes(lambda: canvas.get_attribute("data-pictures"), "0")
+    becomes(lambda: int(canvas.get_attribute("data-images")), lambda count: 0 < count <= 150)
+    page.get_by_label("images").uncheck()
+    becomes(lambda: canvas.get_attribute("data-images"), "0")
     page.get_by_role("button", name="whole map").click()
     with page.expect_download() as download:
         page.get_by_role("button", name="PNG").click()
-    picture = np.asarray(Image.open(download.value.path()).convert("RGB"))
+    image = np.asarray(Image.open(download.value.path()).convert("RGB"))
     box = canvas.bounding_box()
-    assert picture.shape[0] == pytest.approx(2 * (box["height"] + 30), abs=3)
-    green, vermillion = ((picture == colour).all(axis=-1).sum() for colour in ((0, 158, 115), (213, 94, 0)))
+    assert image.shape[0] == pytest.approx(2 * (box["height"] + 30), abs=3)
+    green, vermillion = ((image == colour).all(axis=-1).sum() for colour in ((0, 158, 115), (213, 94, 0)))
     assert min(green, vermillion) > 20, "points as they are shown"
 
 

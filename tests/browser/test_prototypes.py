@@ -27,12 +27,12 @@ def linked(page, name: str, value: str) -> None:
     becomes(lambda: dict(parse_qsl(urlsplit(address(page)).query)).get(name), value)
 
 
-def shows(page, reading, local, place: int, rank: int, pictures: int) -> None:
-    """Wait until the numbers of this picture are there."""
+def shows(page, reading, local, place: int, rank: int, images: int) -> None:
+    """Wait until the numbers of this image are there."""
     row = int(np.flatnonzero((local.labels == place) & (local.ranks == rank))[0])
     for name in ("error", "mean_distance", "radius"):
         expect(page.locator(f'[data-readout="{name}"]')).to_have_text(f"{getattr(reading, name)[row]:.3f}")
-    expect(page.locator(".count")).to_contain_text(f"holds on {int(reading.holds.sum())} of {pictures} pictures")
+    expect(page.locator(".count")).to_contain_text(f"holds on {int(reading.holds.sum())} of {images} images")
 
 
 def test_slider_keyboard_and_hulls_show_the_librarys_numbers(page, server):
@@ -52,7 +52,7 @@ def test_slider_keyboard_and_hulls_show_the_librarys_numbers(page, server):
     plane.press("ArrowDown")
     shows(page, reading, local, 1, 4, 640)
     linked(page, "picture", "1,4")
-    expect(page.get_by_role("option", name="picture 5 of class 1")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("option", name="image 5 of class 1")).to_have_attribute("aria-selected", "true")
 
     slider.focus()  # a second time: what was answered meanwhile must not have cut it off
     page.keyboard.press("ArrowRight")
@@ -78,7 +78,7 @@ def test_slider_keyboard_and_hulls_show_the_librarys_numbers(page, server):
     )
 
 
-def test_a_click_on_an_average_chooses_its_picture_also_without_a_socket(page, server):
+def test_a_click_on_an_average_chooses_its_image_also_without_a_socket(page, server):
     local = digit_patches(3)
     reading = read(local.features, 12)
     opened(page, server, "?m=12&classes=1&picture=4,0&socket=off")

@@ -65,7 +65,7 @@ def test_the_policy_stops_what_would_ask(opened):
     page, _, _, said = opened
     page.evaluate("""() => {
       const image = new Image();
-      image.src = "http://127.0.0.1:9/picture.png";
+      image.src = "http://127.0.0.1:9/image.png";
       document.body.append(image);
       const script = document.createElement("script");
       script.textContent = "window.ran = true";

@@ -140,7 +140,7 @@ def glyphs(monkeypatch):
     shutil.rmtree(toy_runs._spot_folder(spec))
 
 
-def test_pictures_are_prepared_trained_on_and_shown(page, server, glyphs):
+def test_images_are_prepared_trained_on_and_shown(page, server, glyphs):
     work = opened(page, server)
     page.get_by_label("seed", exact=True).fill(str(glyphs))
     page.get_by_label("seed", exact=True).press("Enter")

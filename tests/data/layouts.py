@@ -18,7 +18,7 @@ CARS = {  # some of the 196
 }
 
 
-def picture(path: Path, grey: int = 100) -> str:
+def write_image(path: Path, grey: int = 100) -> str:
     """Write a small JPEG, with the fork that macOS archives put beside it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("RGB", (24, 18), (grey % 256, 90, 160)).save(path, "JPEG")
@@ -66,7 +66,7 @@ def cars_rows(each: int = 8) -> list[tuple[int, int, int]]:
     return rows
 
 
-def cars_devkit(folder: Path, *, labelled: str = "", pictures: bool = True, nested: bool = False) -> Path:
+def cars_devkit(folder: Path, *, labelled: str = "", images: bool = True, nested: bool = False) -> Path:
     (folder / "devkit").mkdir(parents=True)
     savemat(folder / "devkit" / "cars_meta.mat", {"class_names": cells(car_names())})
     for part, flag in (("train", 0), ("test", 1)):
@@ -84,12 +84,12 @@ def cars_devkit(folder: Path, *, labelled: str = "", pictures: bool = True, nest
                 {"annotations": structs(**boxes, **classes, fname=names)},
             )
         trunk = folder / f"cars_{part}" / (f"cars_{part}" if nested else "")
-        for name in names if pictures else []:
-            picture(trunk / name)
+        for name in names if images else []:
+            write_image(trunk / name)
     return folder
 
 
-def cars_single(folder: Path, *, compressed: bool = False, pictures: bool = True) -> Path:
+def cars_single(folder: Path, *, compressed: bool = False, images: bool = True) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     rows = cars_rows()
     names = [f"car_ims/{row:06d}.jpg" for row in range(1, len(rows) + 1)]
@@ -104,8 +104,8 @@ def cars_single(folder: Path, *, compressed: bool = False, pictures: bool = True
         {"annotations": annotations, "class_names": cells(car_names())},
         do_compression=compressed,
     )
-    for name in names if pictures else []:
-        picture(folder / name)
+    for name in names if images else []:
+        write_image(folder / name)
     return folder
 
 
@@ -116,19 +116,19 @@ def cars_by_class(folder: Path, newline: str = "\n", trunk: str = "car_data/car_
         rows = [(number, f"{count:05d}.jpg") for number, is_test, count in cars_rows() if is_test == flag]
         text(folder / f"anno_{part}.csv", [f"{name},1,2,3,4,{number}" for number, name in rows], newline)
         for number, name in rows:
-            picture(folder / trunk / part / names[number - 1].replace("/", "-") / name)
+            write_image(folder / trunk / part / names[number - 1].replace("/", "-") / name)
     return folder
 
 
 def cars_flat(folder: Path) -> Path:
     for name in CARS.values():
         for number in range(8):
-            picture(folder / "images" / name.replace("/", "-") / f"{number:05d}.jpg")
+            write_image(folder / "images" / name.replace("/", "-") / f"{number:05d}.jpg")
     return folder
 
 
-def sop(folder: Path, newline: str = "\n", *, second: bool = False, pictures: bool = True) -> Path:
-    """Four products train (1 to 4) and four test (11319 to 11322), eight pictures each."""
+def sop(folder: Path, newline: str = "\n", *, second: bool = False, images: bool = True) -> Path:
+    """Four products train (1 to 4) and four test (11319 to 11322), eight images each."""
     image_id = 0
     for part, products in (("train", range(1, 5)), ("test", range(11_319, 11_323))):
         rows = ["image_id class_id super_class_id path"]
@@ -138,14 +138,14 @@ def sop(folder: Path, newline: str = "\n", *, second: bool = False, pictures: bo
                 kind = product % 2
                 path = f"{('bicycle', 'coffee_maker')[kind]}_final/{product}0815_{number}.JPG"
                 rows.append(f"{image_id} {product} {(1, 4)[kind]} {path}")
-                if pictures:
-                    picture(folder / ("images" if second else "") / path)
+                if images:
+                    write_image(folder / ("images" if second else "") / path)
         text(folder / ("Info_Files" if second else "") / f"Ebay_{part}.txt", rows, newline)
     return folder
 
 
 def inshop(folder: Path, newline: str = "\n", *, where: str = "Eval", base: str = "Img", tree: str = "img") -> Path:
-    """Four items train (ids 1, 3, 5, 7) and three test (2, 4, 6), of which three pictures in eight are queries."""
+    """Four items train (ids 1, 3, 5, 7) and three test (2, 4, 6), of which three images in eight are queries."""
     rows = []
     for item in range(1, 8):
         for number in range(8):
@@ -153,7 +153,7 @@ def inshop(folder: Path, newline: str = "\n", *, where: str = "Eval", base: str 
             status = "train" if item % 2 else ("query" if number < 3 else "gallery")
             rows.append(f"img/{name}".ljust(71) + f"id_{item:08d} {status.ljust(11)}")
             if tree:
-                picture(folder / base / tree / name, item * 30)
+                write_image(folder / base / tree / name, item * 30)
     text(
         folder / where / "list_eval_partition.txt", [len(rows), "image_name item_id evaluation_status", *rows], newline
     )
@@ -164,14 +164,14 @@ VARIANTS = [f"{'A/BCD'[number % 5]} {number:03d}/x y" for number in range(100)]
 
 
 def aircraft(folder: Path, newline: str = "\n", *, trainval: bool = True) -> Path:
-    """Of variants 1 to 4 and 51 to 54 eight pictures each: two train, two val, four test."""
+    """Of variants 1 to 4 and 51 to 54 eight images each: two train, two val, four test."""
     data = folder / "data"
     rows: dict[str, list[str]] = {"train": [], "val": [], "test": []}
     for rank in (*range(4), *range(50, 54)):
         for number in range(8):
             image = f"{rank * 100 + number:07d}"
             rows[("train", "val", "test", "test")[number % 4]].append(f"{image} {VARIANTS[rank]}")
-            picture(data / "images" / f"{image}.jpg")
+            write_image(data / "images" / f"{image}.jpg")
     text(data / "variants.txt", VARIANTS, newline)
     parts = rows | ({"trainval": rows["train"] + rows["val"]} if trainval else {})
     for part, listed in parts.items():
@@ -180,7 +180,7 @@ def aircraft(folder: Path, newline: str = "\n", *, trainval: bool = True) -> Pat
 
 
 def flowers(folder: Path) -> Path:
-    """Of labels 1 to 4 and 52 to 55 eight pictures each: two train, two valid, four test."""
+    """Of labels 1 to 4 and 52 to 55 eight images each: two train, two valid, four test."""
     folder.mkdir(parents=True, exist_ok=True)
     labels = np.array([label for label in (*range(52, 56), *range(1, 5)) for _ in range(8)])
     numbers = np.arange(1, len(labels) + 1)
@@ -188,14 +188,14 @@ def flowers(folder: Path) -> Path:
     sets = {"trnid": numbers[0::4], "valid": numbers[1::4], "tstid": numbers[(numbers - 1) % 4 > 1]}
     savemat(folder / "setid.mat", {name: found[None].astype(np.uint16) for name, found in sets.items()})
     for number in numbers:
-        picture(folder / "jpg" / f"image_{number:05d}.jpg")
+        write_image(folder / "jpg" / f"image_{number:05d}.jpg")
     return folder
 
 
 def class_folders(folder: Path, names=("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen"), each: int = 8) -> Path:
     for name in names:
         for number in range(each):
-            picture(folder / name / f"{number}.jpg", number * 20)
+            write_image(folder / name / f"{number}.jpg", number * 20)
     return folder
 
 

@@ -45,7 +45,7 @@ def test_a_description_is_complete(name):
     assert info.title
     assert info.sentence.endswith(".")
     assert info.citation.endswith(".")
-    assert (info.image_size is None) == (info.kind != "pictures")
+    assert (info.image_size is None) == (info.kind != "images")
     assert (info.split == "own") == (info.validation == "own")
     known = bool(info.folder and info.url and info.archives and info.markers)
     assert info.needs_files == (known or name == "folder")
@@ -106,7 +106,7 @@ def test_a_set_without_parts_of_its_own_says_so(name, key):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_inputs_and_pictures(load, name):
+def test_inputs_and_images(load, name):
     dataset = load(name)
     batch = dataset.inputs[dataset.parts["test"][:5]]
     assert batch.shape == (5, *dataset.inputs.shape[1:])
@@ -123,11 +123,11 @@ def test_inputs_and_pictures(load, name):
         side = dmlcore.data.describe(name).image_size
         assert batch.dtype == np.uint8
         assert batch.shape[1:] == (1 if name.startswith(("glyph", "omniglot")) else 3, side, side)
-    if dataset.picture is not None:
-        picture = dataset.picture(int(dataset.parts["test"][0]))
-        assert picture.dtype == np.uint8
-        assert picture.ndim == 3
-        assert picture.shape[2] == 3
+    if dataset.image is not None:
+        image = dataset.image(int(dataset.parts["test"][0]))
+        assert image.dtype == np.uint8
+        assert image.ndim == 3
+        assert image.shape[2] == 3
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -20,7 +20,7 @@ from tests.data import layouts
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Six classes of four different pictures, one folder each."""
+    """Six classes of four different images, one folder each."""
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     for number, name in enumerate("abcdef"):
         for i in range(4):
@@ -57,15 +57,15 @@ def test_a_split_that_cannot_be_made_is_a_problem_and_not_an_error(tree: Path) -
     assert "3 folds need 6 training classes" in found.problems[0]
 
 
-def test_missing_pictures_are_listed_and_the_lists_still_counted(tmp_path: Path) -> None:
+def test_missing_images_are_listed_and_the_lists_still_counted(tmp_path: Path) -> None:
     folder = layouts.cars_devkit(tmp_path / "stanford_cars")
     gone = folder / "cars_test" / "00003.jpg"
     gone.unlink()
     found = report.report("cars", folder)
     assert list(found.found.missing) == [gone]
-    assert "1 of 64 pictures are missing" in found.problems[0]
+    assert "1 of 64 images are missing" in found.problems[0]
     assert sum(part.samples for part in found.parts) == 64
-    with pytest.raises(DataError, match="1 of 64 pictures are missing"):
+    with pytest.raises(DataError, match="1 of 64 images are missing"):
         data.load("cars", root=folder)
 
 
@@ -103,7 +103,7 @@ def test_a_check_names_unreadable_files_and_copies_across_classes_and_sides(tree
     keys = [sorted(made.keys[i] for i in group) for group in found.copies]
     assert sorted(keys) == [["b/1.png", "c/1.png"], ["b/2.png", "f/2.png"], ["e/0.png", "e/3.png"]]
     unreadable, classes, sides, rest = checks.verdicts(found, made)
-    assert unreadable.startswith("1 of 24 pictures cannot be read; first a/0.png: picture ")
+    assert unreadable.startswith("1 of 24 images cannot be read; first a/0.png: image ")
     assert classes.startswith("2 groups of identical samples are in several classes; first b/")
     assert sides == ("1 groups of identical samples are both in train and in test; first b/2.png (b) = f/2.png (f)")
     assert rest == "1 groups of identical samples lie within one class and one side of the split"

@@ -104,12 +104,12 @@ def test_a_gallery_of_one_class_is_refused():
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ("abcdefge", r"in both queries and gallery: picture e \(rows 4 and 7\); correct the lists"),
-        ("abcdafgh", r"in both train and test: picture a \(rows 0 and 4\)"),
-        ("abcdefgb", r"in both train and test: picture b \(rows 1 and 7\)"),
+        ("abcdefge", r"in both queries and gallery: image e \(rows 4 and 7\); correct the lists"),
+        ("abcdafgh", r"in both train and test: image a \(rows 0 and 4\)"),
+        ("abcdefgb", r"in both train and test: image b \(rows 1 and 7\)"),
     ],
 )
-def test_22_a_picture_in_two_parts_is_refused(keys, message):
+def test_22_a_image_in_two_parts_is_refused(keys, message):
     found = samples(np.repeat(np.arange(4), 2), gallery=GALLERY, keys=list(keys))
     with pytest.raises(DataError, match=message):
         splits.parts(found, "classes", "none", 0)

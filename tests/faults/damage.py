@@ -2,7 +2,7 @@
 
     python -m tests.faults.damage --flips 10000 --pages 150 --folders 100 --seed 0
 
-trains two small runs (digits with kept checkpoints, a map, a map over training and a selection; pictures with weight
+trains two small runs (digits with kept checkpoints, a map, a map over training and a selection; images with weight
 maps), and keeps a third one beside them. Each flip turns one bit of one file of one of the two: the file is drawn
 first, every one alike, so that the small ones get as many as the large ones; then the bit. After each, `look` lists the
 runs and asks what the pages ask of that file. Every so-many-th flip is also shown: the Runs page with the run chosen,
@@ -67,7 +67,7 @@ PCA = Settings(method="pca")
 SHORT = ["schedule.steps=8", "schedule.checkpoint_every=4", "schedule.validate_every=4", "schedule.measure_every=2"]
 
 
-def make(root: Path, *, pictures: bool = True) -> tuple[Run, ...]:
+def make(root: Path, *, images: bool = True) -> tuple[Run, ...]:
     """The runs that are damaged, with all that a run directory may hold, and the one beside them, which is last."""
     from dmlcore.training.loop import train
 
@@ -86,9 +86,9 @@ def make(root: Path, *, pictures: bool = True) -> tuple[Run, ...]:
         trajectory.make(first, PCA)
     selections.save(first, neighbours.read(first.embeddings()).indices[:5], "lasso on the map")
     found = [first]
-    if pictures:
+    if images:
         tiny = ("data.name=digits_pictures", "model.name=resnet20", "pooling.name=gem", "batch.classes=2")
-        second = trained(*tiny, "batch.samples=2", "schedule.steps=2", "model.embedding_dim=8", "name=pictures")
+        second = trained(*tiny, "batch.samples=2", "schedule.steps=2", "model.embedding_dim=8", "name=images")
         weight_maps.write(second)
         found.append(second)
     return (*found, trained("model.hidden=[8]", "name=beside"))
@@ -165,7 +165,7 @@ def _maps(run: Run, other: Run) -> None:
 
 def _weights(run: Run, other: Run) -> None:
     if found := gallery_service.maps_of(run):
-        gallery_service.picture(run, next(iter(found.row)), found.tag)
+        gallery_service.image(run, next(iter(found.row)), found.tag)
 
 
 def _checkpoints(run: Run, other: Run) -> None:

@@ -61,7 +61,7 @@ PARAMETERS = {  # what each page reads of its address
     "truth": f"part loss erratum a p n view probe socket {HYPER}",
     "transport": "mu epsilon sweeps prototypes map paint socket hide",
     "gap_or_gsp": "mu epsilon seed then step class study socket hide",
-    "prototypes": "source m per tau weigh classes picture socket hide study",
+    "prototypes": "source m per tau weigh classes image socket hide study",
     "collage": "runs draw query opacity study",
     "toys": "data part normalize optimiser rate sides then a.loss a.m b.loss b.m2 a.moves batch seed step socket",
     "data": "data root",

@@ -19,22 +19,22 @@ from dmlcore.data.files import archives, images
 from dmlcore.data.readers.cub import read_table
 from dmlcore.training.samplers import BalancedSampler
 
-# Pictures
+# Images
 
 
-def test_15_a_truncated_or_foreign_picture_is_named_and_counted(tmp_path, monkeypatch):
+def test_15_a_truncated_or_foreign_image_is_named_and_counted(tmp_path, monkeypatch):
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     paths = [tmp_path / f"{name}.jpg" for name in ("good", "cut", "text", "empty", "gif")]
     Image.fromarray(noise).save(paths[0])
     paths[1].write_bytes(paths[0].read_bytes()[:1500])
-    paths[2].write_text("not a picture")
+    paths[2].write_text("not an image")
     paths[3].touch()
     Image.fromarray(noise).save(paths[4], format="GIF")
     for _ in range(2):  # the second attempt finds nothing half-made
-        with pytest.raises(DataError, match=r"4 of 5 pictures are unreadable; first: picture .*cut.jpg cannot be dec"):
-            images.pictures_of(paths, 32)[0]
-    assert images.pictures_of(paths[:1], 32)[0].shape == (3, 32, 32)
+        with pytest.raises(DataError, match=r"4 of 5 images are unreadable; first: image .*cut.jpg cannot be dec"):
+            images.image_inputs(paths, 32)[0]
+    assert images.image_inputs(paths[:1], 32)[0].shape == (3, 32, 32)
     for path in paths[2:]:
         with pytest.raises(DataError, match=rf"{path.name} is neither JPEG nor PNG; replace it"):
             images.thumbnail(path)
@@ -44,12 +44,12 @@ def test_15_a_truncated_or_foreign_picture_is_named_and_counted(tmp_path, monkey
 def test_16_any_colour_mode_becomes_rgb(tmp_path, mode):
     left_red = np.zeros((20, 20, 3), np.uint8)
     left_red[:, :10, 0] = 255
-    picture = Image.fromarray(left_red).convert(mode)
-    path = tmp_path / ("picture.jpg" if mode in ("L", "CMYK") else "picture.png")
-    picture.save(path, **({"quality": 100} if path.suffix == ".jpg" else {}))
+    image = Image.fromarray(left_red).convert(mode)
+    path = tmp_path / ("image.jpg" if mode in ("L", "CMYK") else "image.png")
+    image.save(path, **({"quality": 100} if path.suffix == ".jpg" else {}))
     pixels = images.with_short_side(path, 20)
     assert pixels.shape == (20, 20, 3)
-    expected = np.asarray(picture.convert("RGB"), dtype=int)
+    expected = np.asarray(image.convert("RGB"), dtype=int)
     assert abs(pixels[5, [3, 16]] - expected[5, [3, 16]]).max() <= 8
 
 
@@ -59,7 +59,7 @@ def test_16_transparency_shows_white_not_what_lies_hidden_under_it(tmp_path):
 
 
 @pytest.mark.parametrize(("orientation", "bright"), [(1, (5, 2)), (3, (5, 37)), (6, (2, 5)), (8, (37, 5))])
-def test_16_an_exif_turned_picture_is_upright(tmp_path, orientation, bright):
+def test_16_an_exif_turned_image_is_upright(tmp_path, orientation, bright):
     pixels = np.zeros((10, 40), np.uint8)
     pixels[:, :8] = 255  # bright at the left as stored
     exif = Image.Exif()
@@ -413,10 +413,10 @@ def test_22_a_class_under_two_numbers_is_refused():
         splits.parts(forged, "classes", "none", 0)
 
 
-def test_22_a_picture_on_both_sides_is_refused_and_the_pairs_listed():
+def test_22_a_image_on_both_sides_is_refused_and_the_pairs_listed():
     keys = ["1", "2", "3", "4", "1", "5", "4", "6"]
     forged = samples([0, 0, 1, 1, 2, 2, 3, 3], keys=keys)
-    with pytest.raises(DataError, match=r"picture 1 \(rows 0 and 4\); picture 4 \(rows 3 and 6\); correct"):
+    with pytest.raises(DataError, match=r"image 1 \(rows 0 and 4\); image 4 \(rows 3 and 6\); correct"):
         splits.parts(forged, "classes", "none", 0)
 
 

@@ -37,7 +37,7 @@ REPOSITORY = Path(__file__).parents[2]
 SPEC = RunSpec().with_overrides(
     ["schedule.steps=60", "schedule.validate_every=10", "schedule.checkpoint_every=7", "model.hidden=[16]"]
 )
-PICTURES = SPEC.with_overrides(
+IMAGES = SPEC.with_overrides(
     ["model.name=resnet20", "batch.classes=2", "batch.samples=2", "schedule.steps=8", "schedule.checkpoint_every=3"]
 )
 EVENTS_PER_SAVE = 4  # fsync and three renames
@@ -221,11 +221,11 @@ def test_row_1_kill_9_of_a_fork(warm: WarmParent, uninterrupted: Run, store: Run
 
 
 def test_row_1_kill_9_of_a_convolutional_network(warm: WarmParent, store: RunStore) -> None:
-    whole, killed = store.create(PICTURES), store.create(PICTURES)
-    assert warm.run(whole, pictures=True) == 0
-    assert warm.run(killed, pictures=True, die_at_step=5) == signal.SIGKILL
+    whole, killed = store.create(IMAGES), store.create(IMAGES)
+    assert warm.run(whole, images=True) == 0
+    assert warm.run(killed, images=True, die_at_step=5) == signal.SIGKILL
     put_back(killed)
-    assert warm.run(killed, pictures=True) == 0
+    assert warm.run(killed, images=True) == 0
     assert whole.status() == "done", whole.state().message
     assert outcome(killed) == outcome(whole)
 
@@ -272,18 +272,18 @@ def test_row_1_kill_9_changes_nothing_at_full_strength(kind: str, warm: WarmPare
 
 
 def test_row_1_kill_9_of_a_convolutional_network_in_bfloat16(warm: WarmParent, store: RunStore) -> None:
-    spec = PICTURES.with_overrides(
+    spec = IMAGES.with_overrides(
         [
             *("compute.precision=bfloat16", "batch.sampler=neighbourhood", "batch.neighbours=2", "batch.refresh=4"),
             *("schedule.warm_up=3", "data.crop=resized", "optimiser.name=adamw", "optimiser.weight_decay=0.01"),
         ]
     )
     whole, killed = store.create(spec), store.create(spec)
-    assert warm.run(whole, pictures=True) == 0
+    assert warm.run(whole, images=True) == 0
     assert whole.status() == "done", whole.state().message
-    assert warm.run(killed, pictures=True, die_at_step=5) == signal.SIGKILL
+    assert warm.run(killed, images=True, die_at_step=5) == signal.SIGKILL
     put_back(killed)
-    assert warm.run(killed, pictures=True) == 0
+    assert warm.run(killed, images=True) == 0
     assert outcome(killed) == outcome(whole)
 
 
@@ -346,7 +346,7 @@ class Poisoned:
 def poisoned(spec: RunSpec, batch: int, spoil: Callable[[Any], None]) -> Dataset:
     data = load_data(spec)
     inputs = Poisoned(data, spec.batch.classes * spec.batch.samples, batch, spoil)
-    return Dataset(data.name, inputs, data.labels, data.class_names, data.parts, data.picture, data.notes)
+    return Dataset(data.name, inputs, data.labels, data.class_names, data.parts, data.image, data.notes)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e30], ids=["nan", "inf", "overflow"])

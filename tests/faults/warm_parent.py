@@ -2,7 +2,7 @@
 
 A line is JSON: runs, run (folder and id), and how the child shall meet its end: die_at_step (SIGKILL itself after that
 step), die_at_event (SIGKILL itself before the n-th system call of its checkpoint saves, the write half done), fill_at
-(from that step on no file may grow beyond 2,000 bytes), pictures (train on generated pictures). Answers "started PID",
+(from that step on no file may grow beyond 2,000 bytes), images (train on generated images). Answers "started PID",
 then "ended STATUS".
 """
 
@@ -26,12 +26,12 @@ from dmlcore.training import loop
 torch.set_num_threads(1)  # a forked child cannot use the threads of its parent
 
 
-def generated_pictures() -> Dataset:
+def generated_images() -> Dataset:
     random = np.random.default_rng(7)
     labels = np.repeat(np.arange(4), 12)
-    pictures = random.integers(0, 256, (48, 3, 32, 32), dtype=np.uint8)
+    images = random.integers(0, 256, (48, 3, 32, 32), dtype=np.uint8)
     parts = {"train": np.arange(0, 48, 3), "validation": np.arange(1, 48, 3), "test": np.arange(2, 48, 3)}
-    return Dataset("pictures", pictures, labels, tuple("abcd"), parts, None, ())
+    return Dataset("images", images, labels, tuple("abcd"), parts, None, ())
 
 
 def die_at_event(countdown: int) -> None:
@@ -79,7 +79,7 @@ def child(order: dict) -> None:
     if "die_at_event" in order:
         die_at_event(order["die_at_event"])
     with run.lock():
-        loop.train(run, dataset=generated_pictures() if order.get("pictures") else None, stop=stop)
+        loop.train(run, dataset=generated_images() if order.get("images") else None, stop=stop)
 
 
 def warm_up() -> None:

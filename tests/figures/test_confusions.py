@@ -54,7 +54,7 @@ def test_a_hostile_name_is_data_and_no_part_of_an_expression():
     rest = json.dumps(spec | {"params": []})
     assert "alert" not in rest
     assert "evil" not in rest
-    assert {"title", "image"}.isdisjoint(columns), "fields that a tooltip shows as a heading or a picture"
+    assert {"title", "image"}.isdisjoint(columns), "fields that a tooltip shows as a heading or an image"
 
 
 def test_the_ranking_keeps_every_class_or_even_ranks():

@@ -24,22 +24,22 @@ NAMES = (
 EACH = 6
 
 
-def picture(index: int) -> np.ndarray:
-    """Every sample has a colour of its own, so that a wrong picture is told from the right one."""
+def image(index: int) -> np.ndarray:
+    """Every sample has a colour of its own, so that a wrong image is told from the right one."""
     return np.full((12, 10, 3), (index * 7 % 256, index * 31 % 256, index * 97 % 256), np.uint8)
 
 
 def dataset() -> Dataset:
     """36 test samples, indices 36 to 71, of six classes; files named as badly as the classes."""
     labels = np.tile(np.repeat(np.arange(len(NAMES)), EACH), 2)
-    pictures = np.stack([picture(i) for i in range(len(labels))])
+    images = np.stack([image(i) for i in range(len(labels))])
     return Dataset(
         name="digits",
-        inputs=pictures.transpose(0, 3, 1, 2),
+        inputs=images.transpose(0, 3, 1, 2),
         labels=labels,
         class_names=NAMES,
         parts={"train": np.arange(36), "validation": np.arange(0), "test": np.arange(36, 72)},
-        picture=picture,
+        image=image,
         notes=(),
         keys=[f"{NAMES[label]}/{i}.jpg" for i, label in enumerate(labels)],
     )

@@ -125,7 +125,7 @@ def test_other_files_are_other_samples(tmp_path):
         (tmp_path / name).mkdir()
         for i in range(20):
             (tmp_path / name / f"{i}.png").write_bytes(b"x" * (i + 1))
-    (tmp_path / "two" / "7.png").write_bytes(b"another picture")
+    (tmp_path / "two" / "7.png").write_bytes(b"another image")
     keys = [f"{i}.png" for i in range(20)]
     one, two = (replace(digits, keys=keys, files=[tmp_path / n / key for key in keys]) for n in ("one", "two"))
     first, second = identities(one, np.arange(20)), identities(two, np.arange(20))

@@ -92,7 +92,7 @@ def test_the_projector_folder_fits_together(made, tmp_path):
     assert sprite.size == (6 * 64, 6 * 64)
     for place in (0, 13, 35):
         middle = (place % 6 * 64 + 32, place // 6 * 64 + 32)
-        assert sprite.getpixel(middle) == tuple(hostile.picture(36 + place)[0, 0])
+        assert sprite.getpixel(middle) == tuple(hostile.image(36 + place)[0, 0])
     config = (folder / "projector_config.pbtxt").read_text()
     assert config.count("single_image_dim: 64") == 2
     with pytest.raises(ExportError, match="not empty"):

@@ -1,4 +1,4 @@
-"""The index finds what the definition says, and embeds pictures from anywhere as the evaluation did its own."""
+"""The index finds what the definition says, and embeds images from anywhere as the evaluation did its own."""
 
 import io
 import shutil
@@ -50,7 +50,7 @@ def index(folder):
     return Index.of_run(folder)
 
 
-def test_every_form_of_a_test_picture_finds_itself(index):
+def test_every_form_of_a_test_image_finds_itself(index):
     _, samples = index.network()
     files = [samples.files[i] for i in index.indices]
     assert any(Image.open(file).getexif().get(0x0112) == 6 for file in files)
@@ -98,14 +98,14 @@ def test_what_is_no_query_is_named(index, tmp_path):
 
 
 def gif():
-    """A sound picture, but neither JPEG nor PNG."""
+    """A sound image, but neither JPEG nor PNG."""
     file = io.BytesIO()
     Image.new("RGB", (64, 64), "red").save(file, "GIF")
     return file.getvalue()
 
 
 @pytest.mark.parametrize("content", [b"", gif(), b"GIF89a" + b"\0" * 90, b"\xff\xd8\xff\xe0 cut", b"<svg onload='x'/>"])
-def test_an_upload_that_is_no_picture_is_refused_by_its_name(index, content):
+def test_an_upload_that_is_no_image_is_refused_by_its_name(index, content):
     upload = io.BytesIO(content)
     upload.name = "<b>mine</b>.jpg"
     with pytest.raises(DataError, match="mine"):
@@ -123,17 +123,17 @@ def test_a_decompression_bomb_is_refused_before_it_is_decoded(index):
 def test_a_drawn_digit_is_a_query_of_a_run_on_digits(digits):
     index = Index.of_run(digits)
     _, samples = index.network()
-    pictures = [Image.fromarray(samples.picture(int(i))) for i in index.indices[:20]]
-    distances, rows = index.search(pictures, 1)
+    images = [Image.fromarray(samples.image(int(i))) for i in index.indices[:20]]
+    distances, rows = index.search(images, 1)
     assert np.array_equal(rows[:, 0], np.arange(20))
     assert distances.max() < 1e-6
-    on_paper = [Image.fromarray(255 - np.asarray(picture)) for picture in pictures]
+    on_paper = [Image.fromarray(255 - np.asarray(image)) for image in images]
     assert np.array_equal(index.search(on_paper, 1, invert=True)[1], rows)
-    large = [picture.resize((240, 240), Image.Resampling.NEAREST) for picture in pictures]
+    large = [image.resize((240, 240), Image.Resampling.NEAREST) for image in images]
     assert (index.labels[index.search(large, 1)[1][:, 0]] == index.labels[:20]).all()
 
 
-def test_a_picture_becomes_one_channel_where_the_data_set_has_one():
+def test_an_image_becomes_one_channel_where_the_data_set_has_one():
     ink = SimpleNamespace(name="ink", inputs=np.zeros((1, 1, 28, 28), np.uint8))
     paper = Image.new("RGB", (56, 56), "white")
     assert is_ink(ink)
@@ -141,8 +141,8 @@ def test_a_picture_becomes_one_channel_where_the_data_set_has_one():
     assert not as_inputs([paper], ink, invert=True).any()
 
 
-def test_vectors_are_no_pictures():
-    with pytest.raises(DataError, match="toy are no pictures"):
+def test_vectors_are_no_images():
+    with pytest.raises(DataError, match="toy are no images"):
         as_inputs([Image.new("RGB", (9, 9))], data.load("toy"))
 
 

@@ -1,4 +1,4 @@
-"""The report holds the run's own numbers and pictures, and nothing in it is markup but what the report wrote."""
+"""The report holds the run's own numbers and images, and nothing in it is markup but what the report wrote."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_policy_allows_what_is_in_the_file_alone(text):
     assert "unsafe" not in policy
 
 
-def test_the_map_carries_points_classes_and_pictures(made, text):
+def test_the_map_carries_points_classes_and_images(made, text):
     _, _, table = made
     content = json.loads(re.search(r'id="content">(.*?)</script>', text)[1])
     raw = lambda key, kind: np.frombuffer(base64.b64decode(content[key]), kind)  # noqa: E731
@@ -95,7 +95,7 @@ def test_the_map_carries_points_classes_and_pictures(made, text):
     points, placed = table.learned.embeddings[:, :2], raw("points", "<u2").reshape(-1, 2)
     for axis in (0, 1):
         assert np.corrcoef(points[:, axis], placed[:, axis])[0, 1] > 0.999999
-    assert raw("pictured", "<i4").tolist() == list(range(36))
+    assert raw("illustrated", "<i4").tolist() == list(range(36))
     assert len(content["sheets"]) == 1
     assert "fewer" not in text
 
@@ -129,11 +129,11 @@ def test_scores_of_other_weights_are_not_shown(made):
     assert "12.3 %" in report.html(table)
 
 
-def test_the_pictures_of_many_samples_are_bounded(made, monkeypatch):
+def test_the_images_of_many_samples_are_bounded(made, monkeypatch):
     run, _, table = made
     monkeypatch.setattr(report, "MOST_THUMBNAILS", 10)
     text = report.html(table, report.plane_of(run))
-    assert "9 of 36 samples have a picture here" in text
+    assert "9 of 36 samples have an image here" in text
     stated = float(re.search(r"<footer>([\d.]+) MB", text)[1])
     assert stated == pytest.approx(len(text.encode()) / 1e6, abs=0.06)
 

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from dmlcore.models import networks
-from dmlcore.models.networks import ModelError, PictureNetwork, TokenNetwork
+from dmlcore.models.networks import ImageNetwork, ModelError, TokenNetwork
 from dmlcore.spec import ModelSpec, PoolingSpec
 
 RESNET, MLP = ModelSpec(name="resnet20", embedding_dim=10, normalize=False), ModelSpec(hidden=(32, 16), embedding_dim=5)
 
 
 @pytest.mark.parametrize("side", [32, 33, 64])
-def test_resnet20_takes_pictures_from_32_up(side: int) -> None:
+def test_resnet20_takes_images_from_32_up(side: int) -> None:
     model = networks.build(RESNET, (3, side, side), seed=0)
     assert model(torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8)).shape == (2, 10)
 
@@ -47,8 +47,8 @@ def test_normalised_embeddings_lie_on_the_sphere() -> None:
 def test_raw_inputs_are_normalised_inside() -> None:
     grey = torch.full((1, 3, 32, 32), 128, dtype=torch.uint8)
     model = networks.build(RESNET, (3, 32, 32), seed=0)
-    assert isinstance(model, PictureNetwork)
-    expected = (128 / 255 - torch.tensor(networks.PICTURE_MEAN)) / torch.tensor(networks.PICTURE_STD)
+    assert isinstance(model, ImageNetwork)
+    expected = (128 / 255 - torch.tensor(networks.IMAGE_MEAN)) / torch.tensor(networks.IMAGE_STD)
     assert torch.allclose(model.normalise(grey)[0, :, 4, 7], expected)
     x = torch.randn(4, 64) * 3 + 2
     shifted = networks.build(MLP, (64,), seed=0, mean=2.0, std=3.0)(x)
@@ -78,9 +78,9 @@ def test_pooling_comes_by_name(name: str) -> None:
 
 def test_gap_commutes_with_its_projection() -> None:
     model = networks.build(RESNET, (3, 32, 32), seed=0).eval()
-    pictures = torch.randint(0, 256, (3, 3, 32, 48), dtype=torch.uint8)
-    local = model.head.local(model.features(pictures))
-    assert torch.allclose(local.mean(1), model(pictures), atol=1e-5)
+    images = torch.randint(0, 256, (3, 3, 32, 48), dtype=torch.uint8)
+    local = model.head.local(model.features(images))
+    assert torch.allclose(local.mean(1), model(images), atol=1e-5)
 
 
 def test_bags_are_averages_of_token_vectors_that_stay_in_bounds() -> None:
@@ -111,10 +111,10 @@ def test_a_bad_pooling_is_refused_by_name(
         networks.build(spec, shape, seed=0, pool=pool)
 
 
-def test_floating_pictures_are_in_0_to_255_too() -> None:
+def test_floating_images_are_in_0_to_255_too() -> None:
     model = networks.build(RESNET, (3, 32, 32), seed=0).eval()
-    pictures = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
-    assert torch.equal(model(pictures), model(pictures.float()))
+    images = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
+    assert torch.equal(model(images), model(images.float()))
 
 
 def test_each_backbone_gets_the_channels_and_the_range_of_its_weights() -> None:
@@ -182,18 +182,18 @@ def test_batch_norm_can_be_frozen_later_and_where_there_is_none() -> None:
 def test_a_kept_classifier_stands_between_pooling_and_embedding() -> None:
     spec = RESNET.model_copy(update={"keep_classifier": True})
     model = networks.build(spec, (3, 32, 32), seed=0).eval()
-    pictures = torch.randint(0, 256, (3, 3, 32, 32), dtype=torch.uint8)
+    images = torch.randint(0, 256, (3, 3, 32, 32), dtype=torch.uint8)
     state = model.state_dict()
     assert state["backbone.linear.weight"].shape == (10, 64)  # ten classes of CIFAR-10
     assert state["head.linear.weight"].shape == (10, 10)
-    logits = model.features(pictures).mean((2, 3)) @ state["backbone.linear.weight"].T + state["backbone.linear.bias"]
+    logits = model.features(images).mean((2, 3)) @ state["backbone.linear.weight"].T + state["backbone.linear.bias"]
     expected = logits @ state["head.linear.weight"].T + state["head.linear.bias"]
-    torch.testing.assert_close(model(pictures), expected)
-    torch.testing.assert_close(model.head.local(model.features(pictures)).mean(1), expected)
+    torch.testing.assert_close(model(images), expected)
+    torch.testing.assert_close(model.head.local(model.features(images)).mean(1), expected)
     assert {id(p) for p in networks.head_parameters(model)} == {id(p) for p in model.head.linear.parameters()}
     twin = copy.deepcopy(model)
     torch.nn.init.zeros_(twin.backbone.linear.weight)
-    assert not torch.equal(twin(pictures), model(pictures))  # the copy's head uses the copy's classifier
+    assert not torch.equal(twin(images), model(images))  # the copy's head uses the copy's classifier
 
 
 def test_imagenet_has_a_thousand_classes() -> None:
@@ -216,7 +216,7 @@ def test_an_unknown_backbone_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["conv4", "resnet20"])
-def test_grey_pictures_are_colours_of_equal_parts(name: str) -> None:
+def test_grey_images_are_colours_of_equal_parts(name: str) -> None:
     spec = ModelSpec(name=name, embedding_dim=8)
     grey = torch.randint(0, 256, (2, 1, 28, 28), dtype=torch.uint8)
     one, three = networks.build(spec, (1, 28, 28), seed=0).eval(), networks.build(spec, (3, 28, 28), seed=0).eval()
@@ -224,7 +224,7 @@ def test_grey_pictures_are_colours_of_equal_parts(name: str) -> None:
         torch.testing.assert_close(one(grey), three(grey.expand(-1, 3, -1, -1)))
 
 
-def test_pictures_that_are_too_small_are_refused_with_the_least_size() -> None:
+def test_images_that_are_too_small_are_refused_with_the_least_size() -> None:
     with pytest.raises(ModelError, match="at least 16 x 16"):
         networks.build(ModelSpec(name="conv4"), (1, 8, 8), seed=0)
     with pytest.raises(ModelError, match="at least 32 x 32"):

@@ -9,7 +9,7 @@ from dmlcore.monitoring import comparability
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import MetricsWriter, RunStore
 
-PICTURES = RunSpec().with_overrides(
+IMAGES = RunSpec().with_overrides(
     ["data.name=cub", "model.name=resnet18", "data.split=classes", "data.validation=classes", "seed=1"]
 )
 
@@ -41,13 +41,13 @@ def found(*specs):
     ],
 )
 def test_each_difference_is_named_with_both_values(override, severity, key, words):
-    assert words in found(PICTURES, PICTURES.with_overrides([override]))[severity, key]
+    assert words in found(IMAGES, IMAGES.with_overrides([override]))[severity, key]
 
 
 def test_what_is_compared_is_no_difference():
-    other = PICTURES.with_overrides(["loss.name=facenet", "miner.name=hard"])
-    assert set(found(PICTURES, other)) == {("caution", "seed")}
-    assert comparability.lint([PICTURES, PICTURES]) == []
+    other = IMAGES.with_overrides(["loss.name=facenet", "miner.name=hard"])
+    assert set(found(IMAGES, other)) == {("caution", "seed")}
+    assert comparability.lint([IMAGES, IMAGES]) == []
     assert comparability.lint([]) == []
 
 
@@ -58,7 +58,7 @@ def test_defaults_are_compared_by_what_they_mean():
 
 def test_repeats():
     def runs(*seeds, loss="ranking"):
-        return [PICTURES.with_overrides([f"seed={seed}", f"loss.name={loss}"]) for seed in seeds]
+        return [IMAGES.with_overrides([f"seed={seed}", f"loss.name={loss}"]) for seed in seeds]
 
     assert "One seed of each" in found(*runs(1), *runs(1, loss="facenet"))["caution", "seed"]
     assert "(1 and 3)" in found(*runs(1), *runs(1, 2, 3, loss="facenet"))["caution", "seed"]
@@ -67,13 +67,13 @@ def test_repeats():
 
 
 def test_single_specs():
-    chosen = PICTURES.with_overrides(["schedule.monitor_part=test"])
+    chosen = IMAGES.with_overrides(["schedule.monitor_part=test"])
     assert "too good" in found(chosen)["caution", "schedule.monitor_part"]
-    assert "last step" in found(PICTURES.with_overrides(["data.validation=none"]))["note", "data.validation"]
-    assert "no measure of unseen" in found(PICTURES.with_overrides(["data.split=samples"]))["note", "data.split"]
-    fast = PICTURES.with_overrides(["optimiser.learning_rate=1e-4", "loss.learning_rate=1e-2"])
+    assert "last step" in found(IMAGES.with_overrides(["data.validation=none"]))["note", "data.validation"]
+    assert "no measure of unseen" in found(IMAGES.with_overrides(["data.split=samples"]))["note", "data.split"]
+    fast = IMAGES.with_overrides(["optimiser.learning_rate=1e-4", "loss.learning_rate=1e-2"])
     assert "100 times faster than the network, and losses without" in found(fast)["caution", "loss.learning_rate"]
-    assert found(PICTURES) == {}
+    assert found(IMAGES) == {}
 
 
 def test_a_protocol_allows_what_it_says_and_the_rest_is_told(monkeypatch):
@@ -95,7 +95,7 @@ def test_a_protocol_allows_what_it_says_and_the_rest_is_told(monkeypatch):
 
 def test_runs_tell_on_how_many_queries_they_were_tested(tmp_path):
     store = RunStore(tmp_path)
-    runs = [store.create(PICTURES), store.create(PICTURES)]
+    runs = [store.create(IMAGES), store.create(IMAGES)]
     for run, queries in zip(runs, (5924, 450), strict=True):
         with MetricsWriter(run, 0) as rows:
             tested = {"kind": "scores", "step": 1, "of": "trained", "map_at_r": 0.5, "recall_at": {}}
@@ -106,10 +106,10 @@ def test_runs_tell_on_how_many_queries_they_were_tested(tmp_path):
 
 
 def test_the_gravest_come_first_and_none_twice():
-    chosen = PICTURES.with_overrides(["schedule.monitor_part=test", "schedule.steps=7"])
-    severities = [w.severity for w in comparability.lint([PICTURES, chosen, chosen])]
+    chosen = IMAGES.with_overrides(["schedule.monitor_part=test", "schedule.steps=7"])
+    severities = [w.severity for w in comparability.lint([IMAGES, chosen, chosen])]
     assert severities == sorted(severities, key=["incomparable", "caution", "note"].index)
-    assert len(severities) == len(set(comparability.lint([PICTURES, chosen, chosen])))
+    assert len(severities) == len(set(comparability.lint([IMAGES, chosen, chosen])))
 
 
 def test_batch_norm_frozen_at_a_random_start_is_named():

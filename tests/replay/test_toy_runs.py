@@ -32,14 +32,12 @@ def test_more_features_are_shown_by_the_principal_components_of_the_training_par
     assert f"{100 * model.explained_variance_ratio_.sum():.0f} %" in space.note
 
 
-def test_two_features_lie_in_a_plane_and_pictures_are_refused():
+def test_two_features_lie_in_a_plane_and_images_are_refused():
     plane = Dataset("flat", np.ones((4, 2), np.float32), np.zeros(4, int), ("x",), {"train": np.arange(4)}, None, ())
     assert np.array_equal(toy_runs.input_space(plane, np.arange(4)).points, [[1, 1, 0]] * 4)
-    pictures = Dataset(
-        "p", np.zeros((2, 3, 4, 4), np.uint8), np.zeros(2, int), ("x",), {"train": np.arange(2)}, None, ()
-    )
+    images = Dataset("p", np.zeros((2, 3, 4, 4), np.uint8), np.zeros(2, int), ("x",), {"train": np.arange(2)}, None, ())
     with pytest.raises(ValueError, match="inputs must be vectors"):
-        toy_runs.input_space(pictures, np.arange(2))
+        toy_runs.input_space(images, np.arange(2))
 
 
 def test_scores_of_a_step_are_those_of_a_training_that_ended_there():

@@ -14,12 +14,12 @@ AREA, RATIO = (0.16, 1.0), (0.75, 4 / 3)
 
 
 class Ragged:
-    """Five pictures of different sizes, as the store hands them out; centre crops are blank, so that none is used."""
+    """Five images of different sizes, as the store hands them out; centre crops are blank, so that none is used."""
 
     def __init__(self) -> None:
         random = np.random.default_rng(0)
         self.sizes = np.array([[36, 36], [36, 50], [48, 36], [36, 90], [70, 36]])
-        self.pictures = [random.integers(0, 256, (*size, 3), dtype=np.uint8) for size in self.sizes]
+        self.images = [random.integers(0, 256, (*size, 3), dtype=np.uint8) for size in self.sizes]
         self.shape = (5, 3, 32, 32)
 
     def __getitem__(self, rows):
@@ -29,7 +29,7 @@ class Ragged:
         sizes = self.sizes[rows]
         whole = np.zeros((len(rows), *sizes.max(0), 3), np.uint8)
         for place, row in enumerate(rows):
-            whole[place, : sizes[place, 0], : sizes[place, 1]] = self.pictures[row]
+            whole[place, : sizes[place, 0], : sizes[place, 1]] = self.images[row]
         return whole.transpose(0, 3, 1, 2), sizes
 
 
@@ -37,12 +37,12 @@ def a_dataset(inputs):
     return SimpleNamespace(inputs=inputs)
 
 
-def test_shifted_pictures_are_shifted_and_flipped_originals():
-    pictures = torch.randint(1, 256, (32, 3, 32, 32), dtype=torch.uint8)  # 0 is the border
+def test_shifted_images_are_shifted_and_flipped_originals():
+    images = torch.randint(1, 256, (32, 3, 32, 32), dtype=torch.uint8)  # 0 is the border
     seen = set()
-    for picture, changed in zip(pictures, augmentation.shifted(pictures, seed=3), strict=True):
+    for image, changed in zip(images, augmentation.shifted(images, seed=3), strict=True):
         shifts = [(dy, dx, flip) for dy in range(9) for dx in range(9) for flip in (False, True)]
-        padded = {f: F.pad(picture.flip(2) if f else picture, (4, 4, 4, 4)) for f in (False, True)}
+        padded = {f: F.pad(image.flip(2) if f else image, (4, 4, 4, 4)) for f in (False, True)}
         found = [s for s in shifts if torch.equal(changed, padded[s[2]][:, s[0] : s[0] + 32, s[1] : s[1] + 32])]
         assert len(found) == 1
         seen.add(found[0])
@@ -60,7 +60,7 @@ def test_a_resized_crop_equals_interpolating_each_cut():
     assert batch.is_contiguous(memory_format=torch.channels_last)
     assert 0 < flip.sum() < 8
     for row, (top, left, h, w), turned, found in zip(rows, boxes.tolist(), flip, batch, strict=True):
-        cut = torch.from_numpy(ragged.pictures[row][top : top + h, left : left + w]).permute(2, 0, 1)[None].float()
+        cut = torch.from_numpy(ragged.images[row][top : top + h, left : left + w]).permute(2, 0, 1)[None].float()
         assert cut.shape[2:] == (h, w)  # the box lies inside
         expected = F.interpolate(cut, (32, 32), mode="bilinear", antialias=True)[0]
         assert (found - (expected.flip(2) if turned else expected)).abs().max() <= 0.501  # rounded
@@ -68,26 +68,26 @@ def test_a_resized_crop_equals_interpolating_each_cut():
 
 @pytest.mark.parametrize("side", [8, 36, 90])
 def test_a_large_reduction_is_antialiased_and_an_enlargement_is_bilinear(side):
-    picture = torch.randint(0, 256, (1, 3, 36, 44), dtype=torch.uint8)
+    image = torch.randint(0, 256, (1, 3, 36, 44), dtype=torch.uint8)
     box, flip = torch.tensor([[2, 3, 30, 41]]), torch.tensor([False])
-    found = augmentation.resized(picture, box, flip, side)
-    expected = F.interpolate(picture[:, :, 2:32, 3:44].float(), (side, side), mode="bilinear", antialias=True)
+    found = augmentation.resized(image, box, flip, side)
+    expected = F.interpolate(image[:, :, 2:32, 3:44].float(), (side, side), mode="bilinear", antialias=True)
     assert (found - expected).abs().max() <= 0.501
 
 
 def test_the_padding_is_never_seen():
     ragged = Ragged()
-    for picture in ragged.pictures:
-        picture[:] = 200
+    for image in ragged.images:
+        image[:] = 200
     batch = augmentation.batch(a_dataset(ragged), np.arange(5).repeat(20), DataSpec(crop="resized"), 2, CPU)
     assert (batch == 200).all()
 
 
-def test_the_whole_picture_uncut_is_itself():
-    pictures = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
+def test_the_whole_image_uncut_is_itself():
+    images = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
     boxes = torch.tensor([[0, 0, 32, 32]] * 2)
-    found = augmentation.resized(pictures, boxes, torch.tensor([False, True]), 32)
-    assert torch.equal(found, torch.stack([pictures[0], pictures[1].flip(2)]))
+    found = augmentation.resized(images, boxes, torch.tensor([False, True]), 32)
+    assert torch.equal(found, torch.stack([images[0], images[1].flip(2)]))
 
 
 def test_area_aspect_and_place_follow_their_law():
@@ -99,7 +99,7 @@ def test_area_aspect_and_place_follow_their_law():
     assert (top + h <= 200).all()
     assert (left + w <= 300).all()
     area, aspect = h * w / 60_000, w / h
-    # A share above 8/9 of a 2:3 picture is wider than 4:3, so it never fits; below 1/2 anything does.
+    # A share above 8/9 of a 2:3 image is wider than 4:3, so it never fits; below 1/2 anything does.
     assert area.min() == pytest.approx(0.16, abs=0.01)
     assert area.max() == pytest.approx(8 / 9, abs=0.01)
     small = area < 0.5
@@ -116,45 +116,45 @@ def test_where_no_try_fits_the_centre_is_taken():
     assert boxes.tolist() == [[0, 180, 40, 40], [180, 0, 40, 40], [0, 5, 100, 100]]
 
 
-def test_pictures_in_memory_are_their_own_whole():
-    pictures = np.random.default_rng(0).integers(0, 256, (6, 3, 32, 32), dtype=np.uint8)
+def test_images_in_memory_are_their_own_whole():
+    images = np.random.default_rng(0).integers(0, 256, (6, 3, 32, 32), dtype=np.uint8)
     spec = DataSpec(crop="resized", crop_area=(1.0, 1.0), crop_ratio=(1.0, 1.0))
-    batch = augmentation.batch(a_dataset(pictures), np.arange(6), spec, 1, CPU)
-    for picture, found in zip(torch.from_numpy(pictures), batch, strict=True):
-        assert torch.equal(found, picture) or torch.equal(found, picture.flip(2))
+    batch = augmentation.batch(a_dataset(images), np.arange(6), spec, 1, CPU)
+    for image, found in zip(torch.from_numpy(images), batch, strict=True):
+        assert torch.equal(found, image) or torch.equal(found, image.flip(2))
 
 
 @pytest.mark.parametrize("crop", ["shift", "resized"])
 def test_a_batch_is_a_function_of_the_seed(crop):
-    pictures = a_dataset(np.random.default_rng(0).integers(0, 256, (8, 3, 40, 40), dtype=np.uint8))
+    images = a_dataset(np.random.default_rng(0).integers(0, 256, (8, 3, 40, 40), dtype=np.uint8))
     spec, rows = DataSpec(crop=crop), np.arange(8)
-    first = augmentation.batch(pictures, rows, spec, 5, CPU)
+    first = augmentation.batch(images, rows, spec, 5, CPU)
     torch.rand(3)  # the global generator does not matter
-    assert torch.equal(first, augmentation.batch(pictures, rows, spec, 5, CPU))
-    assert not torch.equal(first, augmentation.batch(pictures, rows, spec, 6, CPU))
+    assert torch.equal(first, augmentation.batch(images, rows, spec, 5, CPU))
+    assert not torch.equal(first, augmentation.batch(images, rows, spec, 6, CPU))
 
 
-def test_without_augmentation_or_pictures_inputs_are_untouched():
-    pictures = np.random.default_rng(0).integers(0, 256, (4, 3, 32, 32), dtype=np.uint8)
+def test_without_augmentation_or_images_inputs_are_untouched():
+    images = np.random.default_rng(0).integers(0, 256, (4, 3, 32, 32), dtype=np.uint8)
     rows = np.array([2, 0])
     for crop in ("shift", "resized"):
         spec = DataSpec(augment=False, crop=crop)
-        assert np.array_equal(augmentation.batch(a_dataset(pictures), rows, spec, 0, CPU), pictures[rows])
+        assert np.array_equal(augmentation.batch(a_dataset(images), rows, spec, 0, CPU), images[rows])
     vectors = np.ones((4, 5), np.float32)
     vectors.flags.writeable = False
     assert np.array_equal(augmentation.batch(a_dataset(vectors), rows, DataSpec(), 0, CPU), vectors[rows])
 
 
 def test_affine_moves_are_small_and_mirror_nothing():
-    pictures = torch.zeros(64, 1, 28, 28, dtype=torch.uint8)
-    pictures[:, :, 6:22, 6:9] = 255  # an L
-    pictures[:, :, 19:22, 6:16] = 255
+    images = torch.zeros(64, 1, 28, 28, dtype=torch.uint8)
+    images[:, :, 6:22, 6:9] = 255  # an L
+    images[:, :, 19:22, 6:16] = 255
     spec = DataSpec(crop="affine")
-    changed = augmentation.batch(a_dataset(pictures.numpy()), np.arange(64), spec, 5, CPU)
-    assert changed.shape == pictures.shape
+    changed = augmentation.batch(a_dataset(images.numpy()), np.arange(64), spec, 5, CPU)
+    assert changed.shape == images.shape
     assert changed.dtype == torch.uint8
-    assert torch.equal(changed, augmentation.moved(pictures, 5))
-    assert not torch.equal(changed, augmentation.moved(pictures, 6))
+    assert torch.equal(changed, augmentation.moved(images, 5))
+    assert not torch.equal(changed, augmentation.moved(images, 6))
     ink = changed.float() / 255
     places = torch.arange(28.0)
     across, down = ((ink.sum(dim).squeeze(1) @ places) / ink.sum((1, 2, 3)) for dim in (2, 3))
@@ -166,7 +166,7 @@ def test_affine_moves_are_small_and_mirror_nothing():
 
 
 def test_one_channel_passes_through_every_cut():
-    pictures = torch.randint(0, 256, (4, 1, 32, 32), dtype=torch.uint8)
+    images = torch.randint(0, 256, (4, 1, 32, 32), dtype=torch.uint8)
     for crop in ("shift", "resized", "affine"):
-        found = augmentation.batch(a_dataset(pictures.numpy()), np.arange(4), DataSpec(crop=crop), 1, CPU)
+        found = augmentation.batch(a_dataset(images.numpy()), np.arange(4), DataSpec(crop=crop), 1, CPU)
         assert found.shape == (4, 1, 32, 32)

@@ -50,7 +50,7 @@ def test_a_run_of_bags_ends_with_its_overlap(tmp_path) -> None:
     assert 0 < row["hull_iou"] <= 1
 
 
-def test_pictures_with_prototypes_are_read_and_predicted_from_classes_never_fitted() -> None:
+def test_images_with_prototypes_are_read_and_predicted_from_classes_never_fitted() -> None:
     found = bench(*DIGITS, *GSP, "model.embedding_dim=2")
     small = {part: indices[:120] for part, indices in found.data.parts.items()}
     object.__setattr__(found.data, "parts", small)

@@ -104,7 +104,7 @@ def test_both_optimisers_learn(name: str, store: RunStore) -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (["model.name=resnet20"], "resnet20 takes pictures"),
+        (["model.name=resnet20"], "resnet20 takes images"),
         (["batch.classes=11"], "batch: a batch needs 11 classes"),
         (["loss.name=nonsense"], "unknown loss 'nonsense'"),
         (["data.name=nonsense"], "no data set is named 'nonsense'"),

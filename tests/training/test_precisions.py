@@ -23,7 +23,7 @@ VECTORS = RunSpec().with_overrides(
         *(f"schedule.warm_up={WARM_UP}", "schedule.steps=8", "schedule.validate_every=4"),
     ]
 )
-PICTURES = RunSpec().with_overrides(
+IMAGES = RunSpec().with_overrides(
     ["model.name=resnet20", "model.embedding_dim=8", "batch.classes=4", "batch.samples=2"]
 )
 PROTOTYPES = ["pooling.prototypes=4", "pooling.memory=8"]  # in place from the second batch of eight on
@@ -38,7 +38,7 @@ def digits() -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def pictures() -> Dataset:
+def images() -> Dataset:
     """Noise in place of photographs: what is tested is that steps can be made."""
     labels = np.arange(32) % 4
     noise = np.random.default_rng(0).integers(0, 256, (32, 3, 32, 32), np.uint8)
@@ -61,9 +61,9 @@ def train_steps(spec: RunSpec, dataset: Dataset, steps: int) -> TrainingState:
 
 @precisions
 @pytest.mark.parametrize("name", pooling.names())
-def test_every_pooling_trains(name: str, precision: str, pictures: Dataset) -> None:
+def test_every_pooling_trains(name: str, precision: str, images: Dataset) -> None:
     overrides = [f"pooling.name={name}", f"compute.precision={precision}", *STARTS_LATE.get(name, [])]
-    state = train_steps(PICTURES.with_overrides(overrides), pictures, 3)
+    state = train_steps(IMAGES.with_overrides(overrides), images, 3)
     assert state.pooling_ready
 
 

@@ -40,7 +40,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def digits():
-    """Seventy-five pictures of digits, 16 pixels a side, of all parts."""
+    """Seventy-five images of digits, 16 pixels a side, of all parts."""
     whole = build.load_data(FROZEN)
     parts = {name: part[::24] for name, part in whole.parts.items()}
     return dataclasses.replace(whole, inputs=np.ascontiguousarray(whole.inputs[:, :, ::2, ::2]), parts=parts)
@@ -68,7 +68,7 @@ def test_maps_are_those_of_the_backbone_and_are_computed_once(digits, cache, mon
     assert found.dtype == torch.float16
     torch.testing.assert_close(found.float(), direct, rtol=1e-3, atol=1e-3)
     assert found.is_contiguous(memory_format=torch.channels_last)
-    monkeypatch.setattr(networks.PictureNetwork, "features", fail)
+    monkeypatch.setattr(networks.ImageNetwork, "features", fail)
     again = made(FROZEN, digits)
     assert torch.equal(batches.to_device(again.data, part, CPU), found)
     assert len(stores(cache)) == 1
@@ -109,7 +109,7 @@ def test_views_are_those_of_the_augmentation_and_tests_see_none(digits, cache):
     assert len(stores(cache)) == 2
 
 
-def test_other_weights_pictures_or_cuts_have_maps_of_their_own(digits, cache):
+def test_other_weights_images_or_cuts_have_maps_of_their_own(digits, cache):
     first = made(FROZEN, digits)
     maps = first.data.features[digits.parts["test"]]
     other = made(FROZEN.with_overrides(["seed=1"]), digits).data.features[digits.parts["test"]]
@@ -121,7 +121,7 @@ def test_other_weights_pictures_or_cuts_have_maps_of_their_own(digits, cache):
     assert len(stores(cache)) == 3
     inverted = dataclasses.replace(digits, inputs=255 - np.asarray(digits.inputs[:]))
     assert not np.array_equal(made(FROZEN, inverted).data.features[digits.parts["test"]], maps)
-    assert len(stores(cache)) == 3  # those of the same weights and of other pictures went
+    assert len(stores(cache)) == 3  # those of the same weights and of other images went
 
 
 def test_a_killed_computation_goes_on_where_it_stopped(digits, cache, monkeypatch):
@@ -166,7 +166,7 @@ def test_what_is_kept_is_bounded_and_the_longest_unused_goes_first(digits, cache
     assert oldest not in stores(cache)
     assert len(stores(cache)) == 2
     monkeypatch.setenv("DML_FEATURES_GB", "0.00001")
-    with pytest.raises(DataError, match=r"more than the 0\.0 GB that are kept; choose smaller pictures"):
+    with pytest.raises(DataError, match=r"more than the 0\.0 GB that are kept; choose smaller images"):
         made(FROZEN.with_overrides(["seed=3"]), digits).data.features.open()
     monkeypatch.setenv("DML_FEATURES_GB", "much")
     with pytest.raises(DataError, match="DML_FEATURES_GB must be a number"):
@@ -203,7 +203,7 @@ def test_a_frozen_run_resumes_forks_and_is_inspected_like_any_other(digits, tmp_
     assert weights.weights.shape[1:] == (2, 2)
     index = Index.of_run(whole)
     queries = np.asarray(digits.inputs[index.indices[:5]])
-    assert np.abs(index.embed(queries) - index.embeddings[:5]).max() < 5e-3  # pictures of one's own pass the backbone
+    assert np.abs(index.embed(queries) - index.embeddings[:5]).max() < 5e-3  # images of one's own pass the backbone
     fork = fork_spec.make(whole, 3, ["loss.name=contrastive"])
     assert "model.freeze" in refused(FROZEN, fork.with_overrides(["model.freeze=none"]))
     child = store.create(fork)

@@ -1,4 +1,4 @@
-// The plane of a real triplet: the fields page's, with the pictures beside the points, the circle
+// The plane of a real triplet: the fields page's, with the images beside the points, the circle
 // of the sphere, where one step would lead, and what it would do to the ranks of the query. Every
 // number comes from Python.
 /** @import { Point } from "../../shared/types.js" */
@@ -114,7 +114,7 @@ class Failure extends Fields {
     this.keys.outer.parentElement?.append(
       el("span", { class: "key" }, el("i", { class: "ghost" }), "after one step"),
       this.circleKey,
-      el("label", { class: "key" }, box, "pictures"),
+      el("label", { class: "key" }, box, "images"),
       el("button", { class: "png", onclick: () => this.png() }, "PNG"),
     );
     /** @type {HTMLUListElement} */
@@ -150,7 +150,7 @@ class Failure extends Fields {
         ),
       ),
       el("section", {}, el("h4", {}, "Each force in its parts"), this.parts),
-      el("section", {}, el("h4", {}, "Why this picture is exact"), this.exact),
+      el("section", {}, el("h4", {}, "Why this figure is exact"), this.exact),
     );
     this.explain.side.classList.add("below-all");
     this.explain.side.before(this.ranks);
@@ -297,7 +297,7 @@ class Failure extends Fields {
           of: data.of,
           home: data.home,
           circle: data.circle,
-          pictures: data.pictures,
+          images: data.images,
         },
       });
       this.failure = undefined;
@@ -311,8 +311,8 @@ class Failure extends Fields {
 
   loadStyles() {
     POINTS.forEach((name, i) => {
-      if (this.thumbs[name].getAttribute("src") !== this.data.pictures[i])
-        this.thumbs[name].src = this.data.pictures[i];
+      if (this.thumbs[name].getAttribute("src") !== this.data.images[i])
+        this.thumbs[name].src = this.data.images[i];
     });
     this.circleKey.hidden = !this.data.circle;
   }

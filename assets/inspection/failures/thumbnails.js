@@ -1,8 +1,8 @@
-// Where the pictures of the three points stand: each beside its own point, over no point and no
-// other picture.
+// Where the images of the three points stand: each beside its own point, over no point and no
+// other image.
 
 const SIDE = 42,
-  ROOM = 27; // of a picture in CSS pixels; of its middle from the edge
+  ROOM = 27; // of an image in CSS pixels; of its middle from the edge
 const AROUND = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7, 8].map(
   (k) => (k * Math.PI) / 8,
 );
@@ -13,7 +13,7 @@ const AROUND = [0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6, 7, -7, 8].map(
  */
 const near = (a, b, reach) => Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[1])) < reach;
 
-// Middles of the three pictures for points [[x, y], ...] of a square plane: away from the others
+// Middles of the three images for points [[x, y], ...] of a square plane: away from the others
 // where that is free, else turned about the point, and only then farther off.
 /**
  * @param {number[][]} points

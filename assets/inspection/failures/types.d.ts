@@ -9,7 +9,7 @@ export interface FailureData extends FieldData {
   home: Record<Point, Place> & { view: Place; loss: string; hyper: Hyper };
   circle: number | null; // radius of the unit sphere in the plane
   of: Triple;
-  pictures: string[];
+  images: string[];
   rate: number;
   by: Way;
   rates: [low: number, high: number];

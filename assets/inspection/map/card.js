@@ -1,4 +1,4 @@
-// The picture of the point under the pointer; of an opened point also its neighbours and where to
+// The image of the point under the pointer; of an opened point also its neighbours and where to
 // go from here.
 /** @import { MapView } from "./map.js" */
 /** @import { MapData, Neighbour } from "./types.js" */
@@ -27,7 +27,7 @@ export class Card {
     this.root.classList.toggle("pinned", pinned);
     this.root.replaceChildren(
       el("img", {
-        src: data.pictures + index,
+        src: data.images + index,
         alt: `class ${name}, sample ${index}`,
         width: 128,
         height: 128,
@@ -98,7 +98,7 @@ export class Card {
             onclick: () => map.open(row, true),
           },
           el("img", {
-            src: map.data.pictures + map.cloud.indices[row],
+            src: map.data.images + map.cloud.indices[row],
             alt: "",
             width: 26,
             height: 26,

@@ -1,4 +1,4 @@
-// The map with its legend and where it comes from, as one picture.
+// The map with its legend and where it comes from, as one figure.
 /** @import { Facts } from "./types.js" */
 /** @import { MapView } from "./map.js" */
 /** @import { Context } from "../../shared/types.js" */
@@ -15,7 +15,7 @@ const SIDE = 200,
 
 // A canvas of the map as just painted, twice as fine as the screen.
 /** @param {MapView} map */
-export function picture(map) {
+export function figure(map) {
   const { camera, data } = map,
     width = camera.width + SIDE,
     height = camera.height + FOOT;

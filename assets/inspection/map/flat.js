@@ -1,7 +1,7 @@
-// The same points where the browser has no WebGL2: one small picture for each colour and shape,
+// The same points where the browser has no WebGL2: one small image for each colour and shape,
 // stamped.
 /** @import { Cloud } from "./cloud.js" */
-/** @import { Picture } from "./types.js" */
+/** @import { Marks } from "./types.js" */
 import { drawing } from "../../shared/dom.js";
 import { shape } from "../../shared/plot.js";
 
@@ -18,7 +18,7 @@ export class Painter {
 
   /**
    * @param {Cloud} cloud
-   * @param {Picture} picture
+   * @param {Marks} marks
    */
   paint(cloud, { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink }) {
     const { ctx, canvas } = this,
@@ -30,8 +30,8 @@ export class Painter {
       shaped === 0 ? "circle" : shaped === 1 ? SHAPES[key & 3] : key === 0 ? "cross" : "circle";
     const stamp = (/** @type {number} */ key, /** @type {number} */ chosen) => {
       const side = Math.ceil(2.6 * radius + 4),
-        picture = new OffscreenCanvas(side, side),
-        c = drawing(picture),
+        stamped = new OffscreenCanvas(side, side),
+        c = drawing(stamped),
         at = 4 * (key & 255);
       c.fillStyle = `rgba(${colours[at]}, ${colours[at + 1]}, ${colours[at + 2]}, ${colours[at + 3] / 255})`;
       c.strokeStyle = css(chosen ? ink : paper);
@@ -39,7 +39,7 @@ export class Painter {
       shape(c, kind(key), side / 2, side / 2, radius);
       c.fill();
       if (chosen || radius > 3) c.stroke();
-      return picture;
+      return stamped;
     };
     ctx.clearRect(0, 0, width, height);
     for (const front of [0, 1]) {
@@ -50,9 +50,9 @@ export class Painter {
           y = (height / 2) * (1 - (cloud.y(i) - middle[1]) * scale[1]);
         if (x < -9 || y < -9 || x > width + 9 || y > height + 9) continue;
         const name = 2 * (keys[i] & 255) + (states[i] >> 1);
-        const picture = stamps.get(name) ?? stamp(keys[i], states[i] >> 1);
-        stamps.set(name, picture);
-        ctx.drawImage(picture, x - picture.width / 2, y - picture.height / 2);
+        const stamped = stamps.get(name) ?? stamp(keys[i], states[i] >> 1);
+        stamps.set(name, stamped);
+        ctx.drawImage(stamped, x - stamped.width / 2, y - stamped.height / 2);
       }
     }
   }

@@ -1,7 +1,7 @@
 // The points on a WebGL2 canvas: one draw call for those in the background, one for those that
 // stand out.
 /** @import { Cloud } from "./cloud.js" */
-/** @import { Picture } from "./types.js" */
+/** @import { Marks } from "./types.js" */
 const TINY = 2; // pixels of radius below which no shape is told from a circle
 const VERTEX = `#version 300 es
 precision highp float;
@@ -178,7 +178,7 @@ export class Painter {
 
   /**
    * @param {Cloud} cloud
-   * @param {Picture} picture
+   * @param {Marks} marks
    */
   paint(cloud, { keys, states, colours, shaped, middle, scale, radius, faint, paper, ink }) {
     const { gl, at, canvas } = this;

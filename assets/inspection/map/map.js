@@ -11,12 +11,12 @@ import { Painter as Flat } from "./flat.js";
 import { Painter as Gl } from "./gl.js";
 import { listen } from "./pointer.js";
 import { COLOURINGS, Legend, colours } from "./legend.js";
-import { Pictures, paintOver } from "./overlay.js";
+import { ImageCache, paintOver } from "./overlay.js";
 import { Player } from "./player.js";
-import { picture } from "./export.js";
+import { figure } from "./export.js";
 
 const DWELL = 125,
-  FAINT = 0.14; // milliseconds before a picture is fetched; how much is left of what stands back
+  FAINT = 0.14; // milliseconds before an image is fetched; how much is left of what stands back
 /** @type {Partial<Record<Colouring, number>>} */
 const SHAPED = { class: 1, right: 2 };
 /** @param {string} name */
@@ -100,7 +100,7 @@ export class MapView {
   tell;
   /** @type {SetState} */
   setState;
-  pictured = 0;
+  imagesDrawn = 0;
   /** @type {number | undefined} */
   ratio;
 
@@ -116,8 +116,8 @@ export class MapView {
     this.tool = "move";
     this.named = true;
     this.seq = 0;
-    this.look = { colour: data.look.colour, classes: data.look.classes, pictures: true };
-    this.thumbs = new Pictures(() => this.draw());
+    this.look = { colour: data.look.colour, classes: data.look.classes, images: true };
+    this.thumbs = new ImageCache(() => this.draw());
     this.whole = el("div", { class: "lab map-lab" });
     this.points = el("canvas", { class: "points", "aria-hidden": "true" });
     this.canvas = el("canvas", {
@@ -270,12 +270,12 @@ export class MapView {
         "the name of each class at its most central point",
       ),
       box(
-        "pictures",
+        "images",
         true,
         (on) => {
-          this.look.pictures = on;
+          this.look.images = on;
         },
-        "zoomed in to 150 points or fewer, points become pictures",
+        "zoomed in to 150 points or fewer, points become images",
       ),
       this.count,
       el(
@@ -466,7 +466,7 @@ export class MapView {
 
   /** @param {number} row */
   edge(row) {
-    // of a picture: the colour of its point, dashed where the nearest neighbour is wrong
+    // of an image: the colour of its point, dashed where the nearest neighbour is wrong
     const k = 4 * (this.keys[row] & 255),
       wrong = this.look.colour === "right" && this.keys[row] === 0;
     return {
@@ -719,7 +719,7 @@ export class MapView {
     const ctx = drawing(this.canvas);
     ctx.setTransform(sharpness, 0, 0, sharpness, 0, 0);
     paintOver(ctx, this);
-    this.canvas.dataset.pictures = String(this.pictured);
+    this.canvas.dataset.images = String(this.imagesDrawn);
     this.canvas.dataset.painted = String(Number(this.canvas.dataset.painted ?? 0) + 1);
     this.canvas.dataset.count = String(cloud.count);
   }
@@ -731,7 +731,7 @@ export class MapView {
     this.ratio = 2;
     this.resize();
     this.paint();
-    const canvas = picture(this);
+    const canvas = figure(this);
     delete this.ratio;
     this.hovered = shown;
     this.resize();

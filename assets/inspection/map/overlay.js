@@ -1,11 +1,11 @@
-// What lies over the points: pictures, lines to neighbours, names, rings, the lasso.
+// What lies over the points: images, lines to neighbours, names, rings, the lasso.
 /** @import { Neighbour } from "./types.js" */
 /** @import { MapView } from "./map.js" */
 /** @import { Context } from "../../shared/types.js" */
 export const RIGHT = "#009E73",
   WRONG = "#D55E00",
   SELECTED = "#E69F00";
-const MOST_PICTURES = 150,
+const MOST_IMAGES = 150,
   MOST_NAMES = 80,
   MOST_TRIED = 600,
   KEPT = 600;
@@ -14,8 +14,8 @@ const MOST_PICTURES = 150,
 export const shortened = (name, most = 24) =>
   name.length > most ? [...name].slice(0, most - 1).join("") + "…" : name;
 
-// Pictures by address, fetched once; `arrived` is called when another one can be drawn.
-export class Pictures {
+// Images by address, fetched once; `arrived` is called when another one can be drawn.
+export class ImageCache {
   /** @param {() => void} arrived */
   constructor(arrived) {
     this.arrived = arrived;
@@ -27,25 +27,25 @@ export class Pictures {
 
   /** @param {string} address */
   get(address) {
-    const picture = this.kept.get(address) ?? this.fetched(address);
+    const image = this.kept.get(address) ?? this.fetched(address);
     this.kept.delete(address); // to the young end
-    this.kept.set(address, picture);
+    this.kept.set(address, image);
     for (const oldest of this.kept.keys()) {
       if (this.kept.size <= KEPT) break;
       this.kept.delete(oldest);
     }
-    return this.ready.has(picture) ? picture : null;
+    return this.ready.has(image) ? image : null;
   }
 
   /** @param {string} address */
   fetched(address) {
-    const picture = new Image();
-    picture.onload = () => {
-      this.ready.add(picture);
+    const image = new Image();
+    image.onload = () => {
+      this.ready.add(image);
       this.arrived();
     };
-    picture.src = address;
-    return picture;
+    image.src = address;
+    return image;
   }
 }
 
@@ -56,8 +56,8 @@ export class Pictures {
 export function paintOver(ctx, map) {
   const { camera, cloud, ink, paper } = map;
   ctx.clearRect(0, 0, camera.width, camera.height);
-  map.pictured = 0;
-  if (map.look.pictures) thumbnails(ctx, map);
+  map.imagesDrawn = 0;
+  if (map.look.images) thumbnails(ctx, map);
   if (map.near) lines(ctx, map, map.near);
   if (map.named) names(ctx, map);
   for (const row of map.marked) ring(ctx, camera.at(cloud, row), map.radius() + 7, SELECTED, paper);
@@ -66,7 +66,7 @@ export function paintOver(ctx, map) {
   if (map.line) lasso(ctx, map, map.line);
 }
 
-// Where a picture of the visitor's own belongs.
+// Where an image of the visitor's own belongs.
 /**
  * @param {Context} ctx
  * @param {MapView} map
@@ -81,9 +81,9 @@ function own(ctx, map, [u, v]) {
   ctx.textBaseline = "alphabetic";
   ctx.lineWidth = 4;
   ctx.strokeStyle = map.paper;
-  ctx.strokeText("your picture", x, y - 15);
+  ctx.strokeText("your image", x, y - 15);
   ctx.fillStyle = map.ink;
-  ctx.fillText("your picture", x, y - 15);
+  ctx.fillText("your image", x, y - 15);
 }
 
 /**
@@ -106,37 +106,37 @@ function ring(ctx, [x, y], r, colour, paper) {
   }
 }
 
-// Points become pictures where so few are in sight that all of them can; the hovered one in front.
+// Points become images where so few are in sight that all of them can; the hovered one in front.
 /**
  * @param {Context} ctx
  * @param {MapView} map
  */
 function thumbnails(ctx, map) {
   const { camera, cloud, data, hovered } = map,
-    rows = cloud.within(camera.window(), MOST_PICTURES);
-  if (!rows.length || rows.length > MOST_PICTURES) return;
+    rows = cloud.within(camera.window(), MOST_IMAGES);
+  if (!rows.length || rows.length > MOST_IMAGES) return;
   const room = Math.sqrt((camera.width * camera.height) / rows.length),
     side = Math.min(72, Math.max(26, 0.55 * room));
   const front = (/** @type {number} */ row) => 2 * Number(row === hovered) + (map.states[row] & 1);
   rows.sort((a, b) => front(a) - front(b));
   for (const row of rows) {
-    const picture = map.thumbs.get(data.pictures + cloud.indices[row]);
-    if (!picture) continue;
+    const image = map.thumbs.get(data.images + cloud.indices[row]);
+    if (!image) continue;
     const s = row === hovered ? 1.5 * side : side,
       [x, y] = camera.at(cloud, row),
-      k = s / Math.max(picture.naturalWidth, picture.naturalHeight);
-    const w = k * picture.naturalWidth,
-      h = k * picture.naturalHeight,
+      k = s / Math.max(image.naturalWidth, image.naturalHeight);
+    const w = k * image.naturalWidth,
+      h = k * image.naturalHeight,
       { colour, dashed } = map.edge(row);
     ctx.globalAlpha = map.states[row] & 1 ? 1 : 0.3;
     ctx.fillStyle = map.paper;
     ctx.fillRect(x - w / 2 - 2, y - h / 2 - 2, w + 4, h + 4);
-    ctx.drawImage(picture, x - w / 2, y - h / 2, w, h);
+    ctx.drawImage(image, x - w / 2, y - h / 2, w, h);
     ctx.strokeStyle = colour;
     ctx.lineWidth = map.states[row] & 2 ? 4 : 2;
     ctx.setLineDash(dashed ? [5, 3] : []);
     ctx.strokeRect(x - w / 2 - 1, y - h / 2 - 1, w + 2, h + 2);
-    map.pictured += 1;
+    map.imagesDrawn += 1;
   }
   ctx.setLineDash([]);
   ctx.globalAlpha = 1;

@@ -6,12 +6,12 @@ export type Colouring = "class" | "right" | "purity" | "density";
 
 export interface MapData extends Data {
   points: string; // address of the folder of the map's files
-  pictures: string; // address that a sample's index completes
+  images: string; // address that a sample's index completes
   run: string;
   title: string;
   steps: number[]; // of the frames; none for a single one
   marks: number[]; // samples that a link names
-  own: [x: number, y: number] | null; // where a picture of the visitor belongs
+  own: [x: number, y: number] | null; // where an image of the visitor belongs
   selection: { id: string } | null;
   seq: number; // of the last lasso that Python has heard
   look: Look;
@@ -75,7 +75,7 @@ export interface Window {
   top: number;
 }
 // What both painters draw.
-export interface Picture {
+export interface Marks {
   keys: Uint8Array<ArrayBuffer> | Uint16Array<ArrayBuffer>; // place of each point's colour
   states: Uint8Array<ArrayBuffer>; // 1: stands out, 2: selected
   colours: Uint8Array<ArrayBuffer>; // 256 of RGBA

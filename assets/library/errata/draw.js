@@ -1,4 +1,4 @@
-// The picture of a counter-example as SVG: plane, triplet, and both gradients on each point.
+// The figure of a counter-example as SVG: plane, triplet, and both gradients on each point.
 // Numbers come from Python.
 /** @import { Gradient, Label, Pixels, Scene, Side, TruthAnswer } from "./types.js" */
 /** @import { Child, Ink, Place, Point, Theme } from "../../shared/types.js" */
@@ -39,7 +39,7 @@ export function fromPixels([x, y, half], size) {
   return (/** @type {Place} */ [u, v]) => [x - half + u * k, y + half - v * k];
 }
 
-// The map of the difference, n x n, as the address of a picture.
+// The map of the difference, n x n, as the address of an image.
 /**
  * @param {TruthAnswer} truthAnswer
  * @param {Theme} theme
@@ -63,7 +63,7 @@ export function raster({ n, shade }, theme) {
  * @param {number} size
  * @param {Theme} theme
  */
-export function picture(scene, answer, background, size, theme) {
+export function figure(scene, answer, background, size, theme) {
   const ink = INK[theme],
     at = toPixels(scene.view, size),
     layers = [svg("rect", { width: size, height: size, fill: ink.page })];

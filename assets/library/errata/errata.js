@@ -13,7 +13,7 @@ import { drawing, el, save, setText, tidy } from "../../shared/dom.js";
 import { INK, LETTER, POINTS, rampColour } from "../../shared/colours.js";
 import { control, pointRows } from "../../shared/controls.js";
 import { Link, decode, socketAddress } from "../../shared/socket.js";
-import { colourOf, fromPixels, picture, raster, svg, toPixels } from "./draw.js";
+import { colourOf, fromPixels, figure, raster, svg, toPixels } from "./draw.js";
 
 const MOVING = 61,
   RESTING = 161; // nodes along a side of the map while the hand moves, and once it rests
@@ -206,8 +206,8 @@ class Truth {
             { class: "acts" },
             el("button", { onclick: () => this.reset() }, "Reset"),
             this.fields,
-            el("button", { onclick: () => this.png(), title: "picture as PNG" }, "PNG"),
-            el("button", { onclick: () => this.vector(), title: "picture as SVG" }, "SVG"),
+            el("button", { onclick: () => this.png(), title: "figure as PNG" }, "PNG"),
+            el("button", { onclick: () => this.vector(), title: "figure as SVG" }, "SVG"),
             el(
               "button",
               { onclick: () => this.json(), title: "triplet and both gradients as JSON" },
@@ -342,7 +342,7 @@ class Truth {
       this.size = size;
       this.plane.setAttribute("viewBox", `0 0 ${size} ${size}`);
       this.plane.replaceChildren(
-        ...picture(this.scene, this.answer, this.background, size, this.theme),
+        ...figure(this.scene, this.answer, this.background, size, this.theme),
       );
       const at = toPixels(this.scene.view, size);
       for (const name of POINTS) {

@@ -492,7 +492,7 @@ class Charges {
         el(
           "div",
           { class: "take" },
-          el("button", { onclick: () => this.picture() }, "Picture, PNG"),
+          el("button", { onclick: () => this.figure() }, "Figure, PNG"),
           ...exportLinks(this.data.base, "charges", () => String(this.drawing()), {
             svg: "SVG",
             pdf: "PDF",
@@ -1042,7 +1042,7 @@ class Charges {
     );
   }
 
-  picture() {
+  figure() {
     const copy = Object.assign(document.createElement("canvas"), { width: 1400, height: 1400 }),
       ctx = drawing(copy),
       size = 700;

@@ -219,7 +219,7 @@ export function paintPortrait(ctx, width, height, portrait, theme) {
     right = width - 8,
     { density, reach, corners, outer, inner } = portrait;
   const bins = Math.sqrt(density.length),
-    picture = new ImageData(bins, bins),
+    image = new ImageData(bins, bins),
     X = (/** @type {number} */ v) => left + ((right - left) * v) / reach,
     Y = (/** @type {number} */ v) => down - ((down - up) * v) / reach;
   for (let row = 0; row < bins; row++)
@@ -229,10 +229,10 @@ export function paintPortrait(ctx, width, height, portrait, theme) {
       const [r, g, b] = value
         ? rampColour(0.12 + (0.88 * value) / 255, theme)
         : rampColour(0, theme);
-      picture.data.set([r, g, b, 255], to);
+      image.data.set([r, g, b, 255], to);
     }
   const small = Object.assign(document.createElement("canvas"), { width: bins, height: bins });
-  drawing(small).putImageData(picture, 0, 0);
+  drawing(small).putImageData(image, 0, 0);
   ctx.clearRect(0, 0, width, height);
   ctx.imageSmoothingEnabled = false;
   ctx.drawImage(small, left, up, right - left, down - up);

@@ -1,8 +1,8 @@
-// Queries and their neighbours as pictures: a row for each query, itself first with where the
+// Queries and their neighbours as images: a row for each query, itself first with where the
 // pooling looks, then the nearest, right or wrong. Everything comes from Python; one file holds all
-// pictures.
+// images.
 /** @import { History } from "./history.js" */
-/** @import { Known, Pictures, Row, Scene } from "./types.js" */
+/** @import { Known, ImageSheet, Row, Scene } from "./types.js" */
 /** @import { Context, Ink, Theme } from "../../shared/types.js" */
 import { INK } from "../../shared/colours.js";
 import { projector } from "./cloud.js";
@@ -12,7 +12,7 @@ const AVERAGE = 64,
   WRONG = "#D55E00",
   GAP = 5;
 
-// The pictures of an answer, once the browser has read them.
+// The images of an answer, once the browser has read them.
 /** @param {Known} known */
 export async function sheetOf({ sheet, columns, side }) {
   const image = await createImageBitmap(
@@ -82,7 +82,7 @@ export function linkQueries(ctx, size, scene, rows) {
  * @param {number} width
  * @param {Row[]} rows
  * @param {ArrayLike<number>} labels
- * @param {Pictures} sheet
+ * @param {ImageSheet} sheet
  * @param {Theme} theme
  */
 export function paintQueries(ctx, width, rows, labels, sheet, theme) {
@@ -92,12 +92,12 @@ export function paintQueries(ctx, width, rows, labels, sheet, theme) {
   ctx.clearRect(0, 0, width, rows.length * (tile + GAP) + GAP);
   rows.forEach((row, r) => {
     const y = r * (tile + GAP) + GAP / 2;
-    picture(ctx, sheet, row.query, GAP / 2, y, tile);
+    drawTile(ctx, sheet, row.query, GAP / 2, y, tile);
     if (row.weights) weigh(ctx, row.weights, GAP / 2, y, tile);
     row.next.forEach((k, c) => {
       const x = (c + 1) * (tile + GAP) + 2 * GAP,
         right = labels[k] === labels[row.query];
-      picture(ctx, sheet, k, x, y, tile);
+      drawTile(ctx, sheet, k, x, y, tile);
       ctx.lineWidth = 3;
       ctx.strokeStyle = right ? RIGHT : WRONG;
       ctx.setLineDash(right ? [] : [5, 3]);
@@ -111,13 +111,13 @@ export function paintQueries(ctx, width, rows, labels, sheet, theme) {
 
 /**
  * @param {Context} ctx
- * @param {Pictures} pictures
+ * @param {ImageSheet} images
  * @param {number} k
  * @param {number} x
  * @param {number} y
  * @param {number} tile
  */
-function picture(ctx, { image, columns, side }, k, x, y, tile) {
+function drawTile(ctx, { image, columns, side }, k, x, y, tile) {
   ctx.drawImage(
     image,
     (k % columns) * side,

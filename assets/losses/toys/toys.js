@@ -1,6 +1,6 @@
 // The toys page: plays trainings that Python makes, one or two on one clock, and keeps what it has
 // seen for scrubbing.
-/** @import { Known, Offers, Pictures, Published, Query, Row, Scene, Shown, Side, Table, Told, Toy, ToysAnswer, ToysData, ToysRequest } from "./types.js" */
+/** @import { Known, Offers, ImageSheet, Published, Query, Row, Scene, Shown, Side, Table, Told, Toy, ToysAnswer, ToysData, ToysRequest } from "./types.js" */
 /** @import { Child, Hyper, Lesson, Loss, Preset, Schema, SetState, Situation, Theme } from "../../shared/types.js" */
 import { receiveFallback, loadStyles, defineComponent, newTheme } from "../../shared/component.js";
 import {
@@ -126,7 +126,7 @@ class Toys {
   eyes = { input: new Eye([-60, 22]), embedding: new Eye([-60, 22]) };
   /** @type {number | undefined} */
   wanted; // the step that is shown once it is here
-  /** @type {Pictures | null} */
+  /** @type {ImageSheet | null} */
   sheet = null;
   /** @type {Side | undefined} */
   spare; // the second side, while there is one
@@ -302,9 +302,7 @@ class Toys {
         title = el("h4", {}),
         box = el("div", { class: "readout" });
       const strip =
-        name === "embedding" && this.pictures
-          ? el("canvas", { class: "strip", role: "img" })
-          : null;
+        name === "embedding" && this.images ? el("canvas", { class: "strip", role: "img" }) : null;
       /** @type {Shown} */
       const view = {
         name,
@@ -332,7 +330,7 @@ class Toys {
         Object.assign(make("embedding", this.eyes.embedding), { side: i }),
       ),
     ];
-    Object.assign(this.grid.dataset, { count: this.shown.length, pictures: this.pictures });
+    Object.assign(this.grid.dataset, { count: this.shown.length, images: this.images });
     this.shown[0].whole.append(this.chips);
     this.grid.replaceChildren(...this.shown.map((v) => v.whole));
     this.curves = new Curves(
@@ -349,15 +347,15 @@ class Toys {
     this.titles();
   }
 
-  get pictures() {
-    return this.toy.data in this.options.pictures;
+  get images() {
+    return this.toy.data in this.options.images;
   }
 
   /** @param {number} side */
   name(side, { sides } = this.inForce(this.at)) {
     const { loss, hyper, moves, pooling, mu, epsilon } = sides[side],
       { poolings, gated } = this.options;
-    const pooled = this.pictures
+    const pooled = this.images
       ? `; ${poolings[pooling].title}${gated.includes(pooling) ? `, μ = ${tidy(mu)}, ε = ${tidy(epsilon)}` : ""}`
       : "";
     return `${this.called(loss, hyper)}${moves === "both" ? "" : `, ${moves} only`}${pooled}`;
@@ -508,7 +506,7 @@ class Toys {
               choice,
               sliders,
               moves,
-              ...(this.pictures ? this.pooled(i, side) : []),
+              ...(this.images ? this.pooled(i, side) : []),
             ),
           ];
     });
@@ -592,7 +590,7 @@ class Toys {
     const dims = {
       2: { title: "2: plane" },
       3: { title: "3: space" },
-      ...(this.pictures ? { 64: { title: "64: two principal components" } } : {}),
+      ...(this.images ? { 64: { title: "64: two principal components" } } : {}),
     };
     this.take = el("div", { class: "runs" });
     const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (
@@ -636,11 +634,11 @@ class Toys {
       ),
       ...section(
         "network",
-        `Network: ${this.pictures ? options.pictures[toy.data] : "linear, leaky ReLU, linear"}`,
+        `Network: ${this.images ? options.images[toy.data] : "linear, leaky ReLU, linear"}`,
         el(
           "div",
           { class: "fields" },
-          this.pictures
+          this.images
             ? ""
             : el("label", {}, "hidden", count("hidden", "width of the hidden layer")),
           choose("dim", "output", dims, (v) => this.restart({ dim: Number(v) })),
@@ -684,11 +682,7 @@ class Toys {
       ...section(
         "take",
         "Take away",
-        el(
-          "div",
-          { class: "take" },
-          el("button", { onclick: () => this.picture() }, "Picture, PNG"),
-        ),
+        el("div", { class: "take" }, el("button", { onclick: () => this.figure() }, "Figure, PNG")),
         this.take,
       ),
     );
@@ -867,7 +861,7 @@ class Toys {
     this.invalidate();
   }
 
-  // The pictures, which are drawn once the browser has read them.
+  // The images, which are drawn once the browser has read them.
   async unroll() {
     const { data } = this.history;
     this.sheet = null;
@@ -1112,12 +1106,12 @@ class Toys {
     this.ask({ rest: true });
   }
 
-  // Other data: of pictures, or of vectors again, with the settings of the first state that shows
+  // Other data: of images, or of vectors again, with the settings of the first state that shows
   // them.
   /** @param {string} data */
   other(data) {
     const known = this.options.presets.find((p) => p.toy.data === data);
-    if (known && (this.pictures || data in this.options.pictures)) {
+    if (known && (this.images || data in this.options.images)) {
       const played = this.playing;
       this.goal = 0;
       this.unpreset();
@@ -1149,8 +1143,7 @@ class Toys {
     this.pause("");
     this.revision += 1;
     const shape =
-      this.toy.sides.length !== toy.sides.length ||
-      this.pictures !== toy.data in this.options.pictures;
+      this.toy.sides.length !== toy.sides.length || this.images !== toy.data in this.options.images;
     clearTimeout(this.preparing ?? 0);
     this.preparing = null;
     this.toy = clone(toy);
@@ -1386,7 +1379,7 @@ class Toys {
           [
             ["loss", r.loss],
             ["active", r.active],
-            this.pictures ? ["R@1", r.recall] : ["cost > 0", r.nonzero],
+            this.images ? ["R@1", r.recall] : ["cost > 0", r.nonzero],
             ["MAP@R", r.map_at_r],
           ].map(([name, v]) => [String(name), Number.isFinite(v) ? number(Number(v)) : "–"]),
         );
@@ -1468,7 +1461,7 @@ class Toys {
       );
   }
 
-  picture() {
+  figure() {
     const side = 700,
       views = this.shown,
       copy = Object.assign(document.createElement("canvas"), {

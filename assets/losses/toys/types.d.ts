@@ -40,7 +40,7 @@ export interface Options {
   optimiser: Offers;
   moves: Offers;
   poolings: Offers;
-  pictures: Record<string, string>; // the network of each set of pictures
+  images: Record<string, string>; // the network of each set of images
   gated: string[]; // poolings with a gate
   gate: (Slider & { name: "mu" | "epsilon" })[];
   sided: string[]; // losses whose pulls and pushes can be told apart
@@ -101,7 +101,7 @@ export interface Known {
   notes: string[];
   dim: number;
   queries: number[];
-  sheet?: Uint8Array<ArrayBuffer>; // a JPEG of all pictures
+  sheet?: Uint8Array<ArrayBuffer>; // a JPEG of all images
   columns: number;
   side: number;
 }
@@ -164,7 +164,7 @@ export interface Turned {
   onHover(i: number | null, x: number, y: number): void;
   onPick(i: number): void;
 }
-export interface Pictures {
+export interface ImageSheet {
   image: ImageBitmap;
   columns: number;
   side: number;

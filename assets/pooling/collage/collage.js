@@ -1,11 +1,11 @@
 // Collages with the weight map of one pooling per row over them; the opacity is the page's own, a
 // click chooses a collage.
 /** @import { SetState, Theme } from "../../shared/types.js" */
-/** @import { CollageData, CollagePicture, CollageRow } from "./types.js" */
+/** @import { CollageData, CollageImage, CollageRow } from "./types.js" */
 import { defineComponent, loadStyles, newTheme, paintScale } from "../../shared/component.js";
 import { drawing, el, setText } from "../../shared/dom.js";
 
-// Black, purple, orange, pale yellow: light means weight, on any picture and for any colour sight.
+// Black, purple, orange, pale yellow: light means weight, on any image and for any colour sight.
 const HEAT = [
   [0, 0, 4],
   [66, 10, 104],
@@ -129,7 +129,7 @@ class Collage {
   }
 
   /** @param {CollageData} collageData */
-  draw({ rows, pictures, most, grid, side, followed }) {
+  draw({ rows, images, most, grid, side, followed }) {
     setText(this.most, `${most.toFixed(most < 10 ? 1 : 0)} × the average weight`);
     this.legend.setAttribute(
       "aria-label",
@@ -141,8 +141,8 @@ class Collage {
       ...rows.map((row) => {
         const maps = bytes(row.maps),
           size = side[0] * side[1];
-        const cells = pictures.map((picture, i) =>
-          this.cell(row, picture, i, maps.subarray(i * size, (i + 1) * size)),
+        const cells = images.map((image, i) =>
+          this.cell(row, image, i, maps.subarray(i * size, (i + 1) * size)),
         );
         return el(
           "div",
@@ -153,51 +153,51 @@ class Collage {
       }),
     );
     const more = followed ? "; click one to see what each run takes for similar" : "";
-    setText(this.here, `Point at a picture to read a weight${more}.`);
+    setText(this.here, `Point at an image to read a weight${more}.`);
     this.fade(this.opacity);
     this.whole.dataset.rows = String(rows.length);
   }
 
   /**
    * @param {CollageRow} row
-   * @param {CollagePicture} picture
+   * @param {CollageImage} image
    * @param {number} i
    * @param {Uint8Array} map
    */
-  cell(row, picture, i, map) {
+  cell(row, image, i, map) {
     const { side, most, grid } = this.data,
       [h, w] = side;
     const canvas = el("canvas", { width: w, height: h });
     const ctx = drawing(canvas),
-      image = ctx.createImageData(w, h);
-    map.forEach((value, j) => image.data.set([...heat(value / 255), 255], 4 * j));
-    ctx.putImageData(image, 0, 0);
+      pixels = ctx.createImageData(w, h);
+    map.forEach((value, j) => pixels.data.set([...heat(value / 255), 255], 4 * j));
+    ctx.putImageData(pixels, 0, 0);
     const share = row.shares ? `${percent(row.shares[i])} on its tile` : "";
-    const where = grid ? `, foreground ${place(picture.tile, grid)}` : "";
-    const source = picture.source || (row.pictures && row.pictures + picture.index);
+    const where = grid ? `, foreground ${place(image.tile, grid)}` : "";
+    const source = image.source || (row.images && row.images + image.index);
     const layers = el(
       "span",
-      { class: "picture" },
+      { class: "image" },
       ...(source ? [el("img", { src: source, alt: "", loading: "lazy" })] : []),
       canvas,
     );
     if (grid) {
       const tile = el("span", { class: "tile" }),
         part = 100 / grid;
-      const left = `${part * (picture.tile % grid)}%`,
-        top = `${part * Math.floor(picture.tile / grid)}%`;
+      const left = `${part * (image.tile % grid)}%`,
+        top = `${part * Math.floor(image.tile / grid)}%`;
       Object.assign(tile.style, { width: `${part}%`, height: `${part}%`, left, top });
       layers.append(tile);
     }
-    const label = `${picture.name}, sample ${picture.index}${where}${share ? `, ${share}` : ""}`;
+    const label = `${image.name}, sample ${image.index}${where}${share ? `, ${share}` : ""}`;
     return el(
       "button",
       {
         class: "cell",
-        "data-index": picture.index,
+        "data-index": image.index,
         "aria-label": label,
         title: label,
-        onclick: () => this.setState("chosen", picture.index),
+        onclick: () => this.setState("chosen", image.index),
         onpointermove: (event) => {
           const box = canvas.getBoundingClientRect();
           const x = Math.floor(((event.clientX - box.left) / box.width) * w),
@@ -206,13 +206,13 @@ class Collage {
           const times = (map[y * w + x] / 255) * most;
           setText(
             this.here,
-            `${row.name}, ${picture.name}: weight ${times.toFixed(2)} × the average, ${((100 * times) / (w * h)).toFixed(2)} % of the whole, at row ${y + 1}, column ${x + 1} of ${h} × ${w}`,
+            `${row.name}, ${image.name}: weight ${times.toFixed(2)} × the average, ${((100 * times) / (w * h)).toFixed(2)} % of the whole, at row ${y + 1}, column ${x + 1} of ${h} × ${w}`,
           );
         },
       },
       el("span", { class: "frame" }, layers),
       el("span", { class: "share" }, share || " "),
-      el("bdi", { class: "name" }, picture.name),
+      el("bdi", { class: "name" }, image.name),
     );
   }
 }

@@ -4,11 +4,11 @@ import type { Data } from "../../shared/types.js";
 export interface CollageRow {
   name: string; // of a pooling
   words: string;
-  maps: string; // base64 of uint8 (pictures, height, width), 255 for `most`
+  maps: string; // base64 of uint8 (images, height, width), 255 for `most`
   shares: number[] | null; // of the weight on the tile that shows the class
-  pictures: string; // address that a sample's index completes
+  images: string; // address that a sample's index completes
 }
-export interface CollagePicture {
+export interface CollageImage {
   index: number;
   name: string; // of the class
   tile: number; // that shows the class
@@ -17,7 +17,7 @@ export interface CollagePicture {
 export interface CollageData extends Data {
   tag: string; // another one where anything but the choice differs
   rows: CollageRow[];
-  pictures: CollagePicture[];
+  images: CollageImage[];
   side: [height: number, width: number];
   most: number; // times the average weight
   grid: number; // tiles a side; 0: no collages

@@ -466,7 +466,7 @@ class GapOrGsp {
     );
     setText(threshold.querySelector(".symbol"), "τ");
     const seed = number("seed", "seed", "tokens at the start, bags and their order");
-    const picture = el("button", { onclick: () => this.picture() }, "Picture, PNG");
+    const figure = el("button", { onclick: () => this.figure() }, "Figure, PNG");
     this.numbers = el("a", { class: "button", download: "" }, "Curves, CSV");
     this.runs = SIDES.map(
       (side) =>
@@ -590,7 +590,7 @@ class GapOrGsp {
       ...section(
         "take",
         "Take away",
-        el("div", { class: "take" }, picture, this.numbers, ...this.runs.map(([a]) => a)),
+        el("div", { class: "take" }, figure, this.numbers, ...this.runs.map(([a]) => a)),
         el(
           "details",
           {},
@@ -1211,8 +1211,8 @@ class GapOrGsp {
     }
   }
 
-  // Both planes as they are shown, with their numbers, in one picture.
-  picture() {
+  // Both planes as they are shown, with their numbers, in one figure.
+  figure() {
     const [a, b] = this.planes.map((p) => p.canvas),
       gap = 24,
       head = 56,

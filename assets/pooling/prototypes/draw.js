@@ -1,4 +1,4 @@
-// Painting of the plane, the close-up, the picture and its histogram: every number comes from
+// Painting of the plane, the close-up, the image and its histogram: every number comes from
 // Python.
 /** @import { At, Box, Look, One, Plane } from "./types.js" */
 /** @import { Context, Ink, Theme } from "../../shared/types.js" */
@@ -59,7 +59,7 @@ export const scaleOf = ([left, bottom, side], size) => ({
   ],
 });
 
-// Pictures of the patches, sharp squares, made once.
+// Images of the patches, sharp squares, made once.
 /** @param {Plane} answer */
 export function patchesOf(answer) {
   const [m, s] = answer.shapes.patches;
@@ -110,12 +110,12 @@ function trace(ctx, corners, at) {
  * @param {Context} ctx
  * @param {number} size
  * @param {Plane} plane
- * @param {One} picture
+ * @param {One} image
  * @param {HTMLCanvasElement[]} patches
  * @param {Look} view
  * @param {Theme} theme
  */
-export function paintPlane(ctx, size, plane, picture, patches, view, theme) {
+export function paintPlane(ctx, size, plane, image, patches, view, theme) {
   const ink = INK[theme],
     colours = CLASS[theme],
     picked = PICKED[theme],
@@ -124,11 +124,11 @@ export function paintPlane(ctx, size, plane, picture, patches, view, theme) {
   ctx.fillStyle = ink.page;
   ctx.fillRect(0, 0, size, size);
   const cells = polygons(plane.cell, plane.cells),
-    top = Math.max(...picture.histogram);
+    top = Math.max(...image.histogram);
   cells.forEach((cell, i) => {
     if (cell.length < 3) return;
     trace(ctx, cell, at);
-    ctx.globalAlpha = 0.5 * (picture.histogram[i] / top);
+    ctx.globalAlpha = 0.5 * (image.histogram[i] / top);
     ctx.fillStyle = picked;
     ctx.fill();
     ctx.globalAlpha = 1;
@@ -161,8 +161,8 @@ export function paintPlane(ctx, size, plane, picture, patches, view, theme) {
         py = Math.min(Math.max(y - s / 2, 1), size - s - 1);
       ctx.imageSmoothingEnabled = patch.width > 8;
       ctx.drawImage(patch, px, py, s, s);
-      ctx.strokeStyle = picture.histogram[i] > 0 ? picked : ink.faint;
-      ctx.lineWidth = picture.histogram[i] > 0 ? 2 : 1;
+      ctx.strokeStyle = image.histogram[i] > 0 ? picked : ink.faint;
+      ctx.lineWidth = image.histogram[i] > 0 ? 2 : 1;
       ctx.strokeRect(px, py, s, s);
     });
   else
@@ -187,11 +187,11 @@ export function paintPlane(ctx, size, plane, picture, patches, view, theme) {
       ctx.setLineDash([]);
     });
   if (show.averages) points(ctx, plane, view, at, colours, ink, 3.6);
-  for (let j = 0; j < picture.own.length / 2; j++) {
-    const i = picture.assigned[j],
-      from = at(picture.own[2 * j], picture.own[2 * j + 1]),
+  for (let j = 0; j < image.own.length / 2; j++) {
+    const i = image.assigned[j],
+      from = at(image.own[2 * j], image.own[2 * j + 1]),
       to = at(plane.prototypes[2 * i], plane.prototypes[2 * i + 1]);
-    if (!picture.weight[j]) continue;
+    if (!image.weight[j]) continue;
     ctx.strokeStyle = picked;
     ctx.globalAlpha = view.hover < 0 || view.hover === i ? 0.8 : 0.15;
     ctx.lineWidth = 1.2;
@@ -204,11 +204,11 @@ export function paintPlane(ctx, size, plane, picture, patches, view, theme) {
     ctx.fill();
   }
   ctx.globalAlpha = 1;
-  arrow(ctx, at(...picture.picture.pooled), at(...picture.picture.combination), ink, 6);
+  arrow(ctx, at(...image.image.pooled), at(...image.image.combination), ink, 6);
   scaleBar(ctx, size, plane.box[2], ink);
 }
 
-// Averages of the pictures of the shown classes.
+// Averages of the images of the shown classes.
 /**
  * @param {Context} ctx
  * @param {Plane} plane
@@ -291,19 +291,19 @@ function scaleBar(ctx, size, side, ink) {
   halo(ctx, String(Number(step.toFixed(3))), 12, size - 19, ink.text, ink.page);
 }
 
-// The bound as a picture: about the average, circles of the mean distance and of delta; the
+// The bound as a figure: about the average, circles of the mean distance and of delta; the
 // combination lies in both.
 /**
  * @param {Context} ctx
  * @param {number} size
  * @param {Plane} plane
- * @param {One} picture
+ * @param {One} image
  * @param {Look} view
  * @param {Theme} theme
  */
-export function paintClose(ctx, size, plane, picture, view, theme) {
+export function paintClose(ctx, size, plane, image, view, theme) {
   const ink = INK[theme],
-    { pooled, combination, mean_distance, radius, error } = picture.picture,
+    { pooled, combination, mean_distance, radius, error } = image.image,
     half = 1.16 * Math.max(radius, mean_distance, error, 1e-9);
   const { at, k } = scaleOf([pooled[0] - half, pooled[1] - half, 2 * half], size),
     centre = at(...pooled);
@@ -337,18 +337,18 @@ export function paintClose(ctx, size, plane, picture, view, theme) {
   arrow(ctx, centre, at(...combination), ink, 6);
 }
 
-// The picture, large, with the prototype each position goes to: positions of the hovered prototype
+// The image, large, with the prototype each position goes to: positions of the hovered prototype
 // stand out.
 /**
  * @param {Context} ctx
  * @param {number} size
- * @param {One} picture
+ * @param {One} image
  * @param {HTMLCanvasElement} pixels
  * @param {Plane} plane
  * @param {number} hover
  * @param {Theme} theme
  */
-export function paintPicture(ctx, size, picture, pixels, plane, hover, theme) {
+export function paintImage(ctx, size, image, pixels, plane, hover, theme) {
   const ink = INK[theme],
     [rows, columns] = plane.grid,
     side = pixels.width,
@@ -358,7 +358,7 @@ export function paintPicture(ctx, size, picture, pixels, plane, hover, theme) {
   ctx.drawImage(pixels, 0, 0, size, size);
   if (hover < 0) return;
   const stride = rows === side - window + 1 ? 1 : side / rows;
-  picture.assigned.forEach((i, j) => {
+  image.assigned.forEach((i, j) => {
     if (i !== hover) return;
     const row = Math.floor(j / columns),
       column = j % columns,
@@ -372,24 +372,24 @@ export function paintPicture(ctx, size, picture, pixels, plane, hover, theme) {
   });
 }
 
-// Bars of the picture over all prototypes, a step line per shown class, tau; returns prototype(px).
+// Bars of the image over all prototypes, a step line per shown class, tau; returns prototype(px).
 /**
  * @param {Context} ctx
  * @param {number} width
  * @param {number} height
  * @param {Plane} plane
- * @param {One} picture
+ * @param {One} image
  * @param {Look} view
  * @param {Theme} theme
  */
-export function paintBars(ctx, width, height, plane, picture, view, theme) {
+export function paintBars(ctx, width, height, plane, image, view, theme) {
   const ink = INK[theme],
-    m = picture.histogram.length,
+    m = image.histogram.length,
     left = 34,
     right = width - 2,
     down = height - 16,
     up = 8;
-  const highest = Math.max(...picture.histogram, ...plane.share),
+  const highest = Math.max(...image.histogram, ...plane.share),
     unit = niceStep(highest, 3),
     top = Math.ceil(highest / unit - 1e-9) * unit;
   const X = (/** @type {number} */ i) => left + ((right - left) * i) / m,
@@ -412,9 +412,9 @@ export function paintBars(ctx, width, height, plane, picture, view, theme) {
     ctx.globalAlpha = view.hover < 0 || view.hover === i ? 0.85 : 0.35;
     ctx.fillRect(
       X(i) + 0.5,
-      Y(picture.histogram[i]),
+      Y(image.histogram[i]),
       Math.max(1, X(1) - X(0) - 1),
-      down - Y(picture.histogram[i]),
+      down - Y(image.histogram[i]),
     );
   }
   ctx.globalAlpha = 1;

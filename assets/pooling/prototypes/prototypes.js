@@ -1,5 +1,5 @@
 // The prototypes page: local features in the plane, their cells, and what the average of one
-// picture keeps of them.
+// image keeps of them.
 /** @import { Measure, One, Plane, PrototypesData, PrototypesRequest, Shows, View } from "./types.js" */
 /** @import { Child, SetState, Slider, Theme } from "../../shared/types.js" */
 import { receiveFallback, loadStyles, defineComponent, newTheme } from "../../shared/component.js";
@@ -11,7 +11,7 @@ import {
   bitmap,
   paintBars,
   paintClose,
-  paintPicture,
+  paintImage,
   paintPlane,
   patchesOf,
   scaleOf,
@@ -172,7 +172,7 @@ class Prototypes {
     this.bound = el("div", {
       class: "bound",
       role: "group",
-      "aria-label": "the bound for this picture",
+      "aria-label": "the bound for this image",
     });
     this.under = el("p", { class: "caption" });
     this.count = el("p", { class: "count" });
@@ -181,11 +181,11 @@ class Prototypes {
     this.sheet = el("div", {
       class: "sheet",
       role: "listbox",
-      "aria-label": "pictures of the class",
+      "aria-label": "images of the class",
       tabindex: 0,
     });
     this.sheet.addEventListener("keydown", (e) => this.key(e));
-    this.kinds = el("div", { class: "pills", role: "group", "aria-label": "class of the picture" });
+    this.kinds = el("div", { class: "pills", role: "group", "aria-label": "class of the image" });
     this.tip = el("div", { class: "tip", hidden: true });
     this.side = el("div", { class: "panel" });
     this.table = el("table", { class: "overlaps" });
@@ -207,7 +207,7 @@ class Prototypes {
             { class: "legend" },
             el("span", {}, el("i", { class: "ring" }), "average"),
             el("span", {}, el("i", { class: "diamond" }), "prototype combination"),
-            el("span", {}, el("i", { class: "own" }), "features of the picture"),
+            el("span", {}, el("i", { class: "own" }), "features of the image"),
             el("span", {}, el("i", { class: "cell" }), "share of a cell"),
           ),
           this.under,
@@ -235,7 +235,7 @@ class Prototypes {
             el("h4", {}, "Histogram over the prototypes; lines: class means"),
             this.bars,
           ),
-          el("div", {}, el("h4", {}, "Choose a picture"), this.kinds, this.sheet),
+          el("div", {}, el("h4", {}, "Choose an image"), this.kinds, this.sheet),
         ),
         this.side,
       ),
@@ -256,7 +256,7 @@ class Prototypes {
     source.addEventListener("change", () => {
       Object.assign(view, { source: source.value, per_class: limits.per_class });
       this.seen = null;
-      this.message("Reading the pictures …");
+      this.message("Reading the images …");
       this.ask();
     });
     const slider = (
@@ -334,8 +334,8 @@ class Prototypes {
         ),
         ...slider(
           {
-            name: "pictures per class",
-            title: "pictures per class",
+            name: "images per class",
+            title: "images per class",
             symbol: "N",
             help: "of which local features are taken",
             low: 1,
@@ -377,7 +377,7 @@ class Prototypes {
         el(
           "div",
           { class: "pills" },
-          el("button", { onclick: () => this.picture() }, "Picture, PNG"),
+          el("button", { onclick: () => this.figure() }, "Figure, PNG"),
           ...exportLinks(data.base, "prototypes", () => this.query ?? "", { npz: "arrays (npz)" }),
         ),
       ),
@@ -394,7 +394,7 @@ class Prototypes {
       plane.kept === null
         ? "Shown as they are."
         : `Shown: two principal components of ${plane.dimension}, which keep ${percent(plane.kept)} of the variance (PCA).`;
-    this.note.textContent = `${plane.note} ${kept} ${plane.grid[0]} × ${plane.grid[1]} features a picture.`;
+    this.note.textContent = `${plane.note} ${kept} ${plane.grid[0]} × ${plane.grid[1]} features an image.`;
     for (const button of this.pooling.querySelectorAll("button")) {
       button.setAttribute("aria-pressed", String(button.dataset.weights === view.weights));
       button.disabled = button.dataset.weights === "pooling" && !plane.weighed;
@@ -477,7 +477,7 @@ class Prototypes {
       ),
     );
     this.all.textContent = `All pairs: mean over the ${(plane.classes.length * (plane.classes.length - 1)) / 2} pairs of ${plane.classes.length} classes. Active: share above τ/m = ${number(plane.tau)}.`;
-    this.under.textContent = `${plane.total} pictures of ${plane.classes.length} classes. Squares: the patch each prototype is. Lines lead from the picture's features to their prototypes. Point at a cell or bar, click an average.`;
+    this.under.textContent = `${plane.total} images of ${plane.classes.length} classes. Squares: the patch each prototype is. Lines lead from the image's features to their prototypes. Point at a cell or bar, click an average.`;
     this.gallery();
   }
 
@@ -497,7 +497,7 @@ class Prototypes {
             class: "tile",
             role: "option",
             id: `tile-${i}`,
-            "aria-label": `picture ${i + 1} of class ${plane.classes[c]}`,
+            "aria-label": `image ${i + 1} of class ${plane.classes[c]}`,
             onclick: () => this.choose(c, i),
           });
           tile.style.backgroundImage = `url("${address}")`;
@@ -604,9 +604,9 @@ class Prototypes {
 
   tell() {
     const plane = this.reading,
-      { picture, view } = this.one,
+      { image, view } = this.one,
       rank = view.picture[1];
-    this.title.textContent = `Picture ${rank + 1} of class ${picture.name}; close-up of its average`;
+    this.title.textContent = `Image ${rank + 1} of class ${image.name}; close-up of its average`;
     const value = (
       /** @type {"error" | "mean_distance" | "radius"} */ key,
       /** @type {string} */ text,
@@ -616,24 +616,24 @@ class Prototypes {
         "span",
         { title },
         el("small", {}, text),
-        el("b", { "data-readout": key }, number(picture[key])),
+        el("b", { "data-readout": key }, number(image[key])),
       );
     const sign = (/** @type {boolean} */ ok) => el("span", { class: "sign" }, ok ? "≤" : ">");
     this.bound.replaceChildren(
       value("error", "error", "distance of the average and the combination of prototypes"),
-      sign(picture.error <= picture.mean_distance + 1e-12),
+      sign(image.error <= image.mean_distance + 1e-12),
       value("mean_distance", "mean distance", "mean distance of a feature to its prototype"),
-      sign(picture.mean_distance <= picture.radius + 1e-12),
+      sign(image.mean_distance <= image.radius + 1e-12),
       value("radius", "δ, the largest", "largest distance of a feature to its prototype"),
     );
-    this.count.textContent = `The bound holds on ${plane.holds} of ${plane.total} pictures; on average ${number(plane.mean.error)} ≤ ${number(plane.mean.mean_distance)} ≤ ${number(plane.mean.radius)}.`;
-    const numbers = `error ${number(picture.error)}, mean distance ${number(picture.mean_distance)}, delta ${number(picture.radius)}`;
+    this.count.textContent = `The bound holds on ${plane.holds} of ${plane.total} images; on average ${number(plane.mean.error)} ≤ ${number(plane.mean.mean_distance)} ≤ ${number(plane.mean.radius)}.`;
+    const numbers = `error ${number(image.error)}, mean distance ${number(image.mean_distance)}, delta ${number(image.radius)}`;
     this.plane.setAttribute(
       "aria-label",
-      `${plane.total} pictures, ${plane.cells.length} prototypes. Picture ${rank + 1} of class ${picture.name}: its average lies at ${picture.pooled.map(number).join(", ")}, its ${picture.used} prototypes combine to ${picture.combination.map(number).join(", ")}; ${numbers}. Left and right arrow: another picture; up and down: another class.`,
+      `${plane.total} images, ${plane.cells.length} prototypes. Image ${rank + 1} of class ${image.name}: its average lies at ${image.pooled.map(number).join(", ")}, its ${image.used} prototypes combine to ${image.combination.map(number).join(", ")}; ${numbers}. Left and right arrow: another image; up and down: another class.`,
     );
     this.close_up.setAttribute("aria-label", `close-up about the average: ${numbers}`);
-    this.large.setAttribute("aria-label", `picture ${rank + 1} of class ${picture.name}`);
+    this.large.setAttribute("aria-label", `image ${rank + 1} of class ${image.name}`);
     const order = [...this.one.histogram.keys()]
       .filter((i) => this.one.histogram[i] > 0)
       .sort((a, b) => this.one.histogram[b] - this.one.histogram[a])
@@ -644,7 +644,7 @@ class Prototypes {
     );
     clearTimeout(this.telling);
     this.telling = setTimeout(() => {
-      this.live.textContent = `picture ${rank + 1} of class ${picture.name}: ${numbers}`;
+      this.live.textContent = `image ${rank + 1} of class ${image.name}: ${numbers}`;
     }, 400);
   }
 
@@ -679,23 +679,15 @@ class Prototypes {
     this.frameAsked ??= requestAnimationFrame(() => {
       this.frameAsked = null;
       if (!this.reading || !this.theme) return;
-      const { reading: plane, one: picture, theme } = this,
+      const { reading: plane, one: image, theme } = this,
         view = { shown: plane.shown, hover: this.hover, pointed: this.pointed, show: this.shows };
       const pen = (/** @type {HTMLCanvasElement} */ canvas) => drawing(canvas);
-      paintPlane(
-        pen(this.plane),
-        this.plane.clientWidth,
-        plane,
-        picture,
-        this.patches,
-        view,
-        theme,
-      );
-      paintClose(pen(this.close_up), this.close_up.clientWidth, plane, picture, view, theme);
-      paintPicture(
+      paintPlane(pen(this.plane), this.plane.clientWidth, plane, image, this.patches, view, theme);
+      paintClose(pen(this.close_up), this.close_up.clientWidth, plane, image, view, theme);
+      paintImage(
         pen(this.large),
         this.large.clientWidth,
-        picture,
+        image,
         this.pixels,
         plane,
         this.hover,
@@ -706,7 +698,7 @@ class Prototypes {
         this.bars.clientWidth,
         this.bars.clientHeight,
         plane,
-        picture,
+        image,
         view,
         theme,
       );
@@ -757,7 +749,7 @@ class Prototypes {
           (c, s) => `${plane.classes[c]}: ${percent(plane.share[s * plane.cells.length + cell])}`,
         )
         .join(", ");
-      this.tip.textContent = `prototype ${cell + 1}: ${percent(this.one.histogram[cell])} of this picture; classes ${slots}`;
+      this.tip.textContent = `prototype ${cell + 1}: ${percent(this.one.histogram[cell])} of this image; classes ${slots}`;
     }
     this.draw();
   }
@@ -811,7 +803,7 @@ class Prototypes {
     this.choose(c, Math.min(Math.max(rank + by, 0), plane.counts[c] - 1));
   }
 
-  picture() {
+  figure() {
     const size = 900,
       k = 2,
       sheet = new OffscreenCanvas(k * size, k * size),

@@ -21,7 +21,7 @@ export interface PrototypesData extends Data {
     tau: number;
     shown: number;
   };
-  columns: number; // of a sheet of pictures
+  columns: number; // of a sheet of images
   kept: string[]; // query parameters that are no part of the view
   hide: string[];
 }
@@ -33,7 +33,7 @@ export interface PrototypesRequest {
 export type Measure =
   "hull_iou" | "histogram_intersection" | "active_jaccard" | "hull_separation" | "membership_rate";
 export type Overlaps = Record<Measure, number>;
-export interface Picture {
+export interface ImageReading {
   index: number;
   row: number;
   name: string;
@@ -45,14 +45,14 @@ export interface Picture {
   holds: boolean;
   used: number;
 }
-// Of one picture.
+// Of one image.
 export interface One {
   id: number;
   error?: string;
   query: string;
   view: View;
   key: string;
-  picture: Picture;
+  image: ImageReading;
   own: Float32Array; // (n, 2)
   weight: Float32Array;
   assigned: Uint8Array;

@@ -5,23 +5,23 @@
 /** @import { Mounted, SetState } from "../types.js" */
 import { el } from "../dom.js";
 
-const AHEAD = 300; // ms between two looks whether all pictures are there
+const AHEAD = 300; // ms between two looks whether all images are there
 const TILES = ".neighbours a.frame";
 const TYPING =
   "input, textarea, select, [contenteditable], [role=listbox], [role=slider], [role=radio], dialog";
 
-const shownPictures = () =>
+const shownImages = () =>
   /** @type {HTMLImageElement[]} */ ([...document.querySelectorAll(`${TILES} img`)]);
 
 // Always there, then those that only some pages answer.
 /** @type {[keys: string[], words: string][]} */
 const KEYS = [
-  [["←", "→", "↑", "↓"], "from picture to picture"],
+  [["←", "→", "↑", "↓"], "from image to image"],
   [["Enter"], "make it the query"],
 ];
 /** @type {Record<string, [keys: string[], words: string]>} */
 const MORE = {
-  forces: [["f"], "forces of the failure: the query and this picture"],
+  forces: [["f"], "forces of the failure: the query and this image"],
   map: [["m"], "show it on the map"],
   pages: [["n", "p"], "next and previous page"],
   back: [["Esc"], "back to all queries"],
@@ -51,10 +51,10 @@ class Gallery {
     this.gone = el(
       "p",
       { class: "gone", role: "status", hidden: true },
-      "Pictures of this page are not there any more: the run was removed, or the files of its data set. Reload the page.",
+      "Images of this page are not there any more: the run was removed, or the files of its data set. Reload the page.",
     );
     root.append(el("style", {}, STYLE), this.button, this.gone, this.dialog);
-    // A picture that fails tells only itself, before the event could bubble.
+    // An image that fails tells only itself, before the event could bubble.
     this.failed = (/** @type {Event} */ event) => {
       if (/** @type {Partial<HTMLElement>} */ (event.target).matches?.(`${TILES} img`))
         this.gone.hidden = false;
@@ -99,10 +99,10 @@ class Gallery {
       ),
       el("button", { onclick: () => this.dialog.close() }, "Close"),
     );
-    // Pictures may have failed before this part of the page was there to hear it.
+    // Images may have failed before this part of the page was there to hear it.
     if (data.first !== this.seen) {
-      const pictures = shownPictures();
-      this.gone.hidden = !pictures.some((picture) => picture.complete && !picture.naturalWidth);
+      const images = shownImages();
+      this.gone.hidden = !images.some((image) => image.complete && !image.naturalWidth);
     }
     if (this.refocus && data.first !== this.seen) this.focusFirst(40);
     this.seen = data.first;
@@ -110,24 +110,24 @@ class Gallery {
     if (data.ahead.length) this.looking = setTimeout(() => this.fetchAhead(data), AHEAD);
   }
 
-  // The pictures of the next page wait in the browser's cache, once those of this one are there.
+  // The images of the next page wait in the browser's cache, once those of this one are there.
   /** @param {GalleryData} data */
   fetchAhead(data) {
-    const shown = shownPictures();
+    const shown = shownImages();
     if (data !== this.data) return;
     if (
       document.hidden ||
       !shown.every(
-        (picture) =>
-          picture.complete ||
-          (picture.loading === "lazy" && picture.getBoundingClientRect().top > innerHeight),
+        (image) =>
+          image.complete ||
+          (image.loading === "lazy" && image.getBoundingClientRect().top > innerHeight),
       )
     ) {
       this.looking = setTimeout(() => this.fetchAhead(data), AHEAD);
       return;
     }
     for (const index of data.ahead)
-      Object.assign(new Image(), { fetchPriority: "low", src: data.pictures + index });
+      Object.assign(new Image(), { fetchPriority: "low", src: data.images + index });
   }
 
   // The tiles of an answer arrive a moment after the data.

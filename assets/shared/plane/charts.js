@@ -121,7 +121,7 @@ const curve = (d, stroke, dash, width = 2) => ({
   "stroke-dasharray": dash,
 });
 
-// Paths are kept from picture to picture; only what changed is written.
+// Paths are kept from figure to figure; only what changed is written.
 /**
  * @param {Element} parent
  * @param {Record<string, string | number>[]} paths

@@ -1,6 +1,6 @@
 // Painting the plane: every number comes from Python. Plane coordinates have y upwards; the canvas
 // is square.
-/** @import { At, Box, Extra, Painted, Pictures, Scene } from "./types.js" */
+/** @import { At, Box, Extra, Painted, Rasters, Scene } from "./types.js" */
 /** @import { Context, Ink, Theme } from "../types.js" */
 import { drawing } from "../dom.js";
 import { INK, halo, niceStep, rampColour, signedColour } from "../colours.js";
@@ -40,7 +40,7 @@ export function fromPixels(view, size) {
   return (/** @type {number[]} */ [u, v]) => [x - half + u * k, y + half - v * k];
 }
 
-// The two pictures of an answer, n x n: colour, and a veil over what receives no force. Made once
+// The two rasters of an answer, n x n: colour, and a veil over what receives no force. Made once
 // per answer.
 /**
  * @param {Pick<Painted, "n" | "shade" | "active">} field
@@ -88,11 +88,11 @@ export function rasterise(field, theme, signed = false) {
  * @param {number} size
  * @param {Scene} scene
  * @param {Painted | undefined} field
- * @param {Pictures | undefined} pictures
+ * @param {Rasters | undefined} rasters
  * @param {Theme} theme
  * @param {Extra} [extra]
  */
-export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
+export function paint(ctx, size, scene, field, rasters, theme, extra = {}) {
   const ink = INK[theme],
     at = toPixels(scene.view, size);
   ctx.clearRect(0, 0, size, size);
@@ -105,9 +105,9 @@ export function paint(ctx, size, scene, field, pictures, theme, extra = {}) {
       side = at([fx + fh, fy])[0] - left;
     const box = { left, top, side };
     ctx.imageSmoothingEnabled = true;
-    if (pictures?.colour) ctx.drawImage(pictures.colour, left, top, side, side);
+    if (rasters?.colour) ctx.drawImage(rasters.colour, left, top, side, side);
     if (field.patches) outside(ctx, field, box, size, ink);
-    else if (pictures?.veil && scene.region !== false) veiled(ctx, size, pictures.veil, box, ink);
+    else if (rasters?.veil && scene.region !== false) veiled(ctx, size, rasters.veil, box, ink);
     grid(ctx, size, scene.view, ink);
     if (field.contours) contours(ctx, field, box, ink, !extra.moving);
     if (scene.region !== false) boundaries(ctx, field, box, ink);

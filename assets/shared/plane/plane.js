@@ -93,7 +93,7 @@ export class Fields {
   /** @type {number} */
   charted;
   /** @type {{ colour: OffscreenCanvas | undefined; veil: OffscreenCanvas | undefined; }} */
-  pictures;
+  rasters;
   /** @type {Place | null} */
   bring = null;
   /** @type {string} */
@@ -425,7 +425,7 @@ export class Fields {
   }
 
   rasterise() {
-    this.pictures = rasterise(this.field, this.theme, this.field.signed);
+    this.rasters = rasterise(this.field, this.theme, this.field.signed);
   }
 
   charts() {
@@ -518,7 +518,7 @@ export class Fields {
         ? `The ${scene.probe} feels no force anywhere in this view. Scan with another point, move the points, or change a parameter.`
         : "",
       this.link.fallback
-        ? "No direct connection: pictures come through the page itself, a little slower."
+        ? "No direct connection: figures come through the page itself, a little slower."
         : "",
     ]
       .filter(Boolean)
@@ -563,7 +563,7 @@ export class Fields {
     this.frameRequest ??= requestAnimationFrame(() => {
       this.frameRequest = null;
       if (!this.size) return;
-      paint(this.context, this.size, this.scene, this.field, this.pictures, this.theme, {
+      paint(this.context, this.size, this.scene, this.field, this.rasters, this.theme, {
         hover: this.hand.hover,
         forceScale: this.forceScale,
         moving: Boolean(this.hand.busy),
@@ -618,7 +618,7 @@ export class Fields {
     this.ask(this.data.grid ?? (this.trip > SLOW ? COARSE : FINE));
   }
 
-  // A gesture has ended: the fine picture with the link, and a word to those who do not see it.
+  // A gesture has ended: the fine figure with the link, and a word to those who do not see it.
   rest(remember = true) {
     if (remember) this.remember();
     this.lessons.outdated();

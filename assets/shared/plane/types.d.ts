@@ -147,7 +147,7 @@ export interface Box {
   top: number;
   side: number;
 }
-export interface Pictures {
+export interface Rasters {
   colour?: CanvasImageSource;
   veil?: CanvasImageSource;
 }

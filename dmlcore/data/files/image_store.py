@@ -1,4 +1,4 @@
-"""Picture files decoded once, into one memory-mapped file of the cache, where batches of any cut are copied from."""
+"""Image files decoded once, into one memory-mapped file of the cache, where batches of any cut are copied from."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from dmlcore.data.files.cache_folder import damaged, made_once, unkept
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.typing import Array, Ints, Pixels
 
-VERSION = 1  # of the layout and of how pictures are resized: a store of another version is not read
-CHUNK = 256  # pictures between two points from which a killed decoding goes on
+VERSION = 1  # of the layout and of how images are resized: a store of another version is not read
+CHUNK = 256  # images between two points from which a killed decoding goes on
 SAY_EVERY = 5.0  # seconds between two lines about the progress
 
 log = logging.getLogger(__name__)
 
 
 def short_side(side: int) -> int:
-    """Pixels of the shorter side in the store of pictures cut to `side`: 256 for 227 (Karaman 2021, Psomas 2020)."""
+    """Pixels of the shorter side in the store of images cut to `side`: 256 for 227 (Karaman 2021, Psomas 2020)."""
     return round(side * 256 / 227)
 
 
-class StoredPictures:
-    """The pictures `paths` as (N, 3, size, size) uint8 centre cuts of their copies with a short side of 256/227 size.
+class StoredImages:
+    """The images `paths` as (N, 3, size, size) uint8 centre cuts of their copies with a short side of 256/227 size.
 
     Indexing is numpy's along the first axis and returns a copy; `whole` returns the copies uncut. They are made when
     first asked for, in the cache, and found there by every later process until a file changes. Raises DataError naming
@@ -55,23 +55,23 @@ class StoredPictures:
         rows = rows_of(index, len(self))
         side = self.shape[-1]
         cuts = np.empty((rows.size, side, side, 3), np.uint8)
-        for cut, picture in zip(cuts, self._pictures(rows), strict=True):
-            top, left = (picture.shape[0] - side) // 2, (picture.shape[1] - side) // 2
-            cut[:] = picture[top : top + side, left : left + side]
+        for cut, image in zip(cuts, self._images(rows), strict=True):
+            top, left = (image.shape[0] - side) // 2, (image.shape[1] - side) // 2
+            cut[:] = image[top : top + side, left : left + side]
         # Channels first by a view alone: the device wants them last in memory.
         return cuts.reshape(*rows.shape, side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
 
     def whole(self, indices: Ints) -> tuple[Pixels, Ints]:
-        """Return the pictures uncut, (n, 3, H, W) uint8 with zeros below and right, and their sizes (n, 2) int64."""
-        pictures = list(self._pictures(np.asarray(indices)))
-        sizes = np.array([picture.shape[:2] for picture in pictures], np.int64).reshape(-1, 2)
-        padded = np.zeros((len(pictures), *sizes.max(0, initial=0), 3), np.uint8)
-        for place, picture in zip(padded, pictures, strict=True):
-            place[: picture.shape[0], : picture.shape[1]] = picture
+        """Return the images uncut, (n, 3, H, W) uint8 with zeros below and right, and their sizes (n, 2) int64."""
+        uncut = list(self._images(np.asarray(indices)))
+        sizes = np.array([image.shape[:2] for image in uncut], np.int64).reshape(-1, 2)
+        padded = np.zeros((len(uncut), *sizes.max(0, initial=0), 3), np.uint8)
+        for place, image in zip(padded, uncut, strict=True):
+            place[: image.shape[0], : image.shape[1]] = image
         return padded.transpose(0, 3, 1, 2), sizes
 
-    def _pictures(self, rows: Ints) -> Iterator[Pixels]:
-        """Views (h, w, 3) of the pictures in these rows."""
+    def _images(self, rows: Ints) -> Iterator[Pixels]:
+        """Views (h, w, 3) of the images in these rows."""
         if rows.size == 0:
             return
         with self._guard:
@@ -85,7 +85,7 @@ class StoredPictures:
 
 def _open(paths: Sequence[Path], short: int) -> tuple[Pixels, Ints, Ints]:
     """Map the store of these files, decoded first if need be: pixels, sizes (N, 2), offsets (N + 1,)."""
-    folder, what = cache_folder() / "pictures", "the decoded pictures"
+    folder, what = cache_folder() / "pictures", "the decoded images"
     place = made_once(folder, *names(paths, short), "sizes", lambda staging: _decode(paths, short, staging), what)
     try:
         sizes, offsets = _read_sizes(place)
@@ -98,7 +98,7 @@ def _open(paths: Sequence[Path], short: int) -> tuple[Pixels, Ints, Ints]:
 
 
 def names(paths: Sequence[Path], size: int) -> tuple[str, str]:
-    """What names these pictures decoded at a size: a digest of where the files are, and one of how they are now."""
+    """What names these images decoded at a size: a digest of where the files are, and one of how they are now."""
     root = os.path.commonpath([os.path.abspath(path.parent) for path in paths])
     where, now = hashlib.sha256(f"{VERSION} {size} {os.path.realpath(root)}".encode()), hashlib.sha256()
     for path in paths:
@@ -117,11 +117,11 @@ def _decode(paths: Sequence[Path], short: int, staging: Path) -> None:
         done = _rewind(staging, pixels, sizes)
         failures = _append(paths, done, short, pixels, sizes)
     if failures:
-        raise DataError(f"{len(failures)} of {len(paths)} pictures are unreadable; first: {failures[0]}")
+        raise DataError(f"{len(failures)} of {len(paths)} images are unreadable; first: {failures[0]}")
 
 
 def _append(paths: Sequence[Path], done: int, short: int, pixels: IO[bytes], sizes: IO[bytes]) -> list[DataError]:
-    """Decode paths[done:] to the ends of both files; return what went wrong with which picture."""
+    """Decode paths[done:] to the ends of both files; return what went wrong with which image."""
 
     def decode(path: Path) -> Pixels | DataError:
         try:
@@ -134,14 +134,14 @@ def _append(paths: Sequence[Path], done: int, short: int, pixels: IO[bytes], siz
     with ThreadPoolExecutor(images.WORKERS, "decode") as pool:  # Pillow decodes outside the interpreter lock
         for begin in range(done, len(paths), CHUNK):
             found = list(pool.map(decode, paths[begin : begin + CHUNK]))
-            failures += [picture for picture in found if isinstance(picture, DataError)]
+            failures += [image for image in found if isinstance(image, DataError)]
             if not failures:
-                pictures = [picture for picture in found if not isinstance(picture, DataError)]
-                _write(pixels, *pictures)  # on the disk before the sizes that tell of them
-                _write(sizes, np.array([picture.shape[:2] for picture in pictures], np.int32))
+                decoded = [image for image in found if not isinstance(image, DataError)]
+                _write(pixels, *decoded)  # on the disk before the sizes that tell of them
+                _write(sizes, np.array([image.shape[:2] for image in decoded], np.int32))
             done = begin + len(found)
             if time.monotonic() > last_report + SAY_EVERY or (done == len(paths) and done > CHUNK):
-                log.info("decoded %s of %s pictures", f"{done:,}", f"{len(paths):,}")
+                log.info("decoded %s of %s images", f"{done:,}", f"{len(paths):,}")
                 last_report = time.monotonic()
     return failures
 
@@ -154,7 +154,7 @@ def _write(file: IO[bytes], *arrays: Array) -> None:
 
 
 def _rewind(staging: Path, pixels: IO[bytes], sizes: IO[bytes]) -> int:
-    """Cut both files after the last picture that is whole in both; return how many pictures there are."""
+    """Cut both files after the last image that is whole in both; return how many images there are."""
     _, offsets = _read_sizes(staging)
     done = int(np.searchsorted(offsets, os.path.getsize(staging / "pixels"), side="right")) - 1
     pixels.truncate(int(offsets[done]))

@@ -1,4 +1,4 @@
-"""The lists of a data set of picture files, joined; and the samples made of them once the pictures are there."""
+"""The lists of a data set of image files, joined; and the samples made of them once the images are there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import overload
 import numpy as np
 
 from dmlcore.data import published_counts
-from dmlcore.data.dataset import Description, MissingPictures, Samples
-from dmlcore.data.files.images import pictures_of, thumbnail
+from dmlcore.data.dataset import Description, MissingImages, Samples
+from dmlcore.data.files.images import image_inputs, thumbnail
 from dmlcore.typing import Bools, Ints, Pixels
 
 IMAGE_SIZE = 64  # pixels a side, unless asked for otherwise
@@ -21,11 +21,11 @@ SUFFIXES = (".jpg", ".jpeg", ".png")
 
 @dataclass(frozen=True, eq=False)
 class ImageTable:
-    """The lists, joined: one row a picture, in their order.
+    """The lists, joined: one row an image, in their order.
 
-    paths are relative to the folder of the pictures; labels (N,) in 0..C-1 number the classes that have pictures, in
+    paths are relative to the folder of the images; labels (N,) in 0..C-1 number the classes that have images, in
     official order; the first `train_classes` of them train in the class-disjoint split; `official_train` (N,) is the
-    image-wise split; `gallery` (N,) are the test pictures that are only searched.
+    image-wise split; `gallery` (N,) are the test images that are only searched.
     """
 
     paths: tuple[str, ...]
@@ -63,14 +63,14 @@ def compact(numbers: Sequence[int]) -> tuple[Ints, Ints]:
 
 
 def samples(info: Description, folder: Path, table: ImageTable, image_size: int | None) -> Samples:
-    """Check that every picture exists in `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Check that every image exists in `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
     files = Files(folder, table.paths)
 
-    def picture(index: int) -> Pixels:
+    def image(index: int) -> Pixels:
         return thumbnail(files[index])
 
     samples_read = Samples(
-        inputs=pictures_of(files, image_size or IMAGE_SIZE),
+        inputs=image_inputs(files, image_size or IMAGE_SIZE),
         labels=table.labels,
         class_names=table.class_names,
         train_classes=table.train_classes,
@@ -78,14 +78,14 @@ def samples(info: Description, folder: Path, table: ImageTable, image_size: int 
         gallery=table.gallery,
         keys=table.paths,
         files=files,
-        picture=picture,
+        image=image,
         notes=published_counts.deviations(info.name, table.labels, table.train_classes, table.gallery) + table.notes,
     )
     missing = Files(folder, _missing(folder, table.paths))
     if missing:
-        few = f"{len(missing):,} of {len(files):,} pictures are missing, first {missing[0]}; see {info.url}"
-        none = f"{info.title} has its lists but no pictures: put them at {files[0]} and so on; see {info.url}"
-        raise MissingPictures(none if len(missing) == len(files) else few, samples_read, missing)
+        few = f"{len(missing):,} of {len(files):,} images are missing, first {missing[0]}; see {info.url}"
+        none = f"{info.title} has its lists but no images: put them at {files[0]} and so on; see {info.url}"
+        raise MissingImages(none if len(missing) == len(files) else few, samples_read, missing)
     return samples_read
 
 
@@ -109,7 +109,7 @@ def folders_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__MACOSX")))
 
 
-def pictures_in(folder: Path) -> list[Path]:
-    """Return the picture files directly in `folder` by name, without hidden ones such as the `._*` of macOS."""
+def images_in(folder: Path) -> list[Path]:
+    """Return the image files directly in `folder` by name, without hidden ones such as the `._*` of macOS."""
     names = sorted(name for name in os.listdir(folder) if name.lower().endswith(SUFFIXES) and not name.startswith("."))
     return [path for path in (folder / name for name in names) if path.is_file()]

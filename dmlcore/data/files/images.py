@@ -1,4 +1,4 @@
-"""Picture files as upright RGB pixels; a forged or damaged file ends in an error naming it."""
+"""Image files as upright RGB pixels; a forged or damaged file ends in an error naming it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def with_short_side(path: Path | BinaryIO, short: int) -> Pixels:
 
 
 def upright(image: Image.Image) -> Image.Image:
-    """An opened picture as upright RGB: turned as its EXIF says, transparency on white."""
+    """An opened image as upright RGB: turned as its EXIF says, transparency on white."""
     return _to_rgb(ImageOps.exif_transpose(image))
 
 
 def shortened(image: Image.Image, short: int) -> Pixels:
-    """`with_short_side` of an upright picture."""
+    """`with_short_side` of an upright image."""
     longest = 4 * min(image.size)
     cut_x, cut_y = (max(0, side - longest) / 2 for side in image.size)
     box = (cut_x, cut_y, image.width - cut_x, image.height - cut_y)
@@ -48,7 +48,7 @@ def shortened(image: Image.Image, short: int) -> Pixels:
 
 
 def decode(path: Path | BinaryIO, at_least: int | None = None, longest: int | None = None) -> Image.Image:
-    """Return the whole picture as upright RGB; raises DataError naming `path`, or the `name` of an open file.
+    """Return the whole image as upright RGB; raises DataError naming `path`, or the `name` of an open file.
 
     at_least, longest: a JPEG may be read at 1/2, 1/4 or 1/8 of its size, several times faster, if no side, or the
     longer one, gets shorter than this.
@@ -65,11 +65,11 @@ def decode(path: Path | BinaryIO, at_least: int | None = None, longest: int | No
                 image.draft(None, (math.ceil(width), math.ceil(height)))
             return upright(image)
     except FileNotFoundError as error:
-        raise DataError(f"picture {path} is missing; complete the data set") from error
+        raise DataError(f"image {path} is missing; complete the data set") from error
     except UnidentifiedImageError as error:
-        raise DataError(f"picture {path} is neither JPEG nor PNG; replace it by the original file") from error
+        raise DataError(f"image {path} is neither JPEG nor PNG; replace it by the original file") from error
     except Exception as error:  # decoders raise nearly anything when a file is cut or forged
-        raise DataError(f"picture {path} cannot be decoded ({error}); replace it by the original file") from error
+        raise DataError(f"image {path} cannot be decoded ({error}); replace it by the original file") from error
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
@@ -82,8 +82,8 @@ def _to_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def pictures_of(paths: Sequence[Path], size: int) -> Inputs:
-    """Return the picture files `paths` as network inputs (N, 3, size, size) uint8; THE place that chooses how."""
-    from dmlcore.data.files.image_store import StoredPictures  # which decodes with this module
+def image_inputs(paths: Sequence[Path], size: int) -> Inputs:
+    """Return the image files `paths` as network inputs (N, 3, size, size) uint8; THE place that chooses how."""
+    from dmlcore.data.files.image_store import StoredImages  # which decodes with this module
 
-    return StoredPictures(paths, size)
+    return StoredImages(paths, size)

@@ -1,4 +1,4 @@
-"""Pictures of ink in one channel, 0 paper and 255 ink: shown as people write them, dark on white."""
+"""Images of ink in one channel, 0 paper and 255 ink: shown as people write them, dark on white."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ import numpy as np
 from dmlcore.typing import Pixels
 
 
-def picture(pixels: Any, index: int) -> Pixels:
-    """Return picture `index` of pixels (N, 1, H, W) uint8 as (H, W, 3), dark ink on white."""
+def image(pixels: Any, index: int) -> Pixels:
+    """Return image `index` of pixels (N, 1, H, W) uint8 as (H, W, 3), dark ink on white."""
     return np.repeat(255 - np.asarray(pixels[index])[0, :, :, None], 3, axis=2)

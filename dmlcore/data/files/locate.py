@@ -35,8 +35,8 @@ def find(info: Description, root: Path | None) -> Path | None:
         return root if root is not None and root.is_dir() else None
     bases = [root] if root is not None else search_folders()
     layouts = [(base, folder) for base in bases for folder in _layouts(info, base)]
-    found = [folder for _, folder in layouts if any((folder / pictures).is_dir() for pictures in info.pictures)]
-    # Copies of the lists alone are common, and lists that lie open beside a packed archive of the pictures.
+    found = [folder for _, folder in layouts if any((folder / images).is_dir() for images in info.images)]
+    # Copies of the lists alone are common, and lists that lie open beside a packed archive of the images.
     for base in bases:
         found += [base / name for name in info.archives if (base / name).is_file()]
         found += [folder for other, folder in layouts if other == base]

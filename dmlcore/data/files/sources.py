@@ -41,7 +41,7 @@ class DataSource:
 _FLOWERS = "https://www.robots.ox.ac.uk/~vgg/data/flowers/102/"
 _OMNIGLOT = "https://raw.githubusercontent.com/brendenlake/omniglot/master/python/"
 _CIFAR_TERMS = (
-    "No explicit licence; cite Krizhevsky 2009. The pictures are from 80 Million Tiny Images, which was withdrawn."
+    "No explicit licence; cite Krizhevsky 2009. The images are from 80 Million Tiny Images, which was withdrawn."
 )
 
 SOURCES: Mapping[str, DataSource] = {
@@ -56,7 +56,7 @@ SOURCES: Mapping[str, DataSource] = {
         layouts=("cifar-100-python/\n  train\n  test\n  meta",),
     ),
     "cub": DataSource(
-        terms="Non-commercial research and education; the rights to the pictures stay with the photographers.",
+        terms="Non-commercial research and education; the rights to the images stay with the photographers.",
         urls=("https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",),
         layouts=(
             "CUB_200_2011/\n  images.txt\n  image_class_labels.txt\n  classes.txt\n  train_test_split.txt\n"
@@ -71,7 +71,7 @@ SOURCES: Mapping[str, DataSource] = {
         "checked here: Kaggle jessicali9530/stanford-cars-dataset and "
         "jutrera/stanford-car-dataset-by-classes-folder. How to put the first layout together: "
         "https://github.com/pytorch/vision/issues/7545. Many copies lack cars_test_annos_withlabels.mat, without which "
-        "the test pictures have no labels.",
+        "the test images have no labels.",
         layouts=(
             "stanford_cars/\n  cars_train/00001.jpg … 08144.jpg\n  cars_test/00001.jpg … 08041.jpg\n"
             "  devkit/cars_meta.mat\n  devkit/cars_train_annos.mat\n  cars_test_annos_withlabels.mat",
@@ -84,7 +84,7 @@ SOURCES: Mapping[str, DataSource] = {
         ),
     ),
     "sop": DataSource(
-        terms="The archive has a LICENSE file, cited as MIT; the pictures are from eBay listings.",
+        terms="The archive has a LICENSE file, cited as MIT; the images are from eBay listings.",
         by_hand="The official address is ftp://cs.stanford.edu/cs/cvgl/Stanford_Online_Products.zip (3,083,860,082 "
         "bytes), and a copy is on Google Drive under the id 1TclrpQOF_ullUP99wk_gjGN8pKvtErG8. Neither FTP nor Drive, "
         "which asks a person before it sends a file of this size, is fetched from here: download the zip with a "
@@ -98,7 +98,7 @@ SOURCES: Mapping[str, DataSource] = {
         ),
     ),
     "inshop": DataSource(
-        terms="Non-commercial research under an agreement with MMLAB, CUHK; the pictures must not be passed on.",
+        terms="Non-commercial research under an agreement with MMLAB, CUHK; the images must not be passed on.",
         by_hand="It is given out on request, in the Google Drive folder 0B7EVK8r0v71pVDZFQXRsMDZCX1E that "
         "https://mmlab.ie.cuhk.edu.hk/projects/DeepFashion/InShopRetrieval.html leads to. No digest is published.",
         layouts=(
@@ -212,7 +212,7 @@ def download(name: str, into: Path | str | None = None, *, loopback: bool = Fals
             )
             before += path.stat().st_size
         progress.say(f"verifying and unpacking {path.name}", before, before)
-        with_files = locate.locate(describe(name), path)  # the last file is the archive of the pictures
+        with_files = locate.locate(describe(name), path)  # the last file is the archive of the images
         return f"{before:,} bytes in {folder}, verified, and unpacked into {with_files}"
 
     return task_of(name).work(job)

@@ -1,4 +1,4 @@
-"""FGVC-Aircraft by variant: lists of picture numbers with names that hold spaces and slashes."""
+"""FGVC-Aircraft by variant: lists of image numbers with names that hold spaces and slashes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ INFO = Description(
     title="FGVC-Aircraft",
     sentence="Photographs of 100 variants of aircraft; the first 50 in their official list train, the last 50 test.",
     citation="S. Maji et al.: Fine-Grained Visual Classification of Aircraft. arXiv:1306.5151, 2013.",
-    kind="pictures",
+    kind="images",
     image_size=IMAGE_SIZE,
     resizes=True,
     needs_files=True,
     folder="fgvc-aircraft-2013b",
     other_folders=("FGVC-Aircraft", "aircraft"),
     markers=("data/images_variant_*.txt", "images_variant_*.txt"),
-    pictures=("data/images", "images"),
+    images=("data/images", "images"),
     archives=("fgvc-aircraft-2013b.tar.gz", "aircraft-lists.tar.gz"),
     url="https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/archives/fgvc-aircraft-2013b.tar.gz",
 )
@@ -33,12 +33,12 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the lists and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the lists and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
     return samples(INFO, _data(folder) / "images", read_table(folder), image_size)
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Join variants.txt with the lists of training, validation and test pictures; pictures not needed.
+    """Join variants.txt with the lists of training, validation and test images; images not needed.
 
     Paths are relative to data/images/. `official_train` is train and val together. Raises DataError with file:line.
     """

@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError, Description, Samples, reader
 from dmlcore.data.files import lists, matlab
-from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, folders_in, pictures_in, samples
+from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, folders_in, images_in, samples
 from dmlcore.data.files.lists import positive
 from dmlcore.typing import Bools
 
@@ -24,14 +24,14 @@ INFO = Description(
     title="Stanford Cars (CARS196)",
     sentence="Photographs of 196 models of cars; the first 98 train, the last 98 test.",
     citation="J. Krause et al.: 3D Object Representations for Fine-Grained Categorization. 3dRR at ICCV 2013.",
-    kind="pictures",
+    kind="images",
     image_size=IMAGE_SIZE,
     resizes=True,
     needs_files=True,
     folder="stanford_cars",
     other_folders=("cars196", "CARS196", "cars", "by_classes_folder", "stanford-car-dataset-by-classes-folder"),
     markers=("devkit/cars_*.mat", "cars_annos.mat", "anno_train.csv", "images/*[12][0-9][0-9][0-9]"),
-    pictures=("cars_train", "car_ims", "car_data", "images"),
+    images=("cars_train", "car_ims", "car_data", "images"),
     archives=("cars_train.tgz", "cars-annotations.tar.gz"),
     companions={"cars_train.tgz": ("cars_test.tgz", "car_devkit.tgz", LABELLED)},
     url="https://github.com/pytorch/vision/issues/7545 (the official address is gone)",
@@ -40,12 +40,12 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the annotations and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the annotations and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
     return samples(INFO, folder, read_table(folder), image_size)
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Read the annotations of the first layout that `folder` has, one with pictures if possible.
+    """Read the annotations of the first layout that `folder` has, one with images if possible.
 
     cars_annos.mat with car_ims/; devkit/ with cars_train/ and cars_test/; names.csv and anno_*.csv with class folders;
     images/ with class folders and no annotations. Paths are relative to `folder`. Raises DataError naming the file.
@@ -64,34 +64,34 @@ def read_table(folder: Path) -> ImageTable:
 
 
 def _read_single(folder: Path) -> ImageTable:
-    """All pictures in one .mat file, whose rows are not sorted by class: the usual form of metric learning."""
+    """All images in one .mat file, whose rows are not sorted by class: the usual form of metric learning."""
     path = folder / "cars_annos.mat"
     rows = matlab.read(path, INFO)
     is_test = rows.field_integers("annotations", "test")
     if wrong := np.flatnonzero((is_test != 0) & (is_test != 1)).tolist():
         raise DataError(f"{path}: annotations.test, entry {wrong[0] + 1}: expected 0 or 1, got {is_test[wrong[0]]}")
-    pictures = rows.field_words("annotations", "relative_im_path")
-    places = [f"{path}, entry {row}" for row in range(1, len(pictures) + 1)]
+    images = rows.field_words("annotations", "relative_im_path")
+    places = [f"{path}, entry {row}" for row in range(1, len(images) + 1)]
     numbers = rows.field_integers("annotations", "class").tolist()
-    return _table(pictures, numbers, places, rows.words("class_names"), is_test == 0)
+    return _table(images, numbers, places, rows.words("class_names"), is_test == 0)
 
 
 def _read_devkit(folder: Path) -> ImageTable:
-    """Training and test pictures in files and folders of their own, with the same names in both."""
+    """Training and test images in files and folders of their own, with the same names in both."""
     names = matlab.read(folder / "devkit" / "cars_meta.mat", INFO).words("class_names")
-    pictures: list[str] = []
+    images: list[str] = []
     numbers: list[int] = []
     places: list[str] = []
     is_train: list[bool] = []
     for part, rows in (("cars_train", _devkit_train(folder)), ("cars_test", _devkit_test(folder))):
-        # Some copies nest the folders of pictures twice.
+        # Some copies nest the folders of images twice.
         trunk = f"{part}/{part}" if (folder / part / part).is_dir() else part
         found = rows.field_words("annotations", "fname")
-        pictures += [f"{trunk}/{name}" for name in found]
+        images += [f"{trunk}/{name}" for name in found]
         numbers += rows.field_integers("annotations", "class").tolist()
         places += [f"{rows.path}, entry {row}" for row in range(1, len(found) + 1)]
         is_train += [part == "cars_train"] * len(found)
-    return _table(pictures, numbers, places, names, np.array(is_train))
+    return _table(images, numbers, places, names, np.array(is_train))
 
 
 def _devkit_train(folder: Path) -> matlab.Variables:
@@ -105,7 +105,7 @@ def _devkit_test(folder: Path) -> matlab.Variables:
             if found.has_field("annotations", "class"):
                 return found
     raise DataError(
-        f"{folder / LABELLED} is missing, without which the test pictures have no labels; many copies lack it: get it "
+        f"{folder / LABELLED} is missing, without which the test images have no labels; many copies lack it: get it "
         f"from {INFO.url}"
     )
 
@@ -117,7 +117,7 @@ def _read_tables(folder: Path) -> ImageTable:
     names = [text for _, text in listed]
     trunks = ("car_data/car_data/", "car_data/", "")
     trunk = next((trunk for trunk in trunks if (folder / trunk / "train").is_dir()), trunks[0])
-    pictures: list[str] = []
+    images: list[str] = []
     numbers: list[int] = []
     places: list[str] = []
     is_train: list[bool] = []
@@ -132,30 +132,30 @@ def _read_tables(folder: Path) -> ImageTable:
                     f"{text[:80]!r}"
                 )
             # A slash cannot be in the name of a folder.
-            pictures.append(f"{trunk}{part}/{names[number - 1].replace('/', '-')}/{columns[0]}")
+            images.append(f"{trunk}{part}/{names[number - 1].replace('/', '-')}/{columns[0]}")
             numbers.append(number)
             places.append(f"{path}:{line}")
             is_train.append(part == "train")
-    return _table(pictures, numbers, places, names, np.array(is_train))
+    return _table(images, numbers, places, names, np.array(is_train))
 
 
 def _table(
-    pictures: Sequence[str],
+    images: Sequence[str],
     numbers: Sequence[int],
     places: Sequence[str],
     names: Sequence[str],
     official_train: Bools,
 ) -> ImageTable:
-    """Join one picture a row, of class numbers from 1, places being where errors point to."""
-    for picture, number, place in zip(pictures, numbers, places, strict=True):
+    """Join one image a row, of class numbers from 1, places being where errors point to."""
+    for image, number, place in zip(images, numbers, places, strict=True):
         if not 1 <= number <= len(names):
             raise DataError(f"{place}: expected a class from 1 to {len(names)}, got {number}")
-        if not lists.is_inside(picture):
-            raise DataError(f"{place}: expected the path of a picture, got {picture[:80]!r}")
-    lists.require_distinct(zip(pictures, places, strict=True))
+        if not lists.is_inside(image):
+            raise DataError(f"{place}: expected the path of an image, got {image[:80]!r}")
+    lists.require_distinct(zip(images, places, strict=True))
     present, labels = compact(numbers)
     return ImageTable(
-        paths=tuple(pictures),
+        paths=tuple(images),
         labels=labels,
         class_names=tuple(names[number - 1] for number in present),
         train_classes=int((present <= TRAIN_CLASSES).sum()),
@@ -166,15 +166,15 @@ def _table(
 def _read_folders(folder: Path) -> ImageTable:
     """Folders named by class and no annotations: classes in alphabetical order, which keeps the published split."""
     classes = sorted(folders_in(folder / "images"), key=lambda path: path.name.casefold())
-    found = [[f"images/{path.name}/{picture.name}" for picture in pictures_in(path)] for path in classes]
-    names = [path.name for path, pictures in zip(classes, found, strict=True) if pictures]
-    counts = [len(pictures) for pictures in found if pictures]
+    found = [[f"images/{path.name}/{image.name}" for image in images_in(path)] for path in classes]
+    names = [path.name for path, images in zip(classes, found, strict=True) if images]
+    counts = [len(images) for images in found if images]
     if not names:
-        raise DataError(f"{folder / 'images'} holds no pictures in its folders; see {INFO.url}")
+        raise DataError(f"{folder / 'images'} holds no images in its folders; see {INFO.url}")
     return ImageTable(
-        paths=tuple(path for pictures in found for path in pictures),
+        paths=tuple(path for images in found for path in images),
         labels=np.repeat(np.arange(len(names), dtype=np.int64), counts),
         class_names=tuple(names),
         train_classes=sum(name.casefold() <= LAST_TRAINING_NAME.casefold() for name in names),
-        notes=("no annotations beside the pictures, so that there is no official image-wise split",),
+        notes=("no annotations beside the images, so that there is no official image-wise split",),
     )

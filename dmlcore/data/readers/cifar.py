@@ -13,7 +13,7 @@ import numpy as np
 from dmlcore.data.dataset import DataError, Description, Samples
 from dmlcore.typing import Ints, Pixels
 
-SIDE, PICTURES = 32, 60_000  # pixels a side, pictures of either complete set
+SIDE, IMAGES = 32, 60_000  # pixels a side, images of either complete set
 MAX_BYTES = 400 * 2**20  # of a pickle; the largest official one has 155 million
 
 
@@ -28,23 +28,23 @@ def samples(
 ) -> Samples:
     """Make samples of pixels (N, 3, 32, 32), the first `training_rows` the official training part.
 
-    labels (N,) below `border` are training classes of the class-disjoint split; classes without pictures are left out.
+    labels (N,) below `border` are training classes of the class-disjoint split; classes without images are left out.
     """
     present, compact = np.unique(labels, return_inverse=True)  # a subset may lack classes
-    subset = f"a subset: {len(labels):,} of the {PICTURES:,} pictures"
+    subset = f"a subset: {len(labels):,} of the {IMAGES:,} images"
     return Samples(
         inputs=pixels,
         labels=compact.astype(np.int64),
         class_names=tuple(names[label] for label in present),
         train_classes=int((present < border).sum()),
         official_train=np.arange(len(labels)) < training_rows,
-        picture=partial(picture, pixels),
-        notes=() if len(labels) == PICTURES else (subset + note,),
+        image=partial(image, pixels),
+        notes=() if len(labels) == IMAGES else (subset + note,),
     )
 
 
-def picture(pixels: Any, index: int) -> Pixels:
-    """Return picture `index` of pixels (N, 3, H, W) as (H, W, 3)."""
+def image(pixels: Any, index: int) -> Pixels:
+    """Return image `index` of pixels (N, 3, H, W) as (H, W, 3)."""
     return np.ascontiguousarray(pixels[index].transpose(1, 2, 0))
 
 

@@ -1,4 +1,4 @@
-"""CUB-200-2011: the official text lists joined by image number, or folders of pictures named by class number."""
+"""CUB-200-2011: the official text lists joined by image number, or folders of images named by class number."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlcore.data.dataset import DataError, Description, Samples, reader
 from dmlcore.data.files import lists
-from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, folders_in, pictures_in, samples
+from dmlcore.data.files.image_table import IMAGE_SIZE, ImageTable, compact, folders_in, images_in, samples
 from dmlcore.data.files.lists import positive
 
 TRAIN_CLASSES = 100  # class numbers 1 to 100 train, 101 to 200 test
@@ -20,14 +20,14 @@ INFO = Description(
     title="CUB-200-2011",
     sentence="Photographs of 200 bird species; the first 100 train, the last 100 test.",
     citation="C. Wah et al.: The Caltech-UCSD Birds-200-2011 Dataset. Caltech, CNS-TR-2011-001, 2011.",
-    kind="pictures",
+    kind="images",
     image_size=IMAGE_SIZE,
     resizes=True,
     needs_files=True,
     folder="CUB_200_2011",
     other_folders=("cub200", "cub-200-2011", "CUB"),
     markers=("images.txt", "image_class_labels.txt", "classes.txt", "images/[0-2][0-9][0-9].*"),
-    pictures=("images",),
+    images=("images",),
     archives=("CUB_200_2011.tgz", "cub-mini-images.tar.gz", "cub-annotations.tar.gz"),
     url="https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",
 )
@@ -35,12 +35,12 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the lists and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the lists and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
     return samples(INFO, folder / "images", read_table(folder), image_size)
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Join the lists of `folder`, pictures not needed; without any list read the names of its folders of pictures.
+    """Join the lists of `folder`, images not needed; without any list read the names of its folders of images.
 
     Paths are relative to images/. Raises DataError with file:line where the lists are inconsistent.
     """
@@ -80,18 +80,18 @@ def _read_folders(images: Path) -> ImageTable:
         if number in folders:
             raise DataError(f"{folder} has the class number of {images / folders[number]}; rename one")
         folders[number] = folder.name
-        found = [f"{folder.name}/{picture.name}" for picture in pictures_in(folder)]
+        found = [f"{folder.name}/{image.name}" for image in images_in(folder)]
         paths += found
         numbers += [number] * len(found)
     if not paths:
-        raise DataError(f"{images} holds no pictures in its folders; complete them from {INFO.url}")
+        raise DataError(f"{images} holds no images in its folders; complete them from {INFO.url}")
     present, labels = compact(numbers)
     return ImageTable(
         paths=tuple(paths),
         labels=labels,
         class_names=tuple(_plain(folders[number]) for number in present),
         train_classes=int((present <= TRAIN_CLASSES).sum()),
-        notes=("no lists beside the pictures, so that there is no official image-wise split",),
+        notes=("no lists beside the images, so that there is no official image-wise split",),
     )
 
 
@@ -129,7 +129,7 @@ def _read_list(path: Path) -> _List:
 
 
 def _class_number(image: int, paths: _List, class_of: _List, class_names: _List) -> int:
-    """Return the class of `image`, checked against classes.txt and against the picture's folder."""
+    """Return the class of `image`, checked against classes.txt and against the image's folder."""
     value = class_of.values[image]
     number = positive(value)
     if number not in class_names.values:

@@ -32,7 +32,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
         labels=labels,
         class_names=tuple("0123456789"),
         train_classes=5,
-        picture=partial(_picture, inputs),
+        image=partial(_image, inputs),
     )
 
 
@@ -44,6 +44,6 @@ def _bundled() -> Path:
     return Path(module.origin).parent / "datasets" / "data" / "digits.csv.gz"
 
 
-def _picture(inputs: Singles, index: int) -> Pixels:
+def _image(inputs: Singles, index: int) -> Pixels:
     grey = np.rint(inputs[index].reshape(8, 8) * 255).astype(np.uint8)
     return np.repeat(grey[:, :, None], 3, axis=2)

@@ -1,4 +1,4 @@
-"""The digits of scikit-learn as pictures, so that picture networks and poolings can be tried without a download."""
+"""The digits of scikit-learn as images, so that image networks and poolings can be tried without a download."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ENLARGED = 4  # pixels a side of the square that each of the 8 x 8 pixels become
 
 INFO = Description(
     name="digits_pictures",
-    title="Digits as pictures",
-    sentence="The 1,797 handwritten digits, each pixel enlarged to 4 x 4: grey pictures of 32 x 32.",
+    title="Digits as images",
+    sentence="The 1,797 handwritten digits, each pixel enlarged to 4 x 4: grey images of 32 x 32.",
     citation=digits.INFO.citation,
-    kind="pictures",
+    kind="images",
     split="samples",
     validation="samples",
     image_size=8 * ENLARGED,
@@ -36,5 +36,5 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
         labels=vectors.labels,
         class_names=vectors.class_names,
         train_classes=vectors.train_classes,
-        picture=partial(cifar.picture, inputs),
+        image=partial(cifar.image, inputs),
     )

@@ -1,4 +1,4 @@
-"""Oxford Flowers-102: labels and image-wise split in two .mat files, pictures numbered from 1."""
+"""Oxford Flowers-102: labels and image-wise split in two .mat files, images numbered from 1."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ INFO = Description(
     sentence="Photographs of 102 flowers that grow in Britain; labels 1 to 51 train, 52 to 102 test.",
     citation="M.-E. Nilsback and A. Zisserman: Automated Flower Classification over a Large Number of Classes. "
     "ICVGIP 2008.",
-    kind="pictures",
+    kind="images",
     image_size=IMAGE_SIZE,
     resizes=True,
     needs_files=True,
     folder="flowers-102",
     other_folders=("flowers102", "102flowers", "oxford-102-flowers"),
     markers=("imagelabels.mat", "setid.mat"),
-    pictures=("jpg",),
+    images=("jpg",),
     archives=("102flowers.tgz", "flowers102-labels.tar.gz"),
     companions={"102flowers.tgz": ("imagelabels.mat", "setid.mat")},
     url="https://www.robots.ox.ac.uk/~vgg/data/flowers/102/102flowers.tgz",
@@ -56,12 +56,12 @@ NAMES = (
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the labels and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the labels and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
     return samples(INFO, folder / "jpg", read_table(folder), image_size)
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Join imagelabels.mat and setid.mat; pictures not needed. Paths are relative to jpg/.
+    """Join imagelabels.mat and setid.mat; images not needed. Paths are relative to jpg/.
 
     `official_train` is trnid and valid together. Raises DataError naming file, variable and entry.
     """
@@ -81,17 +81,17 @@ def read_table(folder: Path) -> ImageTable:
     )
 
 
-def _official_train(path: Path, pictures: int) -> Bools:
+def _official_train(path: Path, images: int) -> Bools:
     sets = matlab.read(path, INFO)
-    owner = np.full(pictures, "", dtype="U5")
+    owner = np.full(images, "", dtype="U5")
     for name in SETS:
         for row, number in enumerate(sets.integers(name).tolist(), start=1):
-            if not 1 <= number <= pictures:
-                raise DataError(f"{path}: {name}, entry {row}: expected a picture from 1 to {pictures}, got {number}")
+            if not 1 <= number <= images:
+                raise DataError(f"{path}: {name}, entry {row}: expected an image from 1 to {images}, got {number}")
             if owner[number - 1]:
-                raise DataError(f"{path}: {name}, entry {row}: picture {number} was in {owner[number - 1]} already")
+                raise DataError(f"{path}: {name}, entry {row}: image {number} was in {owner[number - 1]} already")
             owner[number - 1] = name
     if without := np.flatnonzero(owner == "").tolist():
-        raise DataError(f"{path}: picture {without[0] + 1} is in none of {', '.join(SETS)}; restore it")
+        raise DataError(f"{path}: image {without[0] + 1} is in none of {', '.join(SETS)}; restore it")
     is_train: Bools = owner != "tstid"
     return is_train

@@ -16,9 +16,9 @@ PARTS = ("train", "test", "val", "valid", "validation")  # folders of which a tr
 INFO = Description(
     name="folder",
     title="Folder of class folders",
-    sentence="Pictures of your own, one folder a class; by name, the first half of the classes train.",
-    citation="Your own pictures.",
-    kind="pictures",
+    sentence="Images of your own, one folder a class; by name, the first half of the classes train.",
+    citation="Your own images.",
+    kind="images",
     image_size=IMAGE_SIZE,
     resizes=True,
     needs_files=True,
@@ -27,12 +27,12 @@ INFO = Description(
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """List the pictures of `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """List the images of `folder`: inputs (N, 3, S, S) uint8, decoded when indexed."""
     return samples(INFO, folder, read_table(folder), image_size)
 
 
 def read_table(folder: Path) -> ImageTable:
-    """Walk through the folders of `folder`: each is a class, with all JPEG and PNG pictures in and below it.
+    """Walk through the folders of `folder`: each is a class, with all JPEG and PNG images in and below it.
 
     Classes are sorted by name and the first half of them train. A folder that holds nothing but another one is
     entered. Where train/, test/ and the like hold the class folders, they are the image-wise split, or if no class is
@@ -71,7 +71,7 @@ def _table(
 ) -> ImageTable:
     if len(names) < 2:
         raise DataError(
-            f"{folder} holds pictures of {len(names)} classes, where two at least are needed: give as root a folder "
+            f"{folder} holds images of {len(names)} classes, where two at least are needed: give as root a folder "
             f"with one folder for each class, and in each its {', '.join(SUFFIXES)} files"
         )
     label = {name: number for number, name in enumerate(names)}
@@ -86,7 +86,7 @@ def _table(
 
 
 def _classes(folder: Path, trunk: Path) -> list[tuple[str, str]]:
-    """Return (class, path relative to `folder`) of each picture below `trunk`, in the order of classes and paths."""
+    """Return (class, path relative to `folder`) of each image below `trunk`, in the order of classes and paths."""
     found, walked = [], 0
     for directory in folders_in(trunk):
         below = []
@@ -117,4 +117,4 @@ def _innermost(folder: Path) -> Path:
 def _empty(trunk: Path, names: list[str]) -> tuple[str, ...]:
     without = [path.name for path in folders_in(trunk) if path.name not in set(names)]
     shown = ", ".join(without[:5]) + (" …" if len(without) > 5 else "")
-    return (f"{len(without)} folders without pictures were left out: {shown}",) if without else ()
+    return (f"{len(without)} folders without images were left out: {shown}",) if without else ()

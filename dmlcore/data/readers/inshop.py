@@ -1,4 +1,4 @@
-"""In-shop Clothes Retrieval (DeepFashion): one list of training pictures, queries and the gallery that they search."""
+"""In-shop Clothes Retrieval (DeepFashion): one list of training images, queries and the gallery that they search."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ INFO = Description(
     sentence="Photographs of 7,982 pieces of clothing; 3,997 train, the others are queries and gallery.",
     citation="Z. Liu et al.: DeepFashion: Powering Robust Clothes Recognition and Retrieval with Rich Annotations. "
     "CVPR 2016.",
-    kind="pictures",
+    kind="images",
     image_size=IMAGE_SIZE,
     resizes=True,
     needs_files=True,
     folder="In-shop Clothes Retrieval Benchmark",
     other_folders=("In-shop", "InShop", "inshop", "DeepFashion"),
     markers=tuple(f"{folder}{LIST}" for folder in ("Eval/", "", "Anno/")),
-    pictures=("Img/img", "img", "Img/img_highres", "img_highres"),
+    images=("Img/img", "img", "Img/img_highres", "img_highres"),
     archives=("inshop-partition-surrogate.tar.gz",),
     url="https://mmlab.ie.cuhk.edu.hk/projects/DeepFashion/InShopRetrieval.html",
 )
@@ -44,19 +44,19 @@ class _InshopImage(NamedTuple):
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read the list and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    """Read the list and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
     table = read_table(folder)
-    # img.zip may have been unpacked in Img/ or beside it; the pictures of high resolution lie in the same tree.
-    for base in INFO.pictures:
+    # img.zip may have been unpacked in Img/ or beside it; the images of high resolution lie in the same tree.
+    for base in INFO.images:
         trunk = folder / base
         if (trunk / table.paths[0]).is_file():
             return samples(INFO, trunk, table, image_size)
-    return samples(INFO, folder / INFO.pictures[0], table, image_size)
+    return samples(INFO, folder / INFO.images[0], table, image_size)
 
 
 @lists.many_rows()
 def read_table(folder: Path) -> ImageTable:
-    """Read the list in Eval/, Anno/ or `folder` itself; pictures not needed. Paths are relative to img/.
+    """Read the list in Eval/, Anno/ or `folder` itself; images not needed. Paths are relative to img/.
 
     Classes are the items, the training ones first. Raises DataError with file:line.
     """
@@ -79,7 +79,7 @@ def read_table(folder: Path) -> ImageTable:
         train_classes=len(items[0]),
         gallery=~is_train & np.array([row.status == "gallery" for row in rows]),
         notes=tuple(
-            f"which test pictures are queries is made up, see {file}: its scores must never be reported"
+            f"which test images are queries is made up, see {file}: its scores must never be reported"
             for file in surrogate
             if file.is_file()
         ),
@@ -90,19 +90,19 @@ def _read_list(path: Path) -> list[_InshopImage]:
     (line, count), *rest = lists.rows(path, INFO)
     if positive(count) == 0:
         raise DataError(
-            f"{path}:{line}: expected the number of pictures, got {count[:80]!r}; CelebA has a list of the same name, "
+            f"{path}:{line}: expected the number of images, got {count[:80]!r}; CelebA has a list of the same name, "
             f"which is not meant here"
         )
     if not rest or rest[0].text.split() != HEADER.split():
         raise DataError(f"{path}:{rest[0].line if rest else line + 1}: expected the header {HEADER!r}")
     name = str(path)  # once: it is formatted fifty thousand times
-    rows = [_picture(text, f"{name}:{line}") for line, text in rest[1:]]
+    rows = [_image(text, f"{name}:{line}") for line, text in rest[1:]]
     if len(rows) != int(count):
-        raise DataError(f"{path}:{line}: says {int(count):,} pictures, but {len(rows):,} rows follow; restore the list")
+        raise DataError(f"{path}:{line}: says {int(count):,} images, but {len(rows):,} rows follow; restore the list")
     return rows
 
 
-def _picture(text: str, place: str) -> _InshopImage:
+def _image(text: str, place: str) -> _InshopImage:
     columns = text.split()  # padded with spaces
     if len(columns) != 3 or columns[2] not in STATUSES:
         raise DataError(f"{place}: expected '<image> <item> <{'|'.join(STATUSES)}>', got {text[:80]!r}")
@@ -111,5 +111,5 @@ def _picture(text: str, place: str) -> _InshopImage:
     if not lists.is_inside(image, parts=5) or parts[0] != "img":
         raise DataError(f"{place}: expected 'img/<sex>/<category>/<item>/<file>', got {image[:80]!r}")
     if parts[3] != item:
-        raise DataError(f"{place}: the picture lies in the folder of item {parts[3]!r}, but is listed as {item!r}")
+        raise DataError(f"{place}: the image lies in the folder of item {parts[3]!r}, but is listed as {item!r}")
     return _InshopImage("/".join(parts[1:]), item, status, place)

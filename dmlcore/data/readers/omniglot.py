@@ -16,13 +16,13 @@ from dmlcore.data import published_counts
 from dmlcore.data.dataset import DataError, Description, Samples, reader, rows_of
 from dmlcore.data.files import image_store, ink
 from dmlcore.data.files.cache_folder import damaged, made_once, unkept
-from dmlcore.data.files.image_table import folders_in, pictures_in
+from dmlcore.data.files.image_table import folders_in, images_in
 from dmlcore.data.files.images import WORKERS, decode
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.typing import Pixels
 
 INK = "ink.npy"
-FEW = 32  # pictures that a page shows, in less time than all of them take
+FEW = 32  # images that a page shows, in less time than all of them take
 IMAGE_SIZE = 28  # pixels a side, of 105: as the few-shot literature has it
 
 # Folders that train and that test; the complete ones are preferred. Alphabets of both sides only train.
@@ -34,7 +34,7 @@ INFO = Description(
     sentence="Handwritten characters, twenty hands each, in white on black; tested on alphabets never seen.",
     citation="Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through probabilistic program induction. "
     "Science 350, 2015.",
-    kind="pictures",
+    kind="images",
     image_size=IMAGE_SIZE,
     resizes=True,
     needs_files=True,
@@ -59,10 +59,10 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     known = {path.name for path in folders_in(train)}
     alphabets = [*folders_in(train), *(path for path in folders_in(test) if path.name not in known)]
     classes = [(number, path) for number, alphabet in enumerate(alphabets) for path in folders_in(alphabet)]
-    files = [pictures_in(path) for _, path in classes]
+    files = [images_in(path) for _, path in classes]
     for (_, path), found in zip(classes, files, strict=True):
         if not found:
-            raise DataError(f"{path} holds no pictures; complete the data set")
+            raise DataError(f"{path} holds no images; complete the data set")
     paths = [path for found in files for path in found]
     labels = np.repeat(np.arange(len(classes)), [len(found) for found in files])
     train_classes = sum(alphabets[number].parent == train for number, _ in classes)
@@ -76,7 +76,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
         train_classes=train_classes,
         keys=[path.relative_to(folder).as_posix() for path in paths],
         files=paths,
-        picture=partial(ink.picture, pixels),
+        image=partial(ink.image, pixels),
         notes=(
             f"{train.name} trains, {test.name} tests; alphabets of both only train",
             *published_counts.deviations(INFO.name, labels, train_classes),
@@ -92,7 +92,7 @@ class Ink:
     """Dark strokes on white as (N, 1, size, size) uint8, 0 paper and 255 ink, decoded when first read.
 
     A few are decoded alone, all of them once and then kept in the cache. Indexing is numpy's along the first axis.
-    Raises DataError naming a file that is no picture.
+    Raises DataError naming a file that is no image.
     """
 
     dtype = np.dtype(np.uint8)
@@ -117,7 +117,7 @@ class Ink:
 
 
 def _kept(paths: Sequence[Path], size: int) -> Pixels:
-    folder, what = cache_folder() / "ink", "the decoded pictures"
+    folder, what = cache_folder() / "ink", "the decoded images"
     place = made_once(
         folder,
         *image_store.names(paths, size),
@@ -137,7 +137,7 @@ def _kept(paths: Sequence[Path], size: int) -> Pixels:
 
 
 def _decoded(paths: Sequence[Path], size: int) -> Pixels:
-    """The pictures, averaged over each pixel of the smaller ones."""
+    """The images, averaged over each pixel of the smaller ones."""
 
     def one(path: Path) -> Pixels:
         grey = decode(path).convert("L").resize((size, size), Image.Resampling.BOX)

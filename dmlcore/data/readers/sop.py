@@ -22,14 +22,14 @@ INFO = Description(
     title="Stanford Online Products",
     sentence="Photographs of 22,634 products from eBay listings; half of the products train, the others test.",
     citation="H. O. Song et al.: Deep Metric Learning via Lifted Structured Feature Embedding. CVPR 2016.",
-    kind="pictures",
+    kind="images",
     image_size=IMAGE_SIZE,
     resizes=True,
     needs_files=True,
     folder="Stanford_Online_Products",
     other_folders=("online_products", "SOP"),
     markers=("Ebay_train.txt", "Ebay_test.txt", "Info_Files/Ebay_train.txt", "Info_Files/Ebay_test.txt"),
-    pictures=tuple(f"{base}{name}_final" for base in ("", "images/") for name in CATEGORIES),
+    images=tuple(f"{base}{name}_final" for base in ("", "images/") for name in CATEGORIES),
     archives=("Stanford_Online_Products.zip", "sop-lists.tar.gz"),
     url="ftp://cs.stanford.edu/cs/cvgl/Stanford_Online_Products.zip",
 )
@@ -49,14 +49,14 @@ class _SopImage(NamedTuple):
 
 @reader(INFO)
 def read(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Read both lists and check that every picture exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
-    pictures = folder / "images"
-    return samples(INFO, pictures if pictures.is_dir() else folder, read_table(folder), image_size)
+    """Read both lists and check that every image exists: inputs (N, 3, S, S) uint8, decoded when indexed."""
+    images = folder / "images"
+    return samples(INFO, images if images.is_dir() else folder, read_table(folder), image_size)
 
 
 @lists.many_rows()
 def read_table(folder: Path) -> ImageTable:
-    """Join Ebay_train.txt and Ebay_test.txt, in `folder` or its Info_Files; pictures not needed.
+    """Join Ebay_train.txt and Ebay_test.txt, in `folder` or its Info_Files; images not needed.
 
     Classes are the products, numbered as they are. Raises DataError with file:line.
     """
@@ -92,10 +92,10 @@ def _read_list(path: Path) -> list[_SopImage]:
     if not rows:
         raise DataError(f"{path} has a header but no rows; restore it from {INFO.url}")
     name = str(path)  # once: it is asked for a hundred thousand times
-    return [_picture(text, name, line) for line, text in rows]
+    return [_image(text, name, line) for line, text in rows]
 
 
-def _picture(text: str, file: str, line: int) -> _SopImage:
+def _image(text: str, file: str, line: int) -> _SopImage:
     columns = text.split(maxsplit=3)
     numbers = [positive(column) for column in columns[:3]]
     if len(columns) != 4 or 0 in numbers:

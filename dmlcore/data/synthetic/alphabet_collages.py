@@ -14,7 +14,7 @@ from dmlcore.data.dataset import DataError, Samples, reader
 from dmlcore.data.files import ink
 from dmlcore.data.readers import omniglot
 from dmlcore.data.synthetic import collage
-from dmlcore.data.synthetic.collage import Pictures, Recipe
+from dmlcore.data.synthetic.collage import Recipe, TileImages
 from dmlcore.data.synthetic.glyphs import glyphs
 from dmlcore.typing import Bools, Ints
 
@@ -65,12 +65,12 @@ def read_glyphs(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 
 def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int, recipe: Recipe = RECIPE) -> Samples:
-    """Lay out a collage for every picture of a class of `samples`, whose classes are named ALPHABET NUMBER.
+    """Lay out a collage for every image of a class of `samples`, whose classes are named ALPHABET NUMBER.
 
-    behind: the training alphabet whose characters are the backgrounds, parted by hands, so that no picture is in two
+    behind: the training alphabet whose characters are the backgrounds, parted by hands, so that no image is in two
     parts; validation: the training alphabets that validate. Classes are renumbered, training classes first. facts:
     tiles (N, T), rows of `samples`; shows (N, T), which of them show the class; foreground (N,), the first of these;
-    and the facts of that picture. Raises DataError for an alphabet that does not train.
+    and the facts of that image. Raises DataError for an alphabet that does not train.
     """
     alphabet = np.array([name.rpartition(" ")[0] for name in samples.class_names])
     trains = np.arange(len(alphabet)) < samples.train_classes
@@ -80,7 +80,7 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
     is_behind, validates = trains & (alphabet == behind), trains & np.isin(alphabet, list(validation))
     kinds = {"train": trains & ~is_behind & ~validates, "validation": validates, "test": ~trains}
     hands = _hands(samples, np.flatnonzero(is_behind))
-    parts = {part: Pictures(np.flatnonzero(classes[samples.labels]), hands[part]) for part, classes in kinds.items()}
+    parts = {part: TileImages(np.flatnonzero(classes[samples.labels]), hands[part]) for part, classes in kinds.items()}
     layout = collage.lay_out(parts, samples.labels, seed, recipe)
     inputs = collage.collages(samples.inputs, layout, parts["train"], samples.labels, recipe)
     order = np.concatenate([np.flatnonzero(classes) for classes in kinds.values()])
@@ -93,14 +93,14 @@ def of(samples: Samples, *, behind: str, validation: Collection[str], seed: int,
         class_names=tuple(samples.class_names[number] for number in order),
         train_classes=int(kinds["train"].sum()),
         parts=layout.parts,
-        picture=partial(ink.picture, inputs),
+        image=partial(ink.image, inputs),
         notes=(_who(alphabet, kinds, behind),),
         facts=facts | {name: values[layout.front] for name, values in samples.facts.items()},
     )
 
 
 def _hands(samples: Samples, classes: Ints) -> dict[str, Ints]:
-    """The pictures of these classes that each part has behind: of every class the first hands, and so on."""
+    """The images of these classes that each part has behind: of every class the first hands, and so on."""
     found: dict[str, list[Ints]] = {part: [] for part in BACKGROUNDS}
     for number in classes:
         rows = np.flatnonzero(samples.labels == number)
@@ -118,7 +118,7 @@ def _who(alphabet: NDArray[np.str_], kinds: dict[str, Bools], behind: str) -> st
 
 
 def _tile(image_size: int | None) -> int | None:
-    """The side of a tile of pictures of this side."""
+    """The side of a tile of images of this side."""
     if image_size is None:
         return None
     if image_size % RECIPE.side:

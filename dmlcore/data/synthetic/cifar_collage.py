@@ -1,4 +1,4 @@
-"""Cifar-Collage: CIFAR-100 pictures beside three of shared backgrounds (science note, section 8)."""
+"""Cifar-Collage: CIFAR-100 images beside three of shared backgrounds (science note, section 8)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from dmlcore.data.dataset import DataError, Samples, reader
 from dmlcore.data.readers import cifar, cifar100
 from dmlcore.data.synthetic import collage
-from dmlcore.data.synthetic.collage import CollageLayout, Pictures
+from dmlcore.data.synthetic.collage import CollageLayout, TileImages
 from dmlcore.typing import Array, Ints, Pixels
 
 SUPER_CLASSES, SUB_CLASSES = 20, 5  # super-classes; sub-classes of each
@@ -23,8 +23,8 @@ INFO = replace(
     cifar100.INFO,
     name="collage",
     title="Cifar-Collage",
-    sentence="A CIFAR-100 picture of one of 16 super-classes among three of shared backgrounds; new sub-classes test.",
-    citation="Cifar-Collage, the pooling study of the thesis; pictures of A. Krizhevsky: CIFAR-100. Toronto, 2009.",
+    sentence="A CIFAR-100 image of one of 16 super-classes among three of shared backgrounds; new sub-classes test.",
+    citation="Cifar-Collage, the pooling study of the thesis; images of A. Krizhevsky: CIFAR-100. Toronto, 2009.",
     split="own",
     validation="own",
     image_size=2 * cifar.SIDE,
@@ -34,7 +34,7 @@ DISTILLED = replace(
     INFO,
     name="collage_distilled",
     title="Cifar-Collage, distilled",
-    sentence="The foreground pictures of Cifar-Collage alone, in the same order: the ceiling for a pooling.",
+    sentence="The foreground images of Cifar-Collage alone, in the same order: the ceiling for a pooling.",
     image_size=cifar.SIDE,
     grid=0,
 )
@@ -50,7 +50,7 @@ PRETRAINING = replace(
 
 @dataclass(frozen=True, eq=False)
 class CifarImages:
-    """All pictures of CIFAR-100: pixels (N, 3, 32, 32), fine labels (N,), rows of the official training file.
+    """All images of CIFAR-100: pixels (N, 3, 32, 32), fine labels (N,), rows of the official training file.
 
     sub_classes (20, 5): the fine labels of each super-class, ascending; names of fine and of super-classes.
     """
@@ -71,7 +71,7 @@ class CifarImages:
         return [number for number, name in enumerate(self.super_names) if name in BACKGROUNDS]
 
     def rows(self, super_classes: list[int], part: str) -> Ints:
-        """Rows of the pictures of these super-classes that belong to a part, sorted by super-class."""
+        """Rows of the images of these super-classes that belong to a part, sorted by super-class."""
         sub_classes = (self.sub_classes[number, list(PARTS[part])] for number in super_classes)
         return np.concatenate([np.flatnonzero(np.isin(self.fine, some)) for some in sub_classes])
 
@@ -85,7 +85,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
     """
     source = read_source(folder)
     layout = lay_out(source, seed)
-    inputs = collage.collages(source.pixels, layout, _pictures(source)["train"], source.fine)
+    inputs = collage.collages(source.pixels, layout, _images(source)["train"], source.fine)
     facts = {"tiles": layout.tiles, "foreground": layout.foreground, "shows": layout.shows}
     return _samples(source, layout, inputs, facts)
 
@@ -101,7 +101,7 @@ def read_distilled(folder: Path, image_size: int | None, seed: int) -> Samples:
 
 @reader(PRETRAINING)
 def read_pretraining(folder: Path, image_size: int | None, seed: int) -> Samples:
-    """Return all pictures of the 40 training sub-classes, backgrounds too: inputs (N, 3, 32, 32), fine labels.
+    """Return all images of the 40 training sub-classes, backgrounds too: inputs (N, 3, 32, 32), fine labels.
 
     facts: tiles (N, 1), rows of CIFAR-100; fine (N,).
     """
@@ -130,8 +130,8 @@ def read_source(folder: Path) -> CifarImages:
     for name, found in zip(super_names, lists, strict=True):
         if len(found) != SUB_CLASSES:
             raise DataError(
-                f"{folder}: super-class {name} has {len(found)} sub-classes with pictures instead of {SUB_CLASSES}; "
-                "a collage needs pictures of all 100: complete the data set"
+                f"{folder}: super-class {name} has {len(found)} sub-classes with images instead of {SUB_CLASSES}; "
+                "a collage needs images of all 100: complete the data set"
             )
     if len(np.unique(np.concatenate(lists))) != cifar100.CLASSES:
         raise DataError(f"{folder}: a sub-class is in two super-classes; restore the official files")
@@ -139,13 +139,13 @@ def read_source(folder: Path) -> CifarImages:
 
 
 def lay_out(source: CifarImages, seed: int) -> CollageLayout:
-    """Place every foreground picture once, among three backgrounds of its part, in a random permutation."""
-    return collage.lay_out(_pictures(source), source.fine, seed)
+    """Place every foreground image once, among three backgrounds of its part, in a random permutation."""
+    return collage.lay_out(_images(source), source.fine, seed)
 
 
-def _pictures(source: CifarImages) -> dict[str, Pictures]:
+def _images(source: CifarImages) -> dict[str, TileImages]:
     return {
-        part: Pictures(source.rows(source.foregrounds, part), source.rows(source.backgrounds, part)) for part in PARTS
+        part: TileImages(source.rows(source.foregrounds, part), source.rows(source.backgrounds, part)) for part in PARTS
     }
 
 
@@ -160,13 +160,13 @@ def _samples(source: CifarImages, layout: CollageLayout, inputs: Any, facts: dic
         class_names=tuple(source.super_names[number] for number in source.foregrounds),
         train_classes=len(source.foregrounds),
         parts=layout.parts,
-        picture=partial(cifar.picture, inputs),
+        image=partial(cifar.image, inputs),
         notes=_subset(source),
         facts=facts | {"fine": fine},
     )
 
 
 def _subset(source: CifarImages) -> tuple[str, ...]:
-    if len(source.fine) == cifar.PICTURES:
+    if len(source.fine) == cifar.IMAGES:
         return ()
-    return (f"made from a subset: {len(source.fine):,} of the {cifar.PICTURES:,} pictures of CIFAR-100",)
+    return (f"made from a subset: {len(source.fine):,} of the {cifar.IMAGES:,} images of CIFAR-100",)

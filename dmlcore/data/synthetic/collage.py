@@ -34,7 +34,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Pictures:
+class TileImages:
     """Rows of the image set that make one part: `front` (n,) give a collage each, `behind` (k,) the backgrounds."""
 
     front: Ints
@@ -43,9 +43,9 @@ class Pictures:
 
 @dataclass(frozen=True, eq=False)
 class CollageLayout:
-    """Which pictures make the collages: tiles (N, T) rows of the image set, row by row; shows (N, T) bool.
+    """Which images make the collages: tiles (N, T) rows of the image set, row by row; shows (N, T) bool.
 
-    front (N,): the picture that each collage is of, a tile of it.
+    front (N,): the image that each collage is of, a tile of it.
     """
 
     tiles: Ints
@@ -61,7 +61,7 @@ class CollageLayout:
 
 
 class Collages:
-    """Pictures (N, C, H, W) uint8, put together from their tiles whenever they are read.
+    """Images (N, C, H, W) uint8, put together from their tiles whenever they are read.
 
     Stored, 48,000 collages of CIFAR would take 590 MB beside the 184 MB of their tiles. Indexing is numpy's along the
     first axis and returns a copy.
@@ -82,7 +82,7 @@ class Collages:
         return self._together(self._tiles[rows_of(index, len(self))])
 
     def fresh(self, indices: Ints, seed: int) -> Pixels:
-        """The same pictures of their classes, (n, C, H, W), in other places among other backgrounds of training."""
+        """The same images of their classes, (n, C, H, W), in other places among other backgrounds of training."""
         if self._anew is None:
             raise DataError("these collages are fixed; they cannot be laid out anew")
         return self._together(self._anew(indices, seed))
@@ -97,64 +97,62 @@ class Collages:
         return collages
 
 
-def lay_out(parts: Mapping[str, Pictures], labels: Ints, seed: int, recipe: Recipe = Recipe()) -> CollageLayout:
-    """Give every picture in `front` a collage, part after part; labels (M,): the class of each row of the image set.
+def lay_out(parts: Mapping[str, TileImages], labels: Ints, seed: int, recipe: Recipe = Recipe()) -> CollageLayout:
+    """Give every image in `front` a collage, part after part; labels (M,): the class of each row of the image set.
 
     Backgrounds are drawn without replacement from a shuffled pool, reshuffled when too few for a collage are left;
-    places are a random permutation. Raises DataError where there are too few pictures for one collage.
+    places are a random permutation. Raises DataError where there are too few images for one collage.
     """
     random = np.random.default_rng(seed)
     tiles, shows, rows = [], [], {}
     begin = 0
-    for name, pictures in parts.items():
-        arranged, is_front = _arranged(pictures.front, pictures, labels, recipe, random)
+    for name, images in parts.items():
+        arranged, is_front = _arranged(images.front, images, labels, recipe, random)
         tiles.append(arranged)
         shows.append(is_front)
         rows[name] = np.arange(begin, begin + len(arranged))
         begin += len(arranged)
-    front = np.concatenate([pictures.front for pictures in parts.values()])
+    front = np.concatenate([images.front for images in parts.values()])
     return CollageLayout(np.concatenate(tiles), np.concatenate(shows), front, rows)
 
 
 def collages(
-    pixels: Inputs, layout: CollageLayout, training: Pictures, labels: Ints, recipe: Recipe = Recipe()
+    pixels: Inputs, layout: CollageLayout, training: TileImages, labels: Ints, recipe: Recipe = Recipe()
 ) -> Collages:
-    """The collages of a layout of pixels (M, C, h, w); `fresh` draws with the pictures of the training part."""
+    """The collages of a layout of pixels (M, C, h, w); `fresh` draws with the images of the training part."""
     return Collages(pixels, layout.tiles, partial(_anew, layout.front, training, labels, recipe))
 
 
-def _anew(front: Ints, training: Pictures, labels: Ints, recipe: Recipe, indices: Ints, seed: int) -> Ints:
+def _anew(front: Ints, training: TileImages, labels: Ints, recipe: Recipe, indices: Ints, seed: int) -> Ints:
     return _arranged(front[indices], training, labels, recipe, np.random.default_rng(seed))[0]
 
 
 def _arranged(
-    front: Ints, pictures: Pictures, labels: Ints, recipe: Recipe, random: np.random.Generator
+    front: Ints, images: TileImages, labels: Ints, recipe: Recipe, random: np.random.Generator
 ) -> tuple[Ints, Bools]:
-    """Tiles (n, T) of a collage for each picture in `front`, and which of them show the class (n, T)."""
+    """Tiles (n, T) of a collage for each image in `front`, and which of them show the class (n, T)."""
     others = recipe.tiles - recipe.showing
     columns = [front[:, None]]
     if recipe.showing > 1:
-        columns.append(_of_the_same(front, pictures.front, labels, recipe.showing - 1, random))
+        columns.append(_of_the_same(front, images.front, labels, recipe.showing - 1, random))
     if others:
-        fit = len(pictures.behind) // others  # collages that one shuffle serves
+        fit = len(images.behind) // others  # collages that one shuffle serves
         if not fit:
-            raise DataError(f"{others} tiles need backgrounds, there are {len(pictures.behind)}: complete the data set")
+            raise DataError(f"{others} tiles need backgrounds, there are {len(images.behind)}: complete the data set")
         rounds = -(-len(front) // fit)
-        behind = np.concatenate([random.permutation(pictures.behind)[: others * fit] for _ in range(rounds)])
+        behind = np.concatenate([random.permutation(images.behind)[: others * fit] for _ in range(rounds)])
         columns.append(behind.reshape(-1, others)[: len(front)])
     order = random.permuted(np.tile(np.arange(recipe.tiles), (len(front), 1)), axis=1)
     return np.take_along_axis(np.concatenate(columns, axis=1), order, axis=1), order < recipe.showing
 
 
-def _of_the_same(front: Ints, pictures: Ints, labels: Ints, count: int, random: np.random.Generator) -> Ints:
-    """`count` other pictures (n, count) of the class of each picture in `front`."""
+def _of_the_same(front: Ints, images: Ints, labels: Ints, count: int, random: np.random.Generator) -> Ints:
+    """`count` other images (n, count) of the class of each image in `front`."""
     found = np.empty((len(front), count), np.int64)
-    members = {label: pictures[labels[pictures] == label] for label in np.unique(labels[front])}
+    members = {label: images[labels[images] == label] for label in np.unique(labels[front])}
     for place, row in enumerate(front.tolist()):
         same = members[labels[row]]
         if len(same) <= count:
-            raise DataError(
-                f"{count + 1} tiles show the class, but one has {len(same)} pictures: complete the data set"
-            )
+            raise DataError(f"{count + 1} tiles show the class, but one has {len(same)} images: complete the data set")
         found[place] = random.permutation(same[same != row])[:count]
     return found

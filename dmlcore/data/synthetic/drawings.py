@@ -1,4 +1,4 @@
-"""Pictures that are drawn, each when it is first asked for, and kept."""
+"""Images that are drawn, each when it is first asked for, and kept."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from dmlcore.data.dataset import rows_of
 from dmlcore.typing import Ints, Pixels
 
-CHUNK = 512  # pictures drawn at once
+CHUNK = 512  # images drawn at once
 
 
 class Drawings:
-    """Pictures (N, ...) uint8; `draw` makes those of some rows (n,) ascending, as (n, ...).
+    """Images (N, ...) uint8; `draw` makes those of some rows (n,) ascending, as (n, ...).
 
-    Indexing is numpy's along the first axis and returns a copy. What a picture is drawn from, and nothing else, should
+    Indexing is numpy's along the first axis and returns a copy. What an image is drawn from, and nothing else, should
     be in `drawn_from(index)`, where identities of samples come from.
     """
 
@@ -29,7 +29,7 @@ class Drawings:
         drawn_from: Callable[[int], bytes],
     ) -> None:
         self.shape, self._draw, self.drawn_from = shape, draw, drawn_from
-        self._pictures = np.empty(shape, np.uint8)  # memory is taken up as pictures are drawn
+        self._images = np.empty(shape, np.uint8)  # memory is taken up as images are drawn
         self._is_drawn = np.zeros(len(self), bool)
 
     def __len__(self) -> int:
@@ -40,6 +40,6 @@ class Drawings:
         missing = np.unique(rows[~self._is_drawn[rows]])
         for start in range(0, len(missing), CHUNK):
             chunk = missing[start : start + CHUNK]
-            self._pictures[chunk] = self._draw(chunk)
+            self._images[chunk] = self._draw(chunk)
             self._is_drawn[chunk] = True
-        return self._pictures.take(rows, axis=0)
+        return self._images.take(rows, axis=0)

@@ -71,11 +71,11 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
         class_names=tuple(f"tokens {OWN * c}-{OWN * c + OWN - 1}" for c in range(CLASSES)),
         train_classes=CLASSES,
         parts={part: np.arange(end - len(labels[part]), end) for part, end in zip(BAGS, ends, strict=True)},
-        picture=partial(_picture, inputs),
+        image=partial(_image, inputs),
     )
 
 
-def _picture(inputs: Ints, index: int) -> Pixels:
+def _image(inputs: Ints, index: int) -> Pixels:
     """Counts as grey cells (4, 17, 3): a column for each class, the last for the shared tokens; 16 is white."""
     table = counts(inputs[index : index + 1]).reshape(CLASSES + 1, OWN).T
     grey = (255 * table.clip(0, 16) // 16).astype(np.uint8)

@@ -138,7 +138,7 @@ def specify(
     """One spec of a protocol: base, then the settings that fit, then epochs as steps, then overrides.
 
     loss: as the protocol or as the catalogue calls it; empty: the protocol's. overrides: `key=` without a value takes
-    the key back to its default. training 0: leave epochs out. adapted: to data that are no pictures.
+    the key back to its default. training 0: leave epochs out. adapted: to data that are no images.
     """
     overrides = list(overrides)
     last = [line for line in overrides if not line.startswith("loss.name=")]
@@ -204,12 +204,12 @@ def _in_steps(epochs: Mapping[EpochKey, float], spec: RunSpec, training: int | N
 
 
 def _adapted(protocol: Protocol, name: str) -> list[str]:
-    """What must change of a protocol for pictures where the data are vectors, tokens or pictures of one size."""
+    """What must change of a protocol for images where the data are vectors, tokens or images of one size."""
     if name not in data.names() or name == protocol.base.data.name:
         return []
     info = data.describe(name)
     lines = ["data.image_size="] if not info.resizes else []
-    if info.kind != "pictures" and protocol.base.model.name not in ("mlp", "tokens"):
+    if info.kind != "images" and protocol.base.model.name not in ("mlp", "tokens"):
         lines += [f"model.name={'mlp' if info.kind == 'vectors' else 'tokens'}", "pooling.name=gap"]
         lines += ["model.start=", "model.keep_classifier=", "model.freeze_batch_norm=", "data.crop="]
     if info.split == "own":

@@ -1,4 +1,4 @@
-"""Local features of real pictures in two dimensions: patches of digits, or what a network makes of each position."""
+"""Local features of real images in two dimensions: patches of digits, or what a network makes of each position."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dmlcore.training.batches import to_device
 from dmlcore.training.build import build, load_data
 from dmlcore.typing import Floats, Ints, Pixels
 
-MOST_CLASSES, MOST_PER_CLASS = 10, 64  # the study of CIFAR-10: 64 pictures of each of ten classes
-MOST_PIXELS = 10 * 64 * 32 * 32  # beyond this there are fewer pictures per class, down to eight
-SHOWN_SIDE = 64  # pixels a side of a picture as it is shown, at most
+MOST_CLASSES, MOST_PER_CLASS = 10, 64  # the study of CIFAR-10: 64 images of each of ten classes
+MOST_PIXELS = 10 * 64 * 32 * 32  # beyond this there are fewer images per class, down to eight
+SHOWN_SIDE = 64  # pixels a side of an image as it is shown, at most
 CHUNK = 64
 WEIGHTS_FILE = "resnet20-cifar10.pt"
 _OTHER_NETWORKS = ("mlp", "tokens")
@@ -29,7 +29,7 @@ _OTHER_NETWORKS = ("mlp", "tokens")
 
 @dataclass(frozen=True, eq=False)
 class LocalFeatures:
-    """n local features, on a grid of (rows, columns), of each of N pictures, sorted by class."""
+    """n local features, on a grid of (rows, columns), of each of N images, sorted by class."""
 
     features: Floats  # (N, n, 2)
     grid: tuple[int, int]
@@ -37,22 +37,22 @@ class LocalFeatures:
     dimension: int  # of the features before they were brought to two
     kept: float | None  # share of their variance in the two principal components; None: they are 2-D themselves
     labels: Ints  # (N,)
-    ranks: Ints  # (N,) place of a picture within its class
+    ranks: Ints  # (N,) place of an image within its class
     indices: Ints  # (N,) into the data set
     class_names: tuple[str, ...]  # by label
-    pictures: Pixels  # (N, side, side, 3)
+    images: Pixels  # (N, side, side, 3)
     window: int  # pixels a side of the patch that is shown for a position
     stride: float  # pixels between two positions
     note: str  # what the features are, in plain words
 
-    def patch(self, picture: int, position: int) -> Pixels:
-        """The pixels (window, window, 3) around a position of a picture, shifted inwards at its borders."""
-        side, corner = self.pictures.shape[1], []
+    def patch(self, image: int, position: int) -> Pixels:
+        """The pixels (window, window, 3) around a position of an image, shifted inwards at its borders."""
+        side, corner = self.images.shape[1], []
         for place in divmod(position, self.grid[1]):
             start = (place + 0.5) * self.stride - self.window / 2 if self.stride > 1 else place
             corner.append(int(np.clip(round(start), 0, side - self.window)))
         top, left = corner
-        return self.pictures[picture, top : top + self.window, left : left + self.window]
+        return self.images[image, top : top + self.window, left : left + self.window]
 
 
 def digit_patches(side: int = 3) -> LocalFeatures:
@@ -77,7 +77,7 @@ def pretrained_weights() -> Path | None:
 
 
 def cifar10() -> LocalFeatures:
-    """Last feature maps of a ResNet20 classifier of CIFAR-10 on its test pictures, on two principal components.
+    """Last feature maps of a ResNet20 classifier of CIFAR-10 on its test images, on two principal components.
 
     Raises DataError where data or weights are missing.
     """
@@ -87,17 +87,17 @@ def cifar10() -> LocalFeatures:
     spec = RunSpec.parse({"data": {"name": "cifar10"}, "model": {"name": "resnet20", "start": str(weights)}})
     dataset = load_data(spec)
     model = build(spec, dataset, torch.device("cpu")).model
-    note = "Last feature maps of a ResNet20 trained to classify CIFAR-10; test pictures."
+    note = "Last feature maps of a ResNet20 trained to classify CIFAR-10; test images."
     return _of_network(model, dataset, note, headed=False)
 
 
 def of_run(run: Run) -> LocalFeatures:
-    """Local features of the test pictures of a run, by its best weights, in the space of its embeddings if it has any.
+    """Local features of the test images of a run, by its best weights, in the space of its embeddings if it has any.
 
-    Raises RunError without pictures or checkpoint, and what reading data and weights raises.
+    Raises RunError without images or checkpoint, and what reading data and weights raises.
     """
-    if not has_pictures(run.spec):
-        raise RunError(f"{run.id} was trained on {run.spec.data.name}, which is no set of pictures with local features")
+    if not has_images(run.spec):
+        raise RunError(f"{run.id} was trained on {run.spec.data.name}, which is no set of images with local features")
     saved = checkpoint.load(run.path)
     if saved is None:
         raise RunError(f"{run.id} has no checkpoint yet")
@@ -106,11 +106,11 @@ def of_run(run: Run) -> LocalFeatures:
     spec = run.spec.model_copy(update={"model": run.spec.model.model_copy(update={"start": None})})
     model = build(spec, dataset, torch.device("cpu")).model
     model.load_state_dict(checkpoint.part(saved.tensors, "best") or checkpoint.part(saved.tensors, "model"))
-    return _of_network(model, dataset, f"Test pictures of {run.spec.data.name}, pooling {run.spec.pooling.name}.")
+    return _of_network(model, dataset, f"Test images of {run.spec.data.name}, pooling {run.spec.pooling.name}.")
 
 
-def has_pictures(spec: RunSpec) -> bool:
-    """Whether a run of this spec has a network for pictures."""
+def has_images(spec: RunSpec) -> bool:
+    """Whether a run of this spec has a network for images."""
     return spec.model.name not in _OTHER_NETWORKS
 
 
@@ -172,7 +172,7 @@ def _made(
         ranks=np.arange(len(labels)) - np.searchsorted(labels, labels),
         indices=chosen,
         class_names=dataset.class_names,
-        pictures=np.stack([_shown(dataset, int(i)) for i in chosen]),
+        images=np.stack([_shown(dataset, int(i)) for i in chosen]),
         window=window,
         stride=stride,
         note=note,
@@ -192,12 +192,12 @@ def _plane(features: Floats) -> tuple[Floats, float | None]:
 
 
 def _shown(dataset: Dataset, index: int) -> Pixels:
-    """A picture as a square of SHOWN_SIDE pixels at most."""
+    """An image as a square of SHOWN_SIDE pixels at most."""
     from PIL import Image
 
-    assert dataset.picture is not None
-    picture = dataset.picture(index)
-    side = min(SHOWN_SIDE, *dataset.inputs.shape[2:]) if len(dataset.inputs.shape) == 4 else min(picture.shape[:2])
-    if picture.shape[:2] == (side, side):
-        return picture
-    return np.asarray(Image.fromarray(picture).resize((side, side), Image.Resampling.LANCZOS))
+    assert dataset.image is not None
+    image = dataset.image(index)
+    side = min(SHOWN_SIDE, *dataset.inputs.shape[2:]) if len(dataset.inputs.shape) == 4 else min(image.shape[:2])
+    if image.shape[:2] == (side, side):
+        return image
+    return np.asarray(Image.fromarray(image).resize((side, side), Image.Resampling.LANCZOS))

@@ -1,4 +1,4 @@
-"""Where a pooling looks: the weight of each position in the pooled vector, of every test picture of a run.
+"""Where a pooling looks: the weight of each position in the pooled vector, of every test image of a run.
 
 Torch is imported only to make them, so that pages read them without it.
 """
@@ -18,7 +18,7 @@ from dmlcore.storage.arrays import FLOATS, INTEGERS, Of, Unreadable
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.typing import Bools, Floats, Ints, Singles
 
-CHUNK = 256  # pictures at once
+CHUNK = 256  # images at once
 WEIGHTS = {
     "indices": Of(INTEGERS, ("N",)),
     "weights": Of(FLOATS, ("N", "h", "w")),
@@ -92,7 +92,7 @@ def write(run: Run) -> Path:
     device = prepare_device(run.spec.device, torch.get_num_threads())
     data = load_data(run.spec)
     if len(data.inputs.shape) != 4:
-        raise RunError(f"{run.id} is no network for pictures, so there are no maps to lay over them")
+        raise RunError(f"{run.id} is no network for images, so there are no maps to lay over them")
     state = build(run.spec, data, device)
     state.restore(saved.tensors)
     if state.best:

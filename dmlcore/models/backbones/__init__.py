@@ -1,4 +1,4 @@
-"""Backbones: normalised pictures (B, 3, H, W) -> feature maps (B, out_channels, h, w), by name."""
+"""Backbones: normalised images (B, 3, H, W) -> feature maps (B, out_channels, h, w), by name."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def names() -> list[str]:
     return list(BACKBONES)
 
 
-def create(name: str, picture: tuple[int, int] | None = None) -> Backbone:
+def create(name: str, image: tuple[int, int] | None = None) -> Backbone:
     """The backbone as a module with `out_channels` and `normalisation`, He initialised (timm's as timm does it).
 
-    picture: (H, W) of the pictures, which some networks of timm must know. KeyError lists the known names; for
+    image: (H, W) of the images, which some networks of timm must know. KeyError lists the known names; for
     timm:NAME ImportError where timm is missing and ValueError where it has no such network.
     """
     if name.startswith(TIMM):
         from dmlcore.models.backbones.from_timm import TimmBackbone
 
-        return TimmBackbone(name.removeprefix(TIMM), picture)
+        return TimmBackbone(name.removeprefix(TIMM), image)
     if name not in BACKBONES:
         raise KeyError(f"unknown backbone {name!r}; known: {', '.join(BACKBONES)}, timm:NAME")
     return BACKBONES[name]()
 
 
 def smallest(name: str) -> int:
-    """Pixels a side that the pictures of a backbone have at least."""
+    """Pixels a side that the images of a backbone have at least."""
     return BACKBONES.get(name, Backbone).smallest

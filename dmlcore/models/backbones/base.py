@@ -13,7 +13,7 @@ from dmlcore.catalogue import Catalogue
 
 @dataclass(frozen=True)
 class Normalisation:
-    """How raw pictures become inputs: brought to 0..scale, channels in `order`, (x - mean) / std in that order."""
+    """How raw images become inputs: brought to 0..scale, channels in `order`, (x - mean) / std in that order."""
 
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
@@ -26,7 +26,7 @@ IMAGENET = Normalisation((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 class Backbone(nn.Module):
-    """Normalised pictures (B, 3, H, W) -> features (B, out_channels, h, w), before any global pooling.
+    """Normalised images (B, 3, H, W) -> features (B, out_channels, h, w), before any global pooling.
 
     The classifier of the public checkpoint, a linear layer of `classes` outputs named `classifier`, is absent unless
     `keep_classifier` puts it in; the features never pass it.
@@ -35,7 +35,7 @@ class Backbone(nn.Module):
     normalisation: Normalisation = IMAGENET
     classifier: ClassVar[str] = "fc"
     classes: ClassVar[int] = 1000
-    smallest: ClassVar[int] = 32  # pixels a side of a picture
+    smallest: ClassVar[int] = 32  # pixels a side of an image
     key_prefix: ClassVar[str] = ""  # of the names here, before those of the checkpoint
     out_channels: int
 

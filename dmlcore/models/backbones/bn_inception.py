@@ -37,7 +37,7 @@ _BLOCKS = {
 
 @backbone("bn_inception")
 class BNInception(Backbone):
-    """Pictures (B, 3, H, W), BGR in 0..255 less their means -> features (B, 1024, h, w), 7 x 7 at 224; He initialised.
+    """Images (B, 3, H, W), BGR in 0..255 less their means -> features (B, 1024, h, w), 7 x 7 at 224; He initialised.
 
     Names and shapes are those of the port in Cadene's pretrained-models (`bn_inception-52deb4733.pth`), which
     Proxy-NCA, SoftTriple and Proxy-Anchor use, less `last_linear`. The port fails where a map of odd side is halved;
@@ -69,13 +69,13 @@ class BNInception(Backbone):
             inward = block.plain + block.three[1] + block.double[1] + (block.projected or inward)
         initialise(self)
 
-    def forward(self, pictures: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """The features of the last block."""
-        return self.blocks(pictures)["5b"]
+        return self.blocks(images)["5b"]
 
-    def blocks(self, pictures: Tensor) -> dict[str, Tensor]:
+    def blocks(self, images: Tensor) -> dict[str, Tensor]:
         """The features of every block by its name, "3a" to "5b"."""
-        x = F.max_pool2d(self._unit("conv1_7x7_s2", pictures), 3, 2, ceil_mode=True)
+        x = F.max_pool2d(self._unit("conv1_7x7_s2", images), 3, 2, ceil_mode=True)
         x = self._unit("conv2_3x3", self._unit("conv2_3x3_reduce", x))
         x = F.max_pool2d(x, 3, 2, ceil_mode=True)
         maps = {}

@@ -9,7 +9,7 @@ from dmlcore.models.backbones.base import Headless, backbone, convolution, initi
 
 @backbone("conv4")
 class Conv4(Headless):
-    """Normalised pictures (B, 3, H, W) -> features (B, 64, H // 8, W // 8): 3 x 3 at 28, 7 x 7 at 56; He initialised.
+    """Normalised images (B, 3, H, W) -> features (B, 64, H // 8, W // 8): 3 x 3 at 28, 7 x 7 at 56; He initialised.
 
     Each block is a 3 x 3 convolution, batch norm, ReLU; a maximum of 2 x 2 follows the first three. The literature has
     a fourth maximum and flattens what is left; here the pooling of the spec sees the last map. Source: Vinyals et al.
@@ -29,9 +29,9 @@ class Conv4(Headless):
         self.blocks = nn.Sequential(*layers)
         initialise(self)
 
-    def forward(self, pictures: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """The features."""
-        maps: Tensor = self.blocks(pictures)
+        maps: Tensor = self.blocks(images)
         return maps
 
 

@@ -11,17 +11,17 @@ from dmlcore.models.backbones.base import IMAGENET, Backbone, Normalisation
 
 
 class TimmBackbone(Backbone):
-    """Normalised pictures (B, 3, H, W) -> features (B, out_channels, h, w) of timm's `name`, as timm initialises it.
+    """Normalised images (B, 3, H, W) -> features (B, out_channels, h, w) of timm's `name`, as timm initialises it.
 
     Its parameters carry timm's names. Tokens (B, n, C) of a vision transformer lose those before the patches (class and
-    registers) and become a map; maps (B, h, w, C) are permuted. picture: (H, W), for networks of one input size.
+    registers) and become a map; maps (B, h, w, C) are permuted. image: (H, W), for networks of one input size.
     Raises ImportError without timm and ValueError for a name that it does not know. Source: Wightman, github.com/
     huggingface/pytorch-image-models.
     """
 
     key_prefix = "network."
 
-    def __init__(self, name: str, picture: tuple[int, int] | None = None) -> None:
+    def __init__(self, name: str, image: tuple[int, int] | None = None) -> None:
         super().__init__()
         try:
             import timm
@@ -32,7 +32,7 @@ class TimmBackbone(Backbone):
         if not timm.is_model(name):
             raise ValueError(f"timm has no network {name!r}; timm.list_models() lists those it has")
         config: Any = timm.get_pretrained_cfg(name)
-        sized = {"img_size": picture} if picture and getattr(config, "fixed_input_size", False) else {}
+        sized = {"img_size": image} if image and getattr(config, "fixed_input_size", False) else {}
         try:
             self.network: Any = timm.create_model(name, pretrained=False, num_classes=0, global_pool="", **sized)
         except (AssertionError, RuntimeError, TypeError) as error:
@@ -51,11 +51,11 @@ class TimmBackbone(Backbone):
         """The classifiers of timm's files."""
         return tuple(f"{self.key_prefix}{name}." for name in self._classifiers)
 
-    def forward(self, pictures: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """The features."""
-        maps: Tensor = self.network(pictures)
+        maps: Tensor = self.network(images)
         if maps.ndim == 3:
-            maps = self._map(maps, pictures)
+            maps = self._map(maps, images)
         elif maps.ndim == 4 and maps.shape[1] != self.out_channels == maps.shape[3]:
             maps = maps.permute(0, 3, 1, 2)
         if maps.ndim != 4 or maps.shape[1] != self.out_channels:
@@ -65,10 +65,10 @@ class TimmBackbone(Backbone):
             )
         return maps
 
-    def _map(self, tokens: Tensor, pictures: Tensor) -> Tensor:
-        """Tokens (B, n, C) -> (B, C, h, w), of the aspect of the pictures."""
+    def _map(self, tokens: Tensor, images: Tensor) -> Tensor:
+        """Tokens (B, n, C) -> (B, C, h, w), of the aspect of the images."""
         tokens = tokens[:, int(getattr(self.network, "num_prefix_tokens", 0)) :]
-        height, width = pictures.shape[2:]
+        height, width = images.shape[2:]
         rows = round(math.sqrt(tokens.shape[1] * height / width))
         if rows < 1 or tokens.shape[1] % rows:
             raise ValueError(f"timm:{self.name}: {tokens.shape[1]} tokens are no grid; choose another network")
@@ -79,5 +79,5 @@ class TimmBackbone(Backbone):
 def _normalisation(config: Any) -> Normalisation:
     mean, std = (tuple(map(float, getattr(config, key, None) or getattr(IMAGENET, key))) for key in ("mean", "std"))
     if len(mean) != 3 or len(std) != 3:
-        raise ValueError("this network of timm takes no pictures of three channels; choose another")
+        raise ValueError("this network of timm takes no images of three channels; choose another")
     return Normalisation((mean[0], mean[1], mean[2]), (std[0], std[1], std[2]))

@@ -24,10 +24,10 @@ _BLOCKS = {
 
 @backbone("googlenet")
 class GoogLeNet(Backbone):
-    """Normalised pictures (B, 3, H, W) -> features (B, 1024, h, w), 7 x 7 at 224; He initialised, no auxiliary heads.
+    """Normalised images (B, 3, H, W) -> features (B, 1024, h, w), 7 x 7 at 224; He initialised, no auxiliary heads.
 
-    torchvision feeds its pretrained weights x (std / 0.5) + (mean - 0.5) / 0.5 of ImageNet-normalised pictures x, which
-    is (picture - 0.5) / 0.5: that is the normalisation here. Source: Szegedy et al., CVPR 2015, with batch norm, and
+    torchvision feeds its pretrained weights x (std / 0.5) + (mean - 0.5) / 0.5 of ImageNet-normalised images x, which
+    is (image - 0.5) / 0.5: that is the normalisation here. Source: Szegedy et al., CVPR 2015, with batch norm, and
     with 3 x 3 where the paper has 5 x 5, as torchvision's weights (its issue 906).
     """
 
@@ -49,9 +49,9 @@ class GoogLeNet(Backbone):
         """Also the auxiliary heads, which torchvision's file has, untrained."""
         return (*super().without_place(), "aux1.", "aux2.")
 
-    def forward(self, pictures: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """The features."""
-        x = F.max_pool2d(self.conv1(pictures), 3, 2, ceil_mode=True)
+        x = F.max_pool2d(self.conv1(images), 3, 2, ceil_mode=True)
         x = F.max_pool2d(self.conv3(self.conv2(x)), 3, 2, ceil_mode=True)
         for name in _BLOCKS:
             if name in ("4a", "5a"):

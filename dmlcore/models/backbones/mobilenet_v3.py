@@ -69,7 +69,7 @@ _SMALL = (
 
 
 class MobileNetV3(Headless):
-    """Normalised pictures (B, 3, H, W) -> features (B, out_channels, h, w), 7 x 7 at 224; He initialised, no dropout.
+    """Normalised images (B, 3, H, W) -> features (B, out_channels, h, w), 7 x 7 at 224; He initialised, no dropout.
 
     The classifier of the checkpoint has two layers, which no linear layer stands for, so it cannot be kept. Source:
     Howard et al., ICCV 2019, as in torchvision.
@@ -88,9 +88,9 @@ class MobileNetV3(Headless):
         self.features = nn.Sequential(*layers)
         initialise(self)
 
-    def forward(self, pictures: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """The features."""
-        maps: Tensor = self.features(pictures)
+        maps: Tensor = self.features(images)
         return maps
 
 

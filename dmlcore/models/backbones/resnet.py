@@ -11,7 +11,7 @@ from dmlcore.models.backbones.base import Backbone, backbone, initialise
 
 
 class ResNet(Backbone):
-    """Normalised pictures (B, 3, H, W) -> features (B, out_channels, ceil(H / 32), ceil(W / 32)), He initialised.
+    """Normalised images (B, 3, H, W) -> features (B, out_channels, ceil(H / 32), ceil(W / 32)), He initialised.
 
     Names and shapes of parameters and buffers are those of torchvision, less `fc`. Source: He, Zhang, Ren & Sun, CVPR
     2016; the stride of a bottleneck sits in its 3 x 3 convolution, as in torchvision's weights.
@@ -36,9 +36,9 @@ class ResNet(Backbone):
         self.out_channels = inward
         initialise(self)
 
-    def forward(self, pictures: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """The features."""
-        x: Tensor = self.maxpool(F.relu(self.bn1(self.conv1(pictures)), inplace=True))
+        x: Tensor = self.maxpool(F.relu(self.bn1(self.conv1(images)), inplace=True))
         for stage in (1, 2, 3, 4):
             x = self.get_submodule(f"layer{stage}")(x)
         return x

@@ -10,7 +10,7 @@ from dmlcore.models.backbones.base import Backbone, backbone
 
 @backbone("resnet20")
 class ResNet20(Backbone):
-    """(B, 3, H, W) normalised pictures of 32 x 32 and up -> features (B, 64, H/4, W/4).
+    """(B, 3, H, W) normalised images of 32 x 32 and up -> features (B, 64, H/4, W/4).
 
     Parameters are named as in akamaster/pytorch_resnet_cifar10, without its classifier of ten classes. Source: He et
     al. 2016, Sec. 4.2, option A shortcuts.
@@ -31,9 +31,9 @@ class ResNet20(Backbone):
             if isinstance(layer, nn.Conv2d):
                 nn.init.kaiming_normal_(layer.weight)
 
-    def forward(self, pictures: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """The last feature map."""
-        features = F.relu(self.bn1(self.conv1(pictures)))
+        features = F.relu(self.bn1(self.conv1(images)))
         maps: Tensor = self.layer3(self.layer2(self.layer1(features)))
         return maps
 

@@ -16,9 +16,9 @@ _EXPANDED = (64, 64, 128, 128, 192, 192, 256, 256)  # and of either half of what
 
 
 class SqueezeNet(Headless):
-    """Normalised pictures (B, 3, H, W) -> features (B, 512, h, w), 13 x 13 at 224; He initialised, no dropout.
+    """Normalised images (B, 3, H, W) -> features (B, 512, h, w), 13 x 13 at 224; He initialised, no dropout.
 
-    Pictures have at least 17 pixels a side (1.0: 21). The classifier of the checkpoint is a convolution before the
+    Images have at least 17 pixels a side (1.0: 21). The classifier of the checkpoint is a convolution before the
     average, so it cannot follow a pooling and cannot be kept. Source: Iandola et al. 2016, as in torchvision.
     """
 
@@ -42,9 +42,9 @@ class SqueezeNet(Headless):
                 assert module.bias is not None
                 nn.init.zeros_(module.bias)
 
-    def forward(self, pictures: Tensor) -> Tensor:
+    def forward(self, images: Tensor) -> Tensor:
         """The features."""
-        maps: Tensor = self.features(pictures)
+        maps: Tensor = self.features(images)
         return maps
 
 

@@ -211,6 +211,6 @@ def _memory(spec: RunSpec, size: DataSize, net: Cost, speed: Speed, gpu: bool) -
 def _held(spec: RunSpec, size: DataSize) -> float:
     """Bytes of the inputs where they are read at once; those of large sets are mapped from the disk."""
     info = data.describe(spec.data.name)
-    number = {"pictures": 1, "vectors": 4, "tokens": 8}[info.kind]
+    number = {"images": 1, "vectors": 4, "tokens": 8}[info.kind]
     samples = size.training + size.validation + size.test
     return 0.0 if info.resizes else float(samples * np.prod(size.shape) * number)

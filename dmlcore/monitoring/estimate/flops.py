@@ -14,7 +14,7 @@ from dmlcore.models import backbones
 from dmlcore.spec.sections import ModelSpec
 
 FLOAT = 4  # bytes
-MAP_PIXELS = 16 * 16  # of the picture to one position of the map, of most backbones
+MAP_PIXELS = 16 * 16  # of the image to one position of the map, of most backbones
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Counted:
-    """A backbone: flops, bytes kept and the largest of them, each per pixel of its picture; operations; parameters."""
+    """A backbone: flops, bytes kept and the largest of them, each per pixel of its image; operations; parameters."""
 
     flops: float
     activation_bytes: float
@@ -41,7 +41,7 @@ class Counted:
     channels: int
 
 
-# As `count` finds them with pictures of 224 pixels (conv4: 28, resnet20: 32); its tests count some anew.
+# As `count` finds them with images of 224 pixels (conv4: 28, resnet20: 32); its tests count some anew.
 BACKBONES = {
     "resnet20": Counted(79200.0, 1489.38, 64.0, 171, 269072, 64),
     "conv4": Counted(27342.37, 941.31, 256.0, 42, 112832, 64),
@@ -60,7 +60,7 @@ BACKBONES = {
 
 
 def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
-    """The work of a network on (F,) vectors, (3, H, W) pictures or (L,) tokens; None of one that is not known.
+    """The work of a network on (F,) vectors, (3, H, W) images or (L,) tokens; None of one that is not known.
 
     Pooling counts as an average, and a kept classifier as its parameters; of a frozen backbone the maps are read.
     """
@@ -93,7 +93,7 @@ def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
 
 @cache
 def count(name: str, side: int) -> Counted:
-    """Count a backbone on torch's meta device, which computes nothing, with square pictures; takes seconds."""
+    """Count a backbone on torch's meta device, which computes nothing, with square images; takes seconds."""
     from torch.utils.flop_counter import FlopCounterMode
 
     with torch.device("meta"):

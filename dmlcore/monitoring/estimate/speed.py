@@ -104,7 +104,7 @@ def measure() -> dict[str, Speed]:
 
 
 THREADS = torch.get_num_threads()
-# Network, side of its pictures (0: vectors), samples of a batch.
+# Network, side of its images (0: vectors), samples of a batch.
 PROBES = (("mlp", 0, 64), ("resnet20", 32, 8), ("resnet20", 32, 64), ("resnet18", 64, 4), ("resnet18", 64, 24))
 
 

@@ -17,7 +17,7 @@ MOST_SWEEPS = 5000  # counted before giving up on 1e-6
 
 @dataclass(frozen=True)
 class Gate:
-    """The exact transport of features (n, D) to prototypes (m, D), float64: everything that a picture of it shows.
+    """The exact transport of features (n, D) to prototypes (m, D), float64: everything that a figure of it shows.
 
     bias: a*, None at mu = 1, where every gate is open. Raises what `transport` raises. Source: Gurbuz 2022, ch. 5.
     """

@@ -1,4 +1,4 @@
-"""Local features of pictures read as histograms over prototypes: what average or weighted pooling keeps of them.
+"""Local features of images read as histograms over prototypes: what average or weighted pooling keeps of them.
 
 Imported by itself, not through the package: it loads scipy, which a training can do without.
 """
@@ -19,13 +19,13 @@ ROUNDING = 1e-12  # of sums of numbers up to 1, so that equality counts as holdi
 
 @dataclass(frozen=True, eq=False)
 class PrototypeReading:
-    """N pictures of n local features each, seen through m prototypes; lengths are in units of the longest feature."""
+    """N images of n local features each, seen through m prototypes; lengths are in units of the longest feature."""
 
     scale: float  # the features given, divided by this, have norms up to 1
     features: Floats  # (N, n, D)
-    weights: Floats  # (N, n), sum 1: what each local feature counts in its picture
+    weights: Floats  # (N, n), sum 1: what each local feature counts in its image
     prototypes: Floats  # (m, D)
-    patches: Ints  # (m, 2): picture and position of the local feature nearest to each prototype
+    patches: Ints  # (m, 2): image and position of the local feature nearest to each prototype
     assignment: Ints  # (N, n) nearest prototype
     histograms: Floats  # (N, m) weight of the features at each prototype
     pooled: Floats  # (N, D) weighted sum of the features: global average pooling if all weigh the same
@@ -56,10 +56,10 @@ def read(
     if x.ndim != 3 or not x.size or not np.isfinite(x).all():
         raise ValueError(f"features must be finite numbers of shape (N, n, D), none of them 0, got {x.shape}")
     # Weights that sum to 1, features within the unit ball.
-    pictures, count, dimension = x.shape
-    w = np.full((pictures, count), 1 / count) if weights is None else np.asarray(weights, dtype=np.float64)
-    if w.shape != (pictures, count) or not (np.isfinite(w).all() and (w >= 0).all() and (w.sum(1) > 0).all()):
-        raise ValueError(f"weights must be at least 0 with a positive sum per picture, (N, n) = {pictures, count}")
+    images, count, dimension = x.shape
+    w = np.full((images, count), 1 / count) if weights is None else np.asarray(weights, dtype=np.float64)
+    if w.shape != (images, count) or not (np.isfinite(w).all() and (w >= 0).all() and (w.sum(1) > 0).all()):
+        raise ValueError(f"weights must be at least 0 with a positive sum per image, (N, n) = {images, count}")
     w = w / w.sum(1, keepdims=True)
     scale = float(np.linalg.norm(x, axis=-1).max()) or 1.0
     x = x / scale
@@ -73,11 +73,11 @@ def read(
             raise ValueError(f"prototypes must be finite numbers of shape (m, {dimension}), got {v.shape}")
 
     nearest, distances, closest = _assign(flat, v)
-    assignment, distances = nearest.reshape(pictures, count), distances.reshape(pictures, count)
-    # One weighted count for all: cell i m + k holds the weight of prototype k in picture i.
-    cells = np.arange(pictures)[:, None] * len(v) + assignment
-    histograms: Floats = np.bincount(cells.ravel(), w.ravel(), pictures * len(v)).astype(np.float64)
-    histograms = histograms.reshape(pictures, len(v))
+    assignment, distances = nearest.reshape(images, count), distances.reshape(images, count)
+    # One weighted count for all: cell i m + k holds the weight of prototype k in image i.
+    cells = np.arange(images)[:, None] * len(v) + assignment
+    histograms: Floats = np.bincount(cells.ravel(), w.ravel(), images * len(v)).astype(np.float64)
+    histograms = histograms.reshape(images, len(v))
     pooled, combination = (w[..., None] * x).sum(1), histograms @ v
     return PrototypeReading(
         scale=scale,

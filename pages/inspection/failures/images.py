@@ -1,4 +1,4 @@
-"""The three pictures of a failure with their distances, and the neighbours that may take their places."""
+"""The three images of a failure with their distances, and the neighbours that may take their places."""
 
 from __future__ import annotations
 
@@ -68,25 +68,25 @@ def html(
     three: Sequence[Sample],
     distances: dict[str, float],
     others: Sequence[Others],
-    picture: str,
+    image: str,
     link: Callable[[str, int], str],
 ) -> str:
-    """Pictures of query, right and wrong with d(A,P), d(A,N) between, and strips of `others` as links."""
+    """Images of query, right and wrong with d(A,P), d(A,N) between, and strips of `others` as links."""
     a, p, n = three
     return (
-        f'{STYLE}<div class="failure"><div class="three">{_figure(p, "positive", "P", "right neighbour", picture)}'
-        f"{_between('d(A,P)', distances['ap'])}{_figure(a, 'anchor', 'A', 'query', picture)}"
-        f"{_between('d(A,N)', distances['an'])}{_figure(n, 'negative', 'N', 'wrong neighbour', picture)}</div>"
-        f'<div class="others">{"".join(_strip(x, p.index, n.index, picture, link) for x in others)}</div></div>'
+        f'{STYLE}<div class="failure"><div class="three">{_figure(p, "positive", "P", "right neighbour", image)}'
+        f"{_between('d(A,P)', distances['ap'])}{_figure(a, 'anchor', 'A', 'query', image)}"
+        f"{_between('d(A,N)', distances['an'])}{_figure(n, 'negative', 'N', 'wrong neighbour', image)}</div>"
+        f'<div class="others">{"".join(_strip(x, p.index, n.index, image, link) for x in others)}</div></div>'
     )
 
 
-def _figure(sample: Sample, kind: str, letter: str, role: str, picture: str) -> str:
+def _figure(sample: Sample, kind: str, letter: str, role: str, image: str) -> str:
     name = escape(sample.name)
     place = f"rank {sample.rank:,}" if sample.rank else f"sample {sample.index}"
     alt = escape(f"{role} {letter}: class {sample.name}, sample {sample.index}")
     return (
-        f'<figure class="{kind}"><span class="frame"><img src="{escape(picture)}{sample.index}" alt="{alt}">'
+        f'<figure class="{kind}"><span class="frame"><img src="{escape(image)}{sample.index}" alt="{alt}">'
         f'<span class="mark" aria-hidden="true">{letter}</span></span><figcaption>{role}'
         f'<bdi class="name" title="{name}">{name}</bdi><div class="number">{place}</div></figcaption></figure>'
     )
@@ -96,14 +96,14 @@ def _between(name: str, distance: float) -> str:
     return f'<div class="between">{name}<b>{distance:.3f}</b></div>'
 
 
-def _strip(others: Others, right: int, wrong: int, picture: str, link: Callable[[str, int], str]) -> str:
+def _strip(others: Others, right: int, wrong: int, image: str, link: Callable[[str, int], str]) -> str:
     current = right if others.role == "right" else wrong
 
     def tile(index: int, words: str) -> str:
         now = ' aria-current="true"' if index == current else ""
         return (
             f'<a data-role="{others.role}" data-index="{index}"{now} href="{escape(link(others.role, index))}" '
-            f'title="{escape(words)}"><img src="{escape(picture)}{index}" alt="{escape(words)}" loading="lazy"></a>'
+            f'title="{escape(words)}"><img src="{escape(image)}{index}" alt="{escape(words)}" loading="lazy"></a>'
         )
 
     parts = [tile(*x) for x in others.first]

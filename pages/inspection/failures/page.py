@@ -74,7 +74,7 @@ def browse(run: Run, found: TestNeighbours, name: Callable[[int], str], bar: Del
     case = RetrievalFailure(found, query, right, wrong, on_sphere=run.spec.model.normalize)
     samples = [int(found.indices[row]) for row in (query, right, wrong)]
     _walk(run, found, order, query, bar)
-    st.html(_pictures(run, found, name, case, rights, wrongs))
+    st.html(_images(run, found, name, case, rights, wrongs))
     of: dict[str, Any] = {"run": run.id} | dict(zip(("query", "right", "wrong"), samples, strict=True))
     _canvas(of, case, run.spec, [f"{thumbnails.address(run)}{index}" for index in samples])
     true_step_view.show(run, of, case, home(case.triplet, run.spec))
@@ -126,7 +126,7 @@ def _walk(run: Run, found: TestNeighbours, order: Ints, query: int, bar: DeltaGe
     st.markdown(f"Sample {index} · AP@R {percent(found.average_precision[query])} · {said}")
 
 
-def _pictures(
+def _images(
     run: Run,
     found: TestNeighbours,
     name: Callable[[int], str],
@@ -164,8 +164,8 @@ def _pictures(
     )
 
 
-def _canvas(of: dict[str, Any], case: RetrievalFailure, spec: RunSpec, pictures: list[str]) -> None:
-    """The plane with its panels and tables. of: run and the three samples; pictures: their addresses."""
+def _canvas(of: dict[str, Any], case: RetrievalFailure, spec: RunSpec, addresses: list[str]) -> None:
+    """The plane with its panels and tables. of: run and the three samples; addresses: where their images are."""
     query = st.query_params.to_dict()
     at_home = home(case.triplet, spec)
     with misread_link.told():
@@ -181,7 +181,7 @@ def _canvas(of: dict[str, Any], case: RetrievalFailure, spec: RunSpec, pictures:
             "home": at_home.to_json(),
             "circle": circle,
             "of": of,
-            "pictures": pictures,
+            "images": addresses,
             "rate": rate,
             "by": way,
             "rates": service.RATES,

@@ -179,7 +179,7 @@ def _distances(points: Floats) -> dict[str, float]:
 
 
 def _words(case: RetrievalFailure, start: EmbeddedTriplet, scene: RealScene) -> list[str]:
-    """Why the picture is exact, for this triplet, this run and this loss; and what is degenerate about it."""
+    """Why the figure is exact, for this triplet, this run and this loss; and what is degenerate about it."""
     dimension, height, unit = case.points.shape[1], start.height, scene.home.unit
     said = [f"The three embeddings ({dimension} numbers each) span this plane; distances in it are those among them."]
     if unit != 1:

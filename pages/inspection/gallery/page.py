@@ -38,7 +38,7 @@ def page() -> None:
     st.title("Nearest neighbours", anchor=False)
     st.markdown(
         "Each row is a test sample, the query, and the test samples whose embeddings lie nearest to it: "
-        ":green[**✓**] of the same class, :orange[**✗**] of another. Click a picture to make it the query."
+        ":green[**✓**] of the same class, :orange[**✗**] of another. Click an image to make it the query."
     )
     boxes = st.container(horizontal=True)
     run = run_picker.pick(RunStore(), into=boxes, width=520)

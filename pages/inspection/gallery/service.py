@@ -1,4 +1,4 @@
-"""Where a pooling looks, as pictures that lie on the tiles: /api/weights/RUN/DIGEST/INDEX, dark where it does not."""
+"""Where a pooling looks, as images that lie on the tiles: /api/weights/RUN/DIGEST/INDEX, dark where it does not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dmlcore.typing import Singles
 from pages.shared.server import thumbnails
 
 DARKEST, OUTSIDE = 0.8, 0.9  # opacity of black where there is no weight, and where the network sees nothing
-QUANTILE = 0.99  # of the weights of all pictures: what is shown in full light
+QUANTILE = 0.99  # of the weights of all images: what is shown in full light
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +56,10 @@ def addresses(run: Run, maps: Maps) -> Callable[[int], str]:
     return lambda index: f"{base}{maps.tag}/{index}" if index in maps.row else ""
 
 
-def picture(run: Run, index: int, tag: str) -> bytes:
+def image(run: Run, index: int, tag: str) -> bytes:
     """The map of one sample as a PNG of the thumbnail's frame; raises RunError, DataError, KeyError.
 
-    tag: of the address. Browsers keep the picture under it for a year, so another one than that of the weights that
+    tag: of the address. Browsers keep the image under it for a year, so another one than that of the weights that
     are there now is a KeyError.
     """
     maps = maps_of(run)
@@ -103,7 +103,7 @@ def _respond(request: Request) -> Response:
     if not (index.isascii() and index.isdigit() and len(index) < 10):
         return Response(status_code=404)
     try:
-        content = picture(RunStore().open(request.path_params["run"]), int(index), request.path_params["tag"])
+        content = image(RunStore().open(request.path_params["run"]), int(index), request.path_params["tag"])
     except (RunError, DataError, OSError, KeyError, IndexError):
         return Response(status_code=404)
     headers = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}

@@ -37,7 +37,7 @@ STYLE = """<style>
 # The list scrolls to the chosen one, and only the list.
 SCROLL = f"<script>{static_files.inline('library/errata')}</script>"
 
-_picture = component("library/errata")
+_figure = component("library/errata")
 
 
 def page() -> None:
@@ -179,7 +179,7 @@ def _plot(e: Erratum, example: Counterexample) -> None:
     mine = _asked() == e.number
     with misread_link.told():
         scene = Example.from_query(e.number, st.query_params.to_dict() if mine else {})
-    _picture(
+    _figure(
         key=key,
         data={
             "scene": scene.to_json(),

@@ -82,7 +82,7 @@ def why_no_plot(e: Erratum) -> str:
     if e.checked == ("BIB",):
         return "A matter of bibliography: nothing to plot."
     if e.number in checks.checked():
-        return "No gradient differs here, so there is no picture: the numbers above are computed as this page is shown."
+        return "No gradient differs here, so there is no figure: the numbers above are computed as this page is shown."
     if "MC" in e.checked:
         return "A score of a table: nothing to plot, and too long a simulation for a page."
     return "A slip of words or of the printer: nothing to plot and nothing to compute."

@@ -33,7 +33,7 @@ from pages.shared.timeline.kept import Kept
 from pages.shared.timeline.service import TURNS, Answer, Asked, Timeline
 
 EXPORT_PATIENCE = 60.0
-SHOWN = {"trails": True, "arrows": False, "circles": False, "dark": False}  # of the picture, as the page begins
+SHOWN = {"trails": True, "arrows": False, "circles": False, "dark": False}  # of the figure, as the page begins
 
 
 def told(asked: Asked[Spec, Simulation]) -> Answer:
@@ -136,7 +136,7 @@ async def _history(request: Request) -> Response:
     return Response(buffer.getvalue(), media_type="application/octet-stream", headers=headers)
 
 
-def picture(query: Mapping[str, str], format: str, patience: float = EXPORT_PATIENCE) -> bytes | None:
+def figure(query: Mapping[str, str], format: str, patience: float = EXPORT_PATIENCE) -> bytes | None:
     """The step of a link as svg, pdf or png; None if it is not ready within `patience` seconds."""
     spec, step = charges_state.from_query(dict(query)), int(bounded(query.get("step"), 0, MOST_STEPS, 0))
     (simulation,), ready, _ = TIMELINE.computed(spec, step, patience)
@@ -146,11 +146,11 @@ def picture(query: Mapping[str, str], format: str, patience: float = EXPORT_PATI
     return save_figure(draw_charges(simulation, step, **shown), format=format)
 
 
-async def _picture(request: Request) -> Response:
+async def _figure(request: Request) -> Response:
     query, format = dict(request.query_params), request.path_params["format"]
     if format not in FORMATS:
         return Response(status_code=404)
-    content = await anyio.to_thread.run_sync(picture, query, format, limiter=TURNS)
+    content = await anyio.to_thread.run_sync(figure, query, format, limiter=TURNS)
     if content is None:
         return _not_ready()
     spec = charges_state.from_query(query)
@@ -165,5 +165,5 @@ def _not_ready() -> Response:
 ROUTES: list[BaseRoute] = [
     TIMELINE.route,
     Route("/api/charges/history.{kind}", _history),
-    Route("/api/charges/export.{format}", _picture),
+    Route("/api/charges/export.{format}", _figure),
 ]

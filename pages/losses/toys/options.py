@@ -47,7 +47,7 @@ def options() -> dict[str, Any]:
             for p in PRESETS
             if "cub" in toy_runs.offered() or "data=cub" not in p.query
         ],
-        "pictures": {name: NETWORKS[name] for name in toy_runs.PICTURES},
+        "images": {name: NETWORKS[name] for name in toy_runs.IMAGES},
         "poolings": {name: {"title": pooling.describe(name).title, "help": ""} for name in POOLINGS},
         "gated": [name for name in POOLINGS if toys_state.Side(pooling=name).gated],
         "gate": [

@@ -23,7 +23,7 @@ class Preset:
 
 
 # Captions say what was seen in 400 steps with seed 0.
-PICTURES = "dim=64&normalize=1&classes=16&samples=4&optimiser=adam&rate=0.0003&part=test"
+IMAGES = "dim=64&normalize=1&classes=16&samples=4&optimiser=adam&rate=0.0003&part=test"
 PRESETS = (
     Preset(
         "12 Gaussians",
@@ -63,11 +63,11 @@ PRESETS = (
     Preset(
         "photographs",
         "Birds of classes never seen: a frozen SqueezeNet, average pooling beside generalized sum pooling.",
-        f"data=cub&{PICTURES}&a.loss=multi_similarity&b.loss=multi_similarity&b.pooling=gsp",
+        f"data=cub&{IMAGES}&a.loss=multi_similarity&b.loss=multi_similarity&b.pooling=gsp",
     ),
     Preset(
         "glyphs",
         "Invented letters of alphabets never seen, seen by a small network that was trained here first.",
-        f"data=glyphs&{PICTURES}&a.loss=multi_similarity&b.loss=proxy_anchor",
+        f"data=glyphs&{IMAGES}&a.loss=multi_similarity&b.loss=proxy_anchor",
     ),
 )

@@ -53,7 +53,7 @@ def table(toy: Toy, step: int) -> dict[str, Any] | None:
     step = min(step, ready)
     scores = _scored(json.dumps(toys_state.to_json(toy)), step)
     runs = [toy.run(i, step) for i in range(len(toy.sides))]
-    inputs = "frozen network, averaged" if toy.pictures else "input space"
+    inputs = "frozen network, averaged" if toy.images else "input space"
     ours = [{"label": inputs, "scores": _input_scored(toy.data, toy.seed, toy.part)}]
     labels = ["untrained network", *(letter.upper() for letter in toys_state.LETTERS)]
     ours += [{"label": label, "scores": found} for label, found in zip(labels, scores, strict=False)]

@@ -5,9 +5,9 @@ Arrays: steps (K,) int32; for side i frames_i (K, n, D) int16 times scale_i (K,)
 NaN where there is none. A page without anything (have < 0) also gets labels (n,) uint8, indices (n,) int32 and inputs
 (n, 3) float32.
 
-Of pictures embeddings beyond three dimensions go out as two principal components; for each frame also, for side i,
+Of images embeddings beyond three dimensions go out as two principal components; for each frame also, for side i,
 neighbours_i (K, q, 5) uint16, rows of the watched samples next to each query, and weights_i (K, q, h w) uint8, where
-the pooling looks in the query's picture. A page without anything gets sheet (bytes,) uint8 too, a JPEG of all pictures.
+the pooling looks in the query's image. A page without anything gets sheet (bytes,) uint8 too, a JPEG of all images.
 Until the feature maps of a set are there, an answer says "preparing" and nothing else.
 """
 
@@ -32,12 +32,12 @@ from pages.shared.timeline.kept import Kept
 from pages.shared.timeline.service import Answer, Asked, Timeline
 
 CURVES = ("loss", "active", "nonzero", "map_at_r", "recall")
-PREPARED_ONCE = "Preparing the pictures: what the frozen network makes of them is computed once, in some seconds."
+PREPARED_ONCE = "Preparing the images: what the frozen network makes of them is computed once, in some seconds."
 log = logging.getLogger(__name__)
 
 
 class _Preparing:
-    """Sets of pictures whose feature maps are made in a thread of their own, as that takes seconds."""
+    """Sets of images whose feature maps are made in a thread of their own, as that takes seconds."""
 
     def __init__(self) -> None:
         self._threads: dict[tuple[str, int], threading.Thread] = {}
@@ -47,7 +47,7 @@ class _Preparing:
     def told(self, toy: Toy) -> dict[str, Any]:
         """Why a state cannot be trained yet, and whether it never can; or nothing. Raises nothing."""
         key = (toy.data, toy.seed)
-        if not toy.pictures:
+        if not toy.images:
             return {}
         with self._guard:
             if key not in self._threads:
@@ -66,8 +66,8 @@ class _Preparing:
         try:
             toy_runs.prepared(name, seed)
         except Exception as error:
-            log.exception("pictures cannot be prepared")
-            self._failed[name, seed] = f"These pictures cannot be used: {error}"
+            log.exception("images cannot be prepared")
+            self._failed[name, seed] = f"These images cannot be used: {error}"
 
 
 PREPARING = _Preparing()
@@ -82,7 +82,7 @@ def told(asked: Asked[Toy, LiveTraining]) -> Answer:
     for i, (training, shown) in enumerate(zip(asked.histories, asked.frames, strict=True)):
         points = [frame.embeddings if frame.plane is None else frame.plane for frame in shown]
         frames, scale = quantised(points, (len(first.watched), toy.shown_dim))
-        if toy.pictures and shown:
+        if toy.images and shown:
             arrays |= _asked(i, shown, toy_runs.queries(training))
         arrays |= {f"frames_{i}": frames, f"scale_{i}": scale, f"curve_{i}": _curves(training, have, ready)}
     if have < 0:
@@ -128,7 +128,7 @@ def _data(toy: Toy, training: LiveTraining) -> tuple[dict[str, Any], dict[str, A
         "indices": watched.astype(np.int32),
         "inputs": space.points,
     }
-    if toy.pictures:
+    if toy.images:
         sheet, columns = _sheet(toy.data, toy.seed, tuple(watched.tolist()))
         header |= {"queries": toy_runs.queries(training), "columns": columns, "side": toy_runs.SHOWN}
         arrays["sheet"] = sheet

@@ -15,7 +15,7 @@ from pages.shared.state import untrusted
 MOST_CHANGES = 10
 MOST_STEPS = 4000
 RATES = (1e-5, 0.5)
-WATCHED, WATCHED_PICTURES = 320, 170  # points drawn, about
+WATCHED, WATCHED_IMAGES = 320, 170  # points drawn, about
 LETTERS = ("a", "b")
 MOVES: tuple[Moves, ...] = get_args(Moves)
 PARTS = ("train", "test")
@@ -35,7 +35,7 @@ class Side:
     loss: str = "ranking"
     hyper: Mapping[str, float | str] = field(default_factory=lambda: untrusted.hyper("ranking", {"m": 0.1}))
     moves: Moves = "both"
-    pooling: str = "gap"  # of pictures; it cannot change on the way
+    pooling: str = "gap"  # of images; it cannot change on the way
     mu: float = GATE["mu"][2]  # of its gate, where it has one
     epsilon: float = GATE["epsilon"][2]
 
@@ -87,12 +87,12 @@ class Toy:
             self.data,
             self.seed,
             model={"embedding_dim": self.dim, "normalize": self.normalize}
-            | ({} if self.pictures else {"hidden": (self.hidden,)}),
+            | ({} if self.images else {"hidden": (self.hidden,)}),
             loss={"name": side.loss, "parameters": dict(side.hyper)},
             batch={"classes": self.classes, "samples": self.samples},
             optimiser={"name": self.optimiser, "learning_rate": rate},
             schedule={"steps": steps},
-            **({"pooling": _pooled(side)} if self.pictures else {}),
+            **({"pooling": _pooled(side)} if self.images else {}),
         )
         return shown.model_copy(update={"seed": self.seed, "name": f"Toys: {losses.describe(side.loss).title}"})
 
@@ -107,19 +107,19 @@ class Toy:
             given = [] if change.rate == rate else [f"optimiser.learning_rate={change.rate!r}"]
             if (side.loss, side.hyper) != (before.loss, before.hyper):
                 given += [f"loss.name={side.loss}", *(f"loss.{k}={_toml(v)}" for k, v in side.hyper.items())]
-            if self.pictures and side.gated and (side.mu, side.epsilon) != (before.mu, before.epsilon):
+            if self.images and side.gated and (side.mu, side.epsilon) != (before.mu, before.epsilon):
                 given += [f"pooling.mu={side.mu!r}", f"pooling.epsilon={side.epsilon!r}"]
             if given or side.moves != before.moves:
                 changes.append(recorded_training.SpecChange(change.at, tuple(given), side.moves))
             before, rate = side, change.rate
         classes = len(set(self.dataset.labels[self.dataset.parts[self.part]].tolist()))
-        watched = WATCHED_PICTURES if self.pictures else WATCHED
+        watched = WATCHED_IMAGES if self.images else WATCHED
         return LiveSpec(self.run(index), tuple(changes), max(2, watched // classes), (self.part,))
 
     @property
-    def pictures(self) -> bool:
-        """Whether pictures are trained on, by pooling the maps of a frozen network."""
-        return self.data in toy_runs.PICTURES
+    def images(self) -> bool:
+        """Whether images are trained on, by pooling the maps of a frozen network."""
+        return self.data in toy_runs.IMAGES
 
     @property
     def shown_dim(self) -> int:
@@ -157,7 +157,7 @@ def toy_of(data: Any) -> Toy:
         sides=tuple(side_of(side, usual.sides[i]) for i, side in enumerate(given)),
         **numbers,
     )
-    dims = [d for d in DIMENSIONS if d <= base.dim and (base.pictures or d <= 3)]
+    dims = [d for d in DIMENSIONS if d <= base.dim and (base.images or d <= 3)]
     base = replace(base, classes=min(base.classes, _classes(base)), dim=dims[-1])
     found = data.get("changes")
     changes: dict[int, Change] = {}

@@ -24,7 +24,7 @@ LAYOUT = Layout(
 
 st.title("Collage", anchor=False)
 st.markdown(
-    "Every picture is four tiles: one shows a character of its class, three show letters that stand behind every "
+    "Every image is four tiles: one shows a character of its class, three show letters that stand behind every "
     "class. Average pooling mixes them. A pooling that weighs its positions may learn, from class labels alone, which "
     "tile counts."
 )
@@ -34,7 +34,7 @@ study_panel.poolings("omniglot-collage-poolings")
 study_panel.about(weight_maps_view.STUDY)
 with st.expander("With photographs", icon=":material/photo_library:"):
     st.markdown(
-        "Natural pictures need more than a laptop. The source puts CIFAR-100 together in this way and trains for 9,000 "
+        "Natural images need more than a laptop. The source puts CIFAR-100 together in this way and trains for 9,000 "
         "steps; 200 steps on a tenth of it taught nothing: every pooling ended at a test MAP@R of 0.9 %, and average "
         "pooling of the right tile alone at 3.4 %. The study is there for whoever has the time or a GPU:"
     )

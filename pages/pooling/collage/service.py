@@ -20,11 +20,11 @@ def examples() -> str:
     found = data.load("omniglot_collage")
     cells = []
     for index in np.random.default_rng(0).permutation(found.parts["test"])[:8].tolist():
-        assert found.picture is not None  # collages have pictures
+        assert found.image is not None  # collages have images
         tile = int(found.facts["foreground"][index])
         name = escape(found.class_names[found.labels[index]].replace("_", " "))
         file = io.BytesIO()
-        fitted(found.picture(index), thumbnails.SIDE).save(file, "PNG")
+        fitted(found.image(index), thumbnails.SIDE).save(file, "PNG")
         address = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
         cells.append(
             f'<figure style="margin:0;width:104px"><div style="position:relative;width:104px;height:104px"><img '

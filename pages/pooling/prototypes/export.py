@@ -1,4 +1,4 @@
-"""Pictures and numbers of the prototypes to take along, over HTTP."""
+"""Images and numbers of the prototypes to take along, over HTTP."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from pages.shared.words import sentences as words
 
 
 def sheet(source: str, asked: str | None = None) -> bytes:
-    """A PNG with every picture of a source, COLUMNS a row, as many rows for each class as the largest one needs.
+    """A PNG with every image of a source, COLUMNS a row, as many rows for each class as the largest one needs.
 
-    asked: the version in the address, under which browsers keep the picture; ValueError if there is another one now.
+    asked: the version in the address, under which browsers keep the image; ValueError if there is another one now.
     """
     local, version = features(source)
     if asked not in (None, version):
         raise ValueError(f"not the version that is here: {asked}")
-    side, room = local.pictures.shape[1], -(-(int(local.ranks.max()) + 1) // COLUMNS) * COLUMNS
+    side, room = local.images.shape[1], -(-(int(local.ranks.max()) + 1) // COLUMNS) * COLUMNS
     places = np.searchsorted(np.unique(local.labels), local.labels)
     cells = np.zeros(((int(places.max()) + 1) * room, side, side, 3), np.uint8)
-    cells[places * room + local.ranks] = local.pictures
+    cells[places * room + local.ranks] = local.images
     whole = cells.reshape(-1, COLUMNS, side, side, 3).swapaxes(1, 2).reshape(-1, COLUMNS * side, 3)
     file = io.BytesIO()
     Image.fromarray(whole).save(file, "PNG")
@@ -35,7 +35,7 @@ def sheet(source: str, asked: str | None = None) -> bytes:
 
 
 def export(query: dict[str, str]) -> bytes:
-    """The reading of a link as npz: features, prototypes, histograms, both points and the bound of every picture."""
+    """The reading of a link as npz: features, prototypes, histograms, both points and the bound of every image."""
     found = Shown(PrototypesView.from_query(query))
     r, file = found.reading, io.BytesIO()
     names = ("features", "weights", "prototypes", "patches", "assignment", "histograms", "pooled", "combination")

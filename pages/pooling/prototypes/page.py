@@ -23,17 +23,17 @@ LAYOUT = Layout(
         "zero_shot.l2": "unseen classes, ℓ₂",
         "zero_shot.cosine": "unseen classes, cosine",
     },
-    scores="On new pictures of the ten classes. Overlaps: of the classes as hulls of the 48 prototypes their local "
+    scores="On new images of the ten classes. Overlaps: of the classes as hulls of the 48 prototypes their local "
     "features lie at, weighed as the pooling does. Unseen classes: half of the class means predicted from prototype "
     "shares by a ridge fit on the other half, right where the own mean is the nearest of five, over all 252 splits; "
     "chance is 20 %.",
-    curves="Validation is on new pictures of the same classes.",
+    curves="Validation is on new images of the same classes.",
 )
 
 
 @st.fragment
 def canvas() -> None:
-    """The plane of local features, one picture, the controls."""
+    """The plane of local features, one image, the controls."""
     query = st.query_params.to_dict()
     with misread_link.told():
         view = state.PrototypesView.from_query(query)
@@ -59,15 +59,15 @@ def canvas() -> None:
 
 st.title("Prototypes: what average pooling counts", anchor=False)
 st.markdown(
-    "A picture is a set of **local features**, here points of a plane. A few of them, spread out, become "
-    "**prototypes**; each stands for all features of its cell. Averaging a picture's features (global average pooling, "
-    "GAP) then says little more than **how many of them fall into each cell**: choose a picture and see how little."
+    "An image is a set of **local features**, here points of a plane. A few of them, spread out, become "
+    "**prototypes**; each stands for all features of its cell. Averaging an image's features (global average pooling, "
+    "GAP) then says little more than **how many of them fall into each cell**: choose an image and see how little."
 )
 canvas()
 st.subheader("What is shown", anchor=False)
 st.markdown(
-    "Send each feature $x_j$ of a picture to its nearest prototype $\\nu_i$ and let $p_i$ be the weight that arrives. "
-    "The histogram's point $\\sum_i p_i\\nu_i$ stays close to the average, whatever the picture:"
+    "Send each feature $x_j$ of an image to its nearest prototype $\\nu_i$ and let $p_i$ be the weight that arrives. "
+    "The histogram's point $\\sum_i p_i\\nu_i$ stays close to the average, whatever the image:"
 )
 st.latex(
     statements(

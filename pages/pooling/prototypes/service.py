@@ -1,7 +1,7 @@
 """Local features read through prototypes, over a WebSocket.
 
-Arrays of an answer, N pictures, m prototypes, S shown classes, n local features of the picture looked at. With
-request["have"] equal to the answer's "key" only those of the picture come, beginning with "own".
+Arrays of an answer, N images, m prototypes, S shown classes, n local features of the image looked at. With
+request["have"] equal to the answer's "key" only those of the image come, beginning with "own".
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from pages.shared.server.websocket import pack, socket_route
 from pages.shared.words import sentences as words
 
 MEASURES = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separation", "membership_rate")
-COLUMNS = 8  # pictures a row of the sheet of a class
-TURNS = anyio.CapacityLimiter(1)  # a network runs over hundreds of pictures: leave the other cores to fields and pages
+COLUMNS = 8  # images a row of the sheet of a class
+TURNS = anyio.CapacityLimiter(1)  # a network runs over hundreds of images: leave the other cores to fields and pages
 
 Value = TypeVar("Value")
 
@@ -58,15 +58,15 @@ SOURCES, READINGS = Kept(3), Kept(24)
 
 
 def answer(request: dict[str, Any]) -> bytes:
-    """The view request["view"]: the plane with cells, hulls and pooled points, and the picture looked at."""
+    """The view request["view"]: the plane with cells, hulls and pooled points, and the image looked at."""
     view = PrototypesView.of(request.get("view"))
     header: dict[str, Any] = {"id": request.get("id") if isinstance(request.get("id"), int) else 0}
     try:
         found = Shown(view)
     except (RuntimeError, ValueError, OSError) as error:  # of runs, checkpoints, data and networks
         return pack(header | {"error": words.plain(error), "query": view.link()}, {})
-    header |= {"query": found.link(), "view": found.view.to_json(), "key": found.key, "picture": found.picture()}
-    arrays = found.picture_arrays()
+    header |= {"query": found.link(), "view": found.view.to_json(), "key": found.key, "image": found.image()}
+    arrays = found.image_arrays()
     if request.get("have") != found.key:
         header |= found.header()
         arrays |= found.arrays()
@@ -103,7 +103,7 @@ class Shown:
             ),
         )
         at = np.flatnonzero((self.labels == self.classes[v.picture[0]]) & (self.local.ranks[self.rows] == v.picture[1]))
-        self.at = int(at[0])  # the picture, as a row of the reading
+        self.at = int(at[0])  # the image, as a row of the reading
 
     def _read(self, base: tuple[Hashable, ...]) -> PrototypeReading:
         x = self.local.features[self.rows]
@@ -117,7 +117,7 @@ class Shown:
         return read(x, flat[centres[: self.view.prototypes]], weights)
 
     def link(self) -> str:
-        """The link to this view; all pictures that there are is the default, however many that may be."""
+        """The link to this view; all images that there are is the default, however many that may be."""
         v = self.view
         return (v if v.per_class <= self.local.ranks.max() else replace(v, per_class=MOST_PER_CLASS)).link()
 
@@ -193,9 +193,9 @@ class Shown:
         """The hull of the active prototypes of each shown class."""
         return [hull(self.reading.prototypes[self.overlaps.active[c]]) for c in self.view.shown]
 
-    # ---- the picture
-    def picture(self) -> dict[str, Any]:
-        """The picture looked at, in numbers."""
+    # ---- the image
+    def image(self) -> dict[str, Any]:
+        """The image looked at, in numbers."""
         r, i = self.reading, self.at
         return {
             "index": int(self.local.indices[self.rows[i]]),
@@ -210,7 +210,7 @@ class Shown:
             "used": int((r.histograms[i] > 0).sum()),
         }
 
-    def picture_arrays(self) -> dict[str, Array]:
+    def image_arrays(self) -> dict[str, Array]:
         """Its local features, their weights and prototypes, its histogram and its pixels."""
         r, i = self.reading, self.at
         return {
@@ -218,7 +218,7 @@ class Shown:
             "weight": r.weights[i].astype(np.float32),
             "assigned": r.assignment[i].astype(np.uint8),
             "histogram": r.histograms[i].astype(np.float32),
-            "pixels": self.local.pictures[self.rows[i]],
+            "pixels": self.local.images[self.rows[i]],
         }
 
 

@@ -1,4 +1,4 @@
-"""What the prototypes page shows: source, prototypes, classes, picture; from a link or message, never trusted."""
+"""What the prototypes page shows: source, prototypes, classes, image; from a link or message, never trusted."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def sources(wanted: str) -> dict[str, str]:
         found["cifar10"] = "CIFAR-10, ResNet20 classifier"
     for run in RunStore().newest(MOST_RUNS):
         try:
-            if local_features.has_pictures(run.spec):
+            if local_features.has_images(run.spec):
                 found[f"run:{run.id}"] = f"Run {titles.label(run)}"
         except RunError:  # deleted this very moment
             continue

@@ -1,4 +1,4 @@
-"""Small pictures of samples over HTTP: /api/thumb/RUN/INDEX; the run's spec says which data set the index is of."""
+"""Small images of samples over HTTP: /api/thumb/RUN/INDEX; the run's spec says which data set the index is of."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pages.shared.server import host
 
 SIDE = 128  # pixels, longest side
 _INDEX = re.compile(r"[0-9]{1,9}")
-_loading = threading.Lock()  # a page asks for dozens of pictures at once: one thread reads the data set
+_loading = threading.Lock()  # a page asks for dozens of images at once: one thread reads the data set
 
 
 def address(run: Run) -> str:
@@ -39,7 +39,7 @@ def dataset(spec: RunSpec) -> Dataset:
 
 
 def thumbnail(spec: RunSpec, index: int) -> tuple[bytes, str]:
-    """(content, media type) of the picture of one sample; raises IndexError, DataError."""
+    """(content, media type) of the image of one sample; raises IndexError, DataError."""
     if not 0 <= index < len(dataset(spec).labels):
         raise IndexError(index)
     return _encoded(_key(spec), index)
@@ -87,8 +87,8 @@ def _drawer(key: str) -> Callable[[int], Pixels]:
 @lru_cache(maxsize=4096)  # about 5 kB each
 def _encoded(key: str, index: int) -> tuple[bytes, str]:
     dataset(RunSpec.from_json(key))  # read by one thread only
-    picture = _drawer(key)(index)
-    photograph, image = max(picture.shape[:2]) > SIDE, fitted(picture, SIDE)
+    pixels = _drawer(key)(index)
+    photograph, image = max(pixels.shape[:2]) > SIDE, fitted(pixels, SIDE)
     file = io.BytesIO()
     image.save(file, "JPEG", quality=88) if photograph else image.save(file, "PNG")
     return file.getvalue(), "image/jpeg" if photograph else "image/png"

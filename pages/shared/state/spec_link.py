@@ -15,7 +15,7 @@ from dmlcore.spec import RunSpec, SpecError, keys
 from dmlcore.training import objective
 
 FIRST = "glyphs"
-BASES = {"vectors": "digits", "pictures": "cub", "tokens": "digits"}  # what data without a spec start from
+BASES = {"vectors": "digits", "images": "cub", "tokens": "digits"}  # what data without a spec start from
 LONGEST = 8000  # characters of ?set=
 
 

@@ -73,7 +73,7 @@ def _downloads(run: Run, source: Path, chosen: Selection | None) -> None:
             width="stretch",
         )
 
-    st.caption("Each is made when it is pressed; the report of thousands of pictures takes some seconds.")
+    st.caption("Each is made when it is pressed; the report of thousands of images takes some seconds.")
     button(
         "Report, one HTML file",
         "-report.html",
@@ -128,7 +128,7 @@ def _written(write: Callable[[IO[bytes]], None]) -> bytes:
 def _table(run: Run, source: Path, chosen: Selection | None) -> EmbeddingTable:
     try:
         data = thumbnails.dataset(run.spec)
-    except DataError:  # then without names and pictures
+    except DataError:  # then without names and images
         data = None
     return export.table(run, source, read(source), data, None if chosen is None else chosen.indices)
 

@@ -33,7 +33,7 @@ _LABEL: dict[Task, str] = {
 _DOING: dict[Task, str] = {
     "evaluate": "Embedding the test part",
     "project": "Computing the t-SNE map",
-    "weigh": "Reading the weights of every test picture",
+    "weigh": "Reading the weights of every test image",
     "snapshots": "Embedding the test part with each kept checkpoint",
 }
 

@@ -52,9 +52,9 @@ _listener = component("shared/neighbour_grid")
 
 @dataclass(frozen=True)
 class Tile:
-    """One picture: sample `index` of class `name`; `lines` stand under it.
+    """One image: sample `index` of class `name`; `lines` stand under it.
 
-    src: its address, where it is no sample and so no link; over: address of a picture that lies on it; forces: the
+    src: its address, where it is no sample and so no link; over: address of an image that lies on it; forces: the
     query of a link to what the losses do about it.
     """
 
@@ -68,7 +68,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Neighbour(Tile):
-    """A picture that was found: whether its class is the query's, None where nobody knows."""
+    """An image that was found: whether its class is the query's, None where nobody knows."""
 
     right: bool | None = False
 
@@ -88,33 +88,33 @@ Link = Callable[[int], str]
 _KIND: Mapping[bool | None, tuple[str, str]] = {True: ("right", "✓"), False: ("wrong", "✗"), None: ("unknown", "")}
 
 
-def html(rows: Sequence[Row], picture: str, link: Link) -> str:
-    """The grid; `picture` + index is the address of a picture, link(index) that of the page with it as the query."""
+def html(rows: Sequence[Row], address: str, link: Link) -> str:
+    """The grid; `address` + index is the address of a address, link(index) that of the page with it as the query."""
     body = "".join(
-        f'<div class="row">{_query(query, picture, link)}<div class="found">{_found(found, picture, link)}</div></div>'
+        f'<div class="row">{_query(query, address, link)}<div class="found">{_found(found, address, link)}</div></div>'
         for query, found in rows
     )
     return f'{STYLE}<div class="neighbours">{body}</div>'
 
 
-def compared(rows: Sequence[tuple[Tile, Sequence[Line]]], picture: str, link: Link) -> str:
+def compared(rows: Sequence[tuple[Tile, Sequence[Line]]], address: str, link: Link) -> str:
     """The grid with a line for each of several runs beside every query; arguments as those of `html`."""
     body = ""
     for query, lines in rows:
         each = "".join(
             f'<div class="line"><div class="of"><b title="{escape(line.run)}">{escape(line.mark)}</b>'
-            f'{_numbers(line.lines)}</div><div class="found">{_found(line.found, picture, link)}</div></div>'
+            f'{_numbers(line.lines)}</div><div class="found">{_found(line.found, address, link)}</div></div>'
             for line in lines
         )
-        body += f'<div class="row">{_query(query, picture, link)}<div class="lines">{each}</div></div>'
+        body += f'<div class="row">{_query(query, address, link)}<div class="lines">{each}</div></div>'
     return f'{STYLE}<div class="neighbours">{body}</div>'
 
 
-def pairs(rows: Sequence[tuple[str, Tile, Tile]], picture: str, link: Link) -> str:
+def pairs(rows: Sequence[tuple[str, Tile, Tile]], address: str, link: Link) -> str:
     """Pairs side by side, each under a line of text; arguments as those of `html`."""
     body = "".join(
         f'<div class="pair"><p>{escape(words)}</p><div>'
-        + "".join(_figure(t, picture, link, kind="query", mark="", alt=f"class {t.name}") for t in both)
+        + "".join(_figure(t, address, link, kind="query", mark="", alt=f"class {t.name}") for t in both)
         + "</div></div>"
         for words, *both in rows
     )
@@ -132,7 +132,7 @@ def listen(
     """Listen for clicks and keys on the tiles of this page, and tell which keys there are.
 
     keys: of "forces", "map", "pages", "back". first: index of the first tile, which gets the focus back after a key.
-    ahead: address and indices of pictures that may be shown next, fetched once those of this page are there.
+    ahead: address and indices of images that may be shown next, fetched once those of this page are there.
     callbacks: on_query_change, on_forces_change, ...; each may read session_state[key]["query"] and so on. Returns what
     was asked just now.
     """
@@ -140,36 +140,36 @@ def listen(
     quiet = {f"on_{name}_change": lambda: None for name in wanted}
     found = _listener(
         key=key,
-        data={"keys": list(keys), "first": first, "pictures": ahead[0], "ahead": list(ahead[1])},
+        data={"keys": list(keys), "first": first, "images": ahead[0], "ahead": list(ahead[1])},
         **(quiet | callbacks),
     )
     return wanted | found
 
 
 def clicked(key: str, on_click: Callable[[], None]) -> int | None:
-    """Listen for clicks on pictures; the index of the one clicked just now, which `on_click` may read under `key`."""
+    """Listen for clicks on images; the index of the one clicked just now, which `on_click` may read under `key`."""
     chosen = listen(key, on_query_change=on_click)["query"]
     return chosen if isinstance(chosen, int) else None
 
 
-def _query(query: Tile, picture: str, link: Link) -> str:
-    return _figure(query, picture, link, kind="query", mark="", alt=f"query {query.index}: class {query.name}")
+def _query(query: Tile, address: str, link: Link) -> str:
+    return _figure(query, address, link, kind="query", mark="", alt=f"query {query.index}: class {query.name}")
 
 
-def _found(found: Sequence[Neighbour], picture: str, link: Link) -> str:
-    return "".join(_neighbour(tile, rank, picture, link) for rank, tile in enumerate(found, 1))
+def _found(found: Sequence[Neighbour], address: str, link: Link) -> str:
+    return "".join(_neighbour(tile, rank, address, link) for rank, tile in enumerate(found, 1))
 
 
-def _neighbour(tile: Neighbour, rank: int, picture: str, link: Link) -> str:
+def _neighbour(tile: Neighbour, rank: int, address: str, link: Link) -> str:
     kind, mark = _KIND[tile.right]
     verdict = f", {kind}" if mark else ""
     alt = f"neighbour {rank}: class {tile.name}{verdict}, {' '.join(tile.lines)}"
-    bare = replace(tile, forces="")  # the key alone: a link under each picture would be too many
-    return _figure(bare, picture, link, kind=kind, mark=mark, alt=alt, forces=tile.forces)
+    bare = replace(tile, forces="")  # the key alone: a link under each image would be too many
+    return _figure(bare, address, link, kind=kind, mark=mark, alt=alt, forces=tile.forces)
 
 
-def _figure(tile: Tile, picture: str, link: Link, *, kind: str, mark: str, alt: str, forces: str = "") -> str:
-    name, image = escape(tile.name), escape(tile.src or f"{picture}{tile.index}")
+def _figure(tile: Tile, address: str, link: Link, *, kind: str, mark: str, alt: str, forces: str = "") -> str:
+    name, image = escape(tile.name), escape(tile.src or f"{address}{tile.index}")
     inside = f'<img src="{image}" alt="{escape(alt)}" loading="lazy">'
     if tile.over:
         inside += f'<img class="over" src="{escape(tile.over)}" alt="" loading="lazy">'

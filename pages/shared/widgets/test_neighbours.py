@@ -65,14 +65,14 @@ def naming(run: Run) -> Callable[[int], str]:
         with st.spinner("Reading the data set …", show_time=True):
             data = thumbnails.dataset(run.spec)
         names = data.class_names
-        if data.picture is None:
+        if data.image is None:
             st.caption(
-                f"This data set has no pictures: a tile shows the {data.inputs.shape[1]} input values of a sample as "
+                f"This data set has no images: a tile shows the {data.inputs.shape[1]} input values of a sample as "
                 "bars, from the smallest to the largest value of the data set."
             )
     except DataError as error:
         st.warning(
-            "No pictures and no class names: the data set of this run cannot be read.", icon=":material/hide_image:"
+            "No images and no class names: the data set of this run cannot be read.", icon=":material/hide_image:"
         )
         st.text(words.plain(error))
     return lambda label: names[label] if label < len(names) else f"class {label}"

@@ -174,10 +174,10 @@ def test_an_archive_known_by_md5_and_of_unknown_size(tmp_path, monkeypatch):
 
 
 def test_what_belongs_together_is_unpacked_into_one_folder(tmp_path, monkeypatch):
-    write(tmp_path / "pictures.tgz", jpg__1=b"1")
+    write(tmp_path / "images.tgz", jpg__1=b"1")
     write(tmp_path / "more.tgz", jpg__2=b"2")
     (tmp_path / "labels.mat").write_bytes(b"labels")
-    files = ("pictures.tgz", "more.tgz", "labels.mat")
+    files = ("images.tgz", "more.tgz", "labels.mat")
     raw = {name: (tmp_path / name).read_bytes() for name in files}
     known = [archives.Archive(name, len(raw[name]), hashlib.sha256(raw[name]).hexdigest()) for name in files]
     monkeypatch.setattr(archives, "KNOWN", tuple(known))
@@ -189,7 +189,7 @@ def test_what_belongs_together_is_unpacked_into_one_folder(tmp_path, monkeypatch
     with pytest.raises(DataError, match=r"labels.mat has SHA-256"):
         archives.unpack(tmp_path / files[0], tmp_path / "other", beside=beside)
     beside[1].unlink()
-    with pytest.raises(DataError, match=r"labels.mat is missing; pictures.tgz needs it"):
+    with pytest.raises(DataError, match=r"labels.mat is missing; images.tgz needs it"):
         archives.unpack(tmp_path / files[0], tmp_path / "other", beside=beside)
     assert not (tmp_path / "other").exists()
 

@@ -32,7 +32,7 @@ def test_a_folder_nested_twice_is_found(layout):
     assert dmlcore.data.locate("cub", layout.parent) == inner
 
 
-def test_a_copy_with_pictures_goes_before_the_lists_alone(layout):
+def test_a_copy_with_images_goes_before_the_lists_alone(layout):
     (layout / "CUB_200_2011" / "images").mkdir(parents=True)
     (layout / "CUB_200_2011" / "images.txt").touch()
     assert dmlcore.data.locate("cub", layout) == layout / "CUB_200_2011"
@@ -105,7 +105,7 @@ def test_the_folder_may_have_another_name(layout, tmp_path):
 
 
 def test_official_archives_that_belong_together_are_unpacked_into_one_folder(monkeypatch, tmp_path):
-    """Flowers: pictures in a tar file, labels and sets in two files beside it."""
+    """Flowers: images in a tar file, labels and sets in two files beside it."""
     monkeypatch.setenv("DML_CACHE", str(tmp_path / "cache"))
     tree, packed = layouts.flowers(tmp_path / "tree"), tmp_path / "packed"
     packed.mkdir()

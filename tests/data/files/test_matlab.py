@@ -20,7 +20,7 @@ def read(path):
 
 @pytest.fixture(params=[False, True], ids=["plain", "compressed"])
 def annotations(request, tmp_path):
-    layouts.cars_single(tmp_path, compressed=request.param, pictures=False)
+    layouts.cars_single(tmp_path, compressed=request.param, images=False)
     return tmp_path / "cars_annos.mat"
 
 

@@ -25,7 +25,7 @@ CHILD = Path(served.__file__)
 
 
 def cub_archive() -> bytes:
-    """Four classes, two of them for testing, three pictures each."""
+    """Four classes, two of them for testing, three images each."""
     classes = {1: "001.A", 2: "002.B", 101: "101.C", 102: "102.D"}
     images = [(number, f"{name}/{i}.png") for number, name in classes.items() for i in range(3)]
     ids = range(1, len(images) + 1)
@@ -38,9 +38,9 @@ def cub_archive() -> bytes:
     content = {f"CUB_200_2011/{name}": text.encode() for name, text in files.items()}
     content["CUB_200_2011/README"] = random.Random(0).randbytes(3 * download.CHUNK)  # so that it comes in pieces
     for i, (_, path) in zip(ids, images, strict=True):
-        picture = io.BytesIO()
-        Image.effect_noise((40, 30), 10 * i).convert("RGB").save(picture, "PNG")
-        content[f"CUB_200_2011/images/{path}"] = picture.getvalue()
+        image = io.BytesIO()
+        Image.effect_noise((40, 30), 10 * i).convert("RGB").save(image, "PNG")
+        content[f"CUB_200_2011/images/{path}"] = image.getvalue()
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:
         for name, body in content.items():

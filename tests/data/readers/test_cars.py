@@ -42,14 +42,14 @@ def test_every_layout_with_annotations_gives_the_same_parts(tmp_path, write, opt
     assert dataset.class_names == NAMES
     labels = {part: np.bincount(dataset.labels[rows], minlength=8).tolist() for part, rows in dataset.parts.items()}
     assert labels == {"train": [8] * 4 + [0] * 4, "validation": [0] * 8, "test": [0] * 4 + [8] * 4}
-    by_picture = dmlcore.data.load("cars", root=tmp_path, split="samples", validation="none")
-    assert [len(by_picture.parts[part]) for part in ("train", "test")] == [32, 32]
+    by_image = dmlcore.data.load("cars", root=tmp_path, split="samples", validation="none")
+    assert [len(by_image.parts[part]) for part in ("train", "test")] == [32, 32]
     assert dataset.inputs[[0, 63]].shape == (2, 3, 64, 64)
     assert dataset.notes[0].startswith("not the published data set")
 
 
-def test_the_same_name_in_train_and_test_stays_two_pictures(tmp_path):
-    table = read_table(layouts.cars_devkit(tmp_path, pictures=False))
+def test_the_same_name_in_train_and_test_stays_two_images(tmp_path):
+    table = read_table(layouts.cars_devkit(tmp_path, images=False))
     assert {"cars_train/00001.jpg", "cars_test/00001.jpg"} <= set(table.paths)
     assert len(set(table.paths)) == 64
 
@@ -67,8 +67,8 @@ def test_a_flat_folder_is_split_by_name_as_published(tmp_path):
     assert any("no annotations" in note for note in dataset.notes)
 
 
-def test_a_layout_with_pictures_goes_first(tmp_path):
-    layouts.cars_single(tmp_path, pictures=False)
+def test_a_layout_with_images_goes_first(tmp_path):
+    layouts.cars_single(tmp_path, images=False)
     layouts.cars_devkit(tmp_path, nested=True)
     assert read_table(tmp_path).paths[0] == "cars_train/cars_train/00001.jpg"
 
@@ -87,8 +87,8 @@ def test_without_the_labelled_file_the_remedy_is_said(tmp_path):
         ({"class": [1, 0, 3, 4]}, r"entry 2: expected a class from 1 to 196, got 0"),
         ({"test": [0, 1, 2, 0]}, r"annotations.test, entry 3: expected 0 or 1, got 2"),
         ({"relative_im_path": ["a.jpg", "b.jpg", "a.jpg", "c.jpg"]}, r"entry 3: a.jpg was given in .*entry 1 already"),
-        ({"relative_im_path": ["a.jpg", "../b.jpg", "c.jpg", "d.jpg"]}, r"entry 2: expected the path of a picture"),
-        ({"relative_im_path": ["a.jpg", "/etc/passwd", "c.jpg", "d.jpg"]}, r"entry 2: expected the path of a picture"),
+        ({"relative_im_path": ["a.jpg", "../b.jpg", "c.jpg", "d.jpg"]}, r"entry 2: expected the path of an image"),
+        ({"relative_im_path": ["a.jpg", "/etc/passwd", "c.jpg", "d.jpg"]}, r"entry 2: expected the path of an image"),
         ({"relative_im_path": ["a.jpg", 7, "c.jpg", "d.jpg"]}, r"annotations.relative_im_path, entry 2: no word"),
     ],
 )
@@ -143,7 +143,7 @@ def test_the_complete_annotations(pack):
     assert {name for name in single.class_names if name.casefold() <= LAST_TRAINING_NAME.casefold()} == train
 
 
-def test_lists_without_pictures_say_where_to_put_them(tmp_path):
-    layouts.cars_devkit(tmp_path, pictures=False)
-    with pytest.raises(DataError, match=r"no pictures: put them at .*cars_train/00001.jpg .*7545"):
+def test_lists_without_images_say_where_to_put_them(tmp_path):
+    layouts.cars_devkit(tmp_path, images=False)
+    with pytest.raises(DataError, match=r"no images: put them at .*cars_train/00001.jpg .*7545"):
         dmlcore.data.load("cars", root=tmp_path)

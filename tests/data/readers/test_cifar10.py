@@ -9,7 +9,7 @@ BATCHES = [f"data_batch_{number}" for number in range(1, 6)]
 
 
 def write(folder, batches=BATCHES, encode=str.encode):
-    """Write 20 pictures a batch in the official layout; pixel values tell batch, row and channel."""
+    """Write 20 images a batch in the official layout; pixel values tell batch, row and channel."""
     folder.mkdir()
     for number, name in enumerate([*batches, "test_batch"]):
         channels = np.repeat(np.array([0, 50, 100], np.uint8), 1024)
@@ -28,7 +28,7 @@ def test_batches_in_order_with_the_official_split(tmp_path, encode):
     assert dataset.inputs.shape == (120, 3, 32, 32)
     assert dataset.inputs[3, :, 31, 0].tolist() == [3, 53, 103]
     assert dataset.inputs[23, :, 31, 0].tolist() == [23, 73, 123]  # second batch
-    assert dataset.picture(3)[31, 0].tolist() == [3, 53, 103]
+    assert dataset.image(3)[31, 0].tolist() == [3, 53, 103]
     assert dataset.labels[20:24].tolist() == [1, 2, 3, 4]
     assert dataset.class_names[9] == "kind 9"
     assert dataset.parts["train"].tolist() == list(range(100))
@@ -41,7 +41,7 @@ def test_batches_that_are_not_there_are_noted(tmp_path):
     write(tmp_path / "cifar-10-batches-py", batches=["data_batch_1", "data_batch_4"])
     dataset = dmlcore.data.load("cifar10", root=tmp_path)
     assert len(dataset.inputs) == 60
-    said = "a subset: 60 of the 60,000 pictures, without data_batch_2, data_batch_3, data_batch_5"
+    said = "a subset: 60 of the 60,000 images, without data_batch_2, data_batch_3, data_batch_5"
     assert dataset.notes[0] == said
 
 

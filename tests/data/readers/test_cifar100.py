@@ -26,8 +26,8 @@ def test_planes_names_and_parts(tmp_path, encode):
     assert dataset.inputs.shape == (400, 3, 32, 32)
     assert dataset.inputs.dtype == np.uint8
     assert dataset.inputs[4, :, 31, 31].tolist() == [12, 22, 32]
-    assert dataset.picture(4)[0, 0].tolist() == [12, 22, 32]
-    assert dataset.picture(4).shape == (32, 32, 3)
+    assert dataset.image(4)[0, 0].tolist() == [12, 22, 32]
+    assert dataset.image(4).shape == (32, 32, 3)
     assert dataset.class_names[:2] == ("kind 00", "kind 01")
     assert set(dataset.labels[dataset.parts["test"]]) == set(range(50, 100))
     assert len(dataset.parts["test"]) == 200  # both files

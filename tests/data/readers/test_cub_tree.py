@@ -17,7 +17,7 @@ def test_a_small_tree_under_official_names(pack, tmp_path):
     assert (pixels.std(axis=(1, 2, 3)) > 10).all()
 
 
-def test_pictures_are_drawn_by_class_and_reproducibly():
+def test_images_are_drawn_by_class_and_reproducibly():
     first, again, other = (cub_tree.draw(number, 30, 32) for number in (3, 3, 4))
     assert np.array_equal(first, again)
     assert len(np.unique(first.reshape(30, -1), axis=0)) == 30

@@ -5,14 +5,14 @@ import dmlcore.data
 
 
 def test_every_pixel_of_a_digit_becomes_a_grey_square():
-    vectors, pictures = dmlcore.data.load("digits"), dmlcore.data.load("digits_pictures")
-    assert pictures.inputs.shape == (1797, 3, 32, 32)
-    assert np.array_equal(vectors.labels, pictures.labels)
-    assert all(np.array_equal(vectors.parts[part], pictures.parts[part]) for part in vectors.parts)
+    vectors, images = dmlcore.data.load("digits"), dmlcore.data.load("digits_pictures")
+    assert images.inputs.shape == (1797, 3, 32, 32)
+    assert np.array_equal(vectors.labels, images.labels)
+    assert all(np.array_equal(vectors.parts[part], images.parts[part]) for part in vectors.parts)
     for row in (0, 1000):
         expected = np.kron(vectors.inputs[row].reshape(8, 8), np.ones((4, 4)))
-        assert abs(pictures.inputs[row] / 255 - expected).max() <= 0.5 / 255 + 1e-6
-        assert np.array_equal(pictures.picture(row)[:, :, 1], pictures.inputs[row, 0])
+        assert abs(images.inputs[row] / 255 - expected).max() <= 0.5 / 255 + 1e-6
+        assert np.array_equal(images.image(row)[:, :, 1], images.inputs[row, 0])
 
 
 def test_the_digits_are_those_of_scikit_learn():

@@ -18,8 +18,8 @@ def test_labels_and_parts(tmp_path, where):
     assert dataset.labels.tolist() == np.repeat([4, 5, 6, 7, 0, 1, 2, 3], 8).tolist()
     assert dataset.parts["train"].tolist() == list(range(32, 64))
     assert dataset.parts["test"].tolist() == list(range(32))
-    by_picture = dmlcore.data.load("flowers", root=tmp_path, split="samples", validation="none")
-    assert by_picture.parts["train"].tolist() == [row for row in range(64) if row % 4 < 2]
+    by_image = dmlcore.data.load("flowers", root=tmp_path, split="samples", validation="none")
+    assert by_image.parts["train"].tolist() == [row for row in range(64) if row % 4 < 2]
     assert dataset.inputs[[0, 63]].shape == (2, 3, 64, 64)
 
 
@@ -32,11 +32,11 @@ def test_there_is_a_name_for_each_label():
     [
         ([1, 103, 2], None, r"imagelabels.mat: labels, entry 2: expected 1 to 102, got 103"),
         ([1, 0, 2], None, r"imagelabels.mat: labels, entry 2: expected 1 to 102, got 0"),
-        ([1, 2, 2], ([1], [2], [4]), r"setid.mat: tstid, entry 1: expected a picture from 1 to 3, got 4"),
-        ([1, 2, 2], ([1], [2], [3, 0]), r"setid.mat: tstid, entry 2: expected a picture from 1 to 3, got 0"),
-        ([1, 2, 2], ([1], [2], [3, 1]), r"setid.mat: tstid, entry 2: picture 1 was in trnid already"),
-        ([1, 2, 2], ([1], [1], [2]), r"setid.mat: valid, entry 1: picture 1 was in trnid already"),
-        ([1, 2, 2, 2], ([1], [2], [4]), r"setid.mat: picture 3 is in none of trnid, valid, tstid"),
+        ([1, 2, 2], ([1], [2], [4]), r"setid.mat: tstid, entry 1: expected an image from 1 to 3, got 4"),
+        ([1, 2, 2], ([1], [2], [3, 0]), r"setid.mat: tstid, entry 2: expected an image from 1 to 3, got 0"),
+        ([1, 2, 2], ([1], [2], [3, 1]), r"setid.mat: tstid, entry 2: image 1 was in trnid already"),
+        ([1, 2, 2], ([1], [1], [2]), r"setid.mat: valid, entry 1: image 1 was in trnid already"),
+        ([1, 2, 2, 2], ([1], [2], [4]), r"setid.mat: image 3 is in none of trnid, valid, tstid"),
     ],
 )
 def test_a_damaged_file_is_named_with_its_entry(tmp_path, labels, sets, message):

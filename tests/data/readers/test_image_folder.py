@@ -12,13 +12,13 @@ def test_the_first_half_of_the_names_trains(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / ".git").mkdir()
     (tmp_path / "__MACOSX" / "ant").mkdir(parents=True)
-    (tmp_path / "ant" / "notes.txt").write_text("no picture")
-    layouts.picture(tmp_path / "ant" / "more" / "deep.PNG")
+    (tmp_path / "ant" / "notes.txt").write_text("no image")
+    layouts.write_image(tmp_path / "ant" / "more" / "deep.PNG")
     dataset = dmlcore.data.load("folder", root=tmp_path, validation="none")
     assert dataset.class_names == ("ant", "bee", "cat", "dog", "elk", "fox", "gnu", "hen")
     assert [len(dataset.parts[part]) for part in ("train", "test")] == [33, 32]
     assert set(dataset.labels[dataset.parts["train"]]) == {0, 1, 2, 3}
-    assert dataset.notes[0] == "1 folders without pictures were left out: empty"
+    assert dataset.notes[0] == "1 folders without images were left out: empty"
     assert dataset.inputs[[0, 64]].shape == (2, 3, 64, 64)
 
 
@@ -52,7 +52,7 @@ def test_train_and_test_without_a_common_class_are_the_class_disjoint_split(tmp_
 @pytest.mark.parametrize("names", [(), ("ant",)])
 def test_less_than_two_classes_are_refused(tmp_path, names):
     layouts.class_folders(tmp_path, names=names)
-    with pytest.raises(DataError, match=rf"holds pictures of {len(names)} classes, where two at least are needed"):
+    with pytest.raises(DataError, match=rf"holds images of {len(names)} classes, where two at least are needed"):
         dmlcore.data.load("folder", root=tmp_path)
 
 

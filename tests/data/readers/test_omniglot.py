@@ -43,13 +43,13 @@ def test_ink_is_white_to_the_network_and_dark_to_people(minimal: Path, size: int
     assert first[:, 0].min() == 255
     assert first[:, side // 2 :].max() == 0
     assert first.mean() == pytest.approx(255 * 10 / 105, abs=1)
-    assert dataset.picture is not None
-    shown = dataset.picture(0)
+    assert dataset.image is not None
+    shown = dataset.image(0)
     assert shown.shape == (side, side, 3)
     assert np.array_equal(shown[..., 0], 255 - first)
 
 
-def test_ink_is_decoded_once_and_again_when_a_picture_changes(minimal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ink_is_decoded_once_and_again_when_an_image_changes(minimal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, decoded = minimal / "omniglot-py", []
     monkeypatch.setattr(omniglot, "FEW", 2)
     monkeypatch.setattr(omniglot, "decode", lambda path: decoded.append(path) or images.decode(path))
@@ -80,12 +80,12 @@ def test_what_is_missing_or_damaged_is_named(minimal: Path) -> None:
     with pytest.raises(DataError, match=r"letter\.png is not named CHARACTER_DRAWER"):
         omniglot.read(folder, None, 0)
     wrong.with_name("letter.png").unlink()
-    wrong.write_bytes(b"no picture")
+    wrong.write_bytes(b"no image")
     with pytest.raises(DataError, match=r"0100_01\.png is neither JPEG nor PNG"):
         omniglot.read(folder, None, 0).inputs[:]
     for path in wrong.parent.iterdir():
         path.unlink()
-    with pytest.raises(DataError, match="character01 holds no pictures"):
+    with pytest.raises(DataError, match="character01 holds no images"):
         omniglot.read(folder, None, 0)
     (folder / "images_background_small2").rename(folder / "elsewhere")
     with pytest.raises(DataError, match="images_background_small2 is missing"):

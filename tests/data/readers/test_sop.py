@@ -31,8 +31,8 @@ def test_other_data_under_the_same_names_is_noticed(tmp_path):
     layouts.sop(tmp_path)
     notes = dmlcore.data.load("sop", root=tmp_path, validation="none").notes
     assert notes[0] == (
-        "not the published data set, but a subset or another release: train 32 pictures of 4 classes (published: "
-        "59,551 of 11,318), test 32 pictures of 4 classes (published: 60,502 of 11,316)"
+        "not the published data set, but a subset or another release: train 32 images of 4 classes (published: "
+        "59,551 of 11,318), test 32 images of 4 classes (published: 60,502 of 11,316)"
     )
 
 
@@ -62,14 +62,14 @@ HEADER = "image_id class_id super_class_id path"
     ],
 )
 def test_19_a_damaged_list_is_named_with_its_line(tmp_path, rows, message):
-    layouts.sop(tmp_path, pictures=False)
+    layouts.sop(tmp_path, images=False)
     layouts.text(tmp_path / "Ebay_train.txt", rows)
     with pytest.raises(DataError, match=message):
         read_table(tmp_path)
 
 
 def test_19_a_missing_list_is_named(tmp_path):
-    layouts.sop(tmp_path, pictures=False)
+    layouts.sop(tmp_path, images=False)
     (tmp_path / "Ebay_test.txt").unlink()
     with pytest.raises(DataError, match=r"Ebay_test.txt is missing; restore it from ftp"):
         read_table(tmp_path)

@@ -15,9 +15,9 @@ PACK = "cifar-100-python.tar.gz"
 NAMES = tuple(sorted([*BACKGROUNDS, *(f"super {number:02d}" for number in range(16))]))
 
 
-def source(pictures: int) -> CifarImages:
-    """CIFAR-100 with `pictures` a class, without pixels; fine label f belongs to super-class f % 20."""
-    fine = np.random.default_rng(0).permutation(np.repeat(np.arange(100), pictures))
+def source(images: int) -> CifarImages:
+    """CIFAR-100 with `images` a class, without pixels; fine label f belongs to super-class f % 20."""
+    fine = np.random.default_rng(0).permutation(np.repeat(np.arange(100), images))
     pixels = np.broadcast_to(np.uint8(0), (len(fine), 3, 32, 32))
     sub_classes = np.arange(100).reshape(5, 20).T
     return CifarImages(pixels, fine, len(fine) * 5 // 6, sub_classes, tuple(f"fine {f}" for f in range(100)), NAMES)
@@ -31,7 +31,7 @@ def full():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A CIFAR-100 of 4 + 2 pictures a class in the official layout; a picture shows its own number."""
+    """A CIFAR-100 of 4 + 2 images a class in the official layout; an image shows its own number."""
     path = tmp_path / "cifar-100-python"
     path.mkdir()
     begin = 0
@@ -76,29 +76,29 @@ def test_every_foreground_is_used_once_and_every_background_twelve_times(full):
     assert (uses[~is_front] == 12).all()
 
 
-@pytest.mark.parametrize("pictures", [1, 2, 7, 70])
-def test_smaller_sets_use_their_backgrounds_as_evenly_as_reshuffling_allows(pictures):
-    whole = source(pictures)
+@pytest.mark.parametrize("images", [1, 2, 7, 70])
+def test_smaller_sets_use_their_backgrounds_as_evenly_as_reshuffling_allows(images):
+    whole = source(images)
     layout = lay_out(whole, seed=2)
     foregrounds, backgrounds = whole.foregrounds, whole.backgrounds
     for part, sub_classes in (("train", 2), ("validation", 1), ("test", 2)):
         tiles = layout.tiles[layout.parts[part]]
         pool = whole.rows(backgrounds, part)
-        assert len(pool) == 4 * sub_classes * pictures
+        assert len(pool) == 4 * sub_classes * images
         assert sorted(tiles[np.isin(tiles, whole.rows(foregrounds, part))]) == sorted(whole.rows(foregrounds, part))
         uses = np.bincount(tiles.ravel(), minlength=len(whole.fine))[pool]
-        collages = 16 * sub_classes * pictures
+        collages = 16 * sub_classes * images
         shuffles = -(-collages // (len(pool) // 3))
         assert uses.sum() == 3 * collages
         assert uses.max() <= shuffles  # at most once a shuffle
         assert all(len(set(row)) == 4 for row in tiles)
 
 
-def test_no_picture_and_no_sub_class_is_in_two_parts(full):
+def test_no_image_and_no_sub_class_is_in_two_parts(full):
     whole, layout = full
-    pictures = {part: set(layout.tiles[rows].ravel()) for part, rows in layout.parts.items()}
-    classes = {part: set(whole.fine[list(some)]) for part, some in pictures.items()}
-    for found in (pictures, classes):
+    images = {part: set(layout.tiles[rows].ravel()) for part, rows in layout.parts.items()}
+    classes = {part: set(whole.fine[list(some)]) for part, some in images.items()}
+    for found in (images, classes):
         assert not found["train"] & found["validation"]
         assert not (found["train"] | found["validation"]) & found["test"]
     # The first two of the five sub-classes train, the third validates, the last two test.
@@ -166,26 +166,26 @@ def test_the_samples_are_those_they_always_were(folder, name, seed):
     assert told.hexdigest() == SAMPLES[name, seed]
 
 
-# Pictures
+# TileImages
 
 
-def number(picture):
-    """The number that a picture (3, 32, 32) of `folder` shows all over."""
-    assert (picture == picture[:, :1, :1]).all()
-    return int(picture[0, 0, 0]) * 256 + int(picture[1, 0, 0])
+def number(image):
+    """The number that an image (3, 32, 32) of `folder` shows all over."""
+    assert (image == image[:, :1, :1]).all()
+    return int(image[0, 0, 0]) * 256 + int(image[1, 0, 0])
 
 
 def test_a_collage_shows_its_four_tiles_row_by_row(folder):
     dataset = dmlcore.data.load("collage", root=folder)
     assert dataset.inputs.shape == (480, 3, 64, 64)
     for row in (0, 200, 479):
-        picture = dataset.inputs[row]
-        quarters = [picture[:, r : r + 32, c : c + 32] for r in (0, 32) for c in (0, 32)]
+        image = dataset.inputs[row]
+        quarters = [image[:, r : r + 32, c : c + 32] for r in (0, 32) for c in (0, 32)]
         assert [number(quarter) for quarter in quarters] == dataset.facts["tiles"][row].tolist()
         front = dataset.facts["tiles"][row, dataset.facts["foreground"][row]]
         assert front % 100 == dataset.facts["fine"][row]
         assert dataset.class_names[dataset.labels[row]] == NAMES[front % 20]
-        assert np.array_equal(dataset.picture(row), picture.transpose(1, 2, 0))
+        assert np.array_equal(dataset.image(row), image.transpose(1, 2, 0))
 
 
 def test_distilled_shows_the_foregrounds_in_the_same_order(folder):
@@ -250,7 +250,7 @@ def test_a_missing_sub_class_is_named(folder):
     [
         ("train", {b"coarse_labels": None}, "train has no coarse_labels; it is not a CIFAR-100 file"),
         ("test", {b"coarse_labels": [20] * 200}, r"coarse_labels\[0\] must be in 0..19, got 20"),
-        ("train", {b"coarse_labels": [7] * 400}, "super-class .* sub-classes with pictures instead of 5"),
+        ("train", {b"coarse_labels": [7] * 400}, "super-class .* sub-classes with images instead of 5"),
         ("meta", {b"coarse_label_names": [b"x"] * 20}, "no super-class is named flowers"),
         ("meta", {b"coarse_label_names": [b"x"]}, "coarse_label_names must be a list of 20 names"),
     ],
@@ -283,7 +283,7 @@ def test_the_pack(pack):
         "validation": 1120,
         "test": 2240,
     }
-    assert dataset.notes[0] == "made from a subset: 7,000 of the 60,000 pictures of CIFAR-100"
+    assert dataset.notes[0] == "made from a subset: 7,000 of the 60,000 images of CIFAR-100"
     assert len(dataset.class_names) == 16
     assert not set(dataset.class_names) & set(BACKGROUNDS)
     names = dmlcore.data.load("cifar100", root=pack(PACK)).class_names

@@ -5,13 +5,13 @@ import pytest
 
 import dmlcore.data
 from dmlcore.data import DataError
-from dmlcore.data.synthetic.collage import Pictures, Recipe, collages, lay_out
+from dmlcore.data.synthetic.collage import Recipe, TileImages, collages, lay_out
 from tests.data import layouts
 
 LABELS = np.repeat(np.arange(6), 8)  # of the tiles: classes 0 and 1 train, 2 and 3 test, 4 and 5 are behind
 PARTS = {
-    "train": Pictures(np.arange(16), np.arange(32, 40)),
-    "test": Pictures(np.arange(16, 32), np.arange(40, 48)),
+    "train": TileImages(np.arange(16), np.arange(32, 40)),
+    "test": TileImages(np.arange(16, 32), np.arange(40, 48)),
 }
 RECIPES = [Recipe(), Recipe(2, 3), Recipe(3, 2), Recipe(1, 1), Recipe(2, 4)]
 
@@ -23,19 +23,19 @@ def drawn(recipe: Recipe, seed: int = 0):
     return layout, collages(pixels, layout, PARTS["train"], LABELS, recipe)
 
 
-def cut(pictures, recipe: Recipe):
+def cut(images, recipe: Recipe):
     """The tiles (n, T) that collages (n, 1, H, W) show."""
-    n, _, height, width = pictures.shape
-    tiles = pictures.reshape(n, recipe.side, height // recipe.side, recipe.side, width // recipe.side)
+    n, _, height, width = images.shape
+    tiles = images.reshape(n, recipe.side, height // recipe.side, recipe.side, width // recipe.side)
     assert (tiles == tiles[:, :, :1, :, :1]).all()
     return tiles[:, :, 0, :, 0].reshape(n, -1).astype(int)
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)
 def test_so_many_tiles_show_the_class_and_the_others_what_is_behind(recipe):
-    layout, pictures = drawn(recipe)
-    assert pictures.shape == (32, 1, 2 * recipe.side, 3 * recipe.side)
-    assert np.array_equal(cut(pictures[:], recipe), layout.tiles)
+    layout, images = drawn(recipe)
+    assert images.shape == (32, 1, 2 * recipe.side, 3 * recipe.side)
+    assert np.array_equal(cut(images[:], recipe), layout.tiles)
     assert (layout.shows.sum(1) == recipe.showing).all()
     for part, rows in layout.parts.items():
         tiles, shows = layout.tiles[rows], layout.shows[rows]
@@ -49,10 +49,10 @@ def test_so_many_tiles_show_the_class_and_the_others_what_is_behind(recipe):
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)
-def test_fresh_collages_keep_their_picture_and_change_all_else_with_the_seed(recipe):
-    _, pictures = drawn(recipe)
+def test_fresh_collages_keep_their_image_and_change_all_else_with_the_seed(recipe):
+    _, images = drawn(recipe)
     rows = np.array([3, 3, 0, 15])
-    first, again, other = (cut(pictures.fresh(rows, seed), recipe) for seed in (5, 5, 6))
+    first, again, other = (cut(images.fresh(rows, seed), recipe) for seed in (5, 5, 6))
     assert np.array_equal(first, again)
     assert recipe.tiles == 1 or not np.array_equal(first, other)
     for found in (first, other):
@@ -63,21 +63,21 @@ def test_fresh_collages_keep_their_picture_and_change_all_else_with_the_seed(rec
 
 
 def test_places_of_fresh_collages_are_all_equally_likely():
-    _, pictures = drawn(Recipe())
-    found = cut(pictures.fresh(np.zeros(4000, int), 1), Recipe())
+    _, images = drawn(Recipe())
+    found = cut(images.fresh(np.zeros(4000, int), 1), Recipe())
     assert (found == 0).mean(0) == pytest.approx([0.25] * 4, abs=5 * np.sqrt(0.25 * 0.75 / 4000))
 
 
 @pytest.mark.parametrize(
-    ("recipe", "message"), [(Recipe(4, 1), "15 tiles need backgrounds, there are 8"), (Recipe(3, 9), "one has 8 pictu")]
+    ("recipe", "message"), [(Recipe(4, 1), "15 tiles need backgrounds, there are 8"), (Recipe(3, 9), "one has 8 image")]
 )
-def test_too_few_pictures_are_counted(recipe, message):
+def test_too_few_images_are_counted(recipe, message):
     with pytest.raises(DataError, match=message):
         lay_out(PARTS, LABELS, 0, recipe)
 
 
 @pytest.mark.parametrize("sizes", [(0, 1), (2, 0), (2, 5)])
-def test_a_recipe_that_no_picture_can_follow_is_refused(sizes):
+def test_a_recipe_that_no_image_can_follow_is_refused(sizes):
     with pytest.raises(ValueError, match="1 <= showing"):
         Recipe(*sizes)
 
@@ -109,7 +109,7 @@ def test_alphabets_part_the_characters_and_hands_the_letters_behind_them(alphabe
     assert whole.notes[0].startswith("Balinese trains; Greek validates; Tagalog tests; Latin is behind every character")
     row = int(whole.parts["test"][0])
     tile = source.inputs[whole.facts["tiles"][row, 1]][0]
-    assert np.array_equal(whole.picture(row)[:28, 28:, 0], 255 - tile)
+    assert np.array_equal(whole.image(row)[:28, 28:, 0], 255 - tile)
 
 
 def test_a_side_of_tiles_is_a_whole_number_of_pixels(alphabets):

@@ -91,10 +91,10 @@ def test_raw_inputs_compare_counts_not_numbers_of_tokens(dataset):
     assert raw_inputs(few, "test").tolist() == [[0, 0, 0, 2]]  # as wide for a part as for the whole
 
 
-def test_the_picture_has_a_column_for_each_class_and_one_for_the_shared_tokens(dataset):
+def test_the_image_has_a_column_for_each_class_and_one_for_the_shared_tokens(dataset):
     row = int(dataset.parts["test"][0])
-    picture = dataset.picture(row)
-    assert picture.shape == (4, 17, 3)
-    lit = np.flatnonzero(picture.any(axis=(0, 2)))
+    image = dataset.image(row)
+    assert image.shape == (4, 17, 3)
+    lit = np.flatnonzero(image.any(axis=(0, 2)))
     assert set(lit) <= {dataset.labels[row], 16}
-    assert picture[1, 16, 0] == 255 * min((dataset.inputs[row] == 65).sum(), 16) // 16
+    assert image[1, 16, 0] == 255 * min((dataset.inputs[row] == 65).sum(), 16) // 16

@@ -13,7 +13,7 @@ SUPER_CLASSES = sorted([*BACKGROUNDS, *(f"super class {number}" for number in ra
 
 
 def cifar100(root: Path, train: int = 4, test: int = 2) -> Path:
-    """Write root/cifar-100-python with so many pictures a class in either file; return root."""
+    """Write root/cifar-100-python with so many images a class in either file; return root."""
     folder = root / "cifar-100-python"
     folder.mkdir(parents=True)
     random = np.random.default_rng(0)

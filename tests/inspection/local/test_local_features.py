@@ -70,9 +70,9 @@ def test_a_run_gives_the_features_it_pools(tmp_path, monkeypatch, pooling, dimen
     assert read(found.features, 16, found.weights).holds.all()
 
 
-def test_a_run_without_pictures_is_refused(tmp_path):
+def test_a_run_without_images_is_refused(tmp_path):
     run = RunStore(tmp_path).create(RunSpec())
-    with pytest.raises(RunError, match="no set of pictures"):
+    with pytest.raises(RunError, match="no set of images"):
         local_features.of_run(run)
 
 
@@ -86,7 +86,7 @@ def test_missing_weights_are_named(monkeypatch):
     local_features.pretrained_weights() is None or data.available("cifar10") is None,
     reason="needs the CIFAR-10 pack and resnet20-cifar10.pt of ../shared/data",
 )
-def test_the_bound_holds_on_every_picture_of_cifar10():
+def test_the_bound_holds_on_every_image_of_cifar10():
     found = local_features.cifar10()
     assert found.features.shape[1:] == (64, 2)
     assert len(found.labels) >= 400

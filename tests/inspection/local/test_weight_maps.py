@@ -32,7 +32,7 @@ def test_averaging_has_the_share_of_the_tiles_even_where_they_cut_a_position(gri
     assert share.sum() == pytest.approx(1)
 
 
-def test_a_run_on_pictures_gets_its_maps_and_a_damaged_file_says_so(tmp_path):
+def test_a_run_on_images_gets_its_maps_and_a_damaged_file_says_so(tmp_path):
     spec = RunSpec().with_overrides(
         [
             "data.name=digits_pictures",
@@ -65,5 +65,5 @@ def test_vectors_have_no_maps(tmp_path):
     run = RunStore(tmp_path).create(RunSpec().with_overrides(["schedule.steps=1", "model.hidden=[4]"]))
     with run.lock():
         train(run)
-    with pytest.raises(RunError, match="no network for pictures"):
+    with pytest.raises(RunError, match="no network for images"):
         weight_maps.write(run)

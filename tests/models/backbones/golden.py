@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 PATH = Path(__file__).parents[2] / "golden/backbones.json"
 HEADLESS = ("squeezenet1_0", "squeezenet1_1", "mobilenet_v3_small", "mobilenet_v3_large")  # no classifier to keep
-SIZE = 64  # of the picture whose features are compared
+SIZE = 64  # of the image whose features are compared
 
 
 def layout(state: Mapping[str, Tensor]) -> dict[str, str]:
@@ -47,7 +47,7 @@ def fill(model: nn.Module) -> None:
         value.copy_(values)
 
 
-def picture() -> Tensor:
+def image() -> Tensor:
     """(1, 3, SIZE, SIZE), float64."""
     return torch.randn(1, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
@@ -80,7 +80,7 @@ def main() -> None:
         else:
             model.avgpool, model.fc, model.dropout = nn.Identity(), nn.Identity(), nn.Identity()
         with torch.no_grad():
-            entry["outputs"] = outputs(features(picture()))
+            entry["outputs"] = outputs(features(image()))
         found[name] = entry
     PATH.write_text(json.dumps(found, separators=(",", ":")) + "\n")
 

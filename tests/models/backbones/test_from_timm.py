@@ -26,8 +26,8 @@ class Patches(nn.Module):
         if kind == "hidden":
             self.num_features, self.head_hidden_size = 4, 6
 
-    def forward(self, pictures: Tensor) -> Tensor:
-        x: Tensor = self.bn(self.stem(pictures))
+    def forward(self, images: Tensor) -> Tensor:
+        x: Tensor = self.bn(self.stem(images))
         if self.kind in ("maps", "hidden"):
             return x
         if self.kind == "last":
@@ -63,9 +63,9 @@ def timm(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return asked
 
 
-def build(kind: str, shape: tuple[int, int] = (64, 96)) -> networks.PictureNetwork:
+def build(kind: str, shape: tuple[int, int] = (64, 96)) -> networks.ImageNetwork:
     made = networks.build(ModelSpec(name=f"timm:{kind}", embedding_dim=5), (3, *shape), seed=0).eval()
-    assert isinstance(made, networks.PictureNetwork)
+    assert isinstance(made, networks.ImageNetwork)
     return made
 
 
@@ -73,15 +73,15 @@ def build(kind: str, shape: tuple[int, int] = (64, 96)) -> networks.PictureNetwo
 @pytest.mark.parametrize("kind", ["maps", "hidden", "last", "tokens", "registers"])
 def test_all_kinds_of_features_become_the_same_map(kind: str) -> None:
     model = build(kind)
-    pictures = torch.randint(0, 256, (2, 3, 64, 96), dtype=torch.uint8)
+    images = torch.randint(0, 256, (2, 3, 64, 96), dtype=torch.uint8)
     network = model.backbone.network
-    expected = network.bn(network.stem(model.normalise(pictures)))
+    expected = network.bn(network.stem(model.normalise(images)))
     assert expected.shape == (2, 6, 4, 6)
-    torch.testing.assert_close(model.features(pictures), expected)
-    assert model(pictures).shape == (2, 5)
+    torch.testing.assert_close(model.features(images), expected)
+    assert model(images).shape == (2, 5)
 
 
-def test_networks_are_made_without_pool_head_and_weights_for_their_pictures(timm: list[dict[str, Any]]) -> None:
+def test_networks_are_made_without_pool_head_and_weights_for_their_images(timm: list[dict[str, Any]]) -> None:
     build("maps")
     build("tokens")
     plain = {"pretrained": False, "num_classes": 0, "global_pool": ""}

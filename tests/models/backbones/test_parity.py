@@ -45,7 +45,7 @@ def test_features_are_those_of_the_public_network(name: str) -> None:
     model = backbones.create(name).double().eval()
     golden.fill(model)
     with torch.no_grad():
-        found = golden.outputs(model(golden.picture()))
+        found = golden.outputs(model(golden.image()))
     assert found == pytest.approx(GOLDEN[name]["outputs"], rel=1e-9, abs=1e-9)
 
 
@@ -59,9 +59,9 @@ def test_forward_pass_equals_torchvisions(name: str, size: tuple[int, int]) -> N
     options = {"aux_logits": False, "init_weights": False} if name == "googlenet" else {}
     twin = getattr(published, name)(weights=None, **options).eval()
     twin.load_state_dict(model.state_dict())
-    pictures = torch.randn(2, 3, *size)
+    images = torch.randn(2, 3, *size)
     with torch.no_grad():
-        torch.testing.assert_close(model.fc(model(pictures).mean((2, 3))), twin(pictures))
+        torch.testing.assert_close(model.fc(model(images).mean((2, 3))), twin(images))
 
 
 def _torchvision() -> Any:
@@ -86,7 +86,7 @@ def _torchvision() -> Any:
         ("conv4_32", 32, {28: 3}),
     ],
 )
-def test_feature_maps_by_size_of_the_picture(name: str, channels: int, sides: dict[int, int]) -> None:
+def test_feature_maps_by_size_of_the_image(name: str, channels: int, sides: dict[int, int]) -> None:
     model = backbones.create(name).eval()
     assert model.out_channels == channels
     for side, expected in sides.items():
@@ -111,10 +111,10 @@ def test_a_classifier_that_no_linear_layer_stands_for_is_refused(name: str) -> N
 @pytest.mark.parametrize("name", ["googlenet", "bn_inception", "conv4", *golden.HEADLESS])
 def test_every_parameter_learns_in_channels_last_too(name: str) -> None:
     model = torch.nn.utils.convert_conv2d_weight_memory_format(backbones.create(name), torch.channels_last)
-    pictures = torch.randn(2, 3, 48, 40).contiguous(memory_format=torch.channels_last)
-    model(pictures).square().mean().backward()
+    images = torch.randn(2, 3, 48, 40).contiguous(memory_format=torch.channels_last)
+    model(images).square().mean().backward()
     silent = {key for key, p in model.named_parameters() if p.grad is None or not torch.isfinite(p.grad).all()}
     assert silent == set()
     model.eval()
     with torch.no_grad():
-        torch.testing.assert_close(model(pictures), model(pictures.contiguous()), rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(model(images), model(images.contiguous()), rtol=1e-3, atol=1e-4)

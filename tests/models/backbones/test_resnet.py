@@ -10,7 +10,7 @@ from dmlcore.models import backbones
 
 @pytest.mark.parametrize("name", ["resnet18", "resnet50"])
 @pytest.mark.parametrize("size", [(32, 32), (65, 40)])
-def test_features_are_a_thirty_second_of_the_picture(name, size):
+def test_features_are_a_thirty_second_of_the_image(name, size):
     model = backbones.create(name)
     height, width = (-(-s // 32) for s in size)
     assert model(torch.randn(2, 3, *size)).shape == (2, model.out_channels, height, width)

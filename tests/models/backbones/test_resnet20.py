@@ -10,7 +10,7 @@ WEIGHTS = Path(__file__).parents[3] / "../shared/data/resnet20-cifar10.pt"
 
 
 @pytest.mark.parametrize("side", [32, 33, 64])
-def test_pictures_from_32_up(side: int) -> None:
+def test_images_from_32_up(side: int) -> None:
     assert backbones.create("resnet20")(torch.randn(2, 3, side, side)).shape == (2, 64, -(-side // 4), -(-side // 4))
 
 

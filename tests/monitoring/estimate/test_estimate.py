@@ -14,7 +14,7 @@ from dmlcore.storage.runs import Run, RunStore
 SPEED = Speed(flop=1e-11, byte=1e-9, operation=1e-5, parameter=1e-9, step=1e-3, test=1.0, base=3e8, measured=True)
 DIGITS = DataSize((64,), 10, 724, 177, 896)
 CIFAR = DataSize((3, 32, 32), 37, 18500, 6500, 25000)
-PICTURES = RunSpec().with_overrides(["data.name=cifar100", "model.name=resnet20", "device=cpu"])
+IMAGES = RunSpec().with_overrides(["data.name=cifar100", "model.name=resnet20", "device=cpu"])
 
 
 @pytest.fixture(autouse=True)
@@ -36,43 +36,43 @@ def finished(store: RunStore, spec: RunSpec, seconds: float) -> Run:
     return run
 
 
-def test_steps_batches_pictures_and_evaluations_cost_time() -> None:
-    base = told(PICTURES, CIFAR)
+def test_steps_batches_images_and_evaluations_cost_time() -> None:
+    base = told(IMAGES, CIFAR)
     assert base.basis == "from this machine's speed"
     assert base.flops == pytest.approx(3 * 64 * 81e6, rel=0.01)
-    double = told(PICTURES.with_overrides(["schedule.steps=800", "schedule.validate_every=100"]), CIFAR)
+    double = told(IMAGES.with_overrides(["schedule.steps=800", "schedule.validate_every=100"]), CIFAR)
     assert 1.3 * base.seconds < double.seconds < 2 * base.seconds  # as many evaluations, twice the steps
-    assert told(PICTURES.with_overrides(["batch.samples=16"]), CIFAR).seconds > 1.3 * base.seconds
-    assert told(PICTURES.with_overrides(["schedule.validate_every=400"]), CIFAR).seconds < base.seconds
-    assert told(PICTURES.with_overrides(["schedule.monitor_part=test"]), CIFAR).seconds > base.seconds
+    assert told(IMAGES.with_overrides(["batch.samples=16"]), CIFAR).seconds > 1.3 * base.seconds
+    assert told(IMAGES.with_overrides(["schedule.validate_every=400"]), CIFAR).seconds < base.seconds
+    assert told(IMAGES.with_overrides(["schedule.monitor_part=test"]), CIFAR).seconds > base.seconds
 
 
-def test_memory_grows_with_batch_optimiser_and_pictures() -> None:
-    small = told(PICTURES.with_overrides(["optimiser.name=sgd"]), CIFAR)
-    adam = told(PICTURES, CIFAR)
-    assert adam.memory > small.memory > SPEED.base + 3072 * 50_000  # the pictures themselves
-    large = told(PICTURES.with_overrides(["batch.classes=64", "batch.samples=16"]), CIFAR)
+def test_memory_grows_with_batch_optimiser_and_images() -> None:
+    small = told(IMAGES.with_overrides(["optimiser.name=sgd"]), CIFAR)
+    adam = told(IMAGES, CIFAR)
+    assert adam.memory > small.memory > SPEED.base + 3072 * 50_000  # the images themselves
+    large = told(IMAGES.with_overrides(["batch.classes=64", "batch.samples=16"]), CIFAR)
     assert large.memory - adam.memory > 0.5 * 1024 * 1.5e6  # 1.5 MB are kept for each sample
 
 
 def test_finished_runs_with_the_same_network_and_data_correct_it(tmp_path: Path) -> None:
-    store, alone = RunStore(tmp_path), told(PICTURES, CIFAR)
-    runs = [finished(store, PICTURES, 3 * alone.seconds) for _ in range(2)]
-    runs += [finished(store, PICTURES.with_overrides(["loss.name=contrastive"]), 50 * alone.seconds)]
-    runs += [finished(store, PICTURES.with_overrides(["model.name=resnet18"]), 70 * alone.seconds)]
-    runs += [store.create(PICTURES)]  # not done
-    same = told(PICTURES, CIFAR, runs)
+    store, alone = RunStore(tmp_path), told(IMAGES, CIFAR)
+    runs = [finished(store, IMAGES, 3 * alone.seconds) for _ in range(2)]
+    runs += [finished(store, IMAGES.with_overrides(["loss.name=contrastive"]), 50 * alone.seconds)]
+    runs += [finished(store, IMAGES.with_overrides(["model.name=resnet18"]), 70 * alone.seconds)]
+    runs += [store.create(IMAGES)]  # not done
+    same = told(IMAGES, CIFAR, runs)
     assert (same.runs, same.basis) == (2, "from 2 finished runs like it")
     assert same.seconds == pytest.approx(3 * alone.seconds)
-    longer = PICTURES.with_overrides(["schedule.steps=4000", "schedule.validate_every=500"])
+    longer = IMAGES.with_overrides(["schedule.steps=4000", "schedule.validate_every=500"])
     assert told(longer, CIFAR, runs).seconds == pytest.approx(3 * told(longer, CIFAR).seconds)
-    other = told(PICTURES.with_overrides(["loss.name=margin"]), CIFAR, runs)  # none has this loss: all three are asked
+    other = told(IMAGES.with_overrides(["loss.name=margin"]), CIFAR, runs)  # none has this loss: all three are asked
     assert other.runs == 3
     assert told(RunSpec(), DIGITS, runs).runs == 0
 
 
 def test_a_network_that_is_not_known_has_no_estimate() -> None:
-    assert estimate.estimate(PICTURES.with_overrides(['model.name="timm:resnet26"']), CIFAR) is None
+    assert estimate.estimate(IMAGES.with_overrides(['model.name="timm:resnet26"']), CIFAR) is None
 
 
 def test_the_loss_is_timed_and_one_that_cannot_be_made_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,9 +99,9 @@ def test_speed_is_kept_and_a_damaged_file_is_no_speed(tmp_path: Path, monkeypatc
     assert speed.known_speed("cpu") is None
 
 
-def test_a_frozen_backbone_costs_its_pictures_once() -> None:
-    frozen = PICTURES.with_overrides(["model.freeze=backbone", "data.augment=true"])
-    once, plain = told(frozen, CIFAR).seconds, told(PICTURES, CIFAR).seconds
+def test_a_frozen_backbone_costs_its_images_once() -> None:
+    frozen = IMAGES.with_overrides(["model.freeze=backbone", "data.augment=true"])
+    once, plain = told(frozen, CIFAR).seconds, told(IMAGES, CIFAR).seconds
     assert once < plain / 2
     assert told(frozen.with_overrides(["schedule.steps=800"]), CIFAR).seconds - once < plain / 10
     assert told(frozen.with_overrides(["data.views=4"]), CIFAR).seconds > 2 * once

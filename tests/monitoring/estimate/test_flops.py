@@ -32,7 +32,7 @@ def test_parameters_are_those_of_the_network(spec: ModelSpec, shape: tuple[int, 
     assert found.parameters == sum(p.numel() for p in build(spec, shape, seed=0).parameters())
 
 
-def test_work_grows_with_the_picture_and_an_unknown_network_has_none() -> None:
+def test_work_grows_with_the_image_and_an_unknown_network_has_none() -> None:
     spec = ModelSpec(name="resnet18")
     small, large = flops.work_of(spec, (3, 64, 64)), flops.work_of(spec, (3, 128, 128))
     assert small is not None

@@ -1,4 +1,4 @@
-"""Everything a picture of the transport shows follows from the solution."""
+"""Everything a figure of the transport shows follows from the solution."""
 
 from __future__ import annotations
 

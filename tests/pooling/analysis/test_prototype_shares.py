@@ -1,4 +1,4 @@
-"""Local features read through prototypes: against one picture at a time, and the bound on every picture."""
+"""Local features read through prototypes: against one image at a time, and the bound on every image."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dmlcore.geometry.histograms import prototype_combination
 from dmlcore.pooling.analysis.prototype_shares import read
 
 
-def maps(seed: int, pictures: int = 5, count: int = 9, dim: int = 2) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(pictures, count, dim)) * 3
+def maps(seed: int, images: int = 5, count: int = 9, dim: int = 2) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(images, count, dim)) * 3
 
 
-def test_it_is_the_prototype_combination_of_each_picture():
+def test_it_is_the_prototype_combination_of_each_image():
     features = maps(0)
     found = read(features, 6)
     assert np.linalg.norm(found.features, axis=-1).max() == pytest.approx(1.0)
     np.testing.assert_allclose(found.features * found.scale, features)
     flat = found.features.reshape(-1, 2)
     np.testing.assert_array_equal(found.prototypes, flat[k_center(flat, None, 6)])
-    for i, picture in enumerate(found.features):
-        one = prototype_combination(picture, found.prototypes)
+    for i, image in enumerate(found.features):
+        one = prototype_combination(image, found.prototypes)
         assert found.assignment[i].tolist() == one.assignment.tolist()
         np.testing.assert_allclose(found.histograms[i], one.histogram)
         np.testing.assert_allclose(found.combination[i], one.combination)
@@ -36,8 +36,8 @@ def test_it_is_the_prototype_combination_of_each_picture():
 
 def test_the_patch_of_a_chosen_prototype_is_the_feature_it_was_made_of():
     found = read(maps(1), 8)
-    for prototype, (picture, position) in zip(found.prototypes, found.patches, strict=True):
-        np.testing.assert_array_equal(found.features[picture, position], prototype)
+    for prototype, (image, position) in zip(found.prototypes, found.patches, strict=True):
+        np.testing.assert_array_equal(found.features[image, position], prototype)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 12), st.integers(1, 4), st.booleans())

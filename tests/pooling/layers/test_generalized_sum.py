@@ -46,14 +46,14 @@ def test_end_to_end_with_gradients(case):
 
 def toy_red_blue() -> torch.Tensor:
     """(3, 10, 10): green ground, a reddish block top left, a bluish one bottom right, each fading along its pixels."""
-    picture = torch.zeros(10, 10, 3, dtype=torch.float64)
-    picture[..., 1] = 1
+    image = torch.zeros(10, 10, 3, dtype=torch.float64)
+    image[..., 1] = 1
     for k in range(25):
         r, q = divmod(k, 5)
         s = 0.3 * k / 24
-        picture[r, q] = tensor([1 - s, s / 2, s / 2])
-        picture[r + 5, q + 5] = tensor([s / 2, s / 2, 1 - s])
-    return picture.permute(2, 0, 1)
+        image[r, q] = tensor([1 - s, s / 2, s / 2])
+        image[r + 5, q + 5] = tensor([s / 2, s / 2, 1 - s])
+    return image.permute(2, 0, 1)
 
 
 @pytest.mark.parametrize("case", GOLDEN["toy_red_blue"]["cases"], ids=lambda c: f"mu={c['mu']}-eps={c['eps']}")

@@ -26,16 +26,16 @@ def made(name: str, **parameters) -> pooling.Pooling:
     return layer
 
 
-def positions(picture: torch.Tensor) -> list[np.ndarray]:
-    """The local features of one picture (C, H, W), one after another."""
-    return [picture[:, y, x].numpy() for y in range(H) for x in range(W)]
+def positions(image: torch.Tensor) -> list[np.ndarray]:
+    """The local features of one image (C, H, W), one after another."""
+    return [image[:, y, x].numpy() for y in range(H) for x in range(W)]
 
 
 def check(layer: pooling.Pooling, of_one) -> None:
-    """Compare a layer with a function of the list of local features of one picture."""
+    """Compare a layer with a function of the list of local features of one image."""
     x = features()
     with torch.no_grad():
-        expected = np.stack([of_one(positions(picture)) for picture in x])
+        expected = np.stack([of_one(positions(image)) for image in x])
         np.testing.assert_allclose(layer(x).numpy(), expected, rtol=1e-9, atol=1e-12)
 
 
@@ -75,8 +75,8 @@ def test_the_generalized_mean_is_a_power_mean_between_average_and_maximum():
 def test_generalized_max_solves_the_ridge_problem(ridge, channels):
     x = torch.randn(2, channels, H, W, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     pooled = pooling.create("gemax", channels, ridge=ridge)(x)
-    for picture, g in zip(x, pooled, strict=True):
-        F = picture.flatten(1)
+    for image, g in zip(x, pooled, strict=True):
+        F = image.flatten(1)
         torch.testing.assert_close(
             g, F @ torch.linalg.inv(F.mT @ F + ridge * torch.eye(H * W)) @ torch.ones(H * W).double()
         )
@@ -92,8 +92,8 @@ def test_generalized_max_survives_features_that_dwarf_the_ridge():
     pooled.sum().backward()
     assert large.grad.isfinite().all()
     # Without a ridge, f_j . g = 1 in the least squares sense: C = 5 unknowns.
-    for picture, g in zip(1e7 * x, pooled.double(), strict=True):
-        exact = torch.linalg.lstsq(picture.flatten(1).mT, torch.ones(H * W, 1).double()).solution[:, 0]
+    for image, g in zip(1e7 * x, pooled.double(), strict=True):
+        exact = torch.linalg.lstsq(image.flatten(1).mT, torch.ones(H * W, 1).double()).solution[:, 0]
         torch.testing.assert_close(g, exact, rtol=1e-4, atol=0)
 
 
@@ -122,7 +122,7 @@ def test_delf():
         return math.log1p(math.exp(w2 @ np.maximum(W1 @ f + b1, 0) + b2))
 
     check(layer, lambda local: np.mean([score(f) * f for f in local], axis=0))
-    scores = np.array([[score(f) for f in positions(picture)] for picture in features()])
+    scores = np.array([[score(f) for f in positions(image)] for image in features()])
     np.testing.assert_allclose(layer.weights, scores / scores.sum(1, keepdims=True), rtol=1e-9)
 
 
@@ -158,8 +158,8 @@ def test_gsop_on_its_own_grid():
         kernels, bias = s[f"{which}.rows.weight"][:, 0], s[f"{which}.rows.bias"]
         return np.array([kernels[k] @ covariance[k // 4] + bias[k] for k in range(len(kernels))])
 
-    for picture, pooled in zip(x, layer(x).detach(), strict=True):
-        local = picture.flatten(1).numpy().T
+    for image, pooled in zip(x, layer(x).detach(), strict=True):
+        local = image.flatten(1).numpy().T
         by_channel = rows(np.array([reduced(f, "reduce_channels") for f in local]).T, "channel_rows")
         by_position = np.maximum(rows(np.array([reduced(f, "reduce_positions") for f in local]), "position_rows"), 0)
         a = sigmoid(s["channel_gate.weight"] @ by_channel + s["channel_gate.bias"])

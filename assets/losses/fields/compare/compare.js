@@ -396,7 +396,7 @@ export class Compare {
     this.link.send(request);
   }
 
-  // Numbers under the pointer; a waiting picture is not displaced.
+  // Numbers under the pointer; a waiting figure is not displaced.
   /** @param {Place | null} place */
   look(place) {
     this.place = place;
@@ -512,7 +512,7 @@ export class Compare {
       `loss ${this.state.pair[0] + 1} minus loss ${this.state.pair[1] + 1}: largest difference in view ${number(answer.largest)}`,
     );
     this.notice.textContent = this.link.fallback
-      ? "No direct connection: pictures come through the page itself, a little slower."
+      ? "No direct connection: figures come through the page itself, a little slower."
       : "";
   }
 
@@ -579,7 +579,7 @@ export class Compare {
     this.ask(MOVING);
   }
 
-  // A gesture has ended: the fine picture, the link, the verdict aloud.
+  // A gesture has ended: the fine figure, the link, the verdict aloud.
   rest() {
     this.sync();
     this.ask(RESTING);

@@ -1,4 +1,4 @@
-// What a visitor takes away: a picture, the arrays, a script, the link.
+// What a visitor takes away: a figure, the arrays, a script, the link.
 /** @import { Compare } from "./compare.js" */
 import { drawing, el, save, tidy } from "../../../shared/dom.js";
 import { INK } from "../../../shared/colours.js";
@@ -41,7 +41,7 @@ export function takeAway(app) {
     el(
       "div",
       { class: "take" },
-      el("button", { onclick: () => picture(app) }, "picture (PNG)"),
+      el("button", { onclick: () => figure(app) }, "figure (PNG)"),
       vector,
       arrays,
       el("button", { onclick: () => copy(location.href, "link") }, "copy link"),
@@ -54,7 +54,7 @@ export function takeAway(app) {
 
 // All planes in a row with their titles, the difference last.
 /** @param {Compare} app */
-function picture(app) {
+function figure(app) {
   const answer = app.answer;
   if (!answer) return;
   const ink = INK[app.theme],

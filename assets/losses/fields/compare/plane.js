@@ -16,7 +16,7 @@ export class Plane {
   /** @type {Painted} */
   field;
   /** @type {{ colour: OffscreenCanvas | undefined; veil: OffscreenCanvas | undefined; }} */
-  pictures;
+  rasters;
 
   /**
    * @param {string} label
@@ -92,14 +92,14 @@ export class Plane {
     return true;
   }
 
-  // Pictures are made once per answer; signed values carry their zero at 128.
+  // Rasters are made once per answer; signed values carry their zero at 128.
   /**
    * @param {Painted} field
    * @param {Theme} theme
    */
   receive(field, theme) {
     this.field = field;
-    this.pictures = rasterise(field, theme, field.signed);
+    this.rasters = rasterise(field, theme, field.signed);
   }
 
   /**
@@ -108,7 +108,7 @@ export class Plane {
    */
   paint(scene, theme) {
     if (!this.size) return;
-    paint(this.context, this.size, scene, this.field, this.pictures, theme);
+    paint(this.context, this.size, scene, this.field, this.rasters, theme);
     if (scene.circle) this.circle(scene, theme);
   }
 

@@ -1,6 +1,6 @@
 // Painting only: every number comes from Python. Similarities run from -1 to 1, to the right and
 // upwards.
-/** @import { Frame, MapPicture, MicroscopeAnswer, Triplet } from "./types.js" */
+/** @import { Frame, WeightMap, MicroscopeAnswer, Triplet } from "./types.js" */
 /** @import { Context, Ink, Numbers, Place, Theme } from "../../../shared/types.js" */
 import { drawing } from "../../../shared/dom.js";
 import { INK, halo, rampColour, signedColour } from "../../../shared/colours.js";
@@ -55,10 +55,10 @@ export function rasterise({ n, exists, signed }, weight, theme) {
 /**
  * @param {Context} ctx
  * @param {number} size
- * @param {MapPicture} mapPicture
+ * @param {WeightMap} weightMap
  * @param {Theme} theme
  */
-export function paintMap(ctx, size, { picture, lines, corners, at, hover }, theme) {
+export function paintMap(ctx, size, { raster, lines, corners, at, hover }, theme) {
   const ink = INK[theme],
     frame = frameOf(size),
     { left, top, side, to } = frame;
@@ -75,9 +75,9 @@ export function paintMap(ctx, size, { picture, lines, corners, at, hover }, them
     ctx.lineTo(left + x + side, top);
   }
   ctx.stroke();
-  if (picture && lines && corners) {
+  if (raster && lines && corners) {
     ctx.imageSmoothingEnabled = true;
-    ctx.drawImage(picture, left, top, side, side);
+    ctx.drawImage(raster, left, top, side, side);
     let k = 0;
     ctx.strokeStyle = ink.outer;
     ctx.lineWidth = 1.75;

@@ -86,7 +86,7 @@ class Microscope {
   /** @type {MicroscopeAnswer | undefined} */
   maps; // the last maps
   /** @type {OffscreenCanvas[]} */
-  pictures = [];
+  rasters = [];
   /** @type {Place | null} */
   hover = null;
   /** @type {number | null} */
@@ -199,7 +199,7 @@ class Microscope {
                   el(
                     "div",
                     { class: "pills" },
-                    el("button", { onclick: () => this.picture() }, "picture (PNG)"),
+                    el("button", { onclick: () => this.figure() }, "figure (PNG)"),
                     ...exportLinks(
                       this.base,
                       "microscope",
@@ -417,7 +417,7 @@ class Microscope {
 
   /** @param {MicroscopeAnswer} maps */
   develop(maps) {
-    this.pictures = [0, 1].map((k) => rasterise(maps, maps[`weight${k}`], this.theme));
+    this.rasters = [0, 1].map((k) => rasterise(maps, maps[`weight${k}`], this.theme));
     const { signed, top } = maps;
     paintScale(this.bar, (t) =>
       signed ? signedColour(2 * t - 1, this.theme) : rampColour(t, this.theme),
@@ -517,7 +517,7 @@ class Microscope {
       drawing(canvas),
       canvas.clientWidth,
       {
-        picture: this.pictures?.[k],
+        raster: this.rasters?.[k],
         lines,
         corners: this.maps?.[`corners${k}`],
         at: this.view.at,
@@ -596,7 +596,7 @@ class Microscope {
   }
 
   // Both maps with titles and scale.
-  picture() {
+  figure() {
     const { maps } = this;
     if (!maps) return;
     const ink = INK[this.theme],
@@ -628,7 +628,7 @@ class Microscope {
         pen,
         side,
         {
-          picture: this.pictures[i],
+          raster: this.rasters[i],
           lines: maps.panels[i],
           corners: maps[`corners${i}`],
           at: this.view.at,

@@ -55,8 +55,8 @@ export type MicroscopeAnswer = {
   query?: string;
 } & { [name: `weight${number}`]: Uint8Array } & { [name: `corners${number}`]: Uint16Array };
 
-export interface MapPicture {
-  picture?: CanvasImageSource;
+export interface WeightMap {
+  raster?: CanvasImageSource;
   lines?: Lines;
   corners?: Uint16Array;
   at: Place;

@@ -14,7 +14,7 @@ export const wrap = (degrees) => degrees - 360 * Math.round(degrees / 360); // t
  * @param {SphereAnswer} answer
  * @param {Theme} theme
  */
-export function mapPictures(answer, theme) {
+export function mapRasters(answer, theme) {
   const { n } = /** @type {AngleMap} */ (answer.map),
     { map_shade: shade, map_active: bits } = answer,
     colour = new ImageData(n, n),
@@ -61,10 +61,10 @@ export function mapFrame(size) {
  * @param {number} size
  * @param {Scene} scene
  * @param {SphereAnswer | undefined} answer
- * @param {OffscreenCanvas[] | undefined} pictures
+ * @param {OffscreenCanvas[] | undefined} rasters
  * @param {Theme} theme
  */
-export function paintMap(ctx, size, scene, answer, pictures, theme) {
+export function paintMap(ctx, size, scene, answer, rasters, theme) {
   const ink = INK[theme],
     frame = mapFrame(size),
     { side, left, top, to } = frame;
@@ -73,16 +73,16 @@ export function paintMap(ctx, size, scene, answer, pictures, theme) {
   ctx.beginPath();
   ctx.rect(left, top, side, side);
   ctx.clip();
-  if (pictures && answer?.map) {
+  if (rasters && answer?.map) {
     // Nodes lie on the frame: half a cell is outside.
     const cell = side / (answer.map.n - 1);
     ctx.imageSmoothingEnabled = true;
-    ctx.drawImage(pictures[0], left - cell / 2, top - cell / 2, side + cell, side + cell);
+    ctx.drawImage(rasters[0], left - cell / 2, top - cell / 2, side + cell, side + cell);
     if (scene.region)
       veiled(
         ctx,
         size,
-        pictures[1],
+        rasters[1],
         { left: left - cell / 2, top: top - cell / 2, side: side + cell },
         ink,
       );

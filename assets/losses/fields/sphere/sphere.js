@@ -17,7 +17,7 @@ import { Link, decode, socketAddress } from "../../../shared/socket.js";
 import { Surface, FILL } from "./surface.js";
 import { direction, grasp, paintGlobe, place, projector, viewFrom } from "./globe.js";
 import { angleAt, onCircle, paintCircle } from "./circle.js";
-import { mapFrame, mapPictures, paintMap, wrap } from "./angle_map.js";
+import { mapFrame, mapRasters, paintMap, wrap } from "./angle_map.js";
 
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 /** @param {number} x */
@@ -379,7 +379,7 @@ class Sphere {
           { class: "pills" },
           el(
             "button",
-            { onclick: () => this.png(), title: "the picture at twice its size" },
+            { onclick: () => this.png(), title: "the figure at twice its size" },
             "Save PNG",
           ),
           ...exportLinks(
@@ -448,7 +448,7 @@ class Sphere {
   themed() {
     if (!newTheme(this)) return;
     paintScale(this.scaleBar, (t) => rampColour(t, this.theme));
-    this.pictures();
+    this.paintFigures();
     this.sync();
   }
 
@@ -460,18 +460,18 @@ class Sphere {
     this.answer = answer;
     if (answer.map) this.angles = { answer, key: this.asked };
     if (answer.on === "sphere") this.onSphere = answer;
-    this.pictures(answer);
+    this.paintFigures(answer);
     this.numbers(answer);
     if (this.linking === answer.id) this.address(answer.link);
     this.invalidate();
   }
 
   /** @param {SphereAnswer} [fresh] */
-  pictures(fresh) {
+  paintFigures(fresh) {
     if (this.onSphere && (!fresh || fresh.on === "sphere"))
       this.surface.load(this.onSphere, this.theme, this.scene.region);
     if (this.angles && (!fresh || fresh.map))
-      this.maps = mapPictures(this.angles.answer, this.theme);
+      this.maps = mapRasters(this.angles.answer, this.theme);
   }
 
   lossKey(scene = this.scene) {
@@ -538,7 +538,7 @@ class Sphere {
     this.keys.clamp.style.display = f.m2 === null ? "none" : "";
     this.keys.radial.style.display = this.scene.radial ? "" : "none";
     this.notice.textContent = this.link.fallback
-      ? "No direct connection: pictures come through the page itself, a little slower."
+      ? "No direct connection: figures come through the page itself, a little slower."
       : "";
     const where = POINTS.map(
       (name) =>
@@ -618,7 +618,7 @@ class Sphere {
     if (answer?.on === scene.on) main.dataset.seq = String(answer.id);
   }
 
-  // Boxes follow the scene at once; handles wait for the picture, so that none is ahead of its
+  // Boxes follow the scene at once; handles wait for the figure, so that none is ahead of its
   // point.
   sync() {
     if (!this.rows) return;
@@ -692,7 +692,7 @@ class Sphere {
     this.ask(false);
   }
 
-  // A gesture has ended: the fine picture, the link, and Streamlit hears of a changed loss.
+  // A gesture has ended: the fine figure, the link, and Streamlit hears of a changed loss.
   rest(linked = true) {
     this.sync();
     const id = this.ask(true);
@@ -910,10 +910,10 @@ class Sphere {
     this.paint(true);
     const side = main.width,
       foot = 60,
-      picture = el("canvas", { width: side * shown.length, height: side + foot }),
-      ctx = drawing(picture);
+      canvas = el("canvas", { width: side * shown.length, height: side + foot }),
+      ctx = drawing(canvas);
     ctx.fillStyle = INK[this.theme].page;
-    ctx.fillRect(0, 0, picture.width, picture.height);
+    ctx.fillRect(0, 0, canvas.width, canvas.height);
     shown.forEach((layers, i) =>
       layers.forEach((layer) => ctx.drawImage(layer, i * side, 0, side, side)),
     );
@@ -927,11 +927,11 @@ class Sphere {
       `${this.schema.losses[this.scene.loss].title}${hyper && ` (${hyper})`}: loss ${show(this.answer?.energy)}`,
       20,
       side + 36,
-      picture.width - 40,
+      canvas.width - 40,
     );
     this.resize();
     this.paint();
-    picture.toBlob((blob) => save(`${this.scene.on}.png`, blob));
+    canvas.toBlob((blob) => save(`${this.scene.on}.png`, blob));
   }
 
   close() {

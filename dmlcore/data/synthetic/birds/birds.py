@@ -23,16 +23,16 @@ INFO = Description(
     title="Drawn birds",
     sentence="Drawings of 72 bird species in varying poses, light and clutter; the first 36 train, the other 36 test.",
     citation="Drawn by DML Lab.",
-    kind="pictures",
+    kind="images",
     image_size=IMAGE_SIZE,
     resizes=True,
 )
 
 
 class DrawnBirds:
-    """Pictures (N, 3, size, size) uint8 of birds, each drawn when first asked for; a function of (seed, index, size).
+    """Images (N, 3, size, size) uint8 of birds, each drawn when first asked for; a function of (seed, index, size).
 
-    As photographs in a store they are centre cuts of pictures with a side of 256/227 size, which `whole` returns.
+    As photographs in a store they are centre cuts of images with a side of 256/227 size, which `whole` returns.
     Indexing is numpy's along the first axis and returns a copy.
     """
 
@@ -42,30 +42,30 @@ class DrawnBirds:
         side = short_side(size)
 
         def draw(rows: Ints) -> Pixels:
-            return np.stack([picture(labels, seed, side, row) for row in rows.tolist()])
+            return np.stack([image(labels, seed, side, row) for row in rows.tolist()])
 
         def drawn_from(index: int) -> bytes:
             return f"{seed} {index} {labels[index]}".encode()
 
         self.shape = (len(labels), 3, size, size)
         self.drawn_from = drawn_from
-        self._pictures = Drawings((len(labels), side, side, 3), draw, drawn_from)
+        self._images = Drawings((len(labels), side, side, 3), draw, drawn_from)
 
     def __len__(self) -> int:
-        return len(self._pictures)
+        return len(self._images)
 
     def __getitem__(self, index: Any, /) -> Pixels:
-        side, first = self.shape[-1], (self._pictures.shape[1] - self.shape[-1]) // 2
+        side, first = self.shape[-1], (self._images.shape[1] - self.shape[-1]) // 2
         inside = slice(first, first + side)
-        return self._pictures[index][..., inside, inside, :].swapaxes(-1, -2).swapaxes(-2, -3)
+        return self._images[index][..., inside, inside, :].swapaxes(-1, -2).swapaxes(-2, -3)
 
     def whole(self, indices: Ints) -> tuple[Pixels, Ints]:
-        """Return the pictures uncut, (n, 3, H, H) uint8, and their sizes (n, 2) int64."""
-        pictures = self._pictures[np.asarray(indices, np.int64)].transpose(0, 3, 1, 2)
-        return pictures, np.full((len(pictures), 2), pictures.shape[-1], np.int64)
+        """Return the images uncut, (n, 3, H, H) uint8, and their sizes (n, 2) int64."""
+        images = self._images[np.asarray(indices, np.int64)].transpose(0, 3, 1, 2)
+        return images, np.full((len(images), 2), images.shape[-1], np.int64)
 
 
-def picture(labels: Ints, seed: int, side: int, index: int) -> Pixels:
+def image(labels: Ints, seed: int, side: int, index: int) -> Pixels:
     """Draw sample `index` as (side, side, 3) uint8; the same bird in the same scene for every side."""
     return draw(guide()[labels[index]], np.random.default_rng([seed, index]), side)
 
@@ -85,6 +85,6 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
         labels=labels,
         class_names=tuple(one.name for one in species),
         train_classes=len(species) // 2,
-        picture=partial(picture, labels, seed, DISPLAYED),
+        image=partial(image, labels, seed, DISPLAYED),
         facts={"family": np.array(families)[labels], "marks": np.array(marks)[labels]},
     )

@@ -54,7 +54,7 @@ def perch(image: Image.Image, feet: Floats, random: np.random.Generator) -> None
     ink, pixels = ImageDraw.Draw(image), image.width
     kind = random.choice(["branch", "branch", "branch", "trunk", "ground", "water", "air"])
     x, y = np.minimum(feet.mean(0), pixels - 1)
-    # Drawn for every kind, or the pictures that a seed makes would be others than before.
+    # Drawn for every kind, or the images that a seed makes would be others than before.
     wood = _near(_one(WOOD, random), random, 10)
     slope, thick = random.normal(0, 0.22), random.uniform(0.02, 0.06) * pixels
     if kind == "branch":
@@ -74,7 +74,7 @@ def _branch(
     random: np.random.Generator,
     pixels: int,
 ) -> None:
-    """A bough across the picture through `at`, lit from above, with some leaves."""
+    """A bough across the image through `at`, lit from above, with some leaves."""
     x, y = at
     bend = random.normal(0, 0.06) * pixels
     ends = [
@@ -117,7 +117,7 @@ def _ground(ink: ImageDraw.ImageDraw, y: float, random: np.random.Generator, pix
 
 
 def clutter(image: Image.Image, random: np.random.Generator) -> None:
-    """Draw leaves, twigs and blades before the bird, in half of the pictures."""
+    """Draw leaves, twigs and blades before the bird, in half of the images."""
     ink, pixels = ImageDraw.Draw(image), image.width
     if random.random() < 0.5:
         return

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-GUIDE_SEED = 23  # of the guide: the species are the same for every seed of the pictures
+GUIDE_SEED = 23  # of the guide: the species are the same for every seed of the images
 SCHEMES, SISTERS = 4, 2  # colour schemes of a family; species that share one
 
 Colour = tuple[int, int, int]

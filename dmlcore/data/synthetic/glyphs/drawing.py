@@ -17,8 +17,8 @@ SLOPE = np.sqrt(np.log(2) / 2)  # of a Gaussian of deviation 1 at half its heigh
 def drawn(points: Floats, has: Bools, pen: Floats, side: int) -> Pixels:
     """Draw characters as ink (n, side, side), 0 paper and 255 ink, with edges one pixel soft.
 
-    points (n, strokes, POINTS, 2): x and y of the control points, the picture being the unit square with y downwards;
-    has (n, strokes): which strokes there are; pen (n,): width of the line in sides of the picture.
+    points (n, strokes, POINTS, 2): x and y of the control points, the image being the unit square with y downwards;
+    has (n, strokes): which strokes there are; pen (n,): width of the line in sides of the image.
 
     The ink is the integral along the strokes of a Gaussian, cut at half its height across a line. A Gaussian of two
     variables is a product of one of each, so the integral over the pieces is a product of matrices. In float64, where

@@ -33,8 +33,8 @@ PEN = (0.20, 0.07)  # of the logarithm of the width of the line
 BEND = 0.24  # of the whole character: coefficients of x x, x y and y y
 PLACE, STROKE, LENGTH, POINT = 0.04, 0.05, 0.10, 0.05  # of the character, of each stroke, of its control points
 OMITTED = 0.03  # chance of a stroke to be left out of a character of three or more
-LINE, SPACE = 0.06, 0.66  # width of the pen and of a character, in sides of the picture
-EDGE = 0.08  # of the picture that the middle of the pen leaves free
+LINE, SPACE = 0.06, 0.66  # width of the pen and of a character, in sides of the image
+EDGE = 0.08  # of the image that the middle of the pen leaves free
 
 INFO = Description(
     name="glyphs",
@@ -43,7 +43,7 @@ INFO = Description(
     "seen.",
     citation="Drawn by DML Lab, after Lake, Salakhutdinov, Tenenbaum: Human-level concept learning through "
     "probabilistic program induction. Science 350, 2015.",
-    kind="pictures",
+    kind="images",
     image_size=IMAGE_SIZE,
     resizes=True,
 )
@@ -60,9 +60,9 @@ class Writing(NamedTuple):
         """Ink (n, 1, side, side) of some samples."""
         return drawn(self.points[rows], self.has[rows], self.pen[rows], side)[:, None]
 
-    def picture(self, index: int) -> Pixels:
+    def image(self, index: int) -> Pixels:
         """A sample as people see it, (DISPLAYED, DISPLAYED, 3)."""
-        return ink.picture(self.draw(DISPLAYED, np.array([index])), 0)
+        return ink.image(self.draw(DISPLAYED, np.array([index])), 0)
 
 
 @reader(INFO)
@@ -83,7 +83,7 @@ def read(folder: Path, image_size: int | None, seed: int) -> Samples:
         labels=np.repeat(np.arange(classes), HANDS),
         class_names=tuple(f"{name} {number:02}" for name in ALPHABETS for number in range(1, CHARACTERS + 1)),
         train_classes=TRAIN_ALPHABETS * CHARACTERS,
-        picture=written.picture,
+        image=written.image,
         facts={
             "alphabet": np.repeat(np.arange(len(ALPHABETS)), CHARACTERS * HANDS),
             "hand": np.tile(np.arange(1, HANDS + 1), classes),

@@ -34,7 +34,7 @@ def queries(view: View, rows: Ints, key: str, wrong: Callable[[int], int | None]
 
 
 def tiles(view: View, rows: Sequence[tuple[int, str, Sequence[int]]], key: str) -> None:
-    """Rows of pictures that are no search: (sample, words under it, the samples beside it), all as rows."""
+    """Rows of images that are no search: (sample, words under it, the samples beside it), all as rows."""
     found = view.found
     shown: list[neighbour_grid.Row] = [
         (
@@ -103,7 +103,7 @@ def _forces(view: View, row: int, wrong: int) -> str:
 
 
 def _listen(view: View, key: str) -> None:
-    """A click on a picture makes it the query of the gallery; one on Forces shows what losses do about it."""
+    """A click on an image makes it the query of the gallery; one on Forces shows what losses do about it."""
     asked = neighbour_grid.listen(f"click-{key}", keys=("forces",))
     if isinstance(asked["query"], int):
         menu.go("gallery", {"run": view.run.id, "query": str(asked["query"])})

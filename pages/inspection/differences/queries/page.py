@@ -105,7 +105,7 @@ def blocks(shown: Shown, positions: Sequence[int] | Ints, k: int = 8) -> None:
     st.html(STYLE + "".join(found))
 
 
-def labels(shown: Shown, found: Doubted, pictures_of: TestNeighbours) -> None:
+def labels(shown: Shown, found: Doubted, images_of: TestNeighbours) -> None:
     """Samples whose neighbours agree on another class, with the neighbours they have in B."""
     st.markdown(
         f"Test samples of whose 8 nearest neighbours none has their class and at least 6 share one other class, in at "
@@ -127,12 +127,12 @@ def labels(shown: Shown, found: Doubted, pictures_of: TestNeighbours) -> None:
         if st.button("Select them all", key="select-doubted", icon=":material/select_all:"):
             selection.choose(run, found.indices, "labels that neighbours doubt")
             st.rerun()
-    row_of = {int(index): row for row, index in enumerate(pictures_of.indices)}
+    row_of = {int(index): row for row, index in enumerate(images_of.indices)}
     cells = []
     for at in range((number - 1) * ROWS, min(number * ROWS, len(found.indices))):
         index = int(found.indices[at])
-        row = _row(pictures_of, row_of[index], 8, shown.name, (shown.sides[1].words,))
-        own, other = shown.name(int(pictures_of.labels[row_of[index]])), shown.name(int(found.label[at]))
+        row = _row(images_of, row_of[index], 8, shown.name, (shown.sides[1].words,))
+        own, other = shown.name(int(images_of.labels[row_of[index]])), shown.name(int(found.label[at]))
         head = [
             f"<span>sample {index:,}, labelled</span><bdi>{escape(own)}</bdi>",
             f'<span class="change">neighbours say <bdi>{escape(other)}</bdi></span>',
@@ -178,7 +178,7 @@ def _row(
     return tile, near
 
 
-def _block(head: Sequence[str], run: Run, index: int, pictures: Callable[[str, Callable[[int], str]], str]) -> str:
+def _block(head: Sequence[str], run: Run, index: int, images: Callable[[str, Callable[[int], str]], str]) -> str:
     def link(sample: int) -> str:
         return f"gallery?{urlencode({'run': run.id, 'query': sample})}"
 
@@ -186,5 +186,5 @@ def _block(head: Sequence[str], run: Run, index: int, pictures: Callable[[str, C
     links = f'<a href="{escape(link(index))}">gallery</a><a href="{escape(forces)}">forces</a>'
     return (
         f'<section class="difference"><div class="head">{"".join(head)}<span class="links">{links}</span></div>'
-        f"{pictures(thumbnails.address(run), link)}</section>"
+        f"{images(thumbnails.address(run), link)}</section>"
     )

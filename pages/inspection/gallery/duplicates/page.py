@@ -74,7 +74,7 @@ def near_duplicates(shown: Shown, selected: Selection | None, label: int | None)
     tiles = []
     for one, other, distance in zip(first[part], second[part], distances[part], strict=True):
         left, right = tile(int(one)), tile(int(other))
-        words = f"distance {distance:.4f}" + (" · the same picture twice" if same(left.index, right.index) else "")
+        words = f"distance {distance:.4f}" + (" · the same image twice" if same(left.index, right.index) else "")
         tiles.append((words, left, right))
     st.html(neighbour_grid.pairs(tiles, thumbnails.address(shown.run), rows_view.link(shown.run)))
     both_sides = np.unique(np.concatenate([first, second]))
@@ -112,7 +112,7 @@ def suspects(shown: Shown, selected: Selection | None, label: int | None) -> int
     st.caption(
         f"{len(rows):,} {have} {least} or more of one other class, and none of the own, among the {found.asked} "
         "nearest neighbours. A wrong label looks like this, but so do two classes that this network confuses: look at "
-        "the pictures before you relabel."
+        "the images before you relabel."
     )
     each = queries_view.ROWS
     number = queries_view.page_of(
@@ -137,7 +137,7 @@ def _same_inputs(shown: Shown) -> Callable[[int, int], bool]:
     files, inputs = data.files, data.inputs
     if files is None:
         return lambda first, second: bool(np.array_equal(inputs[first], inputs[second]))
-    return lambda first, second: _equal(Path(files[first]), Path(files[second]))  # inputs would decode all pictures
+    return lambda first, second: _equal(Path(files[first]), Path(files[second]))  # inputs would decode all images
 
 
 def _equal(first: Path, second: Path) -> bool:

@@ -48,7 +48,7 @@ def many(
 ) -> tuple[int, list[int]]:
     """The filters and the queries that pass them, a page at a time.
 
-    Returns the index of the first, or -1, and the indices of all pictures of the page that may come next.
+    Returns the index of the first, or -1, and the indices of all images of the page that may come next.
     """
     found, run = shown[0].found, shown[0].run
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -95,10 +95,10 @@ def many(
     k = min(k, found.neighbours.shape[1])
     if both is None:
         rows_view.one_run(shown[0], rows[part], k, _words(found, order))
-        ahead = rows_view.pictures(shown, rows[None, then], k)
+        ahead = rows_view.images(shown, rows[None, then], k)
     else:
         rows_view.several_runs(shown, both.rows[:, columns[part]], k)
-        ahead = rows_view.pictures(shown, both.rows[:, columns[then]], k)
+        ahead = rows_view.images(shown, both.rows[:, columns[then]], k)
     _hand_on(shown[0], rows, selected, f"gallery: {order}" + (f", {contest}" if both else ""))
     return int(found.indices[rows[part][0]]), ahead
 

@@ -22,7 +22,7 @@ MARKS = "ABC"  # of runs side by side
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A run on this page: what it learned, how classes are called, where pictures to lie on the others are served."""
+    """A run on this page: what it learned, how classes are called, where images to lie on the others are served."""
 
     run: Run
     found: TestNeighbours
@@ -109,8 +109,8 @@ def several_runs(shown: Sequence[Shown], rows: Ints, k: int) -> None:
     st.html(neighbour_grid.compared(tiles, thumbnails.address(shown[0].run), link(shown[0].run)))
 
 
-def pictures(shown: Sequence[Shown], rows: Ints, k: int) -> list[int]:
-    """The indices of all pictures of these rows (runs, n) and of their k nearest."""
+def images(shown: Sequence[Shown], rows: Ints, k: int) -> list[int]:
+    """The indices of all images of these rows (runs, n) and of their k nearest."""
     found = [each.found.indices[each.found.neighbours[part, :k]] for each, part in zip(shown, rows, strict=True)]
     both: list[int] = np.unique(np.concatenate([shown[0].found.indices[rows[0]], *map(np.ravel, found)])).tolist()
     return both

@@ -1,4 +1,4 @@
-"""A picture of one's own as the query: decoded with care, embedded on the CPU, searched exactly."""
+"""An image of one's own as the query: decoded with care, embedded on the CPU, searched exactly."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ def show(shown: Shown) -> int:
     try:
         data = thumbnails.dataset(shown.run.spec)
     except DataError:  # said above already
-        st.info("Without the data set no network can be built, so no picture can be a query.", icon=":material/info:")
+        st.info("Without the data set no network can be built, so no image can be a query.", icon=":material/info:")
         return -1
-    if not own_images.takes_pictures(data):
+    if not own_images.takes_images(data):
         st.info(
-            "The samples of this data set are no pictures, so none can be a query. Any run on pictures takes one.",
+            "The samples of this data set are no images, so none can be a query. Any run on images takes one.",
             icon=":material/info:",
         )
         return -1
     source = shown.run.embeddings()
     assert source is not None
     given = st.file_uploader(
-        "A picture of your own, JPEG or PNG",
+        "An image of your own, JPEG or PNG",
         type=["jpg", "jpeg", "png"],
-        key="own_picture",
+        key="own_image",
         max_upload_size=MEGABYTES,
         help="Embedded on the server and forgotten; a phone's rotation is undone, the middle is cut out",
     )
     try:
         with st.spinner("Loading the network …", show_time=True):
             index = _index(source)
-            index.network()  # while the visitor looks for a picture
+            index.network()  # while the visitor looks for an image
         if given is None:
             _example(data)
             return -1
@@ -106,7 +106,7 @@ def _search(shown: Shown, index: Index, data: Dataset, content: bytes, name: str
     common = np.bincount(labels).argmax()
     query = neighbour_grid.Tile(
         -1,
-        "your picture" if label is None else shown.name(label),
+        "your image" if label is None else shown.name(label),
         ("as the network sees it",),
         src=_address(inputs, data),
     )
@@ -132,7 +132,7 @@ def _search(shown: Shown, index: Index, data: Dataset, content: bytes, name: str
 
 
 def _offer_map(run: Run, embedding: Singles) -> None:
-    """Where the picture belongs on the newest map of the run."""
+    """Where the image belongs on the newest map of the run."""
     made = maps.made(run)
     if not made or not st.button("Its place on the map", icon=":material/bubble_chart:"):
         return

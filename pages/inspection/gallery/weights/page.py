@@ -1,4 +1,4 @@
-"""Where a pooling looks, laid over the pictures: its toggle, and what is missing for it."""
+"""Where a pooling looks, laid over the images: its toggle, and what is missing for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def overlay(run: Run) -> Callable[[int], str]:
         "Where the pooling looks",
         key="weights",
         bind="query-params",
-        help="Lays the weight of each local feature over the pictures: light where it counts, dark where it does not",
+        help="Lays the weight of each local feature over the images: light where it counts, dark where it does not",
     )
     return addresses(run) if wanted else _nothing
 
@@ -42,7 +42,7 @@ def addresses(run: Run) -> Callable[[int], str]:
         job_button.offer(run, "weigh")
         return _nothing
     if maps is None:
-        st.markdown("The weights of the test pictures have not been computed yet.")
+        st.markdown("The weights of the test images have not been computed yet.")
         job_button.offer(run, "weigh")
         return _nothing
     if not maps.weights.size:

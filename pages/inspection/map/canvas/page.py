@@ -31,14 +31,14 @@ _canvas = component("inspection/map")
 def show(data: MapData, *, marks: Sequence[int], chosen: Selection | None, own: Sequence[float] | None = None) -> None:
     """Draw a map; `marks` are samples to ring, `chosen` is drawn as selected. Follows a click to another page.
 
-    own: where a picture of the visitor belongs, as shares of the square.
+    own: where an image of the visitor belongs, as shares of the square.
     """
     seq = st.session_state.get(_seq(data), 0)
     found = _canvas(
         key=KEY,
         data={
             "points": data.address,
-            "pictures": thumbnails.address(data.run),
+            "images": thumbnails.address(data.run),
             "run": data.run.id,
             "title": data.title,
             "steps": list(data.steps),

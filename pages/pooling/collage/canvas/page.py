@@ -1,4 +1,4 @@
-"""The canvas of the Collage page: pictures with weight maps over them, a row for each pooling."""
+"""The canvas of the Collage page: images with weight maps over them, a row for each pooling."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dmlcore.inspection.local.weight_maps import WeightMaps
 from pages.shared.state import untrusted
 from pages.shared.widgets.component import component
 
-PICTURES = 8
+IMAGES = 8
 OPACITY = 0.6
-LAST = 9999  # of the numbered draws of pictures
+LAST = 9999  # of the numbered draws of images
 KEY = "collage"
 
 _canvas = component("pooling/collage")
@@ -24,7 +24,7 @@ _canvas = component("pooling/collage")
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A row of pictures: who looks, what is said of it, where it looks; address of the pictures, "" if none serves."""
+    """A row of images: who looks, what is said of it, where it looks; address of the images, "" if none serves."""
 
     name: str
     words: str
@@ -33,16 +33,16 @@ class Line:
 
 
 def show(
-    lines: Sequence[Line], grid: int, name: Callable[[int], str], picture: Callable[[int], str] | None = None
+    lines: Sequence[Line], grid: int, name: Callable[[int], str], image: Callable[[int], str] | None = None
 ) -> int:
-    """The component with some test pictures; the index of the chosen one.
+    """The component with some test images; the index of the chosen one.
 
-    grid: tiles a side, 0 where pictures are no collages; name: of the class of a sample; picture: the address that
+    grid: tiles a side, 0 where images are no collages; name: of the class of a sample; image: the address that
     contains it, where the lines have none.
     """
     first = lines[0].maps
     draw = int(untrusted.bounded(st.query_params.get("draw", "0"), 0, LAST, 0))
-    rows = np.random.default_rng(draw).permutation(len(first.indices))[:PICTURES]
+    rows = np.random.default_rng(draw).permutation(len(first.indices))[:IMAGES]
     asked = _row_of(first, st.query_params.get("query", ""))
     if asked is not None and asked not in rows:
         rows = np.concatenate([[asked], rows[:-1]])
@@ -60,13 +60,13 @@ def show(
             "shares": [round(float(x), 6) for x in line.maps.foreground[rows]]
             if np.isfinite(line.maps.foreground[rows]).all()
             else None,
-            "pictures": line.address,
+            "images": line.address,
         }
         for line, w, fits in zip(lines, weights, same, strict=True)
         if fits
     ]
     shown = [
-        {"index": int(i), "name": name(int(i)), "tile": int(t), "source": picture(int(i)) if picture else ""}
+        {"index": int(i), "name": name(int(i)), "tile": int(t), "source": image(int(i)) if image else ""}
         for i, t in zip(first.indices[rows], first.tile[rows], strict=True)
     ]
     tag = hashlib.sha256(repr((said, shown)).encode()).hexdigest()[:16]
@@ -76,11 +76,11 @@ def show(
         data={
             "tag": tag,
             "rows": said,
-            "pictures": shown,
+            "images": shown,
             "side": [height, width],
             "most": most,
             "grid": grid if tiles else 0,
-            "followed": picture is None,
+            "followed": image is None,
             "opacity": opacity,
             "chosen": chosen,
         },
@@ -89,7 +89,7 @@ def show(
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
-            "Other pictures",
+            "Other images",
             key="other_collages",
             icon=":material/shuffle:",
             on_click=_other,

@@ -1,4 +1,4 @@
-"""Where poolings look: test pictures with the weight map of each run over them, and what each run takes for similar."""
+"""Where poolings look: test images with the weight map of each run over them, and what each run takes for similar."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ CLICK = "collage_click"
 
 
 def show() -> None:
-    """The section: choice of runs, pictures with their weights, neighbours of the chosen one; or the shipped maps."""
+    """The section: choice of runs, images with their weights, neighbours of the chosen one; or the shipped maps."""
     asked, mine = st.query_params.get("runs", "")[:1000], _of_study()
     named = [*asked.split(","), *(run.id for run in mine)]
-    pictured = run_picker.offered(RunStore(), lambda name, brief: brief.model not in ("mlp", "tokens"), named)
-    runs = [run for run in pictured.values() if run.embeddings() is not None]
+    image_runs = run_picker.offered(RunStore(), lambda name, brief: brief.model not in ("mlp", "tokens"), named)
+    runs = [run for run in image_runs.values() if run.embeddings() is not None]
     st.subheader("Where a pooling looks", anchor=False)
     shipped = _shipped()
     source = HERE if runs else SHIPPED
@@ -55,10 +55,10 @@ def show() -> None:
         return
     if not runs:
         st.markdown(
-            "Weight maps appear here with the first finished run on pictures: one of the study above, or any other "
+            "Weight maps appear here with the first finished run on images: one of the study above, or any other "
             "trained on the Train page with a pooling that weighs positions."
         )
-        menu.link("train", "Train a network on pictures")
+        menu.link("train", "Train a network on images")
         return
     chosen = _choose(runs)
     if chosen:
@@ -76,7 +76,7 @@ def _shipped() -> StudyResults | None:
 
 @st.fragment
 def _show_shipped(results: StudyResults) -> None:
-    """The maps that were written beside the results, over their pictures where the data set is here."""
+    """The maps that were written beside the results, over their images where the data set is here."""
     found = results.maps
     assert found is not None
     tile, indices = np.array(found.tile), np.array(found.indices)
@@ -92,25 +92,25 @@ def _show_shipped(results: StudyResults) -> None:
             lines.append(canvas_view.Line(run.variant, _scores(run.scores["map_at_r"], share), maps))
     names = dict(zip(found.indices, (name.replace("_", " ") for name in found.names), strict=True))
     content = dict(zip(found.indices, found.content, strict=True))
-    canvas_view.show(lines, side, names.__getitem__, lambda index: _picture(spec, index, content[index]))
-    if not _picture(spec, found.indices[0], found.content[0]):
+    canvas_view.show(lines, side, names.__getitem__, lambda index: _image(spec, index, content[index]))
+    if not _image(spec, found.indices[0], found.content[0]):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption("The pictures under these maps are made from Omniglot's minimal sets, which are not here.")
+            st.caption("The images under these maps are made from Omniglot's minimal sets, which are not here.")
             menu.link("data", "Put them in", {"data": SOURCE}, icon="database")
-    st.caption(f"Weights of seed {found.seed}, shipped with the lab, on {len(indices)} of the test pictures.")
+    st.caption(f"Weights of seed {found.seed}, shipped with the lab, on {len(indices)} of the test images.")
 
 
-def _picture(spec: RunSpec, index: int, content: str) -> str:
-    """The address that contains the picture of a sample; "" where it, told by its content, is not here."""
+def _image(spec: RunSpec, index: int, content: str) -> str:
+    """The address that contains the image of a sample; "" where it, told by its content, is not here."""
     try:
         if data.available(spec.data.name, spec.data.root) is None:
             return ""
         if identities(thumbnails.dataset(spec), np.array([index])).tobytes().hex() != content:
             return ""  # of another release
-        picture, media = thumbnails.thumbnail(spec, index)
+        image, media = thumbnails.thumbnail(spec, index)
     except (DataError, IndexError):
         return ""
-    return f"data:{media};base64,{base64.b64encode(picture).decode()}"
+    return f"data:{media};base64,{base64.b64encode(image).decode()}"
 
 
 @st.fragment
@@ -139,7 +139,7 @@ def _section(ids: Sequence[str]) -> None:
 
 
 def _choose(runs: Sequence[Run]) -> list[Run]:
-    """Runs on the same pictures, from ?runs= or the study; the data of the first decide."""
+    """Runs on the same images, from ?runs= or the study; the data of the first decide."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(_data(run.spec), []).append(run)
@@ -155,7 +155,7 @@ def _choose(runs: Sequence[Run]) -> list[Run]:
         if len(keys) > 1:
             first = _data(default[0].spec)
             key = st.selectbox(
-                "Pictures",
+                "Images",
                 keys,
                 index=keys.index(first),
                 format_func=lambda k: labels[k],
@@ -222,10 +222,10 @@ def _scores(score: float | None, share: float | None) -> str:
 
 
 def _neighbours(runs: Sequence[Run], chosen: int) -> None:
-    """The chosen picture as the query of every run."""
+    """The chosen image as the query of every run."""
     st.subheader("What each run takes for similar", anchor=False)
     st.markdown(
-        "The chosen picture is the query; its nearest neighbours among the test pictures: :green[**✓**] of the same "
+        "The chosen image is the query; its nearest neighbours among the test images: :green[**✓**] of the same "
         "class, :orange[**✗**] of another. Click one to make it the query."
     )
     neighbour_grid.clicked(CLICK, _follow_click)
@@ -277,7 +277,7 @@ def _naming(run: Run) -> Callable[[int], str]:
 
 
 def _data(spec: RunSpec) -> str:
-    """What decides the pictures and their order."""
+    """What decides the images and their order."""
     return RunSpec(seed=spec.seed, data=spec.data).to_json()
 
 

@@ -103,7 +103,7 @@ def _data(form: Form) -> data.Description:
     if folds_apply(form.values, info):
         with st.expander("Folds"):
             _folds(form)
-    if info.kind == "pictures":
+    if info.kind == "images":
         with st.expander("Crops"):
             _crops(form)
     return info
@@ -170,7 +170,7 @@ def _miner(form: Form, fitting: list[str], *, memory: bool, learns: bool) -> Non
 def _network(form: Form, kind: str) -> None:
     st.subheader("Network", anchor=False)
     known = networks(kind)
-    if kind == "pictures" and (_has_timm() or form.values.get("model.name") == "timm"):
+    if kind == "images" and (_has_timm() or form.values.get("model.name") == "timm"):
         known = [*known, "timm"]
     network = form.choice(
         "model.name", LABELS["model.name"], known, words=lambda name: WORDS[name], help=keys()["model.name"].description
@@ -181,7 +181,7 @@ def _network(form: Form, kind: str) -> None:
         field(form, "model.hidden", placeholder="none: a linear map")
     field(form, "model.embedding_dim")
     field(form, "model.normalize")
-    if kind == "pictures":
+    if kind == "images":
         with st.expander("Start and what stays frozen"):
             _start(form, network)
     if kind != "vectors":

@@ -25,7 +25,7 @@ from dmlcore.training.build import has_cuda
 from dmlcore.training.errors import TrainingError
 from dmlcore.typing import Pixels
 
-PICTURES = 12  # shown as examples
+IMAGES = 12  # shown as examples
 ESTIMATED_FROM = 40  # finished runs
 
 
@@ -71,18 +71,18 @@ def _summary(
 
 def _examples(found: Dataset) -> tuple[tuple[str, str], ...]:
     """The first training sample of each of the first classes."""
-    if found.picture is None:
+    if found.image is None:
         return ()
     rows = found.parts["train"]
-    firsts = rows[np.unique(found.labels[rows], return_index=True)[1][:PICTURES]]
-    return tuple((found.class_names[found.labels[row]], _png(found.picture(int(row)))) for row in firsts)
+    firsts = rows[np.unique(found.labels[rows], return_index=True)[1][:IMAGES]]
+    return tuple((found.class_names[found.labels[row]], _png(found.image(int(row)))) for row in firsts)
 
 
-def _png(picture: Pixels) -> str:
+def _png(pixels: Pixels) -> str:
     from PIL import Image
 
     file = io.BytesIO()
-    image = Image.fromarray(picture)
+    image = Image.fromarray(pixels)
     image.thumbnail((96, 96))
     image.save(file, "PNG")
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

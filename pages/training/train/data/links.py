@@ -24,7 +24,7 @@ def link(at: Where, cut: Cut) -> dict[str, str]:
     info = data.describe(at.name)
     own = next((name for name, spec in presets().items() if spec.data.name == at.name), None)
     changes = [f"data.name={at.name}"]
-    if own is None and info.kind == "pictures":
+    if own is None and info.kind == "images":
         changes += [f"data.image_size={info.image_size}"] if info.resizes else []
     if own is None and info.kind == "tokens":
         changes += ["model.name=tokens"]

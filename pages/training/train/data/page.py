@@ -232,11 +232,11 @@ def _samples(at: Where, made: Dataset, chosen: Sequence[int]) -> None:
             f"{len(columns['class']):,} of {len(made.labels):,} samples on the first two principal components of "
             f"their {made.inputs.shape[1]} values."
         )
-    if made.picture is None:
+    if made.image is None:
         if kind == "tokens":
-            st.caption(f"A sample is a bag of {made.inputs.shape[1]} token numbers, which has no picture.")
+            st.caption(f"A sample is a bag of {made.inputs.shape[1]} token numbers, which has no image.")
         return
-    st.markdown("#### Pictures")
+    st.markdown("#### Images")
     parts = [part for part, rows in made.parts.items() if len(rows)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         part = st.segmented_control("Part", parts, default=parts[0], key=f"data-part-{at.name}", required=True)
@@ -244,7 +244,7 @@ def _samples(at: Where, made: Dataset, chosen: Sequence[int]) -> None:
         st.caption(
             "Choose classes in the table to see theirs." if not chosen else f"{len(chosen)} chosen in the table."
         )
-    st.html(samples.pictures(at, made, part or parts[0], st.session_state.get("data-draw", 0), chosen))
+    st.html(samples.images(at, made, part or parts[0], st.session_state.get("data-draw", 0), chosen))
 
 
 def _draw_others() -> None:

@@ -1,4 +1,4 @@
-"""Samples of a data set on the page: pictures class by class, vectors on a plane, how many a class has."""
+"""Samples of a data set on the page: images class by class, vectors on a plane, how many a class has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlcore.figures.vega_lite import ROWS, Spec, specification
 from pages.training.train.data import service as data_service
 from pages.training.train.data.service import Where
 
-CLASSES, EACH = 6, 8  # pictures that are shown
+CLASSES, EACH = 6, 8  # images that are shown
 MOST_SHOWN = 12  # chosen classes
 BINS = 30
 
@@ -38,8 +38,8 @@ STYLE = """<style>
 </style>"""
 
 
-def pictures(at: Where, made: Dataset, part: str, draw: int, chosen: Sequence[int]) -> str:
-    """HTML of some pictures of a part: the chosen classes, or some drawn by the number `draw`."""
+def images(at: Where, made: Dataset, part: str, draw: int, chosen: Sequence[int]) -> str:
+    """HTML of some images of a part: the chosen classes, or some drawn by the number `draw`."""
     rows = made.parts[part]
     labels = made.labels[rows]
     random = np.random.default_rng([draw, 7])
@@ -62,7 +62,7 @@ def _tile(at: Where, made: Dataset, index: int) -> str:
     key = made.keys[index] if made.keys is not None else f"sample {index}"
     title = escape(f"{key} (sample {index})")
     try:
-        address = data_service.picture(at, index)
+        address = data_service.image_address(at, index)
     except DataError as error:
         return f'<div class="bad" title="{escape(str(error))}">cannot be read</div>'
     kind = ' class="tiny"' if address.startswith("data:image/png") else ""

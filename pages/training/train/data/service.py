@@ -17,7 +17,7 @@ from dmlcore.data.dataset import Split, Validation
 from dmlcore.data.report import Found, Report
 from pages.shared.state.cache import cached
 
-SIDE = 96  # pixels, longest side of a picture on the page
+SIDE = 96  # pixels, longest side of an image on the page
 MOST_POINTS = 2000  # of a scatter
 KEPT = 900  # seconds
 
@@ -78,12 +78,12 @@ def divided(at: Where, cut: Cut) -> Report:
 
 
 @cached(2048, KEPT)  # some 4 kB each
-def picture(at: Where, index: int) -> str:
-    """A sample as a small picture in a data: address; raises DataError."""
+def image_address(at: Where, index: int) -> str:
+    """A sample as a small image in a data: address; raises DataError."""
     samples = found(at).samples
-    if samples is None or samples.picture is None:
-        raise DataError(f"{at.name} has no pictures")
-    pixels = samples.picture(index)
+    if samples is None or samples.image is None:
+        raise DataError(f"{at.name} has no images")
+    pixels = samples.image(index)
     file = io.BytesIO()
     image = Image.fromarray(pixels)
     if tiny := max(pixels.shape[:2]) <= SIDE:
@@ -115,5 +115,5 @@ def plane(at: Where) -> tuple[Any, Any]:
 
 def forget() -> None:
     """Read everything anew: files were put in their place."""
-    for kept in (found, divided, picture, stamp, plane):
+    for kept in (found, divided, image_address, stamp, plane):
         kept.clear()

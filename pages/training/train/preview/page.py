@@ -118,7 +118,7 @@ def _describe_data(spec: RunSpec, found: Summary | None) -> None:
 
 
 def _strip(examples: tuple[tuple[str, str], ...]) -> str:
-    """Pictures in a row that wraps, the class under each."""
+    """Images in a row that wraps, the class under each."""
     cells = [
         f'<figure style="margin:0;width:72px;text-align:center"><img src="{address}" alt="{escape(name)}" '
         'style="width:64px;height:64px;object-fit:cover;image-rendering:pixelated;border-radius:4px">'

@@ -47,7 +47,7 @@ def test_the_data_set():
     assert data.class_names[data.labels[row]] == species.name
     assert FAMILIES[data.facts["family"][row]] is species.family
     assert {mark for mark, has in zip(MARKS, data.facts["marks"][row], strict=True) if has} == species.marks
-    assert data.picture(row).shape == (160, 160, 3)
+    assert data.image(row).shape == (160, 160, 3)
 
 
 def test_a_bird_depends_on_its_index_and_the_seed_alone():
@@ -62,7 +62,7 @@ def test_a_bird_depends_on_its_index_and_the_seed_alone():
 
 
 @pytest.mark.parametrize("size", [32, 64, 100])
-def test_inputs_are_the_centres_of_whole_pictures(size):
+def test_inputs_are_the_centres_of_whole_images(size):
     inputs = dmlcore.data.load("birds", image_size=size).inputs
     rows = np.array([5, 1234])
     whole, sizes = inputs.whole(rows)
@@ -88,7 +88,7 @@ def test_every_species_can_be_drawn_in_many_poses():
 
 
 def test_marks_are_seen():
-    """Species of the same scene and colours that differ in one mark differ in the picture."""
+    """Species of the same scene and colours that differ in one mark differ in the image."""
     from dataclasses import replace
 
     plain = replace(guide()[0], marks=frozenset())
@@ -104,7 +104,7 @@ def test_marks_are_seen():
         assert np.mean([(change.max(2) > 20).mean() for change in changes]) < 0.12, mark  # and nothing else changes
 
 
-def test_pictures_outside_the_set_are_refused():
+def test_images_outside_the_set_are_refused():
     inputs = birds.read(None, 32, 0).inputs
     for index in (2880, (0, 1)):
         with pytest.raises(IndexError):

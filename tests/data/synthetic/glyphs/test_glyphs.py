@@ -59,7 +59,7 @@ def test_ink_is_legible_and_stays_off_the_edge(dataset, size: int) -> None:
 
 
 def test_people_see_dark_ink_on_white_where_the_network_sees_it(dataset) -> None:
-    shown = dataset.picture(4_711)
+    shown = dataset.image(4_711)
     assert shown.shape == (84, 84, 3)
     seen = 255 - shown[..., 0].reshape(28, 3, 28, 3).mean(axis=(1, 3))
     assert np.corrcoef(seen.ravel(), dataset.inputs[4_711].ravel())[0, 1] > 0.97

@@ -5,7 +5,7 @@ import { beside } from "../../../../assets/inspection/failures/thumbnails.js";
 const SIZE = 560,
   SIDE = 42;
 
-test("pictures stand in the plane, over no point and no other picture", () => {
+test("images stand in the plane, over no point and no other image", () => {
   for (const points of [
     [
       [280, 280],
@@ -39,7 +39,7 @@ test("pictures stand in the plane, over no point and no other picture", () => {
   }
 });
 
-test("a picture is near its own point, away from the others where that is free", () => {
+test("an image is near its own point, away from the others where that is free", () => {
   const points = [
     [200, 280],
     [360, 280],

@@ -23,7 +23,7 @@ HOSTILE = "<img src=x onerror=alert(1)>![](http:evil.test:a.png)$x^2$\u202edrow"
 
 
 def hostile_run(root: Path, tree: Path) -> Run:
-    """A run on four folders of pictures, one with a name made to hurt, whose classes are confused."""
+    """A run on four folders of images, one with a name made to hurt, whose classes are confused."""
     for number, name in enumerate((HOSTILE, "b", "c", "d")):
         for i in range(6):
             path = tree / name / f"{i}.png"

@@ -259,7 +259,7 @@ def test_data_that_is_gone_leaves_the_neighbours(run):
     (run.path / "spec.json").write_text(json.dumps(spec))
     app = opened(run=run.id)
     assert not app.exception
-    assert "No pictures" in app.warning[0].value
+    assert "No images" in app.warning[0].value
     assert "class 8" in str(figures(app))
 
 
@@ -382,7 +382,7 @@ def test_the_weights_of_a_pooling_lie_where_the_network_looks(runs, tmp_path):
         assert client.get(f"/api/weights/{run.id}/{invented}/{address[3]}").status_code == 404
     alpha = np.asarray(Image.open(io.BytesIO(served.content)))[..., 1]
     assert alpha.shape == (128, 128)
-    assert not alpha[:32].any(), "beside the wide picture lies nothing"
+    assert not alpha[:32].any(), "beside the wide image lies nothing"
     assert (alpha[33:95, :35] == round(gallery_service.OUTSIDE * 255)).all(), "cut off before the network"
     middles = 35 + ((np.arange(8) + 0.5) * 57 / 8).astype(int)
     weights = found.weights[found.indices.tolist().index(int(address[3]))]
@@ -395,11 +395,11 @@ def test_a_run_whose_pooling_weighs_nothing_has_no_toggle(run):
     assert not any(toggle.key == "weights" for toggle in opened(run=run.id).toggle)
 
 
-def test_a_run_on_vectors_takes_no_pictures(runs):
+def test_a_run_on_vectors_takes_no_images(runs):
     run = make_run(runs, "data.name=toy", "batch.classes=4")
     app = opened(run=run.id, view="Own picture")
     assert not app.exception
-    assert any("no pictures" in x.value for x in app.info)
+    assert any("no images" in x.value for x in app.info)
 
 
 def test_other_weights_than_the_embeddings_are_named(run):

@@ -33,7 +33,7 @@ def test_the_map_shows_the_points_of_the_run(run):
     assert not app.exception
     told, found = canvas(app), maps.read(run.projection())
     assert told["points"] == shown(run).address
-    assert told["pictures"].endswith(f"/api/thumb/{run.id}/")
+    assert told["images"].endswith(f"/api/thumb/{run.id}/")
     assert [link["page"] for link in told["links"]] == ["gallery", "failure"]
     assert len(json.dumps(told)) < 2000, "the points travel by HTTP"
     row = scores(run.metrics()[0])["trained"]

@@ -50,9 +50,9 @@ def test_each_erratum_shows_both_sides_and_its_numbers(number):
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_picture_or_the_reason_why_there_is_none(number):
+def test_a_figure_or_the_reason_why_there_is_none(number):
     app = opened(erratum=str(number))
-    reasons = [x.value for x in app.caption if "nothing to plot" in x.value or "no picture" in x.value]
+    reasons = [x.value for x in app.caption if "nothing to plot" in x.value or "no figure" in x.value]
     assert len(reasons) == (number not in COUNTEREXAMPLES)
     assert len(app.code) == (number in COUNTEREXAMPLES)
 

@@ -229,5 +229,5 @@ def test_a_senseless_query_gets_a_valid_figure(client, bad):
 
 
 def test_what_takes_too_long_or_is_no_figure_is_refused(client):
-    assert charges_service.picture({"step": "300"}, "svg", patience=0.0) is None
+    assert charges_service.figure({"step": "300"}, "svg", patience=0.0) is None
     assert client.get("/api/charges/export.exe").status_code == 404

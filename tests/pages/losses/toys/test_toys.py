@@ -227,14 +227,14 @@ def glyphs(monkeypatch, tmp_path):
         each.cache_clear()
 
 
-def test_pictures_are_trained_on_kept_features_and_queries_find_their_neighbours(glyphs):
+def test_images_are_trained_on_kept_features_and_queries_find_their_neighbours(glyphs):
     preset = next(preset.toy for preset in PRESETS if preset.toy.data == "glyphs")
     sides = (preset.sides[0], dataclasses.replace(preset.sides[0], pooling="gsp"))
     toy = dataclasses.replace(preset, sides=sides)
     assert from_query(to_query(toy)) == toy == toy_of(json.loads(json.dumps(to_json(toy))))
     told = ask(toy, have=-1, want=12)
     while "preparing" in told:
-        assert told["preparing"].startswith("Preparing the pictures")
+        assert told["preparing"].startswith("Preparing the images")
         told = ask(toy, have=-1, want=12)
     answers = [told]
     while answers[-1]["ready"] < 12:
@@ -270,14 +270,14 @@ def test_pictures_are_trained_on_kept_features_and_queries_find_their_neighbours
     assert table["ours"][0]["label"] == "frozen network, averaged"
 
 
-def test_a_set_of_pictures_that_cannot_be_prepared_says_why(glyphs, monkeypatch):
+def test_a_set_of_images_that_cannot_be_prepared_says_why(glyphs, monkeypatch):
     def broken(name, seed):
         raise OSError("no such device")
 
     monkeypatch.setattr(toy_runs, "prepared", broken)
     toy = from_query({"data": "glyphs"})
     found = [ask(toy, have=-1, want=1)["preparing"] for _ in range(2)]
-    assert found == ["These pictures cannot be used: no such device"] * 2
+    assert found == ["These images cannot be used: no such device"] * 2
 
 
 def test_the_panel_offers_what_can_be_trained():

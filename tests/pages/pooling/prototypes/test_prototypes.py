@@ -36,13 +36,13 @@ def library():
     return local, reading, local.labels[rows]
 
 
-def test_the_picture_is_the_librarys(library):
+def test_the_image_is_the_librarys(library):
     local, reading, _ = library
     found = answered()
     row = 5 * 10 + 7
-    assert found["picture"]["index"] == local.indices[(local.labels == 5) & (local.ranks == 7)][0]
+    assert found["image"]["index"] == local.indices[(local.labels == 5) & (local.ranks == 7)][0]
     for name in ("error", "mean_distance", "radius"):
-        assert found["picture"][name] == pytest.approx(getattr(reading, name)[row], abs=1e-12)
+        assert found["image"][name] == pytest.approx(getattr(reading, name)[row], abs=1e-12)
     np.testing.assert_allclose(found["histogram"], reading.histograms[row], atol=1e-7)
     np.testing.assert_array_equal(found["assigned"], reading.assignment[row])
     assert (found["holds"], found["total"]) == (100, 100)
@@ -62,16 +62,16 @@ def test_plane_hulls_and_overlaps_are_the_librarys(library):
     np.testing.assert_allclose(found["prototypes"], reading.prototypes, atol=1e-7)
     assert len(found["hull"]) == sum(found["hulls"])
     assert len(found["cell"]) == sum(found["cells"])
-    for patch, (picture, position) in zip(found["patches"], reading.patches, strict=True):
-        index = np.flatnonzero(local.ranks < 10)[picture]
+    for patch, (image, position) in zip(found["patches"], reading.patches, strict=True):
+        index = np.flatnonzero(local.ranks < 10)[image]
         np.testing.assert_array_equal(patch, local.patch(int(index), int(position)))
 
 
-def test_another_picture_of_the_same_plane_brings_the_picture_alone():
+def test_another_image_of_the_same_plane_brings_the_image_alone():
     first = answered()
     again = answered(PrototypesView.of(VIEW.to_json() | {"picture": [3, 0]}), have=first["key"])
     assert "cells" not in again
-    assert again["picture"]["name"] == "3"
+    assert again["image"]["name"] == "3"
     other = answered(PrototypesView.of(VIEW.to_json() | {"prototypes": 13}), have=first["key"])
     assert len(other["prototypes"]) == 13
 
@@ -96,7 +96,7 @@ def test_hostile_views_become_valid_ones(given):
     view = PrototypesView.of(given)
     found = answered(view)
     assert "error" not in found
-    assert json.dumps(found["picture"], allow_nan=False)
+    assert json.dumps(found["image"], allow_nan=False)
     assert found["total"] == 10 * found["view"]["per_class"]
 
 
@@ -116,11 +116,11 @@ def test_sheet_and_export(library):
     invented = client.get("/api/prototypes/pictures.png", params={"source": "digits3", "v": "invented"})
     assert invented.status_code == 404, "browsers would keep it for a year"
     pixels = np.asarray(Image.open(io.BytesIO(sheet.content)))
-    assert pixels.shape == (10 * 8 * 8, 8 * 8, 3)  # ten classes of eight rows, 64 pictures each
+    assert pixels.shape == (10 * 8 * 8, 8 * 8, 3)  # ten classes of eight rows, 64 images each
     row, column = divmod(19, prototypes_service.COLUMNS)
     place = np.flatnonzero((local.labels == 4) & (local.ranks == 19))[0]
     top = (4 * 8 + row) * 8
-    np.testing.assert_array_equal(pixels[top : top + 8, column * 8 : column * 8 + 8], local.pictures[place])
+    np.testing.assert_array_equal(pixels[top : top + 8, column * 8 : column * 8 + 8], local.images[place])
     export = client.get(f"/api/prototypes/export.npz?{VIEW.link()}")
     with np.load(io.BytesIO(export.content)) as arrays:
         np.testing.assert_allclose(arrays["error"], reading.error)

@@ -35,7 +35,7 @@ def test_a_digit_is_shown_pixel_by_pixel(client, run):
         assert response.headers["content-type"] == "image/png"
         shown = pixels(response.content)
         assert shown.shape == (128, 128, 3)
-        assert (shown[8::16, 8::16] == digits.picture(index)).all()
+        assert (shown[8::16, 8::16] == digits.image(index)).all()
         assert len(np.unique(shown[:, :, 0])) <= 17  # enlarging invents no grey
 
 
@@ -48,12 +48,12 @@ def test_browsers_may_keep_it_and_ask_again_cheaply(client, run):
 
 
 @pytest.mark.parametrize("index", ["-1", "1797", "1e2", "0x1", "9" * 5000, "%D9%A3", "nan", "5%2f6", ""])
-def test_only_samples_have_pictures(client, run, index):
+def test_only_samples_have_images(client, run, index):
     assert client.get(f"{thumbnails.address(run)}{index}").status_code == 404
 
 
 @pytest.mark.parametrize("name", ["nope", "..", "%2e%2e", "..%2f..%2fetc", "A" * 5000, "%00"])
-def test_only_runs_have_pictures(client, runs, name):
+def test_only_runs_have_images(client, runs, name):
     assert client.get(f"/api/thumb/{name}/5").status_code == 404
 
 
@@ -64,7 +64,7 @@ def test_a_data_set_that_is_gone_is_not_found(client, runs, tmp_path):
         thumbnails.thumbnail(run.spec, 5)
 
 
-def test_vectors_without_pictures_are_bars_of_their_values():
+def test_vectors_without_images_are_bars_of_their_values():
     spec = RunSpec().with_overrides(["data.name=toy"])
     inputs = data.load("toy").inputs[:]
     for index in (0, 6399):
@@ -78,11 +78,11 @@ def test_vectors_without_pictures_are_bars_of_their_values():
 
 @pytest.mark.parametrize("size", [(8, 8), (32, 32), (60, 100), (128, 128)])
 def test_enlarging_keeps_every_pixel_and_its_shape(size):
-    picture = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
-    large = np.asarray(fitted(picture, 128))
+    image = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
+    large = np.asarray(fitted(image, 128))
     factor = large.shape[0] // size[0]
     assert 64 < max(large.shape) <= 128
-    assert (large[::factor, ::factor] == picture).all()
+    assert (large[::factor, ::factor] == image).all()
 
 
 def test_photographs_become_small_jpegs():
@@ -91,7 +91,7 @@ def test_photographs_become_small_jpegs():
         found.name == "cub-annotations.tar.gz" or (found.is_dir() and not (found / "images").is_dir())
     )
     if found is None or lists_alone:
-        pytest.skip("the pictures of CUB-200-2011 are not on this machine")
+        pytest.skip("the images of CUB-200-2011 are not on this machine")
     content, media = thumbnails.thumbnail(RunSpec().with_overrides(["data.name=cub"]), 0)
     assert media == "image/jpeg"
     assert max(pixels(content).shape) == 128

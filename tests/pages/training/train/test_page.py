@@ -408,7 +408,7 @@ def test_data_and_network_fit_together_for_every_data_set(opened):
             assert app.selectbox(key="train-preset").value == name
         else:
             assert spec.data.name == name
-            assert spec.model.name == {"vectors": "mlp", "pictures": "resnet20", "tokens": "tokens"}[kind]
+            assert spec.model.name == {"vectors": "mlp", "images": "resnet20", "tokens": "tokens"}[kind]
             assert not any("must be left out" in text.value for text in app.text)
 
 

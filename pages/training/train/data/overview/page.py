@@ -9,7 +9,7 @@ import streamlit as st
 from dmlcore import data
 from dmlcore.data import DataError, report
 from dmlcore.data.published_counts import PUBLISHED
-from dmlcore.data.readers.cifar import PICTURES
+from dmlcore.data.readers.cifar import IMAGES
 
 FIRST = "glyphs"
 ROWS = 318  # pixels of the table of all
@@ -23,7 +23,7 @@ COMES_ALONG = {  # samples and classes
     "birds": (2_880, 72),
     "glyphs": (6_240, 312),
 }
-COMPLETE = {"cifar10": PICTURES, "cifar100": PICTURES}  # samples, where no part is published
+COMPLETE = {"cifar10": IMAGES, "cifar100": IMAGES}  # samples, where no part is published
 
 
 def choose() -> str:

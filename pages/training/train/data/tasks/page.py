@@ -110,15 +110,15 @@ def _ended(task: Task) -> None:
 
 
 def check(at: Where, made: Dataset) -> None:
-    """Every picture decoded: the button, the progress, and what came of it."""
+    """Every image decoded: the button, the progress, and what came of it."""
     root = at.root
     task = checks.task_of(made.name, root)
     if progress(task, f"check-{made.name}", "{:,.0f}".format):
         return
     found = checks.result(made.name, root)
-    pictures = "picture" if made.picture else "sample"
+    images = "image" if made.image else "sample"
     st.button(
-        f"Check every {pictures}" + (" again" if found else ""),
+        f"Check every {images}" + (" again" if found else ""),
         key=f"check-{made.name}",
         icon=":material/fact_check:",
         on_click=_start_check,
@@ -132,12 +132,12 @@ def check(at: Where, made: Dataset) -> None:
     if found.stamp != data_service.stamp(at):
         st.caption("The files have changed since the last check:")
     if not found.failures:
-        st.markdown(f":green[**✓**] All {found.samples:,} {pictures}s can be read ({found.seconds:.1f} s).")
+        st.markdown(f":green[**✓**] All {found.samples:,} {images}s can be read ({found.seconds:.1f} s).")
     for verdict in said:
         st.text(verdict)
     if found.unreadable:
         st.dataframe(
-            {"picture": [key for key, _ in found.unreadable], "what is wrong": [why for _, why in found.unreadable]},
+            {"image": [key for key, _ in found.unreadable], "what is wrong": [why for _, why in found.unreadable]},
             key=f"unreadable-{made.name}",
             hide_index=True,
         )

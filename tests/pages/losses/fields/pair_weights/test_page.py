@@ -73,7 +73,7 @@ def test_the_readout_is_the_triplet_at_the_cursor():
                 assert triplet["losses"][k]["weights"][pair] == pytest.approx(getattr(weights, pair).item(), abs=1e-9)
 
 
-def test_the_picture_of_the_sphere_keeps_angles_to_the_anchor():
+def test_the_figure_of_the_sphere_keeps_angles_to_the_anchor():
     triplet = answered(MicroscopeView(rival="symmetric", at=(0.5, 0.2)), maps=False)["triplet"]
     (p,), (n,), arc = (triplet["sphere"][k] for k in ("positive", "negative", "arc"))
     assert math.hypot(*p) == pytest.approx(math.acos(0.5) / math.pi)

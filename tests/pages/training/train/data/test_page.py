@@ -41,7 +41,7 @@ def opened():
 
 @pytest.fixture
 def tree(tmp_path) -> Path:
-    """Four classes of four pictures, the first with a name made to hurt."""
+    """Four classes of four images, the first with a name made to hurt."""
     for number, name in enumerate((HOSTILE.replace("/", "-"), "b", "c", "d")):
         for i in range(4):
             path = tmp_path / "tree" / name / f"{i}.png"
@@ -54,7 +54,7 @@ def texts(app: AppTest) -> str:
     return "\n".join(element.value for kind in ("text", "markdown", "caption", "code") for element in app.get(kind))
 
 
-def test_a_set_that_is_present_shows_parts_classes_pictures_and_goes_to_training(opened):
+def test_a_set_that_is_present_shows_parts_classes_images_and_goes_to_training(opened):
     app = opened(data="toy")
     assert not app.exception
     assert [(m.label, m.value) for m in app.metric] == [
@@ -122,7 +122,7 @@ def test_a_damaged_set_says_what_failed_and_the_check_lists_it(opened, tree):
     assert "cannot be read" in app.get("html")[0].proto.body
     checks.run("folder", str(tree))
     app.run()
-    assert "1 of 16 pictures cannot be read; first b/1.png" in texts(app)
+    assert "1 of 16 images cannot be read; first b/1.png" in texts(app)
     (tree / "b" / "1.png").unlink()
     app.run()
     assert not app.exception
@@ -131,13 +131,13 @@ def test_a_damaged_set_says_what_failed_and_the_check_lists_it(opened, tree):
 def test_names_made_to_hurt_are_shown_as_they_are(tree):
     at = Where("folder", str(tree), str(tree), 0)
     made = data_service.divided(at, Cut("classes", "none")).dataset
-    html = samples.pictures(at, made, "train", 0, ())
+    html = samples.images(at, made, "train", 0, ())
     assert "<img src=x" not in html
     assert html.count(escape(HOSTILE)) >= 2
     assert f'<bdi title="{escape(HOSTILE)}">' in html
 
 
-def test_only_few_pictures_are_drawn_for_a_page(monkeypatch):
+def test_only_few_images_are_drawn_for_a_page(monkeypatch):
     drawn = []
     monkeypatch.setattr(
         "dmlcore.data.synthetic.birds.birds.draw",
@@ -146,9 +146,9 @@ def test_only_few_pictures_are_drawn_for_a_page(monkeypatch):
     at = Where("birds", None, ".", 0)
     made = data_service.divided(at, Cut("classes", "classes")).dataset
     for _ in range(3):
-        samples.pictures(at, made, "train", 0, ())
+        samples.images(at, made, "train", 0, ())
     assert len(drawn) == samples.CLASSES * samples.EACH
-    samples.pictures(at, made, "test", 0, list(range(36, 72)))
+    samples.images(at, made, "test", 0, list(range(36, 72)))
     assert len(drawn) == (samples.CLASSES + samples.MOST_SHOWN) * samples.EACH
 
 
