@@ -10,7 +10,9 @@ import typer
 
 from dmlcore.cli.options import CommandError, RunId, Runs, numbers, read_spec, stop_on_signal, store_at
 from dmlcore.inspection.maps.settings import METHODS, Settings
+from dmlcore.jobs.launch import Job, JobState
 from dmlcore.storage.runs import Run
+from dmlcore.storage.task import Progress
 
 
 def _say(text: str) -> None:
@@ -170,16 +172,22 @@ def project(
         min_dist=min_dist,
         seed=found.spec.seed if seed is None else seed,
     )
-    with found.lock():
-        make_map(found, settings, over_training)
+    asked = JobState(
+        task="project-over-training" if over_training else "project", more=("--settings", settings.to_json())
+    )
+    Job(found).work(lambda progress: progress.end(make_map(found, settings, over_training, progress)), asked)
 
 
-def make_map(run: Run, settings: Settings | None, over_training: bool) -> None:
+def make_map(run: Run, settings: Settings | None, over_training: bool, progress: Progress[JobState]) -> str:
     """Make a map of a run whose lock we hold, or one over its training, and say where it is and how good."""
+
+    def tell(done: float, words: str) -> None:
+        progress.say(words, done, 1.0)
+
     if over_training:
         from dmlcore.inspection.maps import trajectory
 
-        path = trajectory.make(run, settings)
+        path = trajectory.make(run, settings, tell)
         found = trajectory.read(path)
         _say(f"{path}\n{found.how}")
         for step, measured in zip(found.steps, found.quality, strict=True):
@@ -187,6 +195,7 @@ def make_map(run: Run, settings: Settings | None, over_training: bool) -> None:
     else:
         from dmlcore.inspection.maps import maps
 
-        path = maps.make(run, settings)
+        path = maps.make(run, settings, tell)
         drawn = maps.read(path)
         _say(f"{path}\n{drawn.words}: {drawn.quality.words if drawn.quality else 'too few points to measure'}")
+    return f"mapped: {path.name}"

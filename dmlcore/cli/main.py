@@ -24,6 +24,7 @@ from dmlcore.storage import locks
 from dmlcore.storage.home import HOME
 from dmlcore.storage.run_directory import LOG
 from dmlcore.storage.runs import Run, RunState
+from dmlcore.storage.task import Progress
 
 BENCHMARKS = HOME / "benchmarks"
 EX_TEMPFAIL = 75  # sysexits.h: somebody else works on this run
@@ -104,8 +105,8 @@ def evaluate(run: RunId, runs: Runs = None) -> None:
     """Test the best weights of a run and write its embeddings."""
     opened = store_at(runs).open(run)
     _log_to(opened)
-    with opened.lock():
-        print(f"{opened.id}: test MAP@R {_evaluate(opened)}")
+    job = launch.Job(opened)
+    job.work(lambda progress: progress.end(f"test MAP@R {_evaluate(opened)}"), launch.JobState(task="evaluate"))
 
 
 @app.command()
@@ -171,38 +172,48 @@ app.add_typer(data_commands.app, name="data")
 def work(task: str, run: str, runs: Runs = None, settings: str = "") -> None:
     """What dmlcore.jobs.launch starts: one task on one run; its output is the log of the run."""
     _log_to(None)
-    opened = store_at(runs).open(run)
+    store = store_at(runs)
+    opened = store.open(run)
     if task == "train":
         _finish(_train(opened, wait=True))
         return
-    with opened.lock():
-        try:
-            with device_queue.turn(opened, wait=True, job=True):
-                _job(opened, task, settings)
-        finally:
-            launch.over(opened)
+
+    def in_turn(progress: Progress[launch.JobState]) -> launch.JobState:
+        def say_who_is_before() -> bool:
+            place = device_queue.waiting(store, job=True).get(run)
+            ahead = place.ahead + 1 if place else 1
+            progress.say(f"waiting, {ahead} job{'s' if ahead > 1 else ''} before it")
+            return False
+
+        with device_queue.turn(opened, wait=True, given_up=say_who_is_before, job=True):
+            progress.say("working")
+            return progress.end(_job(opened, task, settings, progress))
+
+    asked = launch.JobState.model_validate({"task": task, "more": ("--settings", settings) if settings else ()})
+    launch.Job(opened).work(in_turn, asked)
 
 
-def _job(run: Run, task: str, settings: str) -> None:
-    """One job on a run whose lock we hold; what it imports comes after its turn."""
+def _job(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> str:
+    """One job on a run whose lock we hold, and what came of it; what it imports comes after its turn."""
     if task == "evaluate":
-        log.info("evaluated: test MAP@R %s", _evaluate(run))
-    elif task in ("project", "project-over-training"):
-        experiments.make_map(run, Settings.from_json(settings) if settings else None, task != "project")
+        said = f"evaluated: test MAP@R {_evaluate(run)}"
     elif task == "weigh":
         from dmlcore.inspection.local import weight_maps
 
-        log.info("weighed: %s", weight_maps.write(run).name)
+        said = f"weighed: {weight_maps.write(run).name}"
     elif task == "snapshots":
         from dmlcore.inspection import snapshots
 
-        log.info("embedded %d snapshots", snapshots.embed_all(run))
+        said = f"embedded {snapshots.embed_all(run, progress.say)} snapshots"
     elif task == "true-step":
         from dmlcore.inspection.failure import true_step
 
-        log.info("stepped: %s", true_step.make(run, true_step.Question.from_json(settings)).name)
+        said = f"stepped: {true_step.make(run, true_step.Question.from_json(settings), progress.say).name}"
     else:
-        raise CommandError(f"no task {task!r}")
+        chosen = Settings.from_json(settings) if settings else None
+        said = experiments.make_map(run, chosen, task != "project", progress)
+    log.info("%s", said)
+    return said
 
 
 @app.command()

@@ -17,7 +17,7 @@ from dmlcore.data.dataset import DataError, Dataset, Samples
 from dmlcore.data.files import images, locate
 from dmlcore.data.report import Report
 from dmlcore.storage import atomic_files
-from dmlcore.storage.task import Task, TaskProgress
+from dmlcore.storage.task import Progress, ProgressState, Task
 
 LISTED = 1000  # unreadable images, and groups of copies, that a check keeps
 CHUNK = 256  # images between two words about the progress
@@ -41,16 +41,16 @@ class DataCheck:
     stamp: str
 
 
-def task_of(name: str, root: Path | str | None = None) -> Task:
+def task_of(name: str, root: Path | str | None = None) -> Task[ProgressState]:
     """The check of a data set in a folder, whoever does it; its result lies beside its state."""
     where = hashlib.sha256(str(root or "").encode()).hexdigest()[:12]
-    return Task(locate.cache_folder() / "checks" / f"{name}-{where}")
+    return Task(locate.cache_folder() / "checks" / f"{name}-{where}", ProgressState)
 
 
 def start(name: str, root: Path | str | None = None) -> None:
-    """Check every image in a process of its own: `python -m dmlcore data check NAME`; raises Busy."""
+    """Check every image in a process of its own: `python -m dmlcore data check NAME`; raises JobError."""
     where = ["--root", str(root)] if root else []
-    task_of(name, root).start(["-m", "dmlcore", "data", "check", name, *where])
+    task_of(name, root).start(["-m", "dmlcore", "data", "check", name, *where], ProgressState())
 
 
 def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
@@ -62,20 +62,20 @@ def run(name: str, root: Path | str | None = None) -> tuple[DataCheck, Report]:
         raise DataError("; ".join(found.problems) or f"{name} is not here, so nothing can be checked")
     results: list[DataCheck] = []
 
-    def job(progress: TaskProgress) -> str:
+    def job(progress: Progress[ProgressState]) -> ProgressState:
         result = examine(samples, lambda done, total: progress.say("reading every sample", done, total))
-        atomic_files.replace_json(task.folder / "result.json", asdict(result))
+        atomic_files.replace_json(task.path / "result.json", asdict(result))
         results.append(result)
-        return f"{result.samples:,} samples read in {result.seconds:.1f} s"
+        return progress.end(f"{result.samples:,} samples read in {result.seconds:.1f} s")
 
-    task.work(job)
+    task.work(job, ProgressState())
     return results[0], found
 
 
 def result(name: str, root: Path | str | None = None) -> DataCheck | None:
     """The last check that was finished, or None; compare its `stamp` with `stamp_of` the files as they are now."""
     try:
-        plain = json.loads((task_of(name, root).folder / "result.json").read_text())
+        plain = json.loads((task_of(name, root).path / "result.json").read_text())
         return DataCheck(
             samples=int(plain["samples"]),
             failures=int(plain["failures"]),

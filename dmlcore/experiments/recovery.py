@@ -11,16 +11,18 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from dmlcore.data import DataError
 from dmlcore.experiments.protocols.requests import ProtocolState
 from dmlcore.experiments.studies.conductor import StudyState
-from dmlcore.experiments.studies.run_batch import BatchFolder, detach
+from dmlcore.experiments.studies.run_batch import start
 from dmlcore.jobs import launch
+from dmlcore.jobs.launch import Job, JobState
 from dmlcore.spec import SpecError
 from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.storage.task import BUSY, JobError, Task
 
 LOOK = 0.1  # seconds between two looks at what starts
 log = logging.getLogger(__name__)
@@ -41,34 +43,38 @@ def recover(store: RunStore, report: Callable[[str], object] = log.info) -> list
             continue
         try:
             kind = "study" if isinstance(state, StudyState) else "protocol"
-            detach(place, state, [kind, *state.request.arguments()])
-        except (locks.Busy, DataError, SpecError, OSError) as error:
-            report(f"{place.path.name}: {error or 'somebody is at it already'}")
+            start(place, state, [kind, *state.request.arguments()])
+        except (JobError, DataError, SpecError, OSError) as error:
+            report(f"{place.path.name}: {error}")
             continue
         taken.add(state.run)
         conducted.append(place.path.name)
         report(f"{kind} {place.path.name}: goes on")
     runs = _each(_interrupted(store), lambda run: False if run.id in taken else _resume(run, report))
-    return [*conducted, *runs, *_each(launch.all_asked(store), lambda run: _ask_again(run, report))]
+    jobs = _each(launch.asked(store), lambda job: _again(job, job.begin, report))
+    return [*conducted, *runs, *jobs]
 
 
-def _each(runs: Sequence[Run], begin: Callable[[Run], bool | None]) -> list[str]:
-    """Ids of those that were begun; None of `begin`: a process may be on its way, so ask again a little later.
+T = TypeVar("T", Run, Job)
+
+
+def _each(tasks: Sequence[T], begin: Callable[[T], bool | None]) -> list[str]:
+    """Names of those that were begun; None of `begin`: a process may be on its way, so ask again a little later.
 
     As many start at once as there are cores: all together would keep each other from their locks.
     """
     begun: list[str] = []
-    starting: list[Run] = []
-    waiting = list(runs)
+    starting: list[T] = []
+    waiting = list(tasks)
     while waiting:
         again = []
-        for run in waiting:
-            answer = begin(run)
+        for task in waiting:
+            answer = begin(task)
             if answer is None:
-                again.append(run)
+                again.append(task)
             elif answer:
-                begun.append(run.id)
-                starting.append(run)
+                begun.append(task.path.name)
+                starting.append(task)
             while len(starting := [other for other in starting if _coming(other)]) >= len(os.sched_getaffinity(0)):
                 time.sleep(LOOK)
         waiting = again
@@ -77,17 +83,16 @@ def _each(runs: Sequence[Run], begin: Callable[[Run], bool | None]) -> list[str]
     return begun
 
 
-def _coming(run: Run) -> bool:
-    """Whether a process was started for a run and does not hold its lock yet."""
-    known = launch.asked(run)
-    return not run.alive() and (run.status() == "queued" or (known is not None and known.on_its_way()))
+def _coming(task: Run | Job) -> bool:
+    """Whether a process was started for a task and does not hold its lock yet."""
+    return not task.alive() and task.status() == "queued"
 
 
-def _places(store: RunStore) -> Iterator[BatchFolder[Any]]:
+def _places(store: RunStore) -> Iterator[Task[Any]]:
     """Where studies and protocols are conducted."""
     for folder, kind in ((".studies", StudyState), (".protocols", ProtocolState)):
         for path in sorted((store.root / folder).glob("*/state.json")):
-            yield BatchFolder(path.parent, kind)
+            yield Task(path.parent, kind)
 
 
 def _interrupted(store: RunStore) -> list[Run]:
@@ -103,46 +108,32 @@ def _interrupted(store: RunStore) -> list[Run]:
 
 
 def _resume(run: Run, report: Callable[[str], object]) -> bool | None:
-    """Put a run back in the queue and start its process, unless there is one or it was to be cancelled."""
+    """Go on with a training."""
+    return _again(run, lambda: launch.start(run, "train"), report)
+
+
+def _again(task: Task[Any], begin: Callable[[], object], report: Callable[[str], object]) -> bool | None:
+    """Queue a task again and start its process, unless there is one or it was to be cancelled; None: one may come."""
+    name = task.path.name
     try:
-        if (state := run.state()).on_its_way() and not run.alive():  # without the lock, which its process wants
+        if (state := task.state()) and state.on_its_way() and not task.alive():  # without the lock its process wants
             return None
-        with run.lock(wait=0.0):
-            state = run.state()
-            if state.on_its_way():
+        with task.lock(wait=0.0):
+            state = task.state()
+            if state and state.on_its_way():
                 return None
-            if state.state not in ("queued", "running"):
+            if state is None or state.state not in BUSY or (isinstance(task, Job) and task.run.busy()):
                 return False
-            if run.cancel_requested():
-                run.update(state="cancelled", message="cancelled")
+            if task.cancel_requested():
+                task.record(state.changed(state="cancelled", message="cancelled"))
                 return False
-            launch.prepare_resume(run)
-            launch.start(run, "train")
+            done = "" if isinstance(state, JobState) else f" from step {state.step:,} of {state.steps:,}"
+            task.queue(state)
+            begin()
     except locks.Busy:  # alive, or another recovery has it
         return False
-    except (RunError, launch.JobError, OSError) as error:
-        report(f"{run.id}: {error}")
-        return False
-    report(f"{run.id}: goes on from step {state.step:,} of {state.steps:,}")
-    return True
-
-
-def _ask_again(run: Run, report: Callable[[str], object]) -> bool | None:
-    """Start an interrupted job on a run again."""
-    try:
-        if (known := launch.asked(run)) and known.on_its_way() and not run.alive():
-            return None
-        with run.lock(wait=0.0):
-            known = launch.asked(run)
-            if known and known.on_its_way():
-                return None
-            if known is None or run.state().state in ("queued", "running"):
-                return False
-            launch.begin(run, known)
-    except locks.Busy:
-        return False
     except (RunError, OSError) as error:
-        report(f"{run.id}: {error}")
+        report(f"{name}: {error}")
         return False
-    report(f"{run.id}: {known.task} again")
+    report(f"{name}: goes on{done}")
     return True

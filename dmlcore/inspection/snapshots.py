@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dmlcore.storage import run_directory
 from dmlcore.storage.runs import Run, RunError
+from dmlcore.storage.task import Tell
 
 if TYPE_CHECKING:
     from dmlcore.training.state import TrainingState
@@ -53,13 +54,14 @@ def embed(run: Run, step: int) -> Path:
     return known[step].embeddings or _Embedder(run).embed(known[step])
 
 
-def embed_all(run: Run) -> int:
+def embed_all(run: Run, tell: Tell = lambda words, done, total: None) -> int:
     """Embed every snapshot that lacks it, the last first, so that the ends can be compared early; return how many."""
     missing = [snapshot for snapshot in snapshots(run) if snapshot.embeddings is None]
     if missing:
         embedder = _Embedder(run)
         order = [missing[-1], *missing[:-1]]
         for number, snapshot in enumerate(order, 1):
+            tell(f"checkpoint {number} of {len(order)}", number - 1, len(order))
             embedder.embed(snapshot)
             log.info("embedded step %d: %d of %d", snapshot.step, number, len(order))
     return len(missing)

@@ -13,22 +13,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage import atomic_files, fork_parent, leftovers, locks, metrics_rows
 from dmlcore.storage.home import HOME
 from dmlcore.storage.listing import Brief, FileCache, Known, Listing, listing, signature
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.storage.run_directory import CANCEL, EMBEDDINGS, LOCK, LOG, METRICS, SPEC, STATE
+from dmlcore.storage.run_directory import EMBEDDINGS, LOCK, METRICS, SPEC, STATE
+from dmlcore.storage.task import LONGEST, Task, TaskState, Text
 
 RUN_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")  # no hyphen first: a command would take it for an option
-LONGEST = 2**20  # bytes of spec.json and of state.json
 EXAMPLE = (
     "example-glyphs"  # the run that ships with the lab (`dmlcore.experiments.example`): in no list, opened by its name
 )
 EXAMPLE_REMOVED = ".example-removed"  # in a store: it was deleted there, and stays so
-START_GRACE = 20.0  # seconds a queued run may take until its worker holds the lock
 log = logging.getLogger(__name__)
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 
@@ -46,43 +45,26 @@ class RunError(RuntimeError):
     """A run that is unknown, unreadable or in a state that forbids the request; the message says which."""
 
 
-def _shortened(text: object) -> object:
-    """A text as it may be shown; what a training says when it fails can be of any length."""
-    return text if not isinstance(text, str) or len(text) <= 4000 else f"{text[:3999]}…"
-
-
 Count = Annotated[int, Field(ge=0, le=metrics_rows.MOST_COUNT)]
 Seconds = Annotated[float, Field(ge=0, le=2**33, allow_inf_nan=False)]  # as a date: until 2242, as tables can show
-Text = Annotated[str, BeforeValidator(_shortened)]
 
 
-class RunState(BaseModel):
-    """The contents of state.json; unknown keys of later releases are ignored."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class RunState(TaskState):
+    """The contents of state.json of a run."""
 
     state: State = "queued"
     step: Count = 0  # finished optimiser steps
     steps: Count = 0  # planned optimiser steps
     seconds: Seconds = 0.0  # spent training, accumulated over resumes
-    message: Text = ""
     device: Text = ""
-    pid: Annotated[int, Field(ge=0, lt=2**31)] = 0  # last worker, and
-    started: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # when that process did (clock ticks since boot)
     created: Seconds = 0.0  # wall clock, for showing and sorting only
-    queued: Annotated[float, Field(ge=-(2**33), le=2**33)] = 0.0  # time.monotonic(), which all share until a boot,
-    boot: Text = ""  # and which boot that was
-
-    def on_its_way(self) -> bool:
-        """Whether it was queued so lately that its process may not hold the lock yet."""
-        return self.state == "queued" and locks.elapsed(self.queued, self.boot) < START_GRACE
 
 
-class Run:
-    """One run directory; readers never need the writer alive, and writing needs `lock()`."""
+class Run(Task[RunState]):
+    """One run directory, the task of a training; writing needs `lock()`."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        super().__init__(path, RunState)
         self.id = path.name
 
     def __repr__(self) -> str:
@@ -102,29 +84,12 @@ class Run:
         """The last recorded state; raises RunError if state.json is damaged."""
         return _states.get(f"{self.path}/{STATE}", lambda: _read_state(self.path))
 
-    def alive(self) -> bool:
-        """Whether some process holds the lock of this run: the only sign of life that cannot be stale."""
-        try:
-            return locks.holder(self.path / LOCK) != 0
-        except OSError:  # no file that anybody could hold
-            return False
-
     def status(self) -> str:
-        """State as shown: queued, running, done, failed, cancelled, or lost (it should be running and nobody is).
-
-        Never raises: of a run that was deleted or damaged since it was listed it is "unreadable".
-        """
+        """State as shown; never raises: of a run that was deleted or damaged since it was listed it is "unreadable"."""
         try:
-            state = self.state()
-            if state.state not in ("queued", "running"):
-                return state.state
-            alive = self.alive()  # before the state: a worker records its end before it drops the lock
-            state = self.state()
+            return super().status()
         except RunError:
             return "unreadable"
-        if alive or state.state not in ("queued", "running"):
-            return state.state
-        return "queued" if state.on_its_way() else "lost"
 
     def metrics(self, since: int = 0) -> tuple[list[Row], int]:
         """Complete rows of metrics.jsonl from byte `since` on, and the offset to ask for next.
@@ -161,16 +126,6 @@ class Run:
             return {}
         return scores(row for line in lines if b'"scores"' in line and (row := metrics_rows.from_line(line)))
 
-    def log_tail(self, lines: int = 20) -> list[str]:
-        """The last lines of log.txt."""
-        try:
-            with atomic_files.regular(self.path / LOG, 2**63) as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - 65536))
-                return file.read(65536).decode(errors="replace").splitlines()[-lines:]
-        except OSError:
-            return []
-
     def embeddings(self) -> Path | None:
         """The newest embeddings file (arrays embeddings, labels, indices), or None before an evaluation."""
         return self._newest(lambda name: "." not in name.removesuffix(".npz"))  # DIGEST.WHAT.npz is made of it
@@ -185,32 +140,15 @@ class Run:
         names = [p for p in (self.path / EMBEDDINGS).glob("*.npz") if wanted(p.name) and not p.name.startswith(".")]
         return next(iter(atomic_files.newest_first(names)), None)
 
-    def request_cancel(self) -> None:
-        """Ask the worker to stop after the current step."""
-        (self.path / CANCEL).touch()
-
-    def cancel_requested(self) -> bool:
-        """Whether a cancel is waiting to be honoured."""
-        return (self.path / CANCEL).exists()
-
-    def withdraw_cancel(self) -> None:
-        """Forget a cancel, at a resume."""
-        (self.path / CANCEL).unlink(missing_ok=True)
-
-    def lock(self, wait: float = 2.0) -> locks.ProcessLock:
-        """The writer's lock as a context manager; raises durable.Busy if another process works on this run."""
-        return locks.ProcessLock(self.path / LOCK, wait)
-
     def update(self, **changes: Any) -> RunState:
         """Replace state.json with `changes` applied; raises RunError without the lock or on a forbidden transition."""
         if not locks.held_here(self.path / LOCK):
             raise RunError(f"{self.id}: only the holder of the lock may change the state")
         before = self.state()
-        after = RunState.model_validate(before.model_dump() | changes)
+        after = before.changed(**changes)
         if after.state not in _NEXT[before.state]:
             raise RunError(f"{self.id}: a run that is {before.state} cannot become {after.state}")
-        atomic_files.replace_json(self.path / STATE, after.model_dump())
-        return after
+        return self.record(after)
 
     def begin(self) -> RunState:
         """Record that this process trains the run now, and which process it is; sweep what a killed one has left."""

@@ -1,8 +1,12 @@
-"""Long work on a data set as a detached process: what it does is a file that anybody may read, one process a task."""
+"""Work that outlives whoever asks for it: trainings, jobs on runs, studies, protocols, downloads, checks are tasks.
+
+A task is a folder that anybody may read: `lock` is held by who works on it, the only sign of life that cannot be stale;
+`state.json` is replaced whole; `cancel` is a request; `log.txt` is what its process says. Its process begins in
+`detached`, the one place to replace where tasks shall begin in another way, for example on a cluster.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -10,160 +14,273 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.home import HOME
+from dmlcore.storage.run_directory import CANCEL, LOCK, LOG, STATE
 
 START_GRACE = 20.0  # seconds until a process that was started must hold the lock
-SAY_EVERY = 0.5  # seconds between two writings of the state
+SAY_EVERY = 0.5  # seconds between two writings of the progress
 WINDOW = 8.0  # seconds over which the rate is told
-
-Word = Literal["queued", "running", "done", "failed", "cancelled"]
-
-
-@dataclass(frozen=True)
-class TaskState:
-    """Where a task stands; done and total count bytes or images, rate is per second."""
-
-    state: Word
-    message: str = ""
-    done: int = 0
-    total: int | None = None
-    rate: float = 0.0
-    queued: float = 0.0  # monotonic clock
-    started: int | None = None  # of the process, in clock ticks since boot
+LONGEST = 2**20  # bytes of a state.json
+BUSY: tuple[Literal["queued"], Literal["running"]] = ("queued", "running")
+Tell = Callable[[str, float, float], object]  # what is being done, how much of it is, of how much: as `Progress.say`
 
 
-class Task:
-    """One task in its folder: `state.json`, the lock of whoever works, a request to cancel, and the log."""
+class JobError(RuntimeError):
+    """A task that cannot be started; the message says why and what to do."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
 
-    def state(self) -> TaskState | None:
-        """The last state that was written; None before the first, or if it cannot be read."""
+def _shortened(text: object) -> object:
+    """A text as it may be shown; what a process says when it fails can be of any length."""
+    return text if not isinstance(text, str) or len(text) <= 4000 else f"{text[:3999]}…"
+
+
+Text = Annotated[str, BeforeValidator(_shortened)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class TaskState(BaseModel):
+    """What state.json of every task holds; unknown keys of later releases are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    state: Literal["queued", "running", "done", "incomplete", "failed", "cancelled"] = "queued"
+    message: Text = ""
+    pid: Annotated[int, Field(ge=0, lt=2**31)] = 0  # last worker, and
+    started: Annotated[int, Field(ge=0, lt=2**63)] | None = None  # when that process did (clock ticks since boot)
+    queued: Annotated[float, Field(ge=-(2**33), le=2**33)] = 0.0  # time.monotonic(), which all share until a boot,
+    boot: Text = ""  # and which boot that was
+
+    def changed(self, **changes: Any) -> Self:
+        """A copy with other values; raises ValidationError."""
+        return type(self).model_validate(self.model_dump() | changes)
+
+    def queued_now(self) -> Self:
+        """The same as asked for at this moment, its process on its way."""
+        return self.changed(state="queued", message="", queued=time.monotonic(), boot=locks.boot())
+
+    def recent(self) -> bool:
+        """Whether it was queued so lately that its process may not have come yet."""
+        return self.queued > 0 and locks.elapsed(self.queued, self.boot) < START_GRACE
+
+    def on_its_way(self) -> bool:
+        """Whether its process may not hold the lock yet."""
+        return self.state == "queued" and self.recent()
+
+
+class ProgressState(TaskState):
+    """Of a task that counts what it does; rate is per second."""
+
+    done: Amount = 0.0
+    total: Amount | None = None
+    rate: Annotated[float, Field(allow_inf_nan=False)] = 0.0
+
+
+S = TypeVar("S", bound=TaskState)
+
+
+def detached(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
+    """Start Python with these arguments in a session of its own, which no end of ours ends; log takes its output."""
+    with open(log or os.devnull, "ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=HOME,
+            env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},  # see dmlcore.cli.main
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    threading.Thread(target=process.wait, daemon=True).start()  # leave no zombie behind in a long-lived server
+    return process
+
+
+class Task(Generic[S]):
+    """One task in its folder; readers never need whoever works on it alive."""
+
+    def __init__(self, path: Path, kind: type[S]) -> None:
+        self.path, self.kind = path, kind
+
+    @property
+    def state_file(self) -> Path:
+        """Where its state is recorded."""
+        return self.path / STATE
+
+    @property
+    def cancel_file(self) -> Path:
+        """What is there while it is asked to end."""
+        return self.path / CANCEL
+
+    def state(self) -> S | None:
+        """What was recorded last; None before anything was, or if it cannot be read."""
         try:
-            plain = json.loads((self.folder / "state.json").read_text())
-            return TaskState(**{field.name: plain[field.name] for field in fields(TaskState)})
-        except (OSError, ValueError, TypeError, KeyError):
+            return self.kind.model_validate_json(atomic_files.contents(self.state_file, LONGEST))
+        except (OSError, ValidationError):
             return None
 
-    def status(self) -> Word | Literal["never", "lost"]:
-        """The state, and "lost" where a process was killed before it could write its end."""
-        alive = locks.holder(self.folder / "lock") != 0  # before the state: its end is written under the lock
+    def alive(self) -> bool:
+        """Whether some process works on it now."""
+        try:
+            return locks.holder(self.path / LOCK) != 0
+        except OSError:  # no file that anybody could hold
+            return False
+
+    def status(self) -> str:
+        """The state as shown: "never" asked for, or "lost": it should be at work, and nobody holds the lock."""
+        state = self.state()
+        if state is not None and state.state not in BUSY:
+            return state.state
+        alive = self.alive()  # before the state: a worker records its end before it drops the lock
         state = self.state()
         if state is None:
             return "running" if alive else "never"
-        if alive:
-            return "running"
-        if state.state == "queued" and _recent(state):
-            return "queued"
-        return "lost" if state.state in ("queued", "running") else state.state
+        if alive or state.state not in BUSY:
+            return state.state
+        return "queued" if state.on_its_way() else "lost"
 
     def busy(self) -> bool:
         """Whether somebody works on it, or is about to."""
-        return self.status() in ("queued", "running")
+        return self.status() in BUSY
 
     def log_tail(self, lines: int = 20) -> list[str]:
-        """The last lines of the log."""
+        """The last lines of its log."""
         try:
-            return (self.folder / "log.txt").read_bytes()[-65536:].decode(errors="replace").splitlines()[-lines:]
-        except FileNotFoundError:
+            with atomic_files.regular(self.path / LOG, 2**63) as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - 65536))
+                return file.read(65536).decode(errors="replace").splitlines()[-lines:]
+        except OSError:
             return []
 
-    def start(self, arguments: Sequence[str]) -> None:
-        """Start `python -m dmlcore ARGUMENTS` detached, whose `work` does the task; raises Busy while it is done."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with locks.ProcessLock(self.folder / "lock", wait=0.0):
-            state = self.state()
-            if state and state.state == "queued" and _recent(state):
-                raise locks.Busy(f"{self.folder.name} is about to start already")
-            (self.folder / "cancel").unlink(missing_ok=True)
-            self._write(TaskState("queued", "about to start", queued=time.monotonic()))
-        with open(self.folder / "log.txt", "ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, *arguments],
-                cwd=HOME,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        threading.Thread(target=process.wait, daemon=True).start()  # leave no zombie behind in a long-lived server
+    def request_cancel(self) -> None:
+        """Ask whoever works on it to stop after the current step."""
+        self.cancel_file.touch()
+
+    def cancel_requested(self) -> bool:
+        """Whether a cancel is waiting to be honoured."""
+        return self.cancel_file.exists()
+
+    def withdraw_cancel(self) -> None:
+        """Forget a cancel."""
+        self.cancel_file.unlink(missing_ok=True)
+
+    def lock(self, wait: float = 2.0) -> locks.ProcessLock:
+        """The lock of who works on it, as a context manager; raises locks.Busy if another process does."""
+        return locks.ProcessLock(self.path / LOCK, wait)
+
+    def record(self, state: S) -> S:
+        """Replace the state; for the holder of the lock."""
+        atomic_files.replace_json(self.state_file, state.model_dump())
+        return state
+
+    @contextmanager
+    def idle(self) -> Iterator[S | None]:
+        """Hold the lock for a moment, so that of two who start it at once one does; JobError unless nobody works."""
+        try:
+            with self.lock(wait=0.5):
+                state = self.state()
+                if state is not None and state.on_its_way():
+                    raise JobError(f"{self.path.name} is waiting or about to start already")
+                yield state
+        except locks.Busy as busy:
+            raise JobError(f"{self.path.name}: something is working on it already; wait for it, or cancel it") from busy
+
+    def queue(self, request: S) -> None:
+        """Record that it is asked for now, and forget what was asked of it before; for the holder of the lock."""
+        self.withdraw_cancel()
+        self.record(request.queued_now())
+
+    def start(self, arguments: Sequence[str], request: S) -> None:
+        """Start Python with these arguments, detached, whose `work` does it; raises JobError while somebody does."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self.idle():
+            self.queue(request)
+        detached(arguments, self.path / LOG)
 
     def cancel(self) -> None:
-        """End it, keeping what has been done; a task that nobody works on is cancelled here and now."""
-        state = self.state()
-        if state is None or state.state not in ("queued", "running"):
+        """End it after its current step, keeping everything; what nobody works on is cancelled here and now."""
+        if not self._unfinished():
             return
-        (self.folder / "cancel").touch()
+        self.request_cancel()
         try:
-            with locks.ProcessLock(self.folder / "lock", wait=0.0):
-                self._write(replace(state, state="cancelled", message="cancelled"))
-        except locks.Busy:  # also a read that waits for an answer must end
-            locks.terminate(locks.holder(self.folder / "lock"), state.started)
+            with self.lock(wait=0.0):
+                if state := self._unfinished():
+                    self.record(state.changed(state="cancelled", message="cancelled"))
+        except locks.Busy:
+            # The kernel names the holder of the lock; it is ours if it is also the process the state tells of.
+            owner, state = locks.holder(self.path / LOCK), self.state()
+            if owner and state and owner == state.pid:
+                locks.terminate(owner, state.started)
 
-    def work(self, job: Callable[[TaskProgress], str]) -> str:
-        """Do the task in this process, writing its state; returns and records what `job` says at its end.
+    def _unfinished(self) -> S | None:
+        state = self.state()
+        return state if state is not None and state.state in BUSY else None
 
-        SIGTERM and a request to cancel end it. Raises Busy if another process is at it, and what the job raises.
+    def work(self, job: Callable[[Progress[S]], S], request: S) -> S:
+        """Do it in this process, from `request` on; returns and records the state that `job` ends with.
+
+        SIGTERM, unless whoever calls handles it, and a request to cancel end it by KeyboardInterrupt. Raises locks.Busy
+        if another process is at it, and what the job raises.
         """
-        if threading.current_thread() is threading.main_thread():
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, signal.default_int_handler)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with locks.ProcessLock(self.folder / "lock", wait=0.5):
-            waiting = self.state()
-            if not (waiting and _recent(waiting)):  # started by hand: an old request is void
-                (self.folder / "cancel").unlink(missing_ok=True)
-            progress = TaskProgress(self)
+        self.path.mkdir(parents=True, exist_ok=True)
+        with self.lock(wait=0.5):
+            before = self.state()
+            if not (before and before.state in ("queued", "cancelled") and before.recent()):
+                self.withdraw_cancel()  # a request that came before this was asked for is void
+            asked = before if before and before.on_its_way() else request.queued_now()
+            progress = Progress(self, request.changed(queued=asked.queued, boot=asked.boot))
             try:
-                progress.say("starting", force=True)
-                message = job(progress)
+                progress.say("starting")
+                return self.record(job(progress))
             except KeyboardInterrupt:
-                self._write(replace(progress.state, state="cancelled", message="cancelled; what has been done is kept"))
+                self.record(progress.state.changed(state="cancelled", message="cancelled"))
+                self.withdraw_cancel()
                 raise
             except Exception as error:
-                self._write(replace(progress.state, state="failed", message=str(error)))
+                self.record(progress.state.changed(state="failed", message=str(error)))
                 raise
-            self._write(replace(progress.state, state="done", message=message))
-            return message
-
-    def _write(self, state: TaskState) -> None:
-        atomic_files.replace_json(self.folder / "state.json", asdict(state))
 
 
-class TaskProgress:
+class Progress(Generic[S]):
     """Tells the state of a task that is at work, a few times a second; KeyboardInterrupt once it is cancelled."""
 
-    def __init__(self, task: Task) -> None:
-        self._task = task
-        self._said = 0.0
-        self._seen: deque[tuple[float, int]] = deque()
-        self.state = TaskState("running", started=locks.start_time(os.getpid()))
+    def __init__(self, task: Task[S], request: S) -> None:
+        self._task, self._said = task, 0.0
+        self._seen: deque[tuple[float, float]] = deque()
+        pid = os.getpid()
+        self.state = request.changed(state="running", pid=pid, started=locks.start_time(pid))
 
-    def say(self, message: str, done: int = 0, total: int | None = None, *, force: bool = False) -> None:
-        """What is being done, and how much of it is."""
+    def say(self, message: str, done: float = 0, total: float | None = None, **more: Any) -> None:
+        """What is being done, and how much of it is; more: other values of the state.
+
+        What stands before a colon in the message names the stage; a new stage is written at once.
+        """
         now = time.monotonic()
-        if message != self.state.message:
+        at_once = message.partition(":")[0] != self.state.message.partition(":")[0] or more
+        if at_once:
             self._seen.clear()
-            force = True
         self._seen.append((now, done))
         while self._seen[0][0] < now - WINDOW and len(self._seen) > 2:
             self._seen.popleft()
-        (then, before), passed = self._seen[0], now - self._seen[0][0]
-        rate = (done - before) / (now - then) if passed > 0 else 0.0
-        self.state = replace(self.state, message=message, done=done, total=total, rate=rate)
-        if force or now - self._said >= SAY_EVERY:
+        then, before = self._seen[0]
+        rate = (done - before) / (now - then) if now > then else 0.0
+        self.state = self.state.changed(message=message, done=done, total=total, rate=rate, **more)
+        if at_once or now - self._said >= SAY_EVERY:
             self._said = now
-            if (self._task.folder / "cancel").exists():
+            if self._task.cancel_requested():
                 raise KeyboardInterrupt
-            self._task._write(self.state)
+            self._task.record(self.state)
 
-
-def _recent(state: TaskState) -> bool:
-    """Whether the process that was started for this state may still be on its way."""
-    return state.queued > 0 and 0 <= time.monotonic() - state.queued < START_GRACE
+    def end(self, message: str, **more: Any) -> S:
+        """The state of a task that is done; more: what is otherwise."""
+        return self.state.changed(**{"state": "done", "message": message, **more})

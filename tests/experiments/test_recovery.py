@@ -11,7 +11,7 @@ import pytest
 from dmlcore.experiments import recovery
 from dmlcore.experiments.studies import StudyRequest, StudyState, conduct_of
 from dmlcore.jobs import launch
-from dmlcore.jobs.launch import Asked, JobError
+from dmlcore.jobs.launch import Job, JobError, JobState
 from dmlcore.spec import RunSpec
 from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.runs import Run, RunStore
@@ -68,7 +68,7 @@ def test_only_what_was_interrupted_goes_on_and_what_was_at_work_first(store: Run
 
 
 def test_a_crowd_of_recoveries_resumes_each_run_once(store: RunStore, started, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dmlcore.storage.runs.START_GRACE", 2.0)  # processes that never come are asked for again
+    monkeypatch.setattr("dmlcore.storage.task.START_GRACE", 2.0)  # processes that never come are asked for again
     runs = [made(store, state="running") for _ in range(6)]
     barrier, found = threading.Barrier(4), []
 
@@ -118,7 +118,7 @@ def test_two_who_resume_at_once_start_one_process(store: RunStore, started) -> N
 
 
 def test_a_run_whose_process_is_on_its_way_is_waited_for(store: RunStore, started, monkeypatch) -> None:
-    monkeypatch.setattr("dmlcore.storage.runs.START_GRACE", 1.0)
+    monkeypatch.setattr("dmlcore.storage.task.START_GRACE", 1.0)
     run = store.create(SPEC)
     began = time.monotonic()
     assert recovery.recover(store) == [run.id]
@@ -131,13 +131,13 @@ def test_jobs_that_were_cut_off_are_asked_for_again(store: RunStore, started, mo
     with pytest.raises(JobError, match="about to start"):
         launch.evaluate(run)
     path = store.root / launch.ASKED / f"{run.id}.json"
-    atomic_files.replace_json(path, Asked(task="evaluate", more=("--settings", "x"), boot="another").model_dump())
+    atomic_files.replace_json(path, {"task": "evaluate", "more": ["--settings", "x"], "queued": 1.0, "boot": "another"})
     (store.root / launch.ASKED / "gone.json").write_text("{}")
     (store.root / launch.ASKED / f"{other.id}.json").write_text("damaged")
     started.clear()
     assert recovery.recover(store) == [run.id]
     assert started == [(run.id, "evaluate", "--settings", "x")]
-    launch.over(run)
+    Job(run).record(JobState(task="evaluate", state="done"))
     assert recovery.recover(store) == []
 
 

@@ -158,7 +158,6 @@ def _maps(run: Run, other: Run) -> None:
             map_service.names(run, data.sheet)
             assert data.sheet.central.max() < len(data.sheet.indices)
     map_service.over_training(run, PCA)
-    maps.progress(run)
     for path in (run.path / "selections").glob("*.json"):
         selections.load(run, path.stem)
 
@@ -181,7 +180,7 @@ ASKED: dict[Callable[[Run, Run], None], tuple[str, ...]] = {
     _curves: ("state.json", "metrics.jsonl"),
     _rows: ("state.json", "metrics.jsonl"),
     _embeddings: ("embeddings/*", "kept/*.npz"),
-    _maps: ("embeddings/*", "trajectories/*", "selections/*", "kept/*.ckpt", "map.json"),
+    _maps: ("embeddings/*", "trajectories/*", "selections/*", "kept/*.ckpt"),
     _weights: ("weights/*", "embeddings/*"),
     _checkpoints: ("*.ckpt",),
 }

@@ -13,7 +13,7 @@ from dmlcore.jobs import launch
 from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
-from dmlcore.storage.task import Task
+from dmlcore.storage.task import Task, TaskState
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,7 +54,9 @@ def started(monkeypatch):
 STARTS = {
     "training": lambda folder: launch.launch(RunSpec(), RunStore(folder)),
     "study": lambda folder: conductor.launch(StudyRequest(study="losses-digits"), RunStore(folder)),
-    "download or check": lambda folder: Task(folder / "task").start(("-c", "import time; time.sleep(60)")),
+    "download or check": lambda folder: Task(folder / "task", TaskState).start(
+        ("-c", "import time; time.sleep(60)"), TaskState()
+    ),
     "speed of this machine": lambda folder: speed.measure_in_background(),
 }
 

@@ -12,8 +12,8 @@ import pytest
 
 from dmlcore.data import DataError
 from dmlcore.inspection.neighbours import path_of
-from dmlcore.jobs import launch
-from dmlcore.jobs.launch import JobError
+from dmlcore.jobs import device_queue, launch
+from dmlcore.jobs.launch import Job, JobError, JobState
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore, scores
 
@@ -161,22 +161,39 @@ def test_jobs_have_a_ceiling_too_which_those_that_ended_do_not_fill(
     launch.evaluate(second)
     with pytest.raises(JobError, match="2 jobs are waiting or working already"):
         launch.evaluate(third)
-    launch.over(first)
+    Job(first).record(JobState(task="evaluate", state="done"))
     launch.evaluate(third)
     assert started == [first.id, second.id, third.id]
 
 
-def test_a_map_that_waits_for_its_turn_is_stopped_for_good(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = store.create(SHORT)
+def test_a_map_that_waits_for_its_turn_is_stopped_for_good(store: RunStore) -> None:
+    at_work, run = store.create(SHORT), store.create(SHORT)
     (run.path / "embeddings" / "e.npz").touch()
-    holder = "import sys; from dmlcore.storage.runs import Run; from pathlib import Path; r = Run(Path(sys.argv[1]))\n"
-    holder += "with r.lock():\n    print(flush=True); sys.stdin.read()"
-    monkeypatch.setattr(launch, "start", lambda *_: None)
+    job = Job(run)
+    with at_work.lock(), device_queue.turn(at_work, wait=True, job=True):
+        launch.project(run)
+        until(lambda: job.state().message == "waiting, 1 job before it", run)
+        assert (job.status(), job.alive(), run.status()) == ("running", True, "queued")
+        with pytest.raises(JobError, match="working on it"):
+            launch.weigh(run)
+        job.cancel()
+        until(lambda: not run.alive(), run)
+    assert (job.status(), job.cancel_requested()) == ("cancelled", False)
+    assert launch.asked(store) == []
+
+
+def test_a_job_that_fails_says_why_until_the_next_and_one_that_was_killed_is_lost(store: RunStore) -> None:
+    run = store.create(SHORT)
+    (run.path / "embeddings" / "e.npz").write_bytes(b"damaged")
+    job = Job(run)
+    assert job.status() == "never"
     launch.project(run)
-    with subprocess.Popen(
-        [sys.executable, "-c", holder, str(run.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as waiting:
-        waiting.stdout.readline()
-        launch.stop_projecting(run)
-        assert waiting.wait(60) == -signal.SIGTERM
-    assert launch.asked(run) is None
+    until(lambda: job.status() == "failed", run)
+    assert "e.npz" in job.state().message
+    until(lambda: not run.alive(), run)
+    with run.lock():
+        job.record(JobState(task="project", state="running", pid=os.getpid()))
+        assert job.status() == "running"
+        job.record(JobState(task="project", state="running", pid=os.getpid() + 1))
+        assert job.status() == "lost", "another process holds the run now"
+    assert [found.run.id for found in launch.asked(store)] == [run.id]

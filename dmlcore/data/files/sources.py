@@ -11,7 +11,7 @@ from dmlcore.data import describe
 from dmlcore.data.dataset import DataError
 from dmlcore.data.files import archives, locate
 from dmlcore.storage import download as web
-from dmlcore.storage.task import Task, TaskProgress
+from dmlcore.storage.task import Progress, ProgressState, Task
 
 
 @dataclass(frozen=True)
@@ -164,22 +164,19 @@ def default_folder() -> Path:
     return locate.search_folders()[0]
 
 
-def task_of(name: str) -> Task:
+def task_of(name: str) -> Task[ProgressState]:
     """The download of a data set, whoever does it."""
-    return Task(locate.cache_folder() / "downloads" / _SAME.get(name, name))
+    return Task(locate.cache_folder() / "downloads" / _SAME.get(name, name), ProgressState)
 
 
 def start(name: str, into: Path | str | None = None) -> None:
     """Download `name` in a process of its own: `python -m dmlcore data download NAME --into DIR`.
 
-    Raises DataError where nothing can be fetched or the disk is too full, Busy while it is being downloaded.
+    Raises DataError where nothing can be fetched or the disk is too full, JobError while it is being downloaded.
     """
     folder = _folder(into)
     _require(name, folder)
-    task_of(name).start([*_COMMAND, name, "--into", str(folder)])
-
-
-_COMMAND = ("-m", "dmlcore", "data", "download")
+    task_of(name).start(["-m", "dmlcore", "data", "download", name, "--into", str(folder)], ProgressState())
 
 
 def download(name: str, into: Path | str | None = None, *, loopback: bool = False, pause: float = 1.0) -> str:
@@ -191,7 +188,7 @@ def download(name: str, into: Path | str | None = None, *, loopback: bool = Fals
     folder = _folder(into)
     source = _require(name, folder)
 
-    def job(progress: TaskProgress) -> str:
+    def job(progress: Progress[ProgressState]) -> ProgressState:
         before = 0
         for url, file in zip(source.urls, source.files, strict=True):
 
@@ -213,9 +210,9 @@ def download(name: str, into: Path | str | None = None, *, loopback: bool = Fals
             before += path.stat().st_size
         progress.say(f"verifying and unpacking {path.name}", before, before)
         with_files = locate.locate(describe(name), path)  # the last file is the archive of the images
-        return f"{before:,} bytes in {folder}, verified, and unpacked into {with_files}"
+        return progress.end(f"{before:,} bytes in {folder}, verified, and unpacked into {with_files}")
 
-    return task_of(name).work(job)
+    return task_of(name).work(job, ProgressState()).message
 
 
 def _require(name: str, folder: Path) -> DataSource:

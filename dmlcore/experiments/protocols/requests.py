@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from dmlcore.experiments.protocols.expansion import data_name, deviations, expand, images, needs_images, specify
 from dmlcore.experiments.protocols.spec import Protocol, path_of, read
 from dmlcore.experiments.studies import StudyRun
-from dmlcore.experiments.studies.run_batch import BatchFolder, PlaceState, make
+from dmlcore.experiments.studies.run_batch import PlaceState, make
 from dmlcore.spec import SpecError
 from dmlcore.storage.runs import RunStore
+from dmlcore.storage.task import Task
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class ProtocolState(PlaceState):
 
 def place_of(
     request: ProtocolRequest, store: RunStore, entries: Sequence[StudyRun] | None = None
-) -> BatchFolder[ProtocolState]:
+) -> Task[ProtocolState]:
     """Where these very runs are made and summed up; raises SpecError. entries: of the request, if they are known."""
     return _place(request.name, entries or request.entries(), store)
 
@@ -115,7 +116,7 @@ def conduct(
     report: Callable[[str], object] = log.info,
     stop: Callable[[], bool] = lambda: False,
 ) -> ProtocolState:
-    """Make the runs of the request that are not done, as `studies.making.make` does; raises SpecError too."""
+    """Make the runs of the request that are not done, as `studies.run_batch.make` does; raises SpecError too."""
     entries = request.entries()
     place = _place(request.name, entries, store)
     return make(entries, store, place, ProtocolState(request=request), report=report, stop=stop)
@@ -126,6 +127,6 @@ def digest_of(entries: Sequence[StudyRun]) -> str:
     return hashlib.sha256("\n".join(sorted(entry.digest() for entry in entries)).encode()).hexdigest()[:12]
 
 
-def _place(name: str, entries: Sequence[StudyRun], store: RunStore) -> BatchFolder[ProtocolState]:
+def _place(name: str, entries: Sequence[StudyRun], store: RunStore) -> Task[ProtocolState]:
     folder: Path = store.root / ".protocols" / f"{name}-{digest_of(entries)}"
-    return BatchFolder(folder, ProtocolState)
+    return Task(folder, ProtocolState)

@@ -1,4 +1,4 @@
-"""A study in the run store: `.studies/NAME` is its place, see `making`."""
+"""A study in the run store: `.studies/NAME` is its place, see `run_batch`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict
 
-from dmlcore.experiments.studies.run_batch import BatchFolder, PlaceState, detach, make, refuse_missing_data
+from dmlcore.experiments.studies.run_batch import PlaceState, make, refuse_missing_data, start
 from dmlcore.experiments.studies.spec import StudyRun, expand, path_of, read
-from dmlcore.jobs import launch as jobs
-from dmlcore.jobs.launch import JobError
-from dmlcore.storage import locks
 from dmlcore.storage.listing import Signature, signature
 from dmlcore.storage.runs import RunError, RunStore
+from dmlcore.storage.task import BUSY, Task
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +51,12 @@ class StudyState(PlaceState):
     request: StudyRequest
 
 
-Conduct = BatchFolder[StudyState]
+Conduct = Task[StudyState]
 
 
 def conduct_of(name: str, store: RunStore) -> Conduct:
     """Where the study of that name or file is conducted in `store`; raises SpecError if there is no such study."""
-    return BatchFolder(store.root / ".studies" / path_of(name).stem, StudyState)
+    return Task(store.root / ".studies" / path_of(name).stem, StudyState)
 
 
 def launch(request: StudyRequest, store: RunStore) -> None:
@@ -66,28 +64,17 @@ def launch(request: StudyRequest, store: RunStore) -> None:
 
     Raises JobError while the study is being conducted, DataError if data are missing, SpecError.
     """
-    entries = request.entries()
-    refuse_missing_data(entries)
-    conduct = conduct_of(request.study, store)
-    try:
-        detach(conduct, StudyState(request=request), ["study", *request.arguments()])
-    except locks.Busy:
-        raise JobError(f"the study {conduct.path.name} is running already; watch it, or cancel it first") from None
+    refuse_missing_data(request.entries())
+    start(conduct_of(request.study, store), StudyState(request=request), ["study", *request.arguments()])
 
 
 def cancel(conduct: Conduct) -> None:
     """End the study and its run after the current step, keeping everything; a run that goes on alone ends too."""
     state = conduct.state()
-    if state is None or state.state not in ("queued", "running"):
-        return
-    (conduct.path / "cancel").touch()
-    try:
-        with locks.ProcessLock(conduct.path / "lock", wait=0.0):  # nobody conducts it
-            conduct.record(state.model_copy(update={"state": "cancelled", "message": "cancelled"}))
-    except locks.Busy:
-        return  # the conductor sees the request
-    with contextlib.suppress(RunError):  # deleted
-        jobs.cancel(RunStore(conduct.path.parents[1]).open(state.run))
+    conduct.cancel()
+    if state is not None and state.state in BUSY and not conduct.alive():  # who conducts it ends its run
+        with contextlib.suppress(RunError):  # deleted
+            RunStore(conduct.path.parents[1]).open(state.run).cancel()
 
 
 def conduct(
@@ -97,6 +84,6 @@ def conduct(
     report: Callable[[str], object] = log.info,
     stop: Callable[[], bool] = lambda: False,
 ) -> StudyState:
-    """Make the runs of the request that are not done, as `making.make` does; raises SpecError too."""
+    """Make the runs of the request that are not done, as `run_batch.make` does; raises SpecError too."""
     place = conduct_of(request.study, store)
     return make(request.entries(), store, place, StudyState(request=request), report=report, stop=stop)

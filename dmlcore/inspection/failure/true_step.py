@@ -21,6 +21,7 @@ import numpy as np
 
 from dmlcore.storage import atomic_files
 from dmlcore.storage.runs import Run, RunError
+from dmlcore.storage.task import Tell
 
 if TYPE_CHECKING:
     from dmlcore.inspection.failure.one_step import NeighbourRanks
@@ -73,7 +74,7 @@ def read(path: Path | None) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and {"rule", "before", "after"} <= found.keys() else None
 
 
-def make(run: Run, question: Question) -> Path:
+def make(run: Run, question: Question, tell: Tell = lambda words, done, total: None) -> Path:
     """Take the step of each loss of a question, one after another, and write what came of it; return the file.
 
     {"rule", "before", "after"}: before and after[loss] hold right, wrong (ranks), ap, map_at_r and the distances d_ap,
@@ -115,7 +116,8 @@ def make(run: Run, question: Question) -> Path:
         "before": standing(),
         "after": (read(path) or {"after": {}})["after"],
     }
-    for name, hyper in question.losses.items():
+    for number, (name, hyper) in enumerate(question.losses.items()):
+        tell(f"loss {number + 1} of {len(question.losses)}", number, len(question.losses))
         loss = losses.create(name, **hyper)
         active = _step(state, loss, inputs)
         found["after"][name] = (standing() if active else dict(found["before"])) | {

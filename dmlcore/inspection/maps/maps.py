@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,22 +19,19 @@ from numpy.typing import ArrayLike
 from dmlcore import projection
 from dmlcore.inspection.maps.quality import Quality, quality
 from dmlcore.inspection.maps.settings import METHODS, TITLES, Method, Settings
-from dmlcore.storage import arrays, atomic_files, locks
+from dmlcore.storage import arrays, atomic_files
 from dmlcore.storage.arrays import EMBEDDINGS, FLOATS, TEXT, Of, Unreadable
-from dmlcore.storage.run_directory import LOCK
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.typing import Array, Singles
 
 __all__ = [
     "METHODS", "TITLES", "Map", "Method", "Quality", "Settings",
-    "draw", "find", "made", "make", "place", "progress", "read",
+    "draw", "find", "made", "make", "place", "read",
 ]  # fmt: skip
 
 SUFFIX = ".map.npz"
 MAP = {"points": Of(FLOATS, ("n", 2)), "perplexity": Of(FLOATS, (), nan=True), "facts": Of(TEXT, ())}
 AGAIN = "Compute the map again"
-PROGRESS = "map.json"  # in the run directory
-OFTEN = 0.3  # seconds between two reports of the progress
 
 Report = Callable[[float, str], object]  # share done 0..1, in words
 
@@ -100,11 +96,11 @@ def read(path: Path) -> Map:
         raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
 
 
-def make(run: Run, settings: Settings | None = None) -> Path:
+def make(run: Run, settings: Settings | None = None, tell: Report = lambda done, words: None) -> Path:
     """Make and keep the map of the newest embeddings, unless it is there and readable; return its file.
 
-    settings: default as `Settings()` with the seed of the run. Its progress is what `progress` tells. Raises RunError
-    before an evaluation and for embeddings that have no map (too few, collapsed), Unreadable, projection.Missing.
+    settings: default as `Settings()` with the seed of the run. Raises RunError before an evaluation and for embeddings
+    that have no map (too few, collapsed), Unreadable, projection.Missing.
     """
     settings = settings or Settings(seed=run.spec.seed)
     source = run.embeddings()
@@ -115,16 +111,13 @@ def make(run: Run, settings: Settings | None = None) -> Path:
         os.utime(path)  # the newest
         return path
     embeddings = arrays.read(source, EMBEDDINGS, "embeddings", remedy="Evaluate the run again")["embeddings"]
-    with Telling(run) as tell:
-        try:
-            points = draw(embeddings, settings, report=lambda done, words: tell(0.95 * done, words))
-        except ValueError as error:
-            raise RunError(f"{run.id} has no {TITLES[settings.method]} map: {error}") from None
-        tell(0.95, "measuring the quality")
-        facts = {
-            "settings": settings.to_json(),
-            "quality": found.as_dict() if (found := quality(embeddings, points)) else None,
-        }
+    try:
+        points = draw(embeddings, settings, report=lambda done, words: tell(0.95 * done, words))
+    except ValueError as error:
+        raise RunError(f"{run.id} has no {TITLES[settings.method]} map: {error}") from None
+    tell(0.95, "measuring the quality")
+    measured = quality(embeddings, points)
+    facts = {"settings": settings.to_json(), "quality": measured.as_dict() if measured else None}
     perplexity = used_perplexity(settings, len(points))
     keep(path, facts, points=points, perplexity=np.array(np.nan if perplexity is None else perplexity))
     return path
@@ -184,38 +177,6 @@ def place(found: Map, embeddings: ArrayLike) -> Singles:
     if settings.method == "tsne":
         return projection.place_tsne(known, found.points, embeddings, perplexity=settings.perplexity)
     return projection.place_umap(known, found.points, embeddings, neighbours=settings.neighbours)
-
-
-def progress(run: Run) -> tuple[float, str] | None:
-    """Share done (0..1) and what is being done, of the map that is being made; None if none is."""
-    try:
-        record = atomic_files.read_json(run.path / PROGRESS)
-        done, words, pid = float(record["done"]), str(record["words"]), int(record["pid"])
-        # What a killed process left tells of nothing: it no longer holds the lock.
-        return (done, words) if 0 <= done <= 1 and pid == locks.holder(run.path / LOCK) else None
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
-        return None
-
-
-class Telling:
-    """While a map is made: what `progress` reads. Called with the share done and words; forgets all at the end."""
-
-    def __init__(self, run: Run) -> None:
-        self.path = run.path / PROGRESS
-        self._last, self._started = -OFTEN, locks.start_time(os.getpid())
-
-    def __enter__(self) -> Telling:
-        return self
-
-    def __call__(self, done: float, words: str) -> None:
-        now = time.monotonic()
-        if now - self._last >= OFTEN:
-            self._last = now
-            record = {"done": round(done, 4), "words": words, "pid": os.getpid(), "started": self._started}
-            atomic_files.replace_json(self.path, record)
-
-    def __exit__(self, *_: object) -> None:
-        self.path.unlink(missing_ok=True)
 
 
 def used_perplexity(settings: Settings, count: int) -> float | None:

@@ -78,11 +78,11 @@ def read(path: Path) -> Trajectory:
         raise Unreadable(f"{path.name} cannot be read ({error}). {AGAIN}.") from None
 
 
-def make(run: Run, settings: Settings | None = None) -> Path:
+def make(run: Run, settings: Settings | None = None, tell: maps.Report = lambda done, words: None) -> Path:
     """Make and keep the map over all kept checkpoints, embedding those that lack it; return its file.
 
-    settings: default as `Settings()` with the seed of the run. `maps.progress` tells how far it is. Raises RunError
-    for fewer than two checkpoints and for embeddings that have no map, Unreadable, projection.Missing.
+    settings: default as `Settings()` with the seed of the run. Raises RunError for fewer than two checkpoints and for
+    embeddings that have no map, Unreadable, projection.Missing.
     """
     settings = settings or Settings(seed=run.spec.seed)
     known = snapshots.snapshots(run)
@@ -100,15 +100,14 @@ def make(run: Run, settings: Settings | None = None) -> Path:
             path.unlink()
         else:
             return path
-    with maps.Telling(run) as tell:
-        if any(snapshot.embeddings is None for snapshot in known):
-            tell(0.0, "embedding the test part with each kept checkpoint")
-            snapshots.embed_all(run)
-            known = snapshots.snapshots(run)
-        try:
-            points, measured, how = frames([_embeddings(snapshot) for snapshot in known], settings, tell)
-        except ValueError as error:
-            raise RunError(f"{run.id} has no {TITLES[settings.method]} map over training: {error}") from None
+    if any(snapshot.embeddings is None for snapshot in known):
+        tell(0.0, "embedding the test part with each kept checkpoint")
+        snapshots.embed_all(run)
+        known = snapshots.snapshots(run)
+    try:
+        points, measured, how = frames([_embeddings(snapshot) for snapshot in known], settings, tell)
+    except ValueError as error:
+        raise RunError(f"{run.id} has no {TITLES[settings.method]} map over training: {error}") from None
     path.parent.mkdir(exist_ok=True)
     facts = {
         "settings": settings.to_json(),

@@ -6,9 +6,6 @@ import json
 import os
 import platform
 import resource
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,7 +24,7 @@ from dmlcore.models import networks
 from dmlcore.monitoring.estimate.flops import Cost, work_of
 from dmlcore.spec.sections import ModelSpec
 from dmlcore.storage import atomic_files, locks
-from dmlcore.storage.home import HOME
+from dmlcore.storage.task import detached
 
 
 @dataclass(frozen=True)
@@ -75,16 +72,7 @@ def measure_in_background() -> None:
     if known_speed("cpu") is not None or _Background.started:
         return
     _Background.started = True
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dmlcore.monitoring.estimate.speed"],
-        cwd=HOME,
-        env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},  # as trainings have it
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    threading.Thread(target=process.wait, daemon=True).start()
+    detached(["-m", "dmlcore.monitoring.estimate.speed"])
 
 
 class _Background:

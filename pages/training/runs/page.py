@@ -16,7 +16,7 @@ from dmlcore.storage import locks
 from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import Run, RunError, RunState, RunStore
 from pages.shared.state import run_reader
-from pages.shared.widgets import menu, results, run_picker, run_status
+from pages.shared.widgets import menu, results, run_picker, run_status, waiting
 from pages.shared.widgets.error_boundary import alone
 from pages.shared.widgets.run_status import literal
 from pages.shared.words import sentences as words
@@ -25,25 +25,15 @@ from pages.training.runs.comparison import page as comparison_view
 from pages.training.runs.monitors import page as monitors_view
 
 COLUMNS = ("status", "run", "steps", "inputs", "untrained", "trained", "started")
-LIVE, IDLE = 1.0, 5.0  # seconds between two looks
+IDLE = 5.0  # seconds between two looks while nothing works
 
 
-def board(was_busy: bool) -> None:
-    """Table and details; the fragment that keeps itself up to date."""
-    try:
-        _board(was_busy)
-    except (RunError, OSError) as error:  # a run was removed while we looked at it
-        st.caption("A run has changed meanwhile; looking again.")
-        st.text(words.plain(error))
-
-
-def _board(was_busy: bool) -> None:
+def board() -> None:
+    """Table and details."""
     store = RunStore()
     total = store.count()
     shipped = example.find(store)
     runs = _listed(store, total) if total else [shipped] if shipped else []
-    if run_reader.busy(runs) != was_busy:
-        st.rerun()  # so that the fragment is registered anew, faster or slower
     shown, unknown = run_status.chosen(store)
     if not total:
         _nothing_yet(store)
@@ -196,14 +186,10 @@ def _card(run: Run, waits: Waiting | None, *, single: bool) -> None:
             _buttons(run, status)
             if not single:
                 with st.popover("Log", icon=":material/notes:", key=f"log-{run.id}"):
-                    _log(run)
+                    waiting.log(run)
         if single:
             with st.expander("Log", icon=":material/notes:"):
-                _log(run)
-
-
-def _log(run: Run) -> None:
-    st.code("\n".join(run.log_tail(30)) or "nothing yet", language=None, height=220)
+                waiting.log(run)
 
 
 def _progress(run: Run, status: str, state: RunState, waits: Waiting | None) -> None:
@@ -286,5 +272,11 @@ st.markdown(
     "Every training is a process of its own: close the browser, restart the server, and it goes on. Watch it here, "
     "cancel or resume it, and lay several over each other."
 )
-is_busy = run_reader.busy(RunStore().newest(run_status.MOST_LISTED))
-st.fragment(board, run_every=LIVE if is_busy else IDLE)(is_busy)
+
+
+def busy() -> bool:
+    """Whether anything works among the newest runs."""
+    return run_reader.busy(RunStore().newest(run_status.MOST_LISTED))
+
+
+waiting.live(board, busy, waiting.LOOK if busy() else IDLE)

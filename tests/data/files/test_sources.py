@@ -19,6 +19,7 @@ from dmlcore import data
 from dmlcore.data import DataError
 from dmlcore.data.files import archives, sources
 from dmlcore.storage import download, locks
+from dmlcore.storage.task import JobError, ProgressState
 from tests.data import served
 
 CHILD = Path(served.__file__)
@@ -150,19 +151,19 @@ def test_a_detached_download_is_cancelled_while_the_server_is_silent_and_goes_on
     task = sources.task_of("cub")
     command = (str(CHILD), server.url, str(tmp_path / "data"), *pin(server))
     monkeypatch.setenv("PYTHONPATH", str(Path(served.__file__).parents[2]))
-    task.start(command)
+    task.start(command, ProgressState())
     assert task.busy()
     part = tmp_path / "data" / "CUB_200_2011.tgz.part"
     becomes(lambda: part.is_file() and part.stat().st_size, download.CHUNK)
-    with pytest.raises(locks.Busy):
-        task.start(command)
+    with pytest.raises(JobError, match="cub"):
+        task.start(command, ProgressState())
     with pytest.raises(locks.Busy):
         sources.download("cub", loopback=True)
     task.cancel()
     becomes(task.status, "cancelled")
     assert part.stat().st_size == download.CHUNK
     server.go.set()
-    task.start(command)
+    task.start(command, ProgressState())
     becomes(task.status, "done")
     assert server.asked == [None, f"bytes={download.CHUNK}-"]
     assert len(data.load("cub", validation="none").labels) == 12
@@ -172,10 +173,10 @@ def test_one_that_is_killed_is_lost_and_can_be_started_again(server: Server, tmp
     server.hold_after = download.CHUNK + 1000
     task = sources.task_of("cub")
     monkeypatch.setenv("PYTHONPATH", str(Path(served.__file__).parents[2]))
-    task.start((str(CHILD), server.url, str(tmp_path / "data"), *pin(server)))
+    task.start((str(CHILD), server.url, str(tmp_path / "data"), *pin(server)), ProgressState())
     part = tmp_path / "data" / "CUB_200_2011.tgz.part"
     becomes(lambda: part.is_file() and part.stat().st_size, download.CHUNK)
-    os.kill(locks.holder(task.folder / "lock"), signal.SIGKILL)
+    os.kill(locks.holder(task.path / "lock"), signal.SIGKILL)
     becomes(task.status, "lost")
     server.go.set()
     sources.download("cub", loopback=True, pause=0.0)
@@ -188,7 +189,7 @@ def test_a_cancel_before_the_process_has_begun_holds(server: Server, tmp_path: P
     body = f"from tests.data import served; served.pin({server.url!r}, *{pin(server)!r}[:1], {len(server.content)})\n"
     run = "from dmlcore.data.files import sources as downloads; downloads.download('cub', loopback=True)"
     monkeypatch.setenv("PYTHONPATH", str(Path(served.__file__).parents[2]))
-    task.start(("-c", gate + body + run, str(tmp_path / "gate")))
+    task.start(("-c", gate + body + run, str(tmp_path / "gate")), ProgressState())
     task.cancel()
     assert task.status() == "cancelled"
     (tmp_path / "gate").touch()
@@ -223,7 +224,7 @@ def test_every_address_is_https_and_pinned_by_a_digest() -> None:
     needing = {name for name in data.names() if data.describe(name).needs_files}
     assert all(sources.source_of(name) for name in needing)
     assert sources.source_of("digits") is None
-    assert sources.task_of("collage").folder == sources.task_of("cifar100").folder
+    assert sources.task_of("collage").path == sources.task_of("cifar100").path
 
 
 def test_a_disk_without_room_is_told_before_the_first_byte(tmp_path: Path, monkeypatch) -> None:

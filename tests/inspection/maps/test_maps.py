@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from dataclasses import replace
@@ -106,7 +105,6 @@ def test_what_has_no_map_says_why(run, embeddings):
     evaluated(run, embeddings=embeddings)
     with pytest.raises(RunError, match=r"no t-SNE map: embeddings (must hold at least 5|are all equal)"):
         maps.make(run, QUICK)
-    assert maps.progress(run) is None
     run.embeddings().unlink()
     with pytest.raises(RunError, match="evaluate it first"):
         maps.make(run, QUICK)
@@ -126,31 +124,14 @@ def test_new_points_come_to_their_neighbours(run):
         maps.place(found, fresh)
 
 
-def test_progress_is_told_by_whoever_holds_the_run(run, monkeypatch):
-    told: list[tuple[float, str] | None] = []
-    draw = maps.draw
-
-    def watched(*args, report, **more):
-        def watch(done, words):
-            report(done, words)
-            told.append(maps.progress(run))
-
-        return draw(*args, report=watch, **more)
-
-    monkeypatch.setattr(maps, "draw", watched)
-    monkeypatch.setattr(maps, "OFTEN", 0.0)
-    with run.lock():
-        maps.make(run, QUICK)
-    assert all(told)
+def test_progress_is_told(run):
+    told: list[tuple[float, str]] = []
+    maps.make(run, QUICK, lambda done, words: told.append((done, words)))
     shares = [done for done, _ in told]
     assert shares == sorted(shares)
     assert shares[-1] > 0.9
     assert told[0][1] == "t-SNE: finding neighbours"
-    assert told[-1][1] == "t-SNE: iteration 100 of 100"
-    assert maps.progress(run) is None, "nothing is left behind"
-
-    (run.path / maps.PROGRESS).write_text(json.dumps({"done": 0.5, "words": "t-SNE", "pid": os.getpid()}))
-    assert maps.progress(run) is None, "of a process that was killed"
+    assert [words for _, words in told[-2:]] == ["t-SNE: iteration 100 of 100", "measuring the quality"]
 
 
 def test_the_command_makes_the_map(run):
@@ -158,6 +139,7 @@ def test_the_command_makes_the_map(run):
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     assert "PCA: trustworthiness" in done.output
+    assert launch.Job(run).status() == "never", "nothing is left behind"
     assert maps.made(run) == [Settings("pca")]
     assert "--method: one of tsne, umap, pca" in str(CliRunner().invoke(app, [*command, "--method", "som"]).exception)
 
@@ -165,16 +147,17 @@ def test_the_command_makes_the_map(run):
 def test_a_job_can_be_stopped_and_leaves_nothing(run):
     embeddings = RNG.normal(size=(2000, 8))  # half a minute of work
     np.savez(run.embeddings(), embeddings=embeddings, labels=np.zeros(2000, int), indices=np.arange(2000))
-    launch.stop_projecting(run)
+    job = launch.Job(run)
+    job.cancel()
     launch.project(run, replace(QUICK, iterations=5000))
     deadline = time.monotonic() + 180
-    while not maps.progress(run):
+    while not ((state := job.state()) and 0 < state.done < state.total == 1):
         assert time.monotonic() < deadline, run.log_tail()
         assert not maps.made(run), "the map was made before it could be stopped"
         time.sleep(0.01)
-    launch.stop_projecting(run)
+    job.cancel()
     while run.alive():
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert maps.made(run) == []
-    assert maps.progress(run) is None
+    assert job.status() == "cancelled"

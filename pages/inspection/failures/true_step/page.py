@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import streamlit as st
@@ -11,12 +10,12 @@ from dmlcore import losses
 from dmlcore.inspection.failure import true_step
 from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure
 from dmlcore.inspection.failure.true_step import Question
-from dmlcore.jobs import launch
-from dmlcore.storage.runs import START_GRACE, Run, RunError
+from dmlcore.jobs.launch import Job
+from dmlcore.storage.runs import Run
 from pages.inspection.failures import words as failure_words
 from pages.inspection.failures.service import asked as step_size
 from pages.inspection.failures.state import Home, RealScene, losses_to_compare
-from pages.shared.words import sentences as words
+from pages.shared.widgets import job_button
 
 OF = ("query", "right", "wrong")
 
@@ -30,7 +29,8 @@ def show(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home) -> No
         "weights of the last evaluation, and embeds the whole test part again, once for each loss. The run itself is "
         "left as it is."
     )
-    busy = _working(run, of)
+    step = Job(run).state()
+    busy = step is not None and step.task == "true-step" and Job(run).busy()
     with st.container(horizontal=True):
         for key, label, whole in (
             ("true_step", "Take the true step with this loss", False),
@@ -44,29 +44,9 @@ def show(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home) -> No
                 on_click=_begin,
                 args=(run, of, home, whole),
             )
-    _follow(run, of, case, home, busy)
-
-
-@st.fragment(run_every="1s")
-def _watched(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home) -> None:
-    if not _working(run, of):
-        st.rerun()
-    asked = st.session_state[_key(run, of)]
-    st.info(
-        f"Stepping and embedding the test part, {time.monotonic() - asked['at']:.0f} s …",
-        icon=":material/hourglass_top:",
-    )
-    _result(run, of, case, home)
-
-
-def _follow(run: Run, of: dict[str, Any], case: RetrievalFailure, home: Home, busy: bool) -> None:
-    if busy:
-        _watched(run, of, case, home)
+    if busy and job_button.busy(run, "step", lambda: _result(run, of, case, home)):
         return
-    asked = st.session_state.pop(_key(run, of), None)
-    if asked and _stamp(run, of) == asked["before"]:
-        st.error("The step ended without a result. The last lines of the log:", icon=":material/error:")
-        st.code("\n".join(run.log_tail(6)) or "the log is empty", language=None)
+    job_button.failed(run, "true-step")
     _result(run, of, case, home)
 
 
@@ -141,33 +121,8 @@ def _begin(run: Run, of: dict[str, Any], home: Home, whole: bool) -> None:
     scene = RealScene.from_query(st.query_params.to_dict(), RealScene.at(home))
     compared = {loss.formula.name: dict(loss.hyper) for loss in losses_to_compare(scene)}
     asked = {scene.loss: compared[scene.loss]} | (compared if whole else {})
-    try:
-        launch.true_step(run, Question(of["query"], of["right"], of["wrong"], asked).to_json())
-    except (launch.JobError, RunError, OSError) as error:
-        st.toast(words.plain(error), icon=":material/error:")
-        return
-    st.session_state[_key(run, of)] = {"at": time.monotonic(), "seen": False, "before": _stamp(run, of)}
-
-
-def _working(run: Run, of: dict[str, Any]) -> bool:
-    """Whether the job that this session asked for is under way or about to be."""
-    asked = st.session_state.get(_key(run, of))
-    if asked is None:
-        return False
-    if run.alive():
-        asked["seen"] = True
-        return True
-    return not asked["seen"] and time.monotonic() - asked["at"] < START_GRACE and _stamp(run, of) == asked["before"]
+    job_button.begin(run, "true-step", Question(of["query"], of["right"], of["wrong"], asked).to_json())
 
 
 def _path(run: Run, of: dict[str, Any]) -> Any:
     return true_step.path_of(run, *(of[name] for name in OF))
-
-
-def _stamp(run: Run, of: dict[str, Any]) -> int:
-    path = _path(run, of)
-    return path.stat().st_mtime_ns if path and path.exists() else 0
-
-
-def _key(run: Run, of: dict[str, Any]) -> str:
-    return f"true step:{run.id}:{[of[name] for name in OF]}"

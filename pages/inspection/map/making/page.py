@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,10 +11,9 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore.inspection import snapshots
 from dmlcore.inspection.maps import maps, trajectory
 from dmlcore.inspection.maps.maps import Settings
-from dmlcore.jobs import device_queue, launch
-from dmlcore.storage.runs import START_GRACE, Run, RunError, RunStore
+from dmlcore.storage.runs import Run
+from pages.shared.widgets import job_button
 from pages.shared.widgets.forms import Bounds, number
-from pages.shared.words import sentences as words
 
 PARAMETER, TRAINING = "map", "training"  # of the link: the name of the settings, and whether over training
 AT_ONCE = 4 << 20  # bytes of embeddings (some 7,000 of 128 dimensions) whose map is computed unasked
@@ -69,10 +67,8 @@ def over_training(run: Run, settings: Settings, into: DeltaGenerator) -> bool:
 
 def missing(run: Run, source: Path) -> None:
     """What to show where there is no map yet: small ones are made unasked, for others there is the form."""
-    tried = st.session_state.setdefault("maps begun unasked", set())
-    if source.stat().st_size < AT_ONCE and not _busy(run) and source not in tried:
-        tried.add(source)
-        _begin(run, Settings(seed=run.spec.seed))
+    if source.stat().st_size < AT_ONCE:
+        job_button.once(run, "project", Settings(seed=run.spec.seed).to_json())
     st.markdown(
         "These embeddings have no map yet: t-SNE takes seconds for hundreds of samples, minutes for tens of thousands."
     )
@@ -81,18 +77,11 @@ def missing(run: Run, source: Path) -> None:
 
 
 def progress(run: Run) -> bool:
-    """While a map of the run is made, or anything else works on the run that was asked for here: say so and follow."""
-    asked = st.session_state.get(_key(run))
-    if maps.progress(run) is None and not asked:
-        return False
-    if asked and not _under_way(run, asked):
-        del st.session_state[_key(run)]
-        if _made(run, asked) is None:
-            st.error("No map came of it. The last lines of the log:", icon=":material/error:")
-            st.code("\n".join(run.log_tail(6)) or "the log is empty", language=None)
-        return False
-    _follow(run.path)
-    return True
+    """While a map of the run is made, or anything else works on it: say so and follow."""
+    if job_button.busy(run, "map"):
+        return True
+    job_button.failed(run, "project", "project-over-training")
+    return False
 
 
 def form(run: Run) -> None:
@@ -160,52 +149,11 @@ def offer_training(run: Run, settings: Settings) -> None:
         st.rerun()
 
 
-@st.fragment(run_every="0.5s")
-def _follow(path: Path) -> None:
-    """One bar that follows the worker; the whole page runs again once the map is there or nobody works on it."""
-    run = Run(path)
-    asked = st.session_state.get(_key(run))
-    try:
-        told = maps.progress(run)
-        if asked and (told is not None or run.alive()):
-            asked["seen"] = True
-        if (asked and not _under_way(run, asked)) or (not asked and told is None):
-            st.rerun()
-    except RunError:  # deleted
-        st.rerun()
-    waits = device_queue.waiting(RunStore(path.parent), job=True).get(run.id)
-    done, words = told or (0.0, "waiting for the jobs before it" if waits else "starting" if asked else "working")
-    st.progress(min(done, 1.0), f"Making the map: {words}")
-
-
 def _begin(run: Run, settings: Settings, *, training: bool = False) -> None:
-    try:
-        (launch.project_over_training if training else launch.project)(run, settings)
-    except (launch.JobError, RunError, OSError) as error:
-        st.toast(words.plain(error), icon=":material/error:")
-        return
+    job_button.begin(run, "project-over-training" if training else "project", settings.to_json())
     st.query_params[PARAMETER] = settings.name  # which will be shown
     if training:
         st.query_params[TRAINING] = "1"
-    st.session_state[_key(run)] = {"settings": settings, "training": training, "at": time.monotonic(), "seen": False}
-
-
-def _under_way(run: Run, asked: dict[str, object]) -> bool:
-    """Whether the worker is still at it, or may be on its way: never seen, and asked for a moment ago."""
-    if _busy(run):
-        return True
-    late = time.monotonic() - float(str(asked["at"])) > START_GRACE
-    return not asked["seen"] and not late and _made(run, asked) is None
-
-
-def _made(run: Run, asked: dict[str, object]) -> Path | None:
-    settings = asked["settings"]
-    assert isinstance(settings, Settings)
-    return trajectory.find(run, settings) if asked["training"] else maps.find(run, settings)
-
-
-def _busy(run: Run) -> bool:
-    return run.alive() or run.status() == "queued"
 
 
 def _write(key: str) -> None:
@@ -217,7 +165,3 @@ def _write_training(key: str) -> None:
         st.query_params[TRAINING] = "1"
     else:
         st.query_params.pop(TRAINING, None)
-
-
-def _key(run: Run) -> str:
-    return f"map asked of {run.id}"

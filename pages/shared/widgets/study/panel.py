@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import streamlit as st
@@ -12,18 +13,16 @@ from streamlit.delta_generator import DeltaGenerator
 from dmlcore import data
 from dmlcore.data import DataError
 from dmlcore.experiments import studies
-from dmlcore.experiments.studies import PRETRAINING, StudyRequest, StudyRun
+from dmlcore.experiments.studies import PRETRAINING, StudyRequest, StudyState
 from dmlcore.figures import studies as figures
 from dmlcore.jobs.launch import JobError
 from dmlcore.spec import SpecError
-from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunError, RunStore
+from pages.shared.widgets import waiting
 from pages.shared.widgets.study import scores as study_scores
 from pages.shared.widgets.study import trials as study_trials
 from pages.shared.words import sentences as words
 from pages.shared.words.numbers import duration, percent
-
-LOOK = 1.0  # seconds between two looks while it runs
 
 
 @dataclass(frozen=True)
@@ -98,68 +97,40 @@ def about(name: str) -> None:
 
 def progress(name: str, examples: Callable[[], str] | None = None) -> None:
     """Where the study stands and its buttons, kept up to date."""
-    busy = studies.conduct_of(name, RunStore()).busy()
-    st.fragment(_status, run_every=LOOK if busy else None)(name, busy, _done(name), examples)
-
-
-def _status(name: str, was_busy: bool, were_done: int, examples: Callable[[], str] | None) -> None:
-    """Where the study stands; the fragment that keeps itself up to date, and calls the page when there is more."""
     store = RunStore()
     place, request = studies.conduct_of(name, store), study_scores.requested(name, store)
-    if place.busy() != was_busy or _done(name) != were_done:
-        st.rerun()
-    entries = request.entries()
-    found = studies.find(entries, store)
-    done = [run is not None and _is_done(run) for run in found]
     with st.container(border=True, key=f"study-{name}"):
-        if was_busy:
-            _running(name, place, entries, found, done)
-        else:
-            _resting(name, place, request, done, examples)
+        if not waiting.wait(
+            place,
+            name,
+            lambda state: _running(name, state),
+            cancel=lambda: studies.cancel(place),
+            changes=lambda: sum(_done(request)),
+        ):
+            _resting(name, place, request, examples)
 
 
-def _running(
-    name: str, place: studies.Conduct, entries: Sequence[StudyRun], found: Sequence[Run | None], done: Sequence[bool]
-) -> None:
-    state = place.state()
-    current = next((i for i, run in enumerate(found) if state and run and run.id == state.run), None)
-    part, words = 0.0, "about to start"
-    if current is not None and (run := found[current]):
-        try:
-            at = run.state()
-        except RunError:  # deleted
-            return
-        part = 0.0 if done[current] else at.step / max(1, at.steps)
-        entry = entries[current]
+def _running(name: str, state: StudyState) -> tuple[float, str]:
+    """The share of the runs that is done, and what the one in work does."""
+    share, words = (state.done or 0) / (state.total or 1), state.message or "about to start"
+    with suppress(RunError):  # deleted
+        run = RunStore().open(state.run)
+        at = run.state()
         doing = at.message if at.state == "running" else run.status()
-        words = (
-            f"run {current + 1} of {len(entries)}: {entry.variant}, seed {entry.seed} · step {at.step:,} of "
-            f"{at.steps:,} · {doing}"
-        )
-    asked = place.cancel_requested()
-    st.progress(min(1.0, (sum(done) + part) / len(entries)), text="stopping after the current step" if asked else words)
-    left = _minutes(name, state.request if state else StudyRequest(study=name), len(entries) - sum(done) - part)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
-            "Cancel",
-            key=f"cancel-{name}",
-            icon=":material/stop:",
-            disabled=asked,
-            on_click=studies.cancel,
-            args=(place,),
-            help="Ends after the current step and keeps everything; the study goes on from there.",
-        )
-        st.caption(f"{f'{left} left. ' if left else ''}You may close this page: it goes on.")
+        share += at.step / max(1, at.steps) / (state.total or 1)
+        words += f" · step {at.step:,} of {at.steps:,} · {doing}"
+    left = _minutes(name, state.request, (1 - share) * (state.total or 0))
+    return share, f"{words}{f' · {left} left' if left and state.total else ''}"
 
 
 def _resting(
     name: str,
     place: studies.Conduct,
     request: StudyRequest,
-    done: Sequence[bool],
     examples: Callable[[], str] | None,
 ) -> None:
-    study, missing, status = studies.read(name), len(done) - sum(done), place.status()
+    study, done = studies.read(name), _done(request)
+    missing = len(done) - sum(done)
     if refused := st.session_state.pop(f"refused-{name}", None):
         st.error(refused)
     if not missing:
@@ -175,11 +146,7 @@ def _resting(
             + (", each from a backbone pretrained on the training sub-classes alone," if study.pretraining else "")
             + f" with the same number of steps for {_seeds(request)}."
         )
-    elif status == "incomplete" and (state := place.state()):
-        st.warning("Some runs ended without a result. The reason of each is on the Runs page.")
-        st.text(state.message)
-    elif status == "lost":
-        st.warning("The study was interrupted. Nothing is lost: it goes on from the last checkpoint.")
+    waiting.ended(place)
     if lacking:
         st.warning("It needs data that is not here.", icon=":material/folder_off:")
         st.text(lacking)
@@ -203,7 +170,7 @@ def _start(name: str, request: StudyRequest) -> None:
     """Start it; a refusal is shown at the next look."""
     try:
         studies.launch(request, RunStore())
-    except (JobError, DataError, SpecError, locks.Busy, OSError) as error:
+    except (JobError, DataError, SpecError, OSError) as error:
         st.session_state[f"refused-{name}"] = words.plain(error)
 
 
@@ -230,10 +197,9 @@ def _minutes(name: str, request: StudyRequest, runs: float) -> str:
     return "" if request.overrides else f"About {duration(60 * study.minutes * runs / whole)} on two quiet cores"
 
 
-def _done(name: str) -> int:
-    store = RunStore()
-    entries = study_scores.requested(name, store).entries()
-    return sum(run is not None and _is_done(run) for run in studies.find(entries, store))
+def _done(request: StudyRequest) -> list[bool]:
+    """Which of its runs are done."""
+    return [run is not None and _is_done(run) for run in studies.find(request.entries(), RunStore())]
 
 
 def _is_done(run: Run) -> bool:

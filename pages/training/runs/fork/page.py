@@ -8,16 +8,16 @@ from typing import Any
 
 import streamlit as st
 
-from dmlcore.storage.runs import Run, RunError, RunStore
+from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training.forks import fork_spec
 from pages.shared.state import run_reader
-from pages.shared.widgets import menu, results, run_picker, run_status
+from pages.shared.widgets import menu, results, run_picker, run_status, waiting
 from pages.shared.words import sentences as words
 from pages.shared.words import titles
 from pages.training.runs.fork.form import page as form_view
 
 MOST_FORKS = 4  # beside the run itself and its parent, the newest
-LIVE, IDLE = 1.0, 10.0  # seconds between two looks
+IDLE = 10.0  # seconds between two looks while none of them works
 
 
 def page() -> None:
@@ -38,28 +38,25 @@ def page() -> None:
     with left:
         form_view.show(run, steps)
     with right:
-        is_busy = run_reader.busy(_family(run))
-        st.fragment(futures, run_every=LIVE if is_busy else IDLE)(run, is_busy)
+
+        def busy() -> bool:
+            return run_reader.busy(_family(run))
+
+        waiting.live(lambda: futures(run), busy, waiting.LOOK if busy() else IDLE)
 
 
-def futures(run: Run, was_busy: bool) -> None:
-    """The run and its forks on one clock; the fragment that keeps itself up to date."""
-    try:
-        family = _family(run)
-        if run_reader.busy(family) != was_busy:
-            st.rerun()  # so that the fragment is registered anew, faster or slower
-        if len(family) < 2:
-            st.caption("This run has no forks yet. Its own curves:")
-        for other in family:
-            if other.spec.fork.run:
-                _fork(other)
-        results.show(family)
-        if len(family) > 1:
-            ids = ",".join(other.id for other in family)
-            menu.link("runs", "All of them under Runs", {"run": ids})
-    except (RunError, OSError) as error:  # a run was removed while we looked at it
-        st.caption("A run has changed meanwhile; looking again.")
-        st.text(words.plain(error))
+def futures(run: Run) -> None:
+    """The run and its forks on one clock."""
+    family = _family(run)
+    if len(family) < 2:
+        st.caption("This run has no forks yet. Its own curves:")
+    for other in family:
+        if other.spec.fork.run:
+            _fork(other)
+    results.show(family)
+    if len(family) > 1:
+        ids = ",".join(other.id for other in family)
+        menu.link("runs", "All of them under Runs", {"run": ids})
 
 
 def _family(run: Run) -> Sequence[Run]:

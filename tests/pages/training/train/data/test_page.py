@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import data
 from dmlcore.data import checks
 from dmlcore.data.files import sources
-from dmlcore.storage.task import TaskState
+from dmlcore.storage.task import ProgressState
 from pages.training.train.data import links, samples
 from pages.training.train.data import service as data_service
 from pages.training.train.data.overview import page as overview_view
@@ -98,17 +98,15 @@ def test_a_set_that_is_absent_offers_the_download_or_says_where_to_put_it(opened
 
 def test_a_download_shows_its_progress_and_can_be_cancelled(opened, monkeypatch):
     task = sources.task_of("cub")
-    task.folder.mkdir(parents=True)
-    state = TaskState(
-        "queued", "downloading CUB_200_2011.tgz", 500_000_000, 1_150_585_339, 2e6, queued=time.monotonic()
-    )
-    task._write(state)
+    task.path.mkdir(parents=True)
+    counts = {"done": 500_000_000, "total": 1_150_585_339, "rate": 2e6}
+    task.record(ProgressState(message="downloading CUB_200_2011.tgz", queued=time.monotonic(), **counts))
     app = opened(data="cub")
     assert not app.exception
     assert "500 MB of 1.15 GB, 2 MB a second, about 5 min" in app.get("progress")[0].proto.text
-    app.button(key="download-cub-cancel").click().run()
+    app.button(key="cancel-download-cub").click().run()
     assert task.status() == "cancelled"
-    assert "what has arrived is kept" in texts(app)
+    assert "what is done is kept" in texts(app)
     assert app.button(key="download-cub").label == "Go on with CUB-200-2011"
 
 
