@@ -196,24 +196,24 @@ def work(task: str, run: str, runs: Runs = None, settings: str = "") -> None:
 def _job(run: Run, task: str, settings: str, progress: Progress[launch.JobState]) -> str:
     """One job on a run whose lock we hold, and what came of it; what it imports comes after its turn."""
     if task == "evaluate":
-        said = f"evaluated: test MAP@R {_evaluate(run)}"
+        outcome = f"evaluated: test MAP@R {_evaluate(run)}"
     elif task == "weigh":
         from dmlcore.inspection.local import weight_maps
 
-        said = f"weighed: {weight_maps.write(run).name}"
+        outcome = f"weighed: {weight_maps.write(run).name}"
     elif task == "snapshots":
         from dmlcore.inspection import snapshots
 
-        said = f"embedded {snapshots.embed_all(run, progress.say)} snapshots"
+        outcome = f"embedded {snapshots.embed_all(run, progress.say)} snapshots"
     elif task == "true-step":
         from dmlcore.inspection.failure import true_step
 
-        said = f"stepped: {true_step.make(run, true_step.Question.from_json(settings), progress.say).name}"
+        outcome = f"stepped: {true_step.make(run, true_step.Question.from_json(settings), progress.say).name}"
     else:
         chosen = Settings.from_json(settings) if settings else None
-        said = experiments.make_map(run, chosen, task != "project", progress)
-    log.info("%s", said)
-    return said
+        outcome = experiments.make_map(run, chosen, task != "project", progress)
+    log.info("%s", outcome)
+    return outcome
 
 
 @app.command()
