@@ -254,7 +254,7 @@ class Prototypes {
       ),
     );
     source.addEventListener("change", () => {
-      Object.assign(view, { source: source.value, per_class: limits.per_class });
+      Object.assign(view, { source: source.value, per_class: limits.per_class[1] });
       this.seen = null;
       this.message("Reading the images …");
       this.ask();
@@ -351,7 +351,7 @@ class Prototypes {
             symbol: "τ",
             help: "a prototype counts for a class if its mean share exceeds τ/m; 0: a single stray feature is enough",
             low: 0,
-            high: limits.tau,
+            high: limits.tau[1],
             step: 0.05,
           },
           "tau",

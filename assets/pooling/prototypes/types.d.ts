@@ -17,8 +17,8 @@ export interface PrototypesData extends Data {
   sources: Record<string, string>;
   limits: {
     prototypes: [low: number, high: number];
-    per_class: number;
-    tau: number;
+    per_class: [low: number, high: number];
+    tau: [low: number, high: number];
     shown: number;
   };
   columns: number; // of a sheet of images

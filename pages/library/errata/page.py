@@ -178,12 +178,12 @@ def _plot(e: Erratum, example: Counterexample) -> None:
     state: dict[str, Any] = st.session_state.get(key) or {}
     mine = _asked() == e.number
     with misread_link.told():
-        scene = Example.from_query(e.number, st.query_params.to_dict() if mine else {})
+        scene = Example.from_query(st.query_params.to_dict() if mine else {}, Example.at(e.number))
     _figure(
         key=key,
         data={
             "scene": scene.to_json(),
-            "default": Example.of({"number": e.number}).to_json(),
+            "default": Example.at(e.number).to_json(),
             "loss": example.loss,
             "sliders": list(example.sliders),
             "sides": list(example.sides),

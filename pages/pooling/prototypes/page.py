@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dmlcore.inspection.local.local_features import MOST_PER_CLASS
 from pages.pooling.prototypes import service, state
 from pages.shared.widgets import misread_link
 from pages.shared.widgets.component import socket_component
@@ -45,12 +44,7 @@ def canvas() -> None:
             "view": view.to_json(),
             "query": view.link(),
             "sources": state.sources(view.source),
-            "limits": {
-                "prototypes": [state.FEWEST, state.MOST],
-                "per_class": MOST_PER_CLASS,
-                "tau": state.LARGEST_TAU,
-                "shown": state.MOST_SHOWN,
-            },
+            "limits": state.PrototypesView.limits() | {"shown": state.MOST_SHOWN},
             "columns": service.COLUMNS,
             "kept": state.KEPT_APART,
         },

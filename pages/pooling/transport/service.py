@@ -22,7 +22,7 @@ from dmlcore.geometry.cells import voronoi_cells
 from dmlcore.pooling.analysis.gate import MOST_SWEEPS, Gate
 from dmlcore.pooling.analysis.red_blue import informative
 from dmlcore.typing import Array, Floats
-from pages.pooling.transport.state import EPSILON, PIXELS, TransportState
+from pages.pooling.transport.state import PIXELS, TransportState
 from pages.shared.server.websocket import pack, socket_route
 
 TABLE = (0.5, 5.0, 20.0, 100.0)  # the values of epsilon that Fig. 5.2's table compares
@@ -54,7 +54,8 @@ def answer(request: dict[str, Any]) -> bytes:
     k, r = gate.contraction()
     swept = gate.sweep_biases(state.sweeps)
     errors = gate.sweep_errors(swept)
-    epsilons = torch.logspace(math.log10(EPSILON[0]), math.log10(EPSILON[1]), EPSILONS, dtype=torch.float64)
+    low, high = TransportState.limits()["epsilon"]
+    epsilons = torch.logspace(math.log10(low), math.log10(high), EPSILONS, dtype=torch.float64)
     over = gate.weights_over(torch.cat([epsilons, torch.tensor(TABLE, dtype=torch.float64)]))[:, found].sum(-1)
     cells = voronoi_cells(plane(state.centres()), TRIANGLE)
     header: dict[str, Any] = {

@@ -10,18 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby
-from typing import Any
-from urllib.parse import urlencode
+from typing import Annotated, Any
 
 import numpy as np
 
 from dmlcore.pooling.analysis.red_blue import MAPS, SIDE, STEPS, mixture
 from dmlcore.typing import Floats, Ints
 from pages.shared.state import untrusted
+from pages.shared.state.page_state import Kind, Number, PageState, Whole
 
 PIXELS = SIDE * SIDE
 MOST_PROTOTYPES = 8
-MU, EPSILON, SWEEPS = (0.01, 1.0), (0.1, 450.0), (1, 400)
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 LONGEST_RUN = 8
 Codes = tuple[int, ...]
@@ -54,68 +53,57 @@ def map_codes(name: str) -> Codes:
 RED, BLUE = code(STEPS, 0), code(0, STEPS)
 
 
+class Features(Kind):
+    """Up to MOST_PROTOTYPES features, in a link their shares of red and blue."""
+
+    most = MOST_PROTOTYPES
+
+    def read(self, value: Any, default: Any) -> Any:
+        if not isinstance(value, (list, tuple)) or not 0 < len(value) <= self.most:
+            return default
+        if not all(isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= code(STEPS, 0) for x in value):
+            return default
+        return tuple(value) if (steps(value).sum(-1) <= STEPS).all() else default
+
+    def parse(self, text: str) -> Any:
+        return [_placed(part) for part in text[:400].split(";")]
+
+    def text(self, value: Any) -> str:
+        return ";".join(f"{r / STEPS:g},{b / STEPS:g}" for r, b in steps(value))
+
+    def json(self, value: Any) -> Any:
+        return list(value)
+
+
+class Map(Features):
+    """The features of all pixels, in a link the name of a map or what was painted."""
+
+    most = PIXELS
+
+    def read(self, value: Any, default: Any) -> Any:
+        found = super().read(value, default)
+        return found if len(found) == PIXELS else default
+
+    def from_query(self, name: str, query: Mapping[str, str]) -> Any:
+        named = map_codes(query["map"]) if query.get("map") in MAPS else None
+        return unfolded(query.get("paint", "")) or named
+
+    def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
+        if state.pixels == default.pixels:
+            return {}
+        named = next((each for each in MAPS if map_codes(each) == state.pixels), None)
+        return {"map": named} if named else {"paint": folded(state.pixels)}
+
+
 @dataclass(frozen=True)
-class TransportState:
+class TransportState(PageState):
     """All that the page shows follows from this."""
 
-    pixels: Codes = field(default_factory=lambda: map_codes("figure"))
-    prototypes: Codes = (RED, BLUE)
-    mu: float = 0.2
-    epsilon: float = 5.0
-    sweeps: int = 100
-
-    @classmethod
-    def of(cls, data: Any) -> TransportState:
-        """A valid state from untrusted data; what is missing or senseless falls back, numbers are brought in range."""
-        data, usual = (data if isinstance(data, Mapping) else {}), cls()
-        pixels, prototypes = _codes(data.get("pixels"), PIXELS), _codes(data.get("prototypes"), MOST_PROTOTYPES)
-        return cls(
-            pixels if pixels and len(pixels) == PIXELS else usual.pixels,
-            prototypes or usual.prototypes,
-            untrusted.bounded(data.get("mu"), *MU, usual.mu),
-            untrusted.bounded(data.get("epsilon"), *EPSILON, usual.epsilon),
-            int(untrusted.bounded(data.get("sweeps"), *SWEEPS, usual.sweeps)),
-        )
-
-    @classmethod
-    def from_query(cls, query: Mapping[str, str]) -> TransportState:
-        """The state of a link: ?map=cross&prototypes=1,0;0,1&mu=0.3&epsilon=20&sweeps=25, or ?paint=... for a map."""
-        data: dict[str, Any] = {k: query[k] for k in ("mu", "epsilon", "sweeps") if k in query}
-        if "prototypes" in query:
-            data["prototypes"] = [_placed(text) for text in query["prototypes"][:400].split(";")]
-        if query.get("map") in MAPS:
-            data["pixels"] = map_codes(query["map"])
-        if "paint" in query:
-            data["pixels"] = unfolded(query["paint"]) or data.get("pixels")
-        return cls.of(data)
-
-    def query(self) -> dict[str, str]:
-        """What differs from the default, as query parameters."""
-        usual = TransportState()
-        found: dict[str, str] = {}
-        if self.pixels != usual.pixels:
-            named = next((name for name in MAPS if map_codes(name) == self.pixels), None)
-            found |= {"map": named} if named else {"paint": folded(self.pixels)}
-        if self.prototypes != usual.prototypes:
-            found["prototypes"] = ";".join(f"{r / STEPS:g},{b / STEPS:g}" for r, b in steps(self.prototypes))
-        for name in ("mu", "epsilon", "sweeps"):
-            if getattr(self, name) != getattr(usual, name):
-                found[name] = untrusted.plain(getattr(self, name))
-        return found
-
-    def link(self) -> str:
-        """The query as text."""
-        return urlencode(self.query(), safe=",;")
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data that `of` reads back."""
-        return {
-            "pixels": list(self.pixels),
-            "prototypes": list(self.prototypes),
-            "mu": self.mu,
-            "epsilon": self.epsilon,
-            "sweeps": self.sweeps,
-        }
+    pixels: Annotated[Codes, Map()] = field(default_factory=lambda: map_codes("figure"))
+    prototypes: Annotated[Codes, Features()] = (RED, BLUE)
+    mu: Annotated[float, Number(0.01, 1.0)] = 0.2
+    epsilon: Annotated[float, Number(0.1, 450.0)] = 5.0
+    sweeps: Annotated[int, Whole(1, 400)] = 100
 
     def features(self) -> Floats:
         """Features of the pixels, (100, 3)."""
@@ -124,15 +112,6 @@ class TransportState:
     def centres(self) -> Floats:
         """The prototypes, (m, 3)."""
         return mixture(steps(self.prototypes))
-
-
-def _codes(given: Any, most: int) -> Codes | None:
-    if not isinstance(given, (list, tuple)) or not 0 < len(given) <= most:
-        return None
-    if not all(isinstance(x, int) and not isinstance(x, bool) and 0 <= x <= code(STEPS, 0) for x in given):
-        return None
-    found: Codes = tuple(given)
-    return found if (steps(found).sum(-1) <= STEPS).all() else None
 
 
 def _placed(text: str) -> int | None:
@@ -232,6 +211,6 @@ def options() -> dict[str, Any]:
     return {
         "maps": {name: {"title": title, "pixels": map_codes(name)} for name, title in MAP_TITLES.items()},
         "presets": [{"title": p.title, "caption": p.caption, "state": p.state.to_json()} for p in PRESETS],
-        "limits": {"mu": MU, "epsilon": EPSILON, "sweeps": SWEEPS, "prototypes": MOST_PROTOTYPES},
+        "limits": TransportState.limits() | {"prototypes": MOST_PROTOTYPES},
         "kept": KEPT_APART,
     }

@@ -207,6 +207,11 @@ class PageState:
         cls.kinds = {name: x for name, x in annotated if isinstance(x, Kind)}
 
     @classmethod
+    def limits(cls) -> dict[str, tuple[float, float]]:
+        """From where to where each number goes, for the page's sliders."""
+        return {name: (kind.low, kind.high) for name, kind in cls.kinds.items() if isinstance(kind, Number)}
+
+    @classmethod
     def of(cls, data: Any, default: Self | None = None) -> Self:
         """A valid state from untrusted data: what is missing or senseless is as in the default."""
         default = cls() if default is None else default

@@ -76,15 +76,3 @@ def test_any_message_gets_a_finite_answer(scene, n, scale):
     found = unpack(answer({"scene": scene, "n": n, "scale": scale, "id": n}))  # pack refuses NaN
     assert found["n"] <= 161
     assert found["scale"] > 0
-
-
-@given(
-    number=st.sampled_from(sorted(COUNTEREXAMPLES)),
-    negative=st.tuples(*[st.integers(-300, 300).map(lambda x: x / 100)] * 2),
-    probe=st.sampled_from(["anchor", "positive", "negative"]),
-    rho=st.integers(10, 90).map(lambda x: x / 100),
-)
-def test_a_link_reopens_the_scene(number, negative, probe, rho):
-    scene = Example.of({"number": number, "negative": negative, "probe": probe, "hyper": {"rho": rho}})
-    query = scene.to_query()
-    assert Example.from_query(int(query["erratum"]), query) == scene

@@ -76,12 +76,6 @@ def test_another_image_of_the_same_plane_brings_the_image_alone():
     assert len(other["prototypes"]) == 13
 
 
-def test_links_come_back():
-    assert PrototypesView().link() == ""
-    view = PrototypesView("digits4", 16, 20, 0.0, "pooling", (2, 9, 4), (9, 19))
-    assert PrototypesView.from_query(dict(part.split("=") for part in view.link().split("&"))) == view
-
-
 HOSTILE = [
     {},
     {"source": "../../etc/passwd", "shown": "x", "picture": {"a": 1}},
