@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.browser.harness import CHROMIUM_FLAGS, PATIENCE, SCREENSHOTS, Server, chromium_path, served
+from tests.browser.harness import (
+    BETWEEN,
+    CHROMIUM_FLAGS,
+    FOLLOW,
+    PATIENCE,
+    Server,
+    chromium_path,
+    served,
+)
+
+FAILED = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,12 +51,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture
-def visitor(browser: Any) -> Iterator[Callable[..., Any]]:
-    """visitor(**options) is a page of a fresh context.
+DESKTOP = {"viewport": {"width": 1440, "height": 900}}
 
-    An uncaught JavaScript error in its pages fails the test, and so does what the app's content policy blocked.
-    """
+
+@contextlib.contextmanager
+def watched(browser: Any) -> Iterator[tuple[Callable[..., Any], list[str]]]:
+    """What opens a page of a fresh context, and the errors of those pages: of JavaScript, and of the content policy."""
     contexts, errors = [], []
 
     def blocked(said: Any) -> None:
@@ -54,25 +64,68 @@ def visitor(browser: Any) -> Iterator[Callable[..., Any]]:
             errors.append(said.text)
 
     def visit(**options: Any) -> Any:
-        contexts.append(context := browser.new_context(**{"viewport": {"width": 1440, "height": 900}} | options))
+        contexts.append(context := browser.new_context(**DESKTOP | options))
         context.set_default_timeout(1000 * PATIENCE)
         context.on("weberror", lambda error: errors.append(str(error.error)))
         context.on("console", blocked)
         return context.new_page()
 
-    yield visit
+    yield visit, errors
     for context in contexts:
         context.close()
-    assert errors == []
 
 
 @pytest.fixture
-def page(visitor: Callable[..., Any], server: Server) -> Any:
-    """A page in a desktop's window."""
-    return visitor()
+def visitor(browser: Any) -> Iterator[Callable[..., Any]]:
+    """visitor(**options) is a page of a fresh context.
+
+    An uncaught JavaScript error in its pages fails the test, and so does what the app's content policy blocked.
+    """
+    with watched(browser) as (visit, errors):
+        yield visit
+    assert errors == []
 
 
-@pytest.fixture(scope="session")
-def screenshots() -> Path:
-    SCREENSHOTS.mkdir(exist_ok=True)
-    return SCREENSHOTS
+@pytest.fixture(scope="module")
+def window() -> dict[str, Any]:
+    """Options of the context of `page`; a module may have its own."""
+    return DESKTOP
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Any, server: Server) -> Iterator[tuple[Callable[..., Any], list[str], list[Any]]]:
+    with watched(browser) as (visit, errors):
+        yield visit, errors, []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
+@pytest.fixture
+def page(
+    request: pytest.FixtureRequest,
+    tab: tuple[Callable[..., Any], list[str], list[Any]],
+    window: dict[str, Any],
+    server: Server,
+) -> Any:
+    """A tab that the tests of a module share: `go` loads the app in it once. See `visitor`."""
+    visit, errors, kept = tab
+    request.node.stash[FAILED] = False
+    if not kept:
+        kept.append(visit(**window))
+    yield (shared := kept[0])
+    found, errors[:] = [*errors], []
+    if found or request.node.stash[FAILED] or not shared.url.startswith(server.url):
+        kept.pop().context.close()
+    else:
+        for other in [opened for opened in shared.context.pages if opened is not shared]:
+            other.close()
+        shared.unroute_all()
+        shared.set_viewport_size(window["viewport"])
+        shared.evaluate(FOLLOW, f"{server.url}/{BETWEEN}")  # where nothing moves until the next test
+    assert found == []

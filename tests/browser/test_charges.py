@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from dmlcore.simulation import Dynamics, Simulation, Spec
 from pages.losses.charges import state as charges_state
-from tests.browser.harness import becomes, quiet
+from tests.browser.harness import becomes, go, quiet
 
 pytestmark = pytest.mark.browser
 
@@ -18,7 +18,7 @@ SPEC = Spec(per_class=12, classes=3, law=Dynamics(loss="ranking", hyper={"m": 0.
 
 
 def opened(page, server, query=QUIET):
-    page.goto(f"{server.url}/charges{query}")
+    go(page, f"{server.url}/charges{query}")
     canvas = page.locator("canvas[data-step]")
     canvas.wait_for()
     return canvas

@@ -13,7 +13,7 @@ from dmlcore.data import load
 from dmlcore.experiments import studies
 from dmlcore.inspection.local import weight_maps
 from dmlcore.storage.runs import RunStore
-from tests.browser.harness import Server, address, becomes, eventually, quiet, served
+from tests.browser.harness import Server, address, becomes, eventually, go, quiet, served
 from tests.data import layouts
 from tests.experiments.studies import forged
 from tests.pages.conftest import make_run
@@ -45,7 +45,7 @@ def linked(page, name: str, value: str) -> None:
 
 
 def test_nothing_trained_then_the_study_starts_and_is_cancelled(page, server: Server):
-    page.goto(f"{server.url}/collage")
+    go(page, f"{server.url}/collage")
     box = page.locator(".st-key-study-omniglot-collage")
     expect(box).to_contain_text(f"Nothing of it has been trained here yet. It is {RUNS} runs")
     expect(box.locator("img")).to_have_count(8)
@@ -78,7 +78,7 @@ def test_weight_maps_fade_and_a_chosen_collage_shows_its_neighbours(page, server
     for run in runs:
         weight_maps.write(run)
 
-    page.goto(f"{server.url}/collage?runs={runs[0].id},{runs[1].id}")
+    go(page, f"{server.url}/collage?runs={runs[0].id},{runs[1].id}")
     lines = page.locator(".collage .line")
     expect(lines).to_have_count(2)
     expect(lines.nth(0)).to_contain_text("25.0 % of the weight on the tile")

@@ -8,13 +8,13 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.harness import becomes, drag, eventually, quiet
+from tests.browser.harness import becomes, drag, eventually, go, quiet
 
 pytestmark = pytest.mark.browser
 
 
 def opened(page, server, query="?n=0.35,0.55"):
-    page.goto(f"{server.url}/compare{query}")
+    go(page, f"{server.url}/compare{query}")
     page.wait_for_selector(".cards[data-seq]")
     return page.locator(".cards")
 

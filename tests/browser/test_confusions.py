@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dmlcore.inspection.neighbours import read
-from tests.browser.harness import address, becomes, eventually, quiet
+from tests.browser.harness import address, becomes, eventually, go, quiet
 from tests.pages.inspection.confusions.test_page import HOSTILE, hostile_run
 
 pytestmark = pytest.mark.browser
@@ -20,7 +20,7 @@ def test_a_cell_of_hostile_classes_shows_its_queries_and_fetches_nothing(visitor
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.on("dialog", lambda dialog: pytest.fail("a name of a class ran as a script"))
-    page.goto(f"{server.url}/confusions?run={run.id}&view=Class+pairs")
+    go(page, f"{server.url}/confusions?run={run.id}&view=Class+pairs")
     chart = page.locator('[data-testid="stVegaLiteChart"]').first
     chart.locator("svg, canvas").first.wait_for()
     box = quiet(chart.bounding_box)

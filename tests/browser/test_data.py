@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.harness import Server, becomes, eventually
+from tests.browser.harness import Server, becomes, eventually, go
 
 pytestmark = pytest.mark.browser
 
 
 def test_a_set_is_looked_at_split_otherwise_saved_and_trained_on(page, server: Server, tmp_path: Path):
-    page.goto(f"{server.url}/data?data=digits_pictures")
+    go(page, f"{server.url}/data?data=digits_pictures")
     images = page.locator(".samples img")
     expect(images).to_have_count(48)
     becomes(lambda: images.first.evaluate("(x) => x.decode().then(() => x.naturalWidth)"), 32)

@@ -9,13 +9,13 @@ from playwright.sync_api import expect
 
 from pages.library.errata.service import readout
 from pages.library.errata.state import Example
-from tests.browser.harness import becomes, drag, eventually
+from tests.browser.harness import becomes, drag, eventually, go
 
 pytestmark = pytest.mark.browser
 
 
 def opened(page, server, query):
-    page.goto(f"{server.url}/truth{query}")
+    go(page, f"{server.url}/truth{query}")
     plane = page.locator("svg[data-seq]")
     plane.wait_for()
     return plane

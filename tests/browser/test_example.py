@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dmlcore.storage.runs import EXAMPLE
+from tests.browser.harness import go
 
 pytestmark = pytest.mark.browser
 
@@ -19,7 +20,7 @@ SHOWN = {
 
 def test_every_inspection_page_shows_the_example(page, server):
     for name, shown in SHOWN.items():
-        page.goto(f"{server.url}/{name}?run={EXAMPLE}&weights=true")
+        go(page, f"{server.url}/{name}?run={EXAMPLE}&weights=true")
         page.get_by_text("It came with the lab").first.wait_for()
         page.locator(shown).first.wait_for()
         assert page.locator('[data-testid="stException"], [data-testid="stAlertContentError"]').count() == 0

@@ -14,7 +14,7 @@ from dmlcore.inspection import neighbours
 from dmlcore.inspection.failure.one_step import NeighbourRanks, RetrievalFailure, failures
 from dmlcore.storage.runs import Run
 from pages.shared.plane.state import POINTS
-from tests.browser.harness import Server, address, becomes, drag, eventually, quiet
+from tests.browser.harness import Server, address, becomes, drag, eventually, go, quiet
 from tests.pages.conftest import make_run
 
 pytestmark = pytest.mark.browser
@@ -26,7 +26,7 @@ def failing(server: Server) -> Run:
 
 
 def opened(page, server, run, query: str = "") -> None:
-    page.goto(f"{server.url}/failure?run={run.id}{query}")
+    go(page, f"{server.url}/failure?run={run.id}{query}")
     page.wait_for_selector("canvas.plane[data-seq]")
     page.wait_for_url(re.compile("wrong="))
 
@@ -96,7 +96,7 @@ def assert_ranks_are_those_of_dmlcore(page, run: Run) -> dict[str, list[str]]:
 
 
 def test_from_a_red_neighbour_of_the_gallery_to_its_forces_and_the_sliders_move_the_ranks(page, server, failing):
-    page.goto(f"{server.url}/gallery?run={failing.id}&failures=true")
+    go(page, f"{server.url}/gallery?run={failing.id}&failures=true")
     red = page.locator(".neighbours .wrong a.frame").first
     red.wait_for()
     index = quiet(lambda: red.get_attribute("data-index"))
@@ -166,8 +166,7 @@ def test_the_next_failure_brings_its_own_triplet_and_keeps_the_loss(page, server
     assert_ranks_are_those_of_dmlcore(page, failing)
 
 
-def test_a_neighbour_of_the_strip_takes_the_place(visitor, server, failing):
-    page = visitor()
+def test_a_neighbour_of_the_strip_takes_the_place(page, server, failing):
     opened(page, server, failing)
     before = link(page)
     loads = page.evaluate("performance.timeOrigin")

@@ -14,13 +14,13 @@ from dmlcore import losses
 from dmlcore.geometry import forces
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS, Scene
-from tests.browser.harness import becomes, drag, eventually, press, quiet
+from tests.browser.harness import becomes, drag, eventually, go, press, quiet
 
 pytestmark = pytest.mark.browser
 
 
 def opened(page, server, query=""):
-    page.goto(f"{server.url}/{query}")
+    go(page, f"{server.url}/{query}")
     page.wait_for_selector("canvas.plane[data-seq]")
     return page.locator("canvas.plane")
 
@@ -75,15 +75,14 @@ def assert_numbers_are_exact(page) -> None:
     eventually(exact)
 
 
-def assert_link_reopens(page, server) -> None:
+def assert_link_reopens(page, again, server) -> None:
+    """The link of a page gives the same state and numbers in another tab, or in its own after a walk elsewhere."""
     plane = page.locator("canvas.plane")
     at_rest(plane)
     scene, numbers = shown_scene(page), page.locator(".readout").inner_text()
-    again = page.context.new_page()
     opened(again, server, page.url.removeprefix(server.url + "/"))
     becomes(lambda: shown_scene(again), scene)
     becomes(lambda: again.locator(".readout").inner_text(), numbers)
-    again.close()
 
 
 def test_dragging_a_point_keeps_every_number_exact_and_the_link_reopens_it(page, server):
@@ -97,7 +96,7 @@ def test_dragging_a_point_keeps_every_number_exact_and_the_link_reopens_it(page,
         expect(handle).not_to_have_attribute("aria-label", place)
         assert_numbers_are_exact(page)
         page.wait_for_url(re.compile(rf"[?&]{name[0]}=(?!0\.3%2C0\.8)"))
-    assert_link_reopens(page, server)
+    assert_link_reopens(page, page.context.new_page(), server)
 
 
 @pytest.mark.parametrize("loss", ["distance_sensitive", "moving", "location_aware", "ratio"])
@@ -115,11 +114,12 @@ def test_every_slider_acts_while_it_is_dragged(page, server, loss):
         expect(page.get_by_label(f"{name} value", exact=True)).not_to_have_value(value)
         page.wait_for_url(re.compile(rf"[?&]{name}="))
         assert_numbers_are_exact(page)
-    assert_link_reopens(page, server)
+    assert_link_reopens(page, page, server)
 
 
-def test_while_the_hand_moves_and_after_streamlit_is_not_asked(page, server):
+def test_while_the_hand_moves_and_after_streamlit_is_not_asked(visitor, server):
     sent: list[str] = []
+    page = visitor()
     page.on("websocket", lambda ws: ws.on("framesent", lambda _: sent.append(ws.url)))
     plane = opened(page, server, "?n=0.3,0.8")
     at_rest(plane)
@@ -234,8 +234,9 @@ def test_without_a_socket_the_page_itself_carries_the_fields(page, server):
     expect(page.locator(".notice")).to_contain_text("a little slower")
 
 
-def test_nothing_is_fetched_from_elsewhere(page, server):
+def test_nothing_is_fetched_from_elsewhere(visitor, server):
     foreign: list[str] = []
+    page = visitor()
     page.on(
         "request",
         lambda request: (

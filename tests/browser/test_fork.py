@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from dmlcore.inspection import differences, neighbours, selections, snapshots
 from dmlcore.storage.runs import Run, RunStore, series
-from tests.browser.harness import Server, address, becomes, eventually
+from tests.browser.harness import Server, address, becomes, eventually, go
 from tests.pages.conftest import make_run
 
 pytestmark = pytest.mark.browser
@@ -21,7 +21,7 @@ def parent(server: Server) -> Run:
 
 
 def test_a_fork_from_the_form_to_its_curves_on_one_clock(page, server, parent):
-    page.goto(f"{server.url}/fork?run={parent.id}&step=4")
+    go(page, f"{server.url}/fork?run={parent.id}&step=4")
     page.get_by_text("will repeat its parent bit for bit").wait_for()
     margin = page.get_by_role("slider", name=re.compile("margin"))
     before = margin.get_attribute("aria-valuetext")
@@ -41,7 +41,7 @@ def test_a_fork_from_the_form_to_its_curves_on_one_clock(page, server, parent):
 
 def test_a_difference_is_handed_on_to_the_gallery(page, server, parent):
     snapshots.embed_all(parent)
-    page.goto(f"{server.url}/differences?run={parent.id}&before=0&after=8")
+    go(page, f"{server.url}/differences?run={parent.id}&before=0&after=8")
     page.locator(".difference").first.wait_for()
     a, b = (snapshots.snapshots(parent)[at].embeddings for at in (0, -1))
     found = differences.difference(neighbours.read(a), neighbours.read(b))

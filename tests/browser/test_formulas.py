@@ -11,7 +11,7 @@ from dmlcore.published.errata import errata
 from pages.library.errata.words import marked
 from pages.shared.server.static_files import version
 from pages.shared.words.formulas import statements
-from tests.browser.harness import becomes, eventually
+from tests.browser.harness import becomes, eventually, go
 
 pytestmark = pytest.mark.browser
 
@@ -78,7 +78,7 @@ def whole(page) -> list[dict]:
 
 
 def test_katex_reads_every_formula(page, server):
-    page.goto(server.url)
+    go(page, server.url)
     page.wait_for_selector(".katex-display")
     told = everything()
     failed = page.evaluate(
@@ -87,8 +87,9 @@ def test_katex_reads_every_formula(page, server):
           const boxes = told.map((latex) => formula(latex));
           document.body.append(...boxes);
           await new Promise((done) => setTimeout(done, 0));
-          return boxes.filter((box) => !box.querySelector(".katex-html") || box.querySelector(".katex-error"))
-            .map((box) => box.dataset.latex);
+          const bad = boxes.filter((box) => !box.querySelector(".katex-html") || box.querySelector(".katex-error"));
+          for (const box of boxes) box.remove();
+          return bad.map((box) => box.dataset.latex);
         }""",
         [f"/api/assets/{version()}/shared/formula.js", told],
     )
@@ -97,7 +98,7 @@ def test_katex_reads_every_formula(page, server):
 
 
 def test_no_formula_of_a_loss_is_cut(page, server):
-    page.goto(server.url)
+    go(page, server.url)
     page.wait_for_selector(".katex-display")
     for name in losses.names():
         page.get_by_label("loss", exact=True).select_option(name)
@@ -114,7 +115,7 @@ def test_no_formula_of_a_loss_is_cut(page, server):
 
 @pytest.mark.parametrize("name", ["transport", "truth?loss=angular"])
 def test_formulas_of_streamlit_itself_are_whole_too(page, server, name):
-    page.goto(f"{server.url}/{name}")
+    go(page, f"{server.url}/{name}")
     page.wait_for_selector(".stMarkdown .katex-display")
     at_all_widths(page)
 

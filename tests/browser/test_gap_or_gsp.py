@@ -12,7 +12,7 @@ from dmlcore import data
 from dmlcore.replay.recorded_training import LiveTraining
 from pages.pooling.gap_or_gsp import state as spec
 from pages.pooling.gap_or_gsp.state import Study
-from tests.browser.harness import address, becomes
+from tests.browser.harness import address, becomes, go
 
 pytestmark = pytest.mark.browser
 
@@ -21,7 +21,7 @@ LINK = "?prototypes=8&rate=0.002"
 
 
 def opened(page, server, query):
-    page.goto(f"{server.url}/gap_or_gsp{query}")
+    go(page, f"{server.url}/gap_or_gsp{query}")
     page.wait_for_selector("canvas[data-side=gsp][data-step]")
     return page.locator("canvas[data-side=gsp]")
 

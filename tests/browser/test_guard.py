@@ -110,8 +110,8 @@ def test_own_handshakes_and_requests_are_answered(server):
 
 
 @pytest.mark.browser
-def test_every_answer_of_a_crawl_has_the_headers(server, page):
-    seen = {}
+def test_every_answer_of_a_crawl_has_the_headers(server, visitor):
+    seen, page = {}, visitor()
     page.on("response", lambda answer: seen.setdefault(answer.url, answer.headers))
     for name in ("runs", ""):
         page.goto(f"{server.url}/{name}")

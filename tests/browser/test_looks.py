@@ -6,13 +6,13 @@ import pytest
 from playwright.sync_api import expect
 
 from pages.shared.server.static_files import version
-from tests.browser.harness import becomes, eventually
+from tests.browser.harness import becomes, eventually, go
 
 pytestmark = pytest.mark.browser
 
 
 def test_a_slider_tells_its_value_and_boxes_keep_apart(page, server):
-    page.goto(f"{server.url}/?loss=ratio")
+    go(page, f"{server.url}/?loss=ratio")
     slider, box = page.get_by_label("m", exact=True), page.get_by_label("m value", exact=True)
     expect(slider).to_have_attribute("aria-valuetext", "0.01")  # at 333 of 1000: it is logarithmic
     slider.press("PageUp")
@@ -31,7 +31,7 @@ def test_a_slider_tells_its_value_and_boxes_keep_apart(page, server):
 
 
 def test_images_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
-    page.goto(server.url)
+    go(page, server.url)
     page.wait_for_selector(".katex-display")
     covered = page.evaluate(
         """async (module) => {
@@ -57,7 +57,7 @@ def test_images_of_a_failure_cover_neither_each_other_nor_a_point(page, server):
 
 
 def test_handles_of_the_turning_sphere_move_with_its_figure(page, server):
-    page.goto(f"{server.url}/sphere")
+    go(page, f"{server.url}/sphere")
     page.wait_for_selector("canvas[data-seq]")
     found = page.evaluate(
         """() => new Promise((done) => {
@@ -80,7 +80,7 @@ def test_handles_of_the_turning_sphere_move_with_its_figure(page, server):
 
 
 def test_no_tick_of_the_comparison_lies_under_its_buttons(page, server):
-    page.goto(f"{server.url}/compare")
+    go(page, f"{server.url}/compare")
     zoom = page.locator(".zoom")
     expect(zoom).to_be_visible()
     frame, box = page.locator(".frame").first.bounding_box(), zoom.bounding_box()

@@ -16,7 +16,7 @@ from dmlcore.inspection import selections
 from dmlcore.inspection.maps import maps, trajectory
 from dmlcore.inspection.neighbours import read
 from dmlcore.storage.runs import Run
-from tests.browser.harness import Server, address, becomes, eventually, quiet
+from tests.browser.harness import Server, address, becomes, eventually, go, quiet
 from tests.pages.conftest import make_run
 
 pytestmark = pytest.mark.browser
@@ -32,7 +32,7 @@ def shown(server: Server) -> Run:
 
 def opened(page: Any, server: Server, run: Run, more: str = "") -> Any:
     """The canvas of the map, painted and at rest."""
-    page.goto(f"{server.url}/maps?run={run.id}{more}")
+    go(page, f"{server.url}/maps?run={run.id}{more}")
     canvas = page.locator("canvas.map")
     page.locator("canvas.map[data-painted]").wait_for()
     quiet(lambda: (canvas.get_attribute("width"), canvas.bounding_box(), canvas.get_attribute("data-painted")))
@@ -215,7 +215,8 @@ def test_without_webgl_the_map_is_drawn_and_says_so(visitor, server, shown):
     assert len(selected(page, shown))
 
 
-def test_hostile_class_names_are_only_text(page, server, shown, monkeypatch):
+def test_hostile_class_names_are_only_text(visitor, server, shown):
+    page = visitor()
     names = ["<img src=x onerror=alert(1)>", "![](http://evil.example/a.png)", "$\\frac12$", "\u202eabc", "a" * 300]
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

@@ -10,13 +10,13 @@ from playwright.sync_api import expect
 
 from dmlcore import losses
 from dmlcore.loss_analysis.pair_weights import similarities, triplet_weights
-from tests.browser.harness import becomes, press, quiet
+from tests.browser.harness import becomes, go, press, quiet
 
 pytestmark = pytest.mark.browser
 
 
 def opened(page, server, query=""):
-    page.goto(f"{server.url}/microscope{query}")
+    go(page, f"{server.url}/microscope{query}")
     page.wait_for_selector(".lab[data-seq]")
     return page.locator(".lab")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.harness import becomes
+from tests.browser.harness import becomes, go
 
 pytestmark = pytest.mark.browser
 
@@ -25,19 +25,27 @@ WHOLE = """links => links.map((link) => {
 
 def opened(page, server, name, touch):
     """The links of the drawer, opened on a page; and what acts as the hand does."""
-    page.goto(f"{server.url}/{name}")
+    go(page, f"{server.url}/{name}")
     act = (lambda locator: locator.tap()) if touch else (lambda locator: locator.click())
     act(page.get_by_test_id("stExpandSidebarButton"))
     return page.get_by_test_id("stSidebarNavLink"), act
 
 
-@pytest.mark.parametrize(
-    ("touch", "options"),
-    [(False, {}), (True, {}), (True, {"user_agent": IPHONE})],  # for the last one Streamlit closes it itself
-    ids=["click", "tap", "tap on a phone"],
-)
-def test_the_drawer_closes_on_choice(visitor, server, touch, options):
-    page = visitor(**PHONE, **options)
+@pytest.fixture(scope="module")
+def window():
+    return PHONE
+
+
+@pytest.mark.parametrize("touch", [False, True], ids=["click", "tap"])
+def test_the_drawer_closes_on_choice(page, server, touch):
+    closes_on_choice(page, server, touch)
+
+
+def test_the_drawer_closes_where_streamlit_closes_it_itself(visitor, server):
+    closes_on_choice(visitor(**PHONE, user_agent=IPHONE), server, True)
+
+
+def closes_on_choice(page, server, touch) -> None:
     links, act = opened(page, server, "fork", touch)
     act(links.filter(has_text="Studies"))
     expect(page.get_by_role("heading", name="Studies")).to_be_visible()
@@ -45,17 +53,15 @@ def test_the_drawer_closes_on_choice(visitor, server, touch, options):
     expect(page.get_by_test_id("stExpandSidebarButton")).to_be_visible()
 
 
-def test_beside_the_form_of_train_no_page_is_hidden(visitor, server):
-    page = visitor(**PHONE)
+def test_beside_the_form_of_train_no_page_is_hidden(page, server):
     links, _ = opened(page, server, "train", True)
     expect(links).to_have_count(22)
     becomes(lambda: links.evaluate_all(WHOLE), [True] * 22)
     expect(page.get_by_text("Start from")).to_be_in_viewport()
 
 
-def test_the_toolbar_of_a_table_lies_over_no_text(visitor, server):
-    page = visitor(**PHONE)
-    page.goto(f"{server.url}/data")
+def test_the_toolbar_of_a_table_lies_over_no_text(page, server):
+    go(page, f"{server.url}/data")
     page.get_by_test_id("stElementToolbar").first.wait_for()
     covered = """bars => bars.flatMap((bar) => {
       const box = bar.getBoundingClientRect(), range = document.createRange();

@@ -12,13 +12,13 @@ from playwright.sync_api import expect
 from dmlcore.geometry.hulls import overlaps
 from dmlcore.inspection.local.local_features import digit_patches
 from dmlcore.pooling.analysis.prototype_shares import read
-from tests.browser.harness import address, becomes, quiet
+from tests.browser.harness import address, becomes, go, quiet
 
 pytestmark = pytest.mark.browser
 
 
 def opened(page, server, query=""):
-    page.goto(f"{server.url}/prototypes{query}")
+    go(page, f"{server.url}/prototypes{query}")
     page.wait_for_selector(".lab[data-seq]")
 
 

@@ -13,13 +13,13 @@ from playwright.sync_api import expect
 from pages.losses.fields.sphere.service import readout
 from pages.losses.fields.sphere.state import SphereScene
 from pages.shared.plane.state import POINTS
-from tests.browser.harness import address, becomes, drag, eventually, quiet
+from tests.browser.harness import address, becomes, drag, eventually, go, quiet
 
 pytestmark = pytest.mark.browser
 
 
 def opened(page, server, query=""):
-    page.goto(f"{server.url}/sphere{query}")
+    go(page, f"{server.url}/sphere{query}")
     name = "Unit circle" if "on=circle" in query else "Unit sphere"
     canvas = page.get_by_role("img", name=name)
     canvas.wait_for()
@@ -64,13 +64,13 @@ def assert_numbers_are_the_library_s(page) -> None:
     eventually(equal)
 
 
-def assert_reopens(page, server) -> None:
-    again = page.context.new_page()
+def assert_reopens(page, again, server) -> None:
+    """The link of a page gives the same points and numbers in another tab, or in its own after a walk elsewhere."""
+    labels = {name: point(page, name).get_attribute("aria-label") for name in POINTS}
     opened(again, server, "?" + urlsplit(address(page)).query)
     assert_numbers_are_the_library_s(again)
-    for name in POINTS:
-        expect(point(again, name)).to_have_attribute("aria-label", point(page, name).get_attribute("aria-label"))
-    again.close()
+    for name, label in labels.items():
+        expect(point(again, name)).to_have_attribute("aria-label", label)
 
 
 def test_points_are_dragged_along_the_sphere_and_the_link_reopens_the_state(page, server):
@@ -81,11 +81,12 @@ def test_points_are_dragged_along_the_sphere_and_the_link_reopens_the_state(page
         page.wait_for_url(re.compile(rf"[?&]{name[0]}=(?!45,-10)"))
         assert getattr(of_link(page), name) != getattr(before, name)
         assert_numbers_are_the_library_s(page)
-    assert_reopens(page, server)
+    assert_reopens(page, page.context.new_page(), server)
 
 
-def test_rotation_asks_python_for_nothing_until_it_rests(page, server):
+def test_rotation_asks_python_for_nothing_until_it_rests(visitor, server):
     sent: list[str] = []
+    page = visitor()
     page.on("websocket", lambda ws: ws.on("framesent", lambda _: sent.append(ws.url)))
     globe = opened(page, server, "?n=45,-10")
     labels = [point(page, name) for name in POINTS]
@@ -107,7 +108,7 @@ def test_rotation_asks_python_for_nothing_until_it_rests(page, server):
     eye = of_link(page).eye
     page.keyboard.press("Shift+ArrowRight")
     becomes(lambda: (of_link(page).eye[0] - eye[0]) % 360, pytest.approx(30, abs=0.01))
-    assert_reopens(page, server)
+    assert_reopens(page, page, server)
 
 
 def test_circle_and_map_share_one_state(page, server):
@@ -128,7 +129,7 @@ def test_circle_and_map_share_one_state(page, server):
     page.keyboard.press("Shift+ArrowUp")
     becomes(lambda: of_link(page).negative[0] - moved.negative[0], pytest.approx(10, abs=0.01))
     assert_numbers_are_the_library_s(page)
-    assert_reopens(page, server)
+    assert_reopens(page, page, server)
 
 
 def test_states_losses_and_the_statement_follow(page, server):

@@ -13,7 +13,7 @@ from dmlcore.replay.recorded_training import LiveTraining
 from pages.losses.toys import recording
 from pages.losses.toys import state as toys_state
 from pages.shared.server.websocket import unpack
-from tests.browser.harness import address, becomes, quiet
+from tests.browser.harness import address, becomes, go, quiet
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +22,7 @@ TOY = toys_state.from_query({"data": "moons", "classes": "2", "samples": "4"})
 
 
 def opened(page, server, query=QUIET):
-    page.goto(f"{server.url}/toys{query}")
+    go(page, f"{server.url}/toys{query}")
     page.wait_for_selector(".work[data-step]")
     return page.locator(".work[data-step]")
 

@@ -15,13 +15,13 @@ from dmlcore.pooling import pooling_weights, prototype_costs, selection, transpo
 from dmlcore.pooling.analysis.convergence import contraction
 from dmlcore.pooling.analysis.red_blue import informative
 from pages.pooling.transport.state import BLUE, RED, TransportState, code, map_codes, steps
-from tests.browser.harness import address, becomes, drag, quiet
+from tests.browser.harness import address, becomes, drag, go, quiet
 
 pytestmark = pytest.mark.browser
 
 
 def opened(page, server, query=""):
-    page.goto(f"{server.url}/transport{query}")
+    go(page, f"{server.url}/transport{query}")
     page.wait_for_selector(".lab[data-rest]")
 
 

@@ -896,7 +896,7 @@ export class Transport {
   draw() {
     this.frameRequest ??= requestAnimationFrame(() => {
       this.frameRequest = null;
-      if (this.theme) this.paint();
+      if (this.theme && this.plane.clientWidth) this.paint(); // no width: the page is being left
     });
   }
 
