@@ -1,58 +1,28 @@
-// The charges page: plays a simulation that Python computes, step by step, and keeps what it has
-// seen for scrubbing.
-/** @import { ChargesAnswer, ChargesData, ChargesRequest, Law, Moved, Portrait, Shown, Spec } from "./types.js" */
-/** @import { Child, Schema, SetState, Theme } from "../../shared/types.js" */
-import { receiveFallback, loadStyles, defineComponent, newTheme } from "../../shared/component.js";
+// The charges page: what moves as a triplet loss pulls and pushes it, and the hand that lays points
+// elsewhere.
+/** @import { ChargesAnswer, ChargesData, Law, Moved, Portrait, Shown, Spec } from "./types.js" */
+/** @import { TimelineRequest } from "../../shared/timeline/types.js" */
+import { defineComponent } from "../../shared/component.js";
 import { drawing, el, readouts, save, setText, show as number } from "../../shared/dom.js";
 import { formula } from "../../shared/formula.js";
 import { control, lossPanel } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
-import { fit, pace } from "../../shared/player.js";
-import { Link, decode, socketAddress } from "../../shared/socket.js";
+import { Player, choice, clone, tick } from "../../shared/timeline/player.js";
+import { fit } from "../../shared/timeline/screen.js";
 import { History } from "./history.js";
 import { CLASS, fromPixels, halfWidth, paintCharges, paintPortrait, toPixels } from "./draw.js";
-import { Curves } from "./curves.js";
+import { ChargesCurves } from "./curves.js";
 
-/** @type {[text: string, steps: number][]} */
-const SPEEDS = [
-  ["slow motion", 4],
-  ["12 steps/s", 12],
-  ["30 steps/s", 30],
-  ["as fast as it goes", 1000],
-];
 const STILL = 1e-5; // where no point moves farther than this in a step, nothing will
-/**
- * @template T
- * @param {T} x
- * @returns {T}
- */
-const clone = (x) => structuredClone(x);
 
-class Charges {
-  /** @type {Schema} */
-  schema;
-  /** @type {HTMLDivElement} */
-  whole;
-  /** @type {ResizeObserver} */
-  observer;
-  /** @type {() => void} */
-  leave;
+/** @extends {Player<Spec, ChargesData, ChargesAnswer, History, { law: Law }>} */
+class Charges extends Player {
   /** @type {HTMLCanvasElement} */
   canvas;
   /** @type {HTMLDivElement} */
   frame;
-  /** @type {HTMLButtonElement} */
-  playButton;
-  /** @type {HTMLInputElement} */
-  scrub;
-  /** @type {HTMLOutputElement} */
-  clock;
   /** @type {HTMLDivElement} */
   readout;
-  /** @type {HTMLParagraphElement} */
-  notice;
-  /** @type {HTMLDivElement} */
-  live;
   /** @type {HTMLCanvasElement} */
   portrait;
   /** @type {HTMLParagraphElement} */
@@ -61,73 +31,25 @@ class Charges {
   inner;
   /** @type {HTMLSpanElement} */
   outer;
-  /** @type {Curves} */
+  /** @type {ChargesCurves} */
   curves;
-  /** @type {HTMLDivElement} */
-  side;
-  /** @type {HTMLDivElement} */
-  presets;
-  /** @type {HTMLParagraphElement} */
-  presetText;
-  /** @type {HTMLDivElement} */
-  stage;
-  /** @type {Law} */
-  law;
-  /** @type {string} */
-  lawSeen;
   /** @type {HTMLPreElement} */
   python;
   /** @type {HTMLAnchorElement[]} */
-  files;
-  /** @type {number} */
-  asked;
-  /** @type {number} */
-  due;
-  /** @type {number} */
-  telling;
-  /** @type {string} */
-  written;
+  files = [];
   /** @type {string | undefined} */
   pythonText;
-  /** @type {string} */
-  address;
-  /** @type {string} */
-  said;
   /** @type {number} */
   size;
   /** @type {number} */
   half;
-  /** @type {Theme} */
-  theme;
-  /** @type {SetState} */
-  setState;
-
-  history = new History();
-  at = 0; // the step shown
-  seq = 0;
-  answered = 0;
-  revision = 0; // of the future: each change begins another
-  /** @type {Map<number, [era: number, draft: boolean]>} */
-  revisions = new Map(); // by request
-  playing = false;
-  speed = 30;
   /** @type {number | null} */
   chosen = null;
   painted = 0;
-  /** @type {number[]} */
-  frameTimes = [];
   shown = { trails: true, arrows: false, circles: false };
-  /** @type {number | undefined} */
-  awaiting; // the step that is shown once it is here
-  /** @type {{ played: boolean } | null | undefined} */
-  drafting;
   /** @type {Portrait | null} */
   portraitSeen = null;
-  /** @type {number | null} */
-  frameRequest = null;
-  needsLink = false;
   held = false;
-  closed = false;
   /** @type {Uint8Array} */
   labels;
 
@@ -136,47 +58,29 @@ class Charges {
    * @param {ChargesData} data
    */
   constructor(root, data) {
-    this.root = root;
-    this.data = data;
-    this.spec = clone(data.spec);
-    this.query = JSON.stringify(data.query);
-    this.hidden = new Set(data.hide);
-    this.options = data.options;
-    this.goal = data.step;
-    /** @type {Link<ChargesRequest>} */
-    this.link = new Link(
-      socketAddress(data, "api/charges"),
-      (buffer) => this.receive(buffer),
-      (request) => this.setState("ask", request),
-    );
-    this.ready = this.build(data);
+    super(root, data, { api: "api/charges", module: import.meta.url, ahead: 1 });
+    const arrow = (/** @type {number} */ x, /** @type {number} */ y, by = 0) => {
+      return (/** @type {KeyboardEvent} */ event) => {
+        if (event.shiftKey && this.chosen !== null) return this.push(x, y);
+        return by ? this.step(by) : false;
+      };
+    };
+    Object.assign(this.keys, {
+      ArrowLeft: arrow(-1, 0, -1),
+      ArrowRight: arrow(1, 0, 1),
+      ArrowUp: arrow(0, 1),
+      ArrowDown: arrow(0, -1),
+      ",": () => this.choose(-1),
+      ".": () => this.choose(1),
+    });
   }
 
-  /** @param {ChargesData} data */
-  async build(data) {
-    this.schema = await loadStyles(this.root, import.meta.url);
-    this.root.append((this.whole = this.dom()));
-    newTheme(this);
-    this.observer = new ResizeObserver(() => this.resize());
-    this.observer.observe(this.stage);
-    this.leave = () => {
-      if (document.hidden) this.pause();
-    };
-    document.addEventListener("visibilitychange", this.leave);
-    this.panel();
-    this.resize();
-    this.ask({ rest: true });
-    if (data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches) this.play();
+  empty() {
+    return new History();
   }
 
   // ---- the page
   dom() {
-    const button = (
-      /** @type {string} */ text,
-      /** @type {string} */ name,
-      /** @type {() => unknown} */ act,
-      extra = {},
-    ) => el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
     this.canvas = el("canvas", { role: "img", "aria-label": "charges" });
     this.frame = el(
       "div",
@@ -192,34 +96,7 @@ class Charges {
     this.frame.addEventListener("keydown", (e) => this.key(e));
     this.canvas.addEventListener("pointerdown", (e) => this.drag(e));
     this.canvas.addEventListener("pointermove", (e) => this.hover(e));
-    this.playButton = button("Play", "play", () => (this.playing ? this.pause() : this.play()), {
-      class: "play",
-    });
-    this.scrub = el("input", {
-      type: "range",
-      min: 0,
-      max: 0,
-      value: 0,
-      step: 1,
-      "aria-label": "step",
-    });
-    this.scrub.addEventListener("input", () => {
-      this.pause();
-      this.to(Number(this.scrub.value));
-    });
-    this.scrub.addEventListener("change", () => this.rest());
-    const speed = el(
-      "select",
-      { "aria-label": "speed" },
-      ...SPEEDS.map(([t, v]) => el("option", { value: v, selected: v === this.speed }, t)),
-    );
-    speed.addEventListener("change", () => {
-      this.speed = Number(speed.value);
-    });
-    this.clock = el("output");
     this.readout = el("div", { class: "readout" });
-    this.notice = el("p", { class: "caption notice" });
-    this.live = el("div", { class: "hidden", "aria-live": "polite" });
     this.portrait = el("canvas", {
       class: "portrait",
       role: "img",
@@ -228,45 +105,18 @@ class Charges {
     this.portraitText = el("p", { class: "caption" });
     this.inner = el("span", {}, el("i", { class: "dashed", style: "color:#D55E00" }), "raw = m₂");
     this.outer = el("span", {}, el("i", { style: "color:#D55E00" }), "raw = 0");
-    this.curves = new Curves(
-      (step) => {
-        this.pause();
-        this.to(step);
-      },
+    this.curves = new ChargesCurves(
+      (step) => this.scrubTo(step),
       () => this.rest(),
     );
-    this.side = el("div", { class: "panel" });
-    this.presets = el(
-      "div",
-      { class: "top" },
-      el("small", {}, "Try"),
-      ...this.options.presets.map((p, i) =>
-        el(
-          "button",
-          { "data-preset": i, "aria-pressed": "false", onclick: () => this.preset(i) },
-          p.title,
-        ),
-      ),
-    );
-    this.presetText = el("p", { class: "caption" });
-    this.stage = el(
+    const stage = el(
       "div",
       { class: "stage" },
       el(
         "div",
         { class: "left" },
         this.frame,
-        el(
-          "div",
-          { class: "transport" },
-          button("⟲", "reset", () => this.reset()),
-          button("‹", "one step back", () => this.step(-1)),
-          this.playButton,
-          button("›", "one step on", () => this.step(1)),
-          this.scrub,
-          this.clock,
-          speed,
-        ),
+        this.transport("step"),
         this.readout,
         this.notice,
         this.presetText,
@@ -293,72 +143,21 @@ class Charges {
       ),
       this.side,
     );
-    return el("div", { class: "lab" }, this.hidden.has("presets") ? "" : this.presets, this.stage);
+    return el("div", { class: "lab" }, this.hidden.has("presets") ? "" : this.presets, stage);
   }
 
-  panel() {
-    const { options, spec, hidden } = this,
-      limits = options.limits,
-      law = (this.law = clone(this.lawAt(this.at)));
-    this.lawSeen = JSON.stringify(law);
-    const edit = {
-      hidden,
-      onInput: () => this.draft(),
-      onRest: () => this.commit(),
-      onLoss: () => this.commit(),
-    };
+  controls() {
+    const { options, state, hidden } = this,
+      { law } = this.now,
+      { limits } = options;
     const choose = (
       /** @type {"miner" | "optimiser" | "normalise"} */ key,
       /** @type {string} */ label,
-    ) => {
-      const box = el(
-        "select",
-        { "aria-label": label, title: options[key][law[key]].help },
-        ...Object.entries(options[key]).map(([v, o]) =>
-          el("option", { value: v, selected: v === law[key], title: o.help }, o.title),
-        ),
-      );
-      box.addEventListener("change", () => {
-        law[key] = box.value;
+    ) =>
+      choice(label, options[key], law[key], (value) => {
+        law[key] = value;
         this.commit();
       });
-      return el("label", {}, label, box);
-    };
-    const start = el(
-      "select",
-      { "aria-label": "start" },
-      ...Object.entries(options.start).map(([v, o]) =>
-        el("option", { value: v, selected: v === spec.start, title: o.help }, o.title),
-      ),
-    );
-    start.addEventListener("change", () => this.restart({ start: start.value }));
-    const count = (
-      /** @type {"classes" | "per_class" | "seed"} */ key,
-      /** @type {string} */ label,
-      /** @type {number} */ low,
-      /** @type {number} */ high,
-    ) => {
-      const box = el("input", {
-        type: "number",
-        "aria-label": label,
-        min: low,
-        max: high,
-        step: 1,
-        value: spec[key],
-      });
-      box.addEventListener("change", () => {
-        const value = Math.round(Number(box.value));
-        if (!Number.isFinite(value) || box.value === "") {
-          box.value = String(this.spec[key]);
-          return;
-        }
-        const to = { ...this.spec, [key]: Math.min(Math.max(value, low), high) };
-        to.per_class = Math.min(to.per_class, Math.floor(limits.points / to.classes));
-        this.restart({ classes: to.classes, per_class: to.per_class, seed: to.seed });
-      });
-      return [box, el("label", {}, label, box)];
-    };
-    const [seed] = count("seed", "seed", 0, 2 ** 31 - 1);
     const rate = control(
       {
         name: "step size",
@@ -397,19 +196,17 @@ class Charges {
         ),
       ),
     );
-    const tick = (
+    const show = (
       /** @type {keyof Shown} */ key,
       /** @type {string} */ text,
       /** @type {string} */ title,
-    ) => {
-      const box = el("input", { type: "checkbox", checked: this.shown[key] });
-      box.addEventListener("change", () => {
-        this.shown[key] = box.checked;
-        this.invalidate();
-      });
-      return el("label", { title }, box, text);
-    };
-    const [lossChoice, lossSliders] = lossPanel(this.schema, law, edit);
+    ) => tick(this.shown, key, text, title, () => this.invalidate());
+    const [lossChoice, lossSliders] = lossPanel(this.schema, law, {
+      hidden,
+      onInput: () => this.draft(),
+      onRest: () => this.commit(),
+      onLoss: () => this.commit(),
+    });
     const about = this.schema.losses[law.loss];
     lossChoice.append(
       formula(about.latex),
@@ -419,17 +216,12 @@ class Charges {
     this.files = ["npz", "json"].map((kind) =>
       el("a", { "data-kind": kind, download: true }, `History, ${kind === "npz" ? "npz" : "JSON"}`),
     );
-    const section = (
-      /** @type {string} */ name,
-      /** @type {string} */ title,
-      /** @type {Child[]} */ ...parts
-    ) => (hidden.has(name) ? [] : [el("section", {}, title ? el("h4", {}, title) : "", ...parts)]);
-    const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (
-      this.root
-    ).activeElement?.getAttribute("aria-label");
-    this.side.replaceChildren(
+    this.links();
+    const count = (/** @type {"classes" | "per_class"} */ key, /** @type {string} */ label) =>
+      el("label", {}, label, this.count(key, label, [2, limits[key]]));
+    return [
       ...(hidden.has("loss") ? [] : [lossChoice, lossSliders]),
-      ...section(
+      ...this.section(
         "motion",
         "Motion",
         el(
@@ -442,51 +234,34 @@ class Charges {
         rate,
         sides,
       ),
-      ...section(
+      ...this.section(
         "start",
         "Start",
         el(
           "div",
           { class: "fields" },
-          el("label", {}, "start", start),
-          count("classes", "classes", 2, limits.classes)[1],
-          count("per_class", "per class", 2, limits.per_class)[1],
-          el(
-            "label",
-            {},
-            "seed",
-            el(
-              "span",
-              { class: "seed" },
-              seed,
-              el(
-                "button",
-                {
-                  title: "another seed",
-                  onclick: () => this.restart({ seed: (this.spec.seed + 1) % 2 ** 31 }),
-                },
-                "next",
-              ),
-            ),
-          ),
+          choice("start", options.start, state.start, (start) => this.restart({ start })),
+          count("classes", "classes"),
+          count("per_class", "per class"),
+          this.seed(),
         ),
       ),
-      ...section(
+      ...this.section(
         "shown",
         "Shown",
         el(
           "div",
           { class: "switches" },
-          tick("trails", "trails", "the last 40 steps"),
-          tick(
+          show("trails", "trails", "the last 40 steps"),
+          show(
             "circles",
             "class circles",
             "about the mean of each class, through its farthest point",
           ),
-          tick("arrows", "force arrows", "force on each point; length 34 F / (F + 1) pixels"),
+          show("arrows", "force arrows", "force on each point; length 34 F / (F + 1) pixels"),
         ),
       ),
-      ...section(
+      ...this.section(
         "take",
         "Take away",
         el(
@@ -501,346 +276,139 @@ class Charges {
         ),
         el("details", {}, el("summary", {}, "Python that repeats this"), this.python),
       ),
-    );
-    /** @type {HTMLElement[]} */ ([...this.side.querySelectorAll("[aria-label]")])
-      .find((e) => e.getAttribute("aria-label") === focused)
-      ?.focus();
-    this.links();
+    ];
   }
 
-  // ---- from Streamlit
-  /** @param {ChargesData} data */
-  async update(data) {
-    await this.ready;
-    if (newTheme(this)) {
-      this.portraitSeen = null;
-      this.invalidate();
-    }
-    const query = JSON.stringify(data.query);
-    if (query !== this.query && query !== this.written) {
-      this.query = query;
-      this.goal = data.step;
-      this.load(data.spec);
-    }
-    receiveFallback(this, data);
+  themed() {
+    this.portraitSeen = null;
+  }
+
+  cleared() {
+    this.chosen = null;
   }
 
   // ---- what is asked of Python
-  /** @param {Partial<ChargesRequest>} more */
+  /** @param {Partial<TimelineRequest<Spec>>} more */
   ask(more = {}) {
-    const { spec, history } = this,
-      request = {
-        id: ++this.seq,
-        state: spec,
-        have: history.last,
-        want: Math.max(history.last, 0),
-        show: this.at,
-        ...more,
-        rest: more.rest || this.needsLink,
-      };
-    this.revisions.set(request.id, [this.revision, Boolean(more.draft)]);
-    this.link.send(request);
+    super.ask({ show: more.want ?? this.at, ...more });
   }
 
-  /** @param {ArrayBuffer} buffer */
-  receive(buffer) {
-    const answer = /** @type {ChargesAnswer} */ (decode(buffer)),
-      [revision, draft] = this.revisions.get(answer.id) ?? [-1, false];
-    this.answered = Math.max(this.answered, answer.id);
-    for (const id of this.revisions.keys()) if (id <= answer.id) this.revisions.delete(id);
-    if (revision !== this.revision) return;
-    if (draft && !this.drafting) return;
-    this.labels = answer.labels;
-    if (draft) this.history.preview(answer);
-    else this.history.add(answer);
-    if (answer.query) {
-      this.needsLink = false;
-      this.remember(answer);
-    }
-    if (this.goal > this.at && !draft) {
-      // a link into the middle of a history: fetch up to it
-      this.at = Math.min(this.goal, this.history.last);
-      if (this.at < this.goal) this.ask({ want: this.goal, show: this.goal });
-      else {
-        this.goal = 0;
-        this.panel();
-        this.ask({ rest: true });
-      }
-      this.message(this.goal ? `Computing step ${this.history.last} of ${this.goal} …` : "");
-    }
-    if (this.awaiting !== undefined && this.history.last >= this.awaiting)
-      this.arrive(this.awaiting);
-    this.prepare();
+  /** @param {ChargesAnswer} answer */
+  received({ labels }) {
+    this.labels = labels;
+  }
+
+  /** @param {ChargesAnswer} answer */
+  previewed(answer) {
+    this.history.preview(answer);
     this.invalidate();
-  }
-
-  // ---- time
-  play() {
-    if (this.playing || !this.history) return;
-    this.playing = true;
-    this.frameTimes = [];
-    this.asked = -1;
-    this.due = performance.now();
-    this.playButton.textContent = "Pause";
-    this.playButton.setAttribute("aria-label", "pause");
-    this.tick();
-  }
-
-  pause(why = "") {
-    this.awaiting = undefined;
-    if (!this.playing) return;
-    this.playing = false;
-    this.playButton.textContent = "Play";
-    this.playButton.setAttribute("aria-label", "play");
-    this.message(why);
-    this.rest();
-  }
-
-  tick() {
-    if (!this.playing || this.closed) return;
-    const now = performance.now();
-    if (this.awaiting === undefined && now >= this.due && this.history.last >= 0 && !this.goal) {
-      if (this.at >= this.options.limits.steps)
-        return this.pause(
-          `${this.at} steps: the history is full. Reset, or go back and change something.`,
-        );
-      this.due = Math.max(this.due + 1000 / this.speed, now - 100);
-      if (this.at < this.history.last) this.arrive(this.at + 1);
-      else this.awaiting = this.at + 1;
-      this.prepare();
-    }
-    requestAnimationFrame(() => this.tick());
-  }
-
-  // Python computes the next step while this one is looked at.
-  prepare() {
-    const next = this.history.last + 1;
-    if (
-      !this.playing ||
-      this.asked >= next ||
-      next > Math.min(this.at + 1, this.options.limits.steps)
-    )
-      return;
-    this.asked = next;
-    this.ask({ want: next, show: next });
   }
 
   /** @param {number} step */
   arrive(step) {
-    this.awaiting = undefined;
-    this.at = step;
-    this.frameTimes.push(performance.now());
-    if (this.frameTimes.length > 20) this.frameTimes.shift();
-    this.followLaw();
-    this.invalidate();
-    if (!this.playing) return this.rest();
-    const before = this.history.at(step).measures.largest_step;
-    if (step > 1 && before < STILL && this.history.at(step - 1).measures.largest_step < STILL) {
-      const { active } = this.history.at(step).measures;
+    super.arrive(step);
+    if (!this.playing) return;
+    const { measures } = this.history.at(step);
+    if (
+      step > 1 &&
+      measures.largest_step < STILL &&
+      this.history.at(step - 1).measures.largest_step < STILL
+    )
       this.pause(
-        active > 0
+        measures.active > 0
           ? "Equilibrium: the forces balance and no point moves any more."
           : "At rest: no triplet is active, so no point feels a force.",
       );
-    }
-  }
-
-  /** @param {number} by */
-  step(by) {
-    this.pause();
-    const to = this.at + by;
-    if (to < 0 || to > this.options.limits.steps) return;
-    if (to <= this.history.last) this.to(to);
-    else {
-      this.awaiting = to;
-      this.ask({ want: to, show: to });
-    }
-    this.rest();
   }
 
   /** @param {number} step */
   to(step) {
-    this.at = Math.min(Math.max(step, 0), Math.max(this.history.last, 0));
-    this.followLaw();
-    if (!this.history.at(this.at)?.portrait) this.ask();
-    this.invalidate();
-  }
-
-  reset() {
-    this.pause();
-    this.message("");
-    this.to(0);
-    this.rest();
+    super.to(step);
+    if (this.wanted === undefined && !this.history.at(this.at).portrait) this.ask();
   }
 
   // ---- what is changed
   /** @param {number} step */
-  lawAt(step) {
-    return this.spec.changes.filter((c) => c.at <= step && c.law).at(-1)?.law ?? this.spec.law;
-  }
-  followLaw() {
-    if (JSON.stringify(this.lawAt(this.at)) !== this.lawSeen) this.panel();
+  inForce(step) {
+    const { changes, law } = this.state;
+    return { law: changes.filter((c) => c.at <= step && c.law).at(-1)?.law ?? law };
   }
 
   // The spec with something changed at the step shown; what was to come after it is dropped.
-  /** @param {{ law?: Law, moved?: Moved }} given */
-  changed({ law, moved }) {
-    const spec = clone(this.spec),
+  /** @param {Moved} [moved] */
+  changed(moved) {
+    const { law } = this.now,
+      spec = clone(this.state),
       k = this.at,
       kept = spec.changes.filter((c) => c.at < k),
       here = spec.changes.find((c) => c.at === k) ?? { at: k, law: null, moved: [] };
-    if (k === 0 && law) {
-      spec.law = clone(law);
-      here.law = null;
-    } else if (law)
-      here.law = JSON.stringify(law) === JSON.stringify(this.lawAt(k - 1)) ? null : clone(law);
     if (moved)
       here.moved = [...here.moved.filter(([i]) => i !== moved[0]), moved].slice(
         -this.options.limits.moved,
       );
+    else if (k === 0) {
+      spec.law = clone(law);
+      here.law = null;
+    } else
+      here.law =
+        JSON.stringify(law) === JSON.stringify(this.inForce(k - 1).law) ? null : clone(law);
     spec.changes = [...kept, ...(here.law || here.moved.length ? [here] : [])];
     return spec;
   }
 
   /** @param {Moved} [moved] */
   draft(moved) {
-    this.drafting ??= { played: this.playing };
-    this.playing = false;
-    this.awaiting = undefined;
-    const spec = this.changed(moved ? { moved } : { law: this.law });
-    this.ask({ state: spec, draft: true, have: this.at - 1, want: this.at, show: this.at });
+    if (!this.drafting) this.hold();
+    const { at } = this;
+    this.ask({ state: this.changed(moved), draft: true, have: at - 1, want: at, show: at });
   }
 
   /** @param {Moved} [moved] */
   commit(moved) {
-    const played = this.drafting?.played ?? this.playing,
-      spec = this.changed(moved ? { moved } : { law: this.law });
-    this.drafting = null;
-    this.playing = false;
-    this.unpreset();
-    if (spec.changes.length > this.options.limits.changes) {
-      this.load({ ...spec, law: this.law, changes: [] });
-      this.message(
-        `A link keeps ${this.options.limits.changes} changes on the way: restarted with these settings.`,
-      );
-    } else {
-      this.revision += 1;
-      this.spec = spec;
-      this.history.forget(this.at);
-      this.panel();
-      this.ask({ want: this.at, show: this.at, rest: true });
-    }
-    if (played) this.play();
-    else this.stopped();
-  }
-
-  stopped() {
-    this.playButton.textContent = "Play";
-    this.playButton.setAttribute("aria-label", "play");
+    const played = this.release();
+    this.change(this.changed(moved), this.at, played);
   }
 
   /** @param {Partial<Spec>} change */
   restart(change) {
-    this.unpreset();
-    const played = this.playing;
-    this.load({ ...clone(this.spec), ...change, law: clone(this.lawAt(this.at)), changes: [] });
-    if (played) this.play();
+    const { classes, per_class } = { ...this.state, ...change },
+      most = Math.floor(this.options.limits.points / classes);
+    super.restart({ ...change, per_class: Math.min(per_class, most) });
   }
 
-  /** @param {Spec} spec */
-  load(spec) {
-    this.pause();
-    this.revision += 1;
-    this.spec = clone(spec);
-    this.history = new History();
-    this.at = 0;
-    this.drafting = null;
-    this.chosen = null;
-    this.awaiting = undefined;
-    this.message("");
-    this.panel();
-    this.needsLink = true; // a link, even if playing overtakes the question for it
-    this.data = { ...this.data, idle: false };
-    this.ask({ rest: true, want: 0, show: 0 });
-  }
-
-  /** @param {number} index */
-  preset(index) {
-    const { spec, caption } = this.options.presets[index];
-    this.goal = 0;
-    this.load(spec);
-    this.unpreset();
-    this.presets.querySelector(`[data-preset="${index}"]`)?.setAttribute("aria-pressed", "true");
-    this.presetText.textContent = caption;
-    if (!matchMedia("(prefers-reduced-motion: reduce)").matches) this.play();
-  }
-
-  unpreset() {
-    this.presetText.textContent = "";
-    for (const b of this.presets.querySelectorAll("[data-preset]"))
-      b.setAttribute("aria-pressed", "false");
-  }
-
-  // A gesture has ended: the link, the script, and the numbers for those who listen.
-  rest() {
-    clearTimeout(this.telling);
-    this.telling = setTimeout(() => {
-      if (this.playing || this.closed) return;
-      this.ask({ rest: true });
-      const frame = this.history.at(this.at);
-      if (frame)
-        this.live.textContent = `step ${this.at}, loss ${number(frame.measures.loss)}, MAP@R ${number(frame.measures.map_at_r)}`;
-    }, 150);
-  }
-
-  /** @param {ChargesAnswer} chargesAnswer */
-  remember({ query, python }) {
-    const kept = new URLSearchParams(location.search),
-      address = new URLSearchParams(query);
-    for (const name of ["hide", "socket"])
-      if (kept.has(name)) address.set(name, kept.get(name) ?? "");
-    if (this.at > 0 && !this.playing) address.set("step", String(this.at));
-    this.written = JSON.stringify(query);
-    this.pythonText = python ?? "";
-    if (this.python) this.python.textContent = this.pythonText;
-    const text = address.toString();
-    this.address = new URLSearchParams({ ...query, step: String(this.at) }).toString();
+  // ---- the link
+  /** @param {ChargesAnswer} answer */
+  told({ python = "" }) {
+    this.pythonText = python;
+    setText(this.python, python);
     this.links();
-    if (!(this.data.idle && this.playing))
-      window.history.replaceState(
-        window.history.state,
-        "",
-        `${location.pathname}${text && "?"}${text}${location.hash}`,
-      );
+  }
+
+  links() {
+    for (const a of this.files) a.href = this.file(`history.${a.dataset.kind}`);
+  }
+
+  spoken() {
+    const frame = this.history.at(this.at);
+    return frame
+      ? `step ${this.at}, loss ${number(frame.measures.loss)}, MAP@R ${number(frame.measures.map_at_r)}`
+      : "";
+  }
+
+  aside() {
+    const { capped = 0 } = this.history.at(this.at) ?? {};
+    return capped
+      ? `${capped} point${capped > 1 ? "s" : ""} would have moved farther than ${this.options.limits.stride} in this step: cut there.`
+      : "";
   }
 
   // The step under the eye, drawn as it is shown.
   drawing() {
-    const query = new URLSearchParams(this.address ?? location.search),
+    const query = new URLSearchParams(this.address || location.search),
       flags = { ...this.shown, dark: this.theme === "dark" };
     query.set("step", String(this.at));
     for (const [name, on] of Object.entries(flags)) query.set(name, String(Number(on)));
     return query;
-  }
-
-  links() {
-    const base = new URL(this.data.base, location.href);
-    for (const a of this.files ?? [])
-      a.href = new URL(`api/charges/history.${a.dataset.kind}?${this.address ?? ""}`, base).href;
-  }
-
-  /** @param {string} text */
-  message(text) {
-    this.said = text;
-    this.tell();
-  }
-  tell(cut = "") {
-    this.notice.textContent = [
-      this.said || cut,
-      this.link.fallback ? "No direct connection: steps come through the page itself, slower." : "",
-    ]
-      .filter(Boolean)
-      .join(" ");
   }
 
   // ---- the hand
@@ -877,12 +445,10 @@ class Charges {
     }
     event.preventDefault();
     const box = this.canvas.getBoundingClientRect(),
-      half = this.half,
-      played = this.playing;
-    this.playing = false;
+      half = this.half;
+    this.hold();
     this.held = true;
     this.chosen = index;
-    this.drafting = { played };
     this.frame.classList.add("held");
     this.canvas.setPointerCapture(event.pointerId);
     /** @type {Moved | null} */
@@ -895,58 +461,40 @@ class Charges {
       this.invalidate();
       this.draft(last);
     };
-    const end = () => {
-      for (const [name, act] of /** @type {const} */ ([
-        ["pointermove", move],
-        ["pointerup", end],
-        ["pointercancel", end],
-      ]))
-        this.canvas.removeEventListener(name, act);
-      this.held = false;
-      this.frame.classList.remove("held");
-      if (last) return this.commit(last);
-      this.drafting = null;
-      if (played) this.play();
-      else this.invalidate();
-    };
-    for (const [name, act] of /** @type {const} */ ([
-      ["pointermove", move],
-      ["pointerup", end],
-      ["pointercancel", end],
-    ]))
-      this.canvas.addEventListener(name, act);
+    const released = new AbortController(),
+      end = () => {
+        released.abort();
+        this.held = false;
+        this.frame.classList.remove("held");
+        if (last) return this.commit(last);
+        if (this.release()) this.play();
+        else this.invalidate();
+      };
+    this.canvas.addEventListener("pointermove", move, released);
+    this.canvas.addEventListener("pointerup", end, released);
+    this.canvas.addEventListener("pointercancel", end, released);
   }
 
-  /** @param {KeyboardEvent} event */
-  key(event) {
-    const arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[
-        event.key
-      ],
-      n = this.labels?.length ?? 0;
-    if (event.key === " ") {
-      if (this.playing) this.pause();
-      else this.play();
-    } else if (event.shiftKey && arrow && this.chosen !== null) {
-      const { positions } = this.history.at(this.at),
-        by = this.half / 40,
-        [x, y] = positions.subarray(2 * this.chosen);
-      this.commit([
-        this.chosen,
-        Number((x + by * arrow[0]).toFixed(4)),
-        Number((y + by * arrow[1]).toFixed(4)),
-      ]);
-    } else if (event.key === "ArrowLeft") this.step(-1);
-    else if (event.key === "ArrowRight") this.step(1);
-    else if (event.key === "Home") this.reset();
-    else if (event.key === "End") this.to(this.history.last);
-    else if (event.key === "," || event.key === ".") {
-      this.chosen =
-        ((this.chosen ?? (event.key === "." ? -1 : 0)) + (event.key === "." ? 1 : -1) + n) % n;
-      const { positions } = this.history.at(this.at);
-      this.live.textContent = `point ${this.chosen}, class ${this.labels[this.chosen] + 1}, at ${number(positions[2 * this.chosen])}, ${number(positions[2 * this.chosen + 1])}`;
-      this.invalidate();
-    } else return;
-    event.preventDefault();
+  // The point chosen, by the keyboard.
+  /** @param {number} turn */
+  choose(turn) {
+    const n = this.labels?.length ?? 0;
+    this.chosen = ((this.chosen ?? (turn > 0 ? -1 : 0)) + turn + n) % n;
+    const { positions } = this.history.at(this.at);
+    this.live.textContent = `point ${this.chosen}, class ${this.labels[this.chosen] + 1}, at ${number(positions[2 * this.chosen])}, ${number(positions[2 * this.chosen + 1])}`;
+    this.invalidate();
+  }
+
+  /**
+   * @param {number} right
+   * @param {number} up
+   */
+  push(right, up) {
+    const { positions } = this.history.at(this.at),
+      index = Number(this.chosen),
+      by = this.half / 40,
+      [x, y] = positions.subarray(2 * index);
+    this.commit([index, Number((x + by * right).toFixed(4)), Number((y + by * up).toFixed(4))]);
   }
 
   // ---- drawing
@@ -957,24 +505,13 @@ class Charges {
     this.invalidate();
   }
 
-  invalidate() {
-    this.frameRequest ??= requestAnimationFrame(() => {
-      this.frameRequest = null;
-      if (!this.closed && this.size && this.history.at(this.at)) this.paint();
-    });
-  }
-
   paint() {
     const { history, at, theme } = this,
-      frame = history.at(at),
-      m = frame.measures,
-      ctx = drawing(this.canvas);
+      frame = history.at(at);
+    if (!frame || !this.size) return;
+    const m = frame.measures;
     if (!this.held) this.half = halfWidth(frame.positions);
-    paintCharges(ctx, this.size, history, at, this.labels, this.shown, theme, {
-      half: this.half,
-      chosen: this.chosen,
-      circle: this.lawAt(at).normalise !== "none",
-    });
+    this.paintPoints(drawing(this.canvas), this.size, this.chosen);
     this.curves.paint(history, at, theme, CLASS[theme]);
     if (frame.portrait && this.portraitSeen !== frame.portrait) {
       this.portraitSeen = frame.portrait;
@@ -987,10 +524,7 @@ class Charges {
       );
       this.tellPortrait(frame.portrait);
     }
-    this.scrub.max = String(Math.max(history.last, at));
-    this.scrub.value = String(at);
-    const rate = this.playing ? pace(this.frameTimes) : null;
-    this.clock.textContent = `step ${at}${rate ? `, ${rate}/s` : ""}`;
+    this.progress();
     /** @type {[string, number][]} */
     const rows = [
       ["loss", m.loss],
@@ -1008,14 +542,22 @@ class Charges {
       "aria-label",
       `${this.labels.length} points of ${frame.radii.length} classes at step ${at}: loss ${number(m.loss)}, active ${number(m.active)}, MAP@R ${number(m.map_at_r)}, class radii ${[...frame.radii].map(number).join(", ")}`,
     );
-    this.tell(
-      frame.capped
-        ? `${frame.capped} point${frame.capped > 1 ? "s" : ""} would have moved farther than ${this.options.limits.stride} in this step: cut there.`
-        : "",
-    );
     this.canvas.dataset.step = String(at);
     this.canvas.dataset.half = String(this.half);
     this.canvas.dataset.seq = String(++this.painted);
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} ctx
+   * @param {number} size
+   * @param {number | null} chosen
+   */
+  paintPoints(ctx, size, chosen) {
+    paintCharges(ctx, size, this.history, this.at, this.labels, this.shown, this.theme, {
+      half: this.half,
+      chosen,
+      circle: this.inForce(this.at).law.normalise !== "none",
+    });
   }
 
   /** @param {Portrait} p */
@@ -1043,27 +585,12 @@ class Charges {
   }
 
   figure() {
-    const copy = Object.assign(document.createElement("canvas"), { width: 1400, height: 1400 }),
+    const copy = el("canvas", { width: 1400, height: 1400 }),
       ctx = drawing(copy),
-      size = 700;
+      { start, seed } = this.state;
     ctx.setTransform(2, 0, 0, 2, 0, 0);
-    paintCharges(ctx, size, this.history, this.at, this.labels, this.shown, this.theme, {
-      half: this.half,
-      chosen: null,
-      circle: this.lawAt(this.at).normalise !== "none",
-    });
-    copy.toBlob((blob) =>
-      save(`charges-${this.spec.start}-${this.spec.seed}-${this.at}.png`, blob),
-    );
-  }
-
-  close() {
-    this.closed = true;
-    this.playing = false;
-    clearTimeout(this.telling);
-    document.removeEventListener("visibilitychange", this.leave);
-    this.observer?.disconnect();
-    this.link.close();
+    this.paintPoints(ctx, 700, null);
+    copy.toBlob((blob) => save(`charges-${start}-${seed}-${this.at}.png`, blob));
   }
 }
 

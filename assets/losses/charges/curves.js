@@ -1,11 +1,9 @@
-// Five small curve charts over the steps, with one cursor; a press or drag on any of them scrubs.
+// What is measured of charges over the steps.
 /** @import { History } from "./history.js" */
 /** @import { Column } from "./types.js" */
-/** @import { Line } from "../../shared/plot.js" */
 /** @import { Theme } from "../../shared/types.js" */
-import { drawing, el } from "../../shared/dom.js";
 import { INK } from "../../shared/colours.js";
-import { paintCurves } from "../../shared/plot.js";
+import { Curves } from "../../shared/timeline/curves.js";
 
 /** @param {Column} name */
 const of = (name) => (/** @type {History} */ history) => (/** @type {number} */ k) =>
@@ -44,32 +42,14 @@ const CHARTS = [
 ];
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [4, 2], [1, 3], [10, 3], [3, 3, 1, 3]];
 
-export class Curves {
+/** @extends {Curves<Chart>} */
+export class ChargesCurves extends Curves {
   /**
    * @param {(step: number) => void} onScrub
    * @param {() => void} onRest
    */
   constructor(onScrub, onRest) {
-    this.canvases = CHARTS.map(({ name }) =>
-      el("canvas", { role: "img", "aria-label": name, "data-chart": name }),
-    );
-    /** @type {((px: number) => number)[]} */
-    this.steps = [];
-    this.canvases.forEach((canvas, i) => {
-      const scrub = (/** @type {PointerEvent} */ e) => {
-        const box = canvas.getBoundingClientRect();
-        onScrub(Math.max(0, this.steps[i]?.(e.clientX - box.left) ?? 0));
-      };
-      canvas.addEventListener("pointerdown", (e) => {
-        canvas.setPointerCapture(e.pointerId);
-        scrub(e);
-      });
-      canvas.addEventListener("pointermove", (e) => {
-        if (e.buttons) scrub(e);
-      });
-      canvas.addEventListener("pointerup", onRest);
-    });
-    this.whole = el("div", { class: "plots" }, ...this.canvases);
+    super(CHARTS, onScrub, onRest);
   }
 
   /**
@@ -79,38 +59,21 @@ export class Curves {
    * @param {string[]} colours
    */
   paint(history, step, theme, colours) {
-    const last = Math.max(history.last, step),
-      ink = INK[theme],
-      known = history.at(step);
-    CHARTS.forEach((chart, i) => {
-      const canvas = this.canvases[i],
-        /** @type {Line[]} */
-        lines = chart.classes
-          ? [...known.radii].map((_, c) => ({
-              colour: colours[c],
-              dash: DASHES[c],
-              value: (/** @type {number} */ k) => history.at(k).radii[c],
-            }))
-          : (chart.lines ?? []).map(([name, colour, value, dash]) => ({
-              name,
-              colour: ink[colour],
-              dash,
-              value: value(history),
-            }));
-      this.steps[i] = paintCurves(
-        drawing(canvas),
-        canvas.clientWidth,
-        canvas.clientHeight,
-        { ...chart, lines, last, step },
-        theme,
-      );
-      const now = lines
-        .map((line) => `${line.name ?? ""} ${Number(line.value(step).toPrecision(3))}`)
-        .join(", ");
-      canvas.setAttribute(
-        "aria-label",
-        `${chart.name} over ${last + 1} steps; at step ${step}: ${now}`,
-      );
-    });
+    const ink = INK[theme],
+      radius = (/** @type {number} */ c) => (/** @type {number} */ k) => history.at(k).radii[c];
+    this.paintAll(history.last, step, theme, (chart) =>
+      chart.classes
+        ? Array.from(history.at(step).radii, (_, c) => ({
+            colour: colours[c],
+            dash: DASHES[c],
+            value: radius(c),
+          }))
+        : (chart.lines ?? []).map(([name, colour, value, dash]) => ({
+            name,
+            colour: ink[colour],
+            dash,
+            value: value(history),
+          })),
+    );
   }
 }

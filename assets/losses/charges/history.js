@@ -1,35 +1,29 @@
 // The steps the page has seen, for scrubbing without asking again.
 
-/** @import { ChargesAnswer, Column, Frame, Moved, Portrait } from "./types.js" */
-export class History {
-  constructor() {
-    /** @type {Frame[]} */
-    this.frames = [];
-    /** @type {{ step: number, frame: Frame } | null} */
-    this.drafted = null;
-  }
+/** @import { ChargesAnswer, Column, Frame, Moved } from "./types.js" */
+import { Frames } from "../../shared/timeline/frames.js";
 
-  get last() {
-    return this.frames.length - 1;
-  }
+/** @extends {Frames<ChargesAnswer, Frame>} */
+export class History extends Frames {
+  /** @type {{ step: number, frame: Frame } | null} */
+  drafted = null;
+
   /** @param {number} step */
   at(step) {
     return this.drafted?.step === step ? this.drafted.frame : this.frames[step];
   }
 
-  // Steps that continue what is here; anything else is of another time.
   /** @param {ChargesAnswer} answer */
   add(answer) {
     this.drafted = null;
-    const found = unpack(answer);
-    if (answer.first === this.frames.length) this.frames.push(...found);
+    super.add(answer);
     const shown = this.frames[answer.shown];
     if (shown) shown.portrait = portrait(answer);
   }
 
   /** @param {ChargesAnswer} answer */
   preview(answer) {
-    const frame = unpack(answer)[answer.shown - answer.first];
+    const frame = this.unpack(answer)[answer.shown - answer.first];
     if (!frame) return;
     frame.portrait = portrait(answer);
     this.drafted = { step: answer.shown, frame };
@@ -48,39 +42,38 @@ export class History {
     this.drafted = { step, frame: { ...frame, positions } };
   }
 
-  // Steps from `step` on are of a future that was changed; the first of them stays in sight until
-  // the new one comes.
+  // The first step that is dropped stays in sight until the new one comes.
   /** @param {number} step */
   forget(step) {
     const seen = this.at(step);
-    this.frames.length = Math.min(this.frames.length, step);
+    super.forget(step);
     this.drafted = seen ? { step, frame: seen } : null;
+  }
+
+  /**
+   * @param {ChargesAnswer} answer
+   * @returns {Frame[]}
+   */
+  unpack(answer) {
+    const { positions, forces, means, radii, measures, columns, labels } = answer,
+      n = 2 * labels.length,
+      c = answer.shapes.radii[1],
+      m = columns.length;
+    return answer.triplets.map((triplets, k) => ({
+      positions: positions.slice(k * n, (k + 1) * n),
+      forces: forces.slice(k * n, (k + 1) * n),
+      means: means.slice(2 * k * c, 2 * (k + 1) * c),
+      radii: radii.slice(k * c, (k + 1) * c),
+      measures: /** @type {Record<Column, number>} */ (
+        Object.fromEntries(columns.map((name, i) => [name, measures[k * m + i]]))
+      ),
+      triplets,
+      capped: answer.capped[k],
+    }));
   }
 }
 
-/**
- * @param {ChargesAnswer} answer
- * @returns {Frame[]}
- */
-function unpack(answer) {
-  const { positions, forces, means, radii, measures, columns, labels } = answer,
-    n = 2 * labels.length,
-    c = answer.shapes.radii[1],
-    m = columns.length;
-  return answer.triplets.map((triplets, k) => ({
-    positions: positions.slice(k * n, (k + 1) * n),
-    forces: forces.slice(k * n, (k + 1) * n),
-    means: means.slice(2 * k * c, 2 * (k + 1) * c),
-    radii: radii.slice(k * c, (k + 1) * c),
-    measures: /** @type {Record<Column, number>} */ (
-      Object.fromEntries(columns.map((name, i) => [name, measures[k * m + i]]))
-    ),
-    triplets,
-    capped: answer.capped[k],
-  }));
-}
-
-/** @param {Portrait} portrait */
+/** @param {ChargesAnswer} answer */
 const portrait = ({
   density,
   corners,

@@ -1,5 +1,6 @@
 // A simulation of charges: what pages/losses/charges/page.py and service.py tell.
-import type { Data, Hyper, Shapes } from "../../shared/types.js";
+import type { Hyper, Shapes } from "../../shared/types.js";
+import type { TimelineAnswer, TimelineData } from "../../shared/timeline/types.js";
 
 export interface Law {
   loss: string;
@@ -24,8 +25,6 @@ export interface Spec {
   law: Law;
   changes: Change[];
 }
-export type Query = Record<string, string>;
-
 export interface Offer {
   title: string;
   help: string;
@@ -47,27 +46,12 @@ export interface Options {
     stride: number;
     rate: [low: number, high: number];
   };
-  presets: { title: string; caption: string; spec: Spec }[];
+  presets: { title: string; caption: string; state: Spec }[];
 }
-export interface ChargesData extends Data {
-  spec: Spec;
-  query: Query;
-  step: number;
-  idle: boolean;
-  hide: string[];
+export interface ChargesData extends TimelineData<Spec> {
   options: Options;
 }
 
-// Steps 0..have are here, those up to `want` are asked for; `show` is looked at.
-export interface ChargesRequest {
-  id: number;
-  state: Spec;
-  have: number;
-  want: number;
-  show: number;
-  rest?: boolean; // the link and the script, too
-  draft?: boolean; // the hand still moves
-}
 export interface Portrait {
   density: Uint8Array; // (bins, bins), logarithmic
   corners: Float32Array; // of the clamp lines
@@ -79,11 +63,8 @@ export interface Portrait {
   third_edge: boolean;
   norms: boolean;
 }
-export interface ChargesAnswer extends Portrait {
-  id: number;
-  first: number; // step of the first frame
+export interface ChargesAnswer extends Portrait, TimelineAnswer {
   shown: number; // step of the portrait
-  ready: number;
   most: number;
   columns: Column[];
   triplets: number[];
@@ -95,7 +76,6 @@ export interface ChargesAnswer extends Portrait {
   radii: Float32Array; // (K, C)
   measures: Float32Array; // (K, columns)
   shapes: Shapes;
-  query?: Query;
   python?: string;
 }
 export type Column = "loss" | "active" | "pull" | "push" | "map_at_r" | "covering" | "largest_step";

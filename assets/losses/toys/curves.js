@@ -1,10 +1,9 @@
-// Curves of both trainings over the steps, with one cursor; a press or drag on any of them scrubs.
+// What is measured of both trainings over the steps.
 /** @import { History } from "./history.js" */
 /** @import { Column } from "./types.js" */
 /** @import { Theme } from "../../shared/types.js" */
-import { drawing, el } from "../../shared/dom.js";
 import { INK } from "../../shared/colours.js";
-import { brief, paintCurves } from "../../shared/plot.js";
+import { Curves } from "../../shared/timeline/curves.js";
 
 /** @typedef {"positive" | "negative" | "faint"} Role of the ink */
 /** @typedef {(history: History) => (step: number) => number} Reading */
@@ -17,7 +16,8 @@ const SIDE = [
   ["B", "negative"],
 ];
 
-export class Curves {
+/** @extends {Curves<Chart>} */
+export class ToysCurves extends Curves {
   /**
    * @param {number} sides
    * @param {number} recent
@@ -29,7 +29,7 @@ export class Curves {
       /** @type {(i: number, name: Column) => Reading} */
       value = (i, name) => (history) => history.column(i, name);
     /** @type {Chart[]} */
-    this.charts = [
+    const charts = [
       ...both.map(([letter, colour], i) => ({
         name: `loss ${letter}`,
         title: `loss ${letter}`,
@@ -57,27 +57,26 @@ export class Curves {
         ],
       },
     ];
-    this.canvases = this.charts.map(({ name }) =>
-      el("canvas", { class: "plot", role: "img", "aria-label": name, "data-chart": name }),
-    );
-    /** @type {((px: number) => number)[]} */
-    this.steps = [];
-    this.canvases.forEach((canvas, i) => {
-      const scrub = (/** @type {PointerEvent} */ e) => {
-        const box = canvas.getBoundingClientRect();
-        onScrub(Math.max(0, this.steps[i]?.(e.clientX - box.left) ?? 0));
-      };
-      canvas.addEventListener("pointerdown", (e) => {
-        canvas.setPointerCapture(e.pointerId);
-        scrub(e);
-      });
-      canvas.addEventListener("pointermove", (e) => {
-        if (e.buttons) scrub(e);
-      });
-      canvas.addEventListener("pointerup", onRest);
-    });
+    super(charts, onScrub, onRest);
     this.losses = this.canvases.slice(0, sides);
-    this.whole = el("div", { class: "plots" }, ...this.canvases.slice(sides));
+    this.whole.replaceChildren(...this.canvases.slice(sides));
+  }
+
+  // Beside its number there is room for a word.
+  /**
+   * @param {Chart} chart
+   * @param {HTMLCanvasElement} canvas
+   */
+  short(chart, canvas) {
+    return this.charts.indexOf(chart) < this.losses.length && canvas.clientWidth < 240;
+  }
+
+  /**
+   * @param {Chart} chart
+   * @param {HTMLCanvasElement} canvas
+   */
+  title(chart, canvas) {
+    return this.short(chart, canvas) ? "loss" : chart.title;
   }
 
   /**
@@ -88,30 +87,19 @@ export class Curves {
    * @param {boolean} tell
    */
   paint(history, step, marks, theme, tell) {
-    const last = Math.max(history.last, step),
-      ink = INK[theme];
-    this.charts.forEach((chart, i) => {
-      const canvas = this.canvases[i],
-        // beside its number there is room for a word
-        short = i < this.losses.length && canvas.clientWidth < 240;
-      const lines = chart.lines.map(([name, colour, of, noisy]) => ({
-        name: short ? "mean" : name,
-        colour: ink[colour],
-        value: of(history),
-        noisy: noisy?.(history),
-      }));
-      this.steps[i] = paintCurves(
-        drawing(canvas),
-        canvas.clientWidth,
-        canvas.clientHeight,
-        { ...chart, title: short ? "loss" : chart.title, lines, last, step, marks },
-        theme,
-      );
-      if (tell)
-        canvas.setAttribute(
-          "aria-label",
-          `${chart.name} over ${last} steps; at step ${step}: ${lines.map((line) => `${line.name} ${brief(line.value(step))}`).join(", ")}`,
-        );
-    });
+    const ink = INK[theme];
+    this.paintAll(
+      history.last,
+      step,
+      theme,
+      (chart, canvas) =>
+        chart.lines.map(([name, colour, of, noisy]) => ({
+          name: this.short(chart, canvas) ? "mean" : name,
+          colour: ink[colour],
+          value: of(history),
+          noisy: noisy?.(history),
+        })),
+      { marks, tell },
+    );
   }
 }

@@ -7,6 +7,7 @@ const COLUMNS = ["loss", "active", "nonzero", "map_at_r", "recall", "mean_loss",
 const WIDTH = COLUMNS.length;
 
 export class History {
+  sparse = true;
   last = -1;
   perEpoch = 1;
   /** @type {SideHistory[]} */
@@ -139,14 +140,14 @@ export class History {
     };
   }
 
-  // Steps after `step` are of a future that was changed.
+  // This step and those after it are of a future that was changed.
   /** @param {number} step */
   forget(step) {
-    this.last = Math.min(this.last, step);
+    this.last = Math.min(this.last, step - 1);
     for (const side of this.sides) {
-      for (const rows of [side.rows, side.scored]) rows.length = Math.min(rows.length, step + 1);
+      for (const rows of [side.rows, side.scored]) rows.length = Math.min(rows.length, step);
       for (const kept of [side.frames, side.asked])
-        for (const k of kept.keys()) if (k > step) kept.delete(k);
+        for (const k of kept.keys()) if (k >= step) kept.delete(k);
     }
   }
 }

@@ -1,8 +1,8 @@
-// The toys page: plays trainings that Python makes, one or two on one clock, and keeps what it has
-// seen for scrubbing.
-/** @import { Known, Offers, ImageSheet, Published, Query, Row, Scene, Shown, Side, Table, Told, Toy, ToysAnswer, ToysData, ToysRequest } from "./types.js" */
-/** @import { Child, Hyper, Lesson, Loss, Preset, Schema, SetState, Situation, Theme } from "../../shared/types.js" */
-import { receiveFallback, loadStyles, defineComponent, newTheme } from "../../shared/component.js";
+// The toys page: trainings that Python makes, one or two on one clock, seen as points that move.
+/** @import { Known, Offers, ImageSheet, Published, Row, Scene, Settings, Shown, Side, Table, Told, Toy, ToysAnswer, ToysData } from "./types.js" */
+/** @import { Speed, TimelineRequest } from "../../shared/timeline/types.js" */
+/** @import { Hyper } from "../../shared/types.js" */
+import { defineComponent } from "../../shared/component.js";
 import {
   drawing,
   el,
@@ -15,18 +15,18 @@ import {
 } from "../../shared/dom.js";
 import { formula } from "../../shared/formula.js";
 import { control, lossPanel } from "../../shared/controls.js";
-import { fit, pace } from "../../shared/player.js";
-import { Link, decode, socketAddress } from "../../shared/socket.js";
+import { Player, choice, clone, still } from "../../shared/timeline/player.js";
+import { fit } from "../../shared/timeline/screen.js";
+import { decode } from "../../shared/socket.js";
 import { paintCloud, windowOf } from "./cloud.js";
-import { Curves } from "./curves.js";
+import { ToysCurves } from "./curves.js";
 import { History } from "./history.js";
 import { Eye } from "./pointer.js";
 import { colourOf, shapeOf } from "./palette.js";
 import { linkQueries, paintQueries, rightOf, rowsOf, sheetOf } from "./queries.js";
 import { scoreTable } from "./table.js";
 
-// Batches from one shown frame to the next, and frames a second at most.
-/** @type {[text: string, batches: number, frames: number][]} */
+/** @type {Speed[]} */
 const SPEEDS = [
   ["slow motion, batch by batch", 1, 4],
   ["batch by batch", 1, 30],
@@ -35,37 +35,10 @@ const SPEEDS = [
   ["epoch by epoch", 0, 8],
   ["every batch, as fast as it goes", 1, 1000],
 ];
-const AHEAD = 10; // frames trained before they are looked at
 const LETTERS = ["A", "B"];
-/**
- * @template T
- * @param {T} x
- * @returns {T}
- */
-const clone = (x) => structuredClone(x);
-const same = (/** @type {unknown} */ a, /** @type {unknown} */ b) =>
-  JSON.stringify(a) === JSON.stringify(b);
-const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-class Toys {
-  /** @type {Schema} */
-  schema;
-  /** @type {HTMLDivElement} */
-  whole;
-  /** @type {ResizeObserver} */
-  observer;
-  /** @type {() => void} */
-  leave;
-  /** @type {HTMLButtonElement} */
-  playButton;
-  /** @type {HTMLInputElement} */
-  scrub;
-  /** @type {HTMLOutputElement} */
-  clock;
-  /** @type {HTMLParagraphElement} */
-  notice;
-  /** @type {HTMLDivElement} */
-  live;
+/** @extends {Player<Toy, ToysData, ToysAnswer, History, Settings>} */
+class Toys extends Player {
   /** @type {HTMLDivElement} */
   grid;
   /** @type {HTMLDivElement} */
@@ -75,95 +48,50 @@ class Toys {
   /** @type {HTMLDivElement} */
   scores;
   /** @type {HTMLDivElement} */
-  presets;
-  /** @type {HTMLParagraphElement} */
-  presetText;
-  /** @type {HTMLDivElement} */
-  side;
-  /** @type {HTMLDivElement} */
   work;
-  /** @type {HTMLDivElement} */
-  stage;
   /** @type {Shown[]} */
   shown;
-  /** @type {Curves} */
+  /** @type {ToysCurves} */
   curves;
-  /** @type {{ sides: Side[]; rate: number; }} */
-  now;
-  /** @type {string} */
-  seen;
   /** @type {HTMLDivElement} */
-  take;
-  /** @type {number} */
-  telling;
-  /** @type {string} */
-  written;
-  /** @type {Theme} */
-  theme;
-  /** @type {SetState} */
-  setState;
+  runList;
 
-  history = new History();
-  at = 0; // the step shown
-  seq = 0;
-  answered = 0;
-  revision = 0; // of the future: each change begins another
-  /** @type {Map<number, number>} */
-  revisions = new Map(); // by request
-  playing = false;
-  speed = 2;
   painted = 0;
-  /** @type {number[]} */
-  frameTimes = [];
-  due = 0;
-  began = 0;
   /** @type {Set<number>} */
   highlighted = new Set(); // classes that stand out
   /** @type {number | null} */
   ring = null; // the point under the pointer
-  recordedTo = -1;
-  trained = -1;
   eyes = { input: new Eye([-60, 22]), embedding: new Eye([-60, 22]) };
-  /** @type {number | undefined} */
-  wanted; // the step that is shown once it is here
   /** @type {ImageSheet | null} */
   sheet = null;
   /** @type {Side | undefined} */
   spare; // the second side, while there is one
   /** @type {(Told & { steps: number }) | undefined} */
-  told;
-  /** @type {number | null} */
-  pending = null;
-  /** @type {number | null} */
-  preparing = null;
-  /** @type {number | null} */
-  frameRequest = null;
+  run;
   /** @type {string | null} */
   scored = null;
-  needsLink = false;
-  late = false;
-  closed = false;
-  said = "";
 
   /**
    * @param {ParentNode} root
    * @param {ToysData} data
    */
   constructor(root, data) {
-    this.root = root;
-    this.data = data;
-    this.toy = clone(data.toy);
-    this.query = JSON.stringify(data.query);
-    this.hidden = new Set(data.hide);
-    this.options = data.options;
-    this.goal = data.step;
-    /** @type {Link<ToysRequest>} */
-    this.link = new Link(
-      socketAddress(data, "api/toys"),
-      (buffer) => this.receive(buffer),
-      (request) => this.setState("ask", request),
-    );
-    this.ready = this.build(data);
+    super(root, data, {
+      api: "api/toys",
+      module: import.meta.url,
+      ahead: 10,
+      speeds: SPEEDS,
+    });
+    Object.assign(this.keys, {
+      ",": () => this.step(-1),
+      ".": () => this.step(1),
+      PageUp: () => this.step(-1, true),
+      PageDown: () => this.step(1, true),
+    });
+  }
+
+  empty() {
+    return new History();
   }
 
   /** @param {ToysData} data */
@@ -173,18 +101,7 @@ class Toys {
           .then((r) => (r.ok ? r.arrayBuffer() : null))
           .catch(() => null)
       : null;
-    const schema = await loadStyles(this.root, import.meta.url);
-    this.schema = { ...schema, losses: { ...schema.losses, ...data.options.batch_losses } };
-    this.root.append((this.whole = this.dom()));
-    newTheme(this);
-    this.observer = new ResizeObserver(() => this.resize());
-    this.observer.observe(this.work);
-    this.leave = () => {
-      if (document.hidden) this.pause();
-    };
-    document.addEventListener("visibilitychange", this.leave);
-    this.panel();
-    this.views();
+    await this.dress();
     const bytes = await tape;
     if (bytes) {
       this.history.add(/** @type {ToysAnswer} */ (decode(bytes)));
@@ -192,47 +109,13 @@ class Toys {
       this.legend();
       this.titles();
     }
-    this.resize();
-    this.ask({ rest: true });
-    if (data.idle && !still()) this.play();
+    this.start(data);
   }
 
   // ---- the page
   dom() {
-    const button = (
-      /** @type {string} */ text,
-      /** @type {string} */ name,
-      /** @type {() => unknown} */ act,
-      extra = {},
-    ) => el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
-    this.playButton = button("Play", "play", () => (this.playing ? this.pause() : this.play()), {
-      class: "play",
-    });
-    this.scrub = el("input", {
-      type: "range",
-      min: 0,
-      max: 0,
-      value: 0,
-      step: 1,
-      "aria-label": "step",
-    });
-    this.scrub.addEventListener("input", () => {
-      this.pause();
-      this.to(Number(this.scrub.value));
-    });
-    this.scrub.addEventListener("change", () => this.rest());
-    const speed = el(
-      "select",
-      { "aria-label": "speed" },
-      ...SPEEDS.map(([t], i) => el("option", { value: i, selected: i === this.speed }, t)),
-    );
-    speed.addEventListener("change", () => {
-      this.speed = Number(speed.value);
-      this.frameTimes = [];
-    });
-    this.clock = el("output");
-    this.notice = el("p", { class: "caption notice" });
-    this.live = el("div", { class: "hidden", "aria-live": "polite" });
+    const { options, schema } = this;
+    this.schema = { ...schema, losses: { ...schema.losses, ...options.batch_losses } };
     this.grid = el("div", { class: "views" });
     this.chips = el("div", {
       class: "chips",
@@ -241,55 +124,25 @@ class Toys {
     });
     this.plots = el("div", {});
     this.scores = el("div", {});
-    this.presets = el(
-      "div",
-      { class: "top" },
-      el("small", {}, "Try"),
-      ...this.options.presets.map((p, i) =>
-        el(
-          "button",
-          { "data-preset": i, "aria-pressed": "false", onclick: () => this.preset(i) },
-          p.title,
-        ),
-      ),
-    );
-    this.presetText = el("p", { class: "caption" });
-    this.side = el("div", { class: "panel" });
-    const transport = el(
-      "div",
-      {
-        class: "transport",
-        role: "group",
-        "aria-label":
-          "time: space plays and pauses, comma and full stop step by batch, page up and down by epoch, home resets",
-      },
-      button("⟲", "reset", () => this.reset()),
-      button("«", "one epoch back", () => this.step(-1, true)),
-      button("‹", "one batch back", () => this.step(-1)),
-      this.playButton,
-      button("›", "one batch on", () => this.step(1)),
-      button("»", "one epoch on", () => this.step(1, true)),
-      this.scrub,
-      this.clock,
-      speed,
-    );
+    const label =
+      "time: space plays and pauses, comma and full stop step by batch, page up and down by epoch, home resets";
     this.work = el(
       "div",
       { class: "work" },
       this.grid,
-      transport,
+      this.transport("batch", { label, epochs: true }),
       this.notice,
       this.plots,
       this.hidden.has("table") ? "" : this.scores,
       this.live,
     );
     this.work.addEventListener("keydown", (e) => this.key(e));
-    this.stage = el("div", { class: "stage" }, this.work, this.side);
+    this.views();
     return el(
       "div",
       { class: "lab" },
       ...(this.hidden.has("presets") ? [] : [this.presets, this.presetText]),
-      this.stage,
+      el("div", { class: "stage" }, this.work, this.side),
     );
   }
 
@@ -326,29 +179,25 @@ class Toys {
     };
     this.shown = [
       make("input", this.eyes.input),
-      ...this.toy.sides.map((_, i) =>
+      ...this.state.sides.map((_, i) =>
         Object.assign(make("embedding", this.eyes.embedding), { side: i }),
       ),
     ];
     Object.assign(this.grid.dataset, { count: this.shown.length, images: this.images });
     this.shown[0].whole.append(this.chips);
     this.grid.replaceChildren(...this.shown.map((v) => v.whole));
-    this.curves = new Curves(
-      this.toy.sides.length,
+    this.curves = new ToysCurves(
+      this.state.sides.length,
       this.options.recent,
-      (step) => {
-        this.pause();
-        this.to(step);
-      },
+      (step) => this.scrubTo(step),
       () => this.rest(),
     );
     this.plots.replaceChildren(this.curves.whole);
     this.shown.slice(1).forEach((view, i) => view.whole.append(this.curves.losses[i]));
-    this.titles();
   }
 
   get images() {
-    return this.toy.data in this.options.images;
+    return this.state.data in this.options.images;
   }
 
   /** @param {number} side */
@@ -436,20 +285,14 @@ class Toys {
     this.invalidate();
   }
 
-  panel() {
-    const { options, toy, hidden } = this,
-      limits = options.limits,
-      now = (this.now = clone(this.inForce(this.at)));
-    this.seen = JSON.stringify(now);
-    const two = toy.sides.length === 2;
-    const section = (
-      /** @type {string} */ name,
-      /** @type {string} */ title,
-      /** @type {(Child)[]} */ ...parts
-    ) => (hidden.has(name) ? [] : [el("section", {}, title ? el("h4", {}, title) : "", ...parts)]);
+  controls() {
+    const { options, state: toy, hidden, now } = this,
+      { limits } = options,
+      two = toy.sides.length === 2;
+    this.titles();
     const losses = now.sides.flatMap((side, i) => {
       const letter = LETTERS[i];
-      const [choice, sliders] = lossPanel(this.schema, side, {
+      const [chosen, sliders] = lossPanel(this.schema, side, {
         hidden,
         onInput: () => {},
         onRest: () => this.soon(),
@@ -460,10 +303,10 @@ class Toys {
           this.commit();
         },
       });
-      choice
+      chosen
         .querySelector("h4")
         ?.replaceChildren(el("b", { class: `side${letter}` }, letter), " minimises");
-      choice.append(
+      chosen.append(
         el(
           "details",
           {},
@@ -503,7 +346,7 @@ class Toys {
             el(
               "div",
               { class: `group side${letter}` },
-              choice,
+              chosen,
               sliders,
               moves,
               ...(this.images ? this.pooled(i, side) : []),
@@ -514,45 +357,12 @@ class Toys {
       /** @type {"optimiser" | "dim" | "data" | "part"} */ key,
       /** @type {string} */ label,
       /** @type {Offers} */ values,
-      /** @type {(value: string) => void} */ change,
-    ) => {
-      const box = el(
-        "select",
-        { "aria-label": label, title: values[toy[key]]?.help ?? "" },
-        ...Object.entries(values).map(([v, o]) =>
-          el(
-            "option",
-            { value: v, selected: v === String(toy[key]), title: o.help ?? "" },
-            o.title,
-          ),
-        ),
-      );
-      box.addEventListener("change", () => change(box.value));
-      return el("label", {}, label, box);
-    };
+      /** @type {(value: string) => void} */ act = (v) => this.restart({ [key]: v }),
+    ) => choice(label, values, toy[key], act);
     const count = (
-      /** @type {"classes" | "samples" | "hidden" | "seed"} */ key,
+      /** @type {"classes" | "samples" | "hidden"} */ key,
       /** @type {string} */ label,
-    ) => {
-      const [low, high] = limits[key],
-        box = el("input", {
-          type: "number",
-          "aria-label": label,
-          min: low,
-          max: high,
-          step: 1,
-          value: toy[key],
-        });
-      box.addEventListener("change", () => {
-        const value = Math.round(Number(box.value));
-        if (!Number.isFinite(value) || box.value === "") {
-          box.value = String(this.toy[key]);
-          return;
-        }
-        this.restart({ [key]: Math.min(Math.max(value, low), high) });
-      });
-      return box;
-    };
+    ) => this.count(key, label, limits[key]);
     const rate = control(
       {
         name: "learning rate",
@@ -574,16 +384,11 @@ class Toys {
     setText(rate.querySelector(".symbol"), "η");
     const named = el("div", { class: "named" }, el("span", {}, "learning rate"), rate);
     const pair = el("input", { type: "checkbox", checked: two });
-    pair.addEventListener("change", () =>
-      this.restart(
-        {
-          sides: pair.checked
-            ? [now.sides[0], this.spare ?? clone(options.second)]
-            : [now.sides[0]],
-        },
-        !pair.checked && now.sides[1],
-      ),
-    );
+    pair.addEventListener("change", () => {
+      if (!pair.checked) this.spare = clone(now.sides[1]);
+      const [first] = now.sides;
+      this.restart({ sides: pair.checked ? [first, this.spare ?? options.second] : [first] });
+    });
     const unit = el("input", { type: "checkbox", checked: toy.normalize });
     unit.addEventListener("change", () => this.restart({ normalize: unit.checked }));
     /** @type {Offers} */
@@ -592,13 +397,11 @@ class Toys {
       3: { title: "3: space" },
       ...(this.images ? { 64: { title: "64: two principal components" } } : {}),
     };
-    this.take = el("div", { class: "runs" });
-    const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (
-      this.root
-    ).activeElement?.getAttribute("aria-label");
-    this.side.replaceChildren(
+    this.runList = el("div", { class: "runs" });
+    this.runs();
+    return [
       ...losses,
-      ...section(
+      ...this.section(
         "pair",
         "",
         el(
@@ -608,16 +411,14 @@ class Toys {
           "two losses side by side",
         ),
       ),
-      ...section(
+      ...this.section(
         "training",
         "Training",
         named,
         el(
           "div",
           { class: "fields" },
-          choose("optimiser", "optimiser", options.optimiser, (v) =>
-            this.restart({ optimiser: v }),
-          ),
+          choose("optimiser", "optimiser", options.optimiser),
           el(
             "label",
             { title: "classes in a batch, and samples of each" },
@@ -632,7 +433,7 @@ class Toys {
           ),
         ),
       ),
-      ...section(
+      ...this.section(
         "network",
         `Network: ${this.images ? options.images[toy.data] : "linear, leaky ReLU, linear"}`,
         el(
@@ -650,46 +451,25 @@ class Toys {
           toy.dim === 2 ? "normalised, on the circle" : "normalised, on the sphere",
         ),
       ),
-      ...section(
+      ...this.section(
         "data",
         "Data",
         el(
           "div",
           { class: "fields" },
           choose("data", "data set", options.data, (v) => this.other(v)),
-          choose("part", "shown", options.part, (v) => this.restart({ part: v })),
-          el(
-            "label",
-            {},
-            "seed",
-            el(
-              "span",
-              { class: "seed" },
-              count("seed", "seed"),
-              el(
-                "button",
-                {
-                  title: "another seed",
-                  onclick: () => this.restart({ seed: (this.toy.seed + 1) % 2 ** 31 }),
-                },
-                "next",
-              ),
-            ),
-          ),
+          choose("part", "shown", options.part, (v) => this.look(v)),
+          this.seed(),
         ),
         el("p", { class: "caption" }, options.data[toy.data].help ?? ""),
       ),
-      ...section(
+      ...this.section(
         "take",
         "Take away",
         el("div", { class: "take" }, el("button", { onclick: () => this.figure() }, "Figure, PNG")),
-        this.take,
+        this.runList,
       ),
-    );
-    /** @type {HTMLElement[]} */ ([...this.side.querySelectorAll("[aria-label]")])
-      .find((e) => e.getAttribute("aria-label") === focused)
-      ?.focus();
-    this.runs();
+    ];
   }
 
   // The pooling of a side, from the start, and the sliders of its gate, from the step shown.
@@ -727,10 +507,10 @@ class Toys {
 
   // Each side as a run of its own.
   runs() {
-    const { told } = this;
-    if (!this.take || !told) return;
-    const changed = this.toy.changes.length > 0;
-    this.take.replaceChildren(
+    const { run: told } = this;
+    if (!this.runList || !told) return;
+    const changed = this.state.changes.length > 0;
+    this.runList.replaceChildren(
       ...told.toml.map((text, i) =>
         el(
           "details",
@@ -776,89 +556,27 @@ class Toys {
     );
   }
 
-  // ---- from Streamlit
-  /** @param {ToysData} data */
-  async update(data) {
-    await this.ready;
-    if (newTheme(this)) {
-      this.legend();
-      this.invalidate();
-    }
-    const query = JSON.stringify(data.query);
-    if (query !== this.query && query !== this.written) {
-      this.query = query;
-      this.goal = data.step;
-      this.load(data.toy);
-    }
-    receiveFallback(this, data);
+  themed() {
+    this.legend();
   }
 
-  // ---- what is asked of Python
-  /** @param {Partial<ToysRequest>} more */
-  ask(more = {}) {
-    const { toy, history } = this;
-    const request = {
-      id: ++this.seq,
-      state: toy,
-      have: history.data ? history.last : -1,
-      want: Math.max(history.last, 0),
-      stride: this.stride,
-      show: this.at,
-      ...more,
-      rest: more.rest || this.needsLink,
-    };
-    this.needsLink = Boolean(request.rest);
-    this.revisions.set(request.id, this.revision);
-    this.link.send(request);
+  get epoch() {
+    return this.history.perEpoch;
   }
 
-  /** @param {ArrayBuffer} buffer */
-  receive(buffer) {
-    const answer = /** @type {ToysAnswer} */ (decode(buffer)),
-      revision = this.revisions.get(answer.id);
-    this.answered = Math.max(this.answered, answer.id);
-    for (const id of this.revisions.keys()) if (id <= answer.id) this.revisions.delete(id);
-    if (revision !== this.revision) return;
+  // ---- what Python told
+  /** @param {ToysAnswer} answer */
+  received(answer) {
     if (answer.preparing) {
-      this.message(answer.preparing);
       // Where the eye is: on many screens the notice lies below the empty windows.
       this.shown[0].title.replaceChildren("Inputs", el("small", {}, answer.preparing));
       this.chips.replaceChildren();
-      if (!answer.failed)
-        this.preparing = setTimeout(() => {
-          if (!this.closed && revision === this.revision)
-            this.ask({ rest: true, want: this.goal || 0, frames: this.goal ? [this.goal] : [] });
-        }, 700);
-      return;
-    }
-    if (this.preparing) {
-      this.preparing = null;
-      this.message("");
-    }
-    // It may come twice, where two were asked for before the first was here.
-    const fresh = Boolean(answer.labels);
-    this.trained = answer.ready;
-    this.history.add(answer);
-    if (fresh) {
+    } else if (answer.labels) {
+      // It may come twice, where two were asked for before the first was here.
       this.legend();
       this.titles();
       this.unroll();
     }
-    if (answer.query) {
-      this.needsLink = false;
-      this.remember(/** @type {Parameters<Toys["remember"]>[0]} */ (answer));
-    }
-    if (this.goal) this.approach();
-    else this.behind();
-    if (this.wanted !== undefined && this.history.has(this.wanted)) {
-      const step = this.wanted;
-      this.wanted = undefined;
-      this.arrive(step);
-    }
-    if (answer.stopped && this.playing && this.at >= this.history.last)
-      this.pause(`${answer.stopped}. Lower the learning rate, or go back and change something.`);
-    this.next();
-    this.invalidate();
   }
 
   // The images, which are drawn once the browser has read them.
@@ -873,356 +591,61 @@ class Toys {
     }
   }
 
-  // What was shown was a recording, or is no longer kept: the next step waits until Python has made
-  // those before it.
-  behind() {
-    const late =
-      this.recordedTo < 0 &&
-      this.trained < this.history.last &&
-      (this.playing || this.wanted !== undefined);
-    if (late)
-      this.message(
-        `Training up to step ${this.history.last}, to go on from there: ${this.trained} …`,
-      );
-    else if (this.late) this.message("");
-    this.late = late;
-  }
-
-  // A link into the middle of a history: fetch up to it.
-  approach() {
-    const { history } = this;
-    if (history.last >= this.goal && history.has(this.goal)) {
-      this.at = this.goal;
-      this.goal = 0;
-      this.message("");
-      this.panel();
-      this.titles();
-      this.rest();
-      return;
-    }
-    this.at = Math.min(this.goal, Math.max(history.last, 0));
-    this.message(`Training up to step ${this.goal}: ${history.last} …`);
-    this.ask({ want: this.goal, frames: [this.goal] });
-  }
-
-  // ---- time
-  get stride() {
-    return SPEEDS[this.speed][1] || this.history.perEpoch;
-  }
-
-  play() {
-    if (this.playing) return;
-    this.playing = true;
-    this.frameTimes = [];
-    this.due = performance.now();
-    this.began = performance.now();
-    this.playButton.textContent = "Pause";
-    this.playButton.setAttribute("aria-label", "pause");
-    this.tick();
-  }
-
-  /** @param {string} [why] */
-  pause(why) {
-    this.wanted = undefined;
-    if (why !== undefined) this.message(why);
-    if (!this.playing) return;
-    this.playing = false;
-    this.playButton.textContent = "Play";
-    this.playButton.setAttribute("aria-label", "play");
-    this.rest();
-  }
-
-  tick() {
-    if (!this.playing || this.closed) return;
-    const now = performance.now(),
-      [, , rate] = SPEEDS[this.speed],
-      { stride } = this;
-    // What came in since is painted first, so that no step is passed over.
-    if (!this.frameRequest && this.wanted === undefined && now >= this.due && !this.goal) {
-      const to = (Math.floor(this.at / stride) + 1) * stride;
-      if (to > this.options.limits.steps)
-        return this.pause(
-          `${this.at} steps: the history is full. Reset, or go back and change something.`,
-        );
-      this.due = Math.max(this.due + 1000 / rate, now - 100);
-      if (this.history.has(to)) this.arrive(to);
-      else this.wanted = to;
-    }
-    this.next();
-    this.repaint();
-    requestAnimationFrame(() => this.tick());
-  }
-
-  // Python trains on while the page looks at what is there.
-  next() {
-    if (this.link.busy || this.link.waiting || this.goal || this.closed || this.preparing) return;
-    const { history, stride } = this,
-      most = this.options.limits.steps;
-    if (this.wanted !== undefined && this.wanted <= history.last)
-      return this.ask({ want: this.wanted, frames: this.missing(this.wanted) });
-    if (this.wanted !== undefined && !this.playing)
-      return this.ask({ want: this.wanted, frames: [this.wanted] });
-    if (!this.playing) return;
-    if (this.recordedTo < 0 && this.trained < history.last)
-      return this.ask({ want: history.last, frames: [] });
-    const want = Math.min(
-      Math.max(this.wanted ?? 0, (Math.floor(this.at / stride) + AHEAD) * stride),
-      most,
-    );
-    if (history.last < want) return this.ask({ want, frames: [] });
-    const missing = this.missing(this.at + 1);
-    if (missing.length) return this.ask({ want: missing[missing.length - 1], frames: missing });
-    // A recording plays: the engine catches up meanwhile, so that it goes on from its end, or from
-    // any change.
-    if (this.trained < history.last && performance.now() - this.began > 1500)
-      this.ask({ want: history.last, frames: [] });
-  }
-
-  // Frames of known steps that will be shown next and are not here.
-  /** @param {number} from */
-  missing(from) {
-    const { history, stride } = this;
-    /** @type {number[]} */
-    const found = [];
-    for (
-      let k = Math.ceil(from / stride) * stride;
-      k <= Math.min(history.last, this.at + AHEAD * stride) && found.length < 40;
-      k += stride
-    )
-      if (!history.has(k)) found.push(k);
-    if (
-      this.wanted !== undefined &&
-      this.wanted <= history.last &&
-      !history.has(this.wanted) &&
-      !found.includes(this.wanted)
-    )
-      found.unshift(this.wanted);
-    return found;
-  }
-
-  /** @param {number} step */
-  arrive(step) {
-    this.at = step;
-    this.frameTimes.push(performance.now());
-    if (this.frameTimes.length > 30) this.frameTimes.shift();
-    this.follow();
-    this.invalidate();
-    if (!this.playing) this.rest();
-  }
-
-  /** @param {number} by */
-  step(by, epoch = false) {
-    this.pause("");
-    const unit = epoch ? this.history.perEpoch : 1,
-      to =
-        by > 0 ? (Math.floor(this.at / unit) + 1) * unit : (Math.ceil(this.at / unit) - 1) * unit;
-    if (to < 0 || to > this.options.limits.steps) return;
-    if (to <= this.history.last) this.to(to);
-    else {
-      this.wanted = to;
-      this.next();
-    }
-    this.rest();
-  }
-
-  /** @param {number} step */
-  to(step) {
-    this.at = Math.min(Math.max(step, 0), Math.max(this.history.last, 0));
-    this.follow();
-    if (!this.history.has(this.at)) {
-      this.wanted = this.at;
-      this.next();
-    }
-    this.invalidate();
-  }
-
-  reset() {
-    this.pause("");
-    this.to(0);
-    this.rest();
-  }
-
   // ---- what is changed
-  /** @param {number} step */
-  inForce(step) {
-    const { changes, sides, rate } = this.toy;
-    return (
-      changes
-        .filter((c) => c.at <= step)
-        .map((c) => ({ sides: c.sides, rate: c.rate }))
-        .at(-1) ?? { sides, rate }
-    );
-  }
-  follow() {
-    if (JSON.stringify(this.inForce(this.at)) !== this.seen && !this.pending) {
-      this.panel();
-      this.titles();
-    }
-  }
-
-  // A slider at rest, or a held key: what it says is in force a moment later.
-  soon() {
-    clearTimeout(this.pending ?? 0);
-    this.pending = setTimeout(() => {
-      this.pending = null;
-      if (!this.closed) this.commit();
-    }, 160);
-  }
-
-  // The settings of the panel act from the step shown; what was to come after it is dropped.
-  commit() {
-    clearTimeout(this.pending ?? 0);
-    this.pending = null;
-    const { toy, at, now } = this,
-      limit = this.options.limits.changes,
-      kept = toy.changes.filter((c) => c.at < at),
-      next = { ...toy, changes: kept };
-    const before =
-      at > 0
-        ? (kept.map(({ sides, rate }) => ({ sides, rate })).at(-1) ?? {
-            sides: toy.sides,
-            rate: toy.rate,
-          })
-        : null;
-    if (!before) Object.assign(next, clone(now));
-    else if (!same(before, now)) next.changes = [...kept, { at, ...clone(now) }];
-    this.unpreset();
-    if (next.changes.length > limit) {
-      this.load({ ...next, ...clone(now), changes: [] });
-      return this.message(
-        `A link keeps ${limit} changes on the way: started again with these settings.`,
-      );
-    }
-    this.revision += 1;
-    this.toy = next;
-    this.wanted = undefined;
-    this.recordedTo = -1;
-    this.trained = -1;
-    this.history.forget(at);
-    this.seen = JSON.stringify(now);
-    this.panel();
-    this.titles();
-    this.message("");
-    this.ask({ rest: true });
+  get settings() {
+    return ["sides", "rate"];
   }
 
   // Other data: of images, or of vectors again, with the settings of the first state that shows
   // them.
   /** @param {string} data */
   other(data) {
-    const known = this.options.presets.find((p) => p.toy.data === data);
+    const known = this.options.presets.find((p) => p.state.data === data);
     if (known && (this.images || data in this.options.images)) {
-      const played = this.playing;
-      this.goal = 0;
+      const { playing, state } = this;
       this.unpreset();
-      this.load({ ...known.toy, seed: this.toy.seed });
-      if (played) this.play();
+      this.load({ ...known.state, seed: state.seed });
+      if (playing) this.play();
     } else this.restart({ data });
   }
 
-  /**
-   * @param {Partial<Toy>} change
-   * @param {Side | false} [spare]
-   */
-  restart(change, spare) {
-    if (spare) this.spare = clone(spare);
+  // Another part is another look at the same steps.
+  /** @param {string} part */
+  look(part) {
+    const { playing } = this;
     this.unpreset();
-    const played = this.playing,
-      { at } = this,
-      onlySeen = Object.keys(change).length === 1 && "part" in change;
-    if (onlySeen) {
-      this.goal = at;
-      this.load({ ...clone(this.toy), ...change });
-    } else this.load({ ...clone(this.toy), ...clone(this.now), changes: [], ...change });
-    if (played) this.play();
+    this.load({ ...clone(this.state), part }, this.at);
+    if (playing) this.play();
   }
 
-  /** @param {Toy} toy */
-  load(toy) {
-    const goal = this.goal;
-    this.pause("");
-    this.revision += 1;
-    const shape =
-      this.toy.sides.length !== toy.sides.length || this.images !== toy.data in this.options.images;
-    clearTimeout(this.preparing ?? 0);
-    this.preparing = null;
-    this.toy = clone(toy);
-    this.history = new History();
-    this.at = 0;
-    this.goal = goal;
-    this.wanted = undefined;
-    this.recordedTo = -1;
-    this.trained = -1;
+  cleared() {
     this.ring = null;
     this.sheet = null;
     this.highlighted.clear();
-    this.panel();
-    if (shape) {
-      this.views();
-      this.resize();
-    } else this.titles();
-    this.needsLink = true; // a link, even if playing overtakes the question for it
-    this.data = { ...this.data, idle: false };
-    this.ask({ rest: true, want: goal || 0, frames: goal ? [goal] : [] });
+    const { count, images } = this.grid.dataset;
+    if (count === String(this.state.sides.length + 1) && images === String(this.images)) return;
+    this.views();
+    this.resize();
   }
 
-  /** @param {number} index */
-  preset(index) {
-    const { toy, caption } = this.options.presets[index];
-    this.goal = 0;
-    this.load(toy);
-    this.unpreset();
-    this.presets.querySelector(`[data-preset="${index}"]`)?.setAttribute("aria-pressed", "true");
-    this.presetText.textContent = caption;
-    if (!still()) this.play();
+  // ---- the link
+  spoken() {
+    const told = this.state.sides.map((_, i) => {
+      const r = this.history.row(i, this.at);
+      return `${LETTERS[i]}: loss ${number(r.loss)}, MAP@R ${number(r.map_at_r)}`;
+    });
+    return `step ${this.at}. ${told.join("; ")}`;
   }
 
-  unpreset() {
-    this.presetText.textContent = "";
-    for (const b of this.presets.querySelectorAll("[data-preset]"))
-      b.setAttribute("aria-pressed", "false");
-  }
-
-  // A gesture has ended: the link, the runs, the scores, and the numbers for those who listen.
-  rest() {
-    clearTimeout(this.telling);
-    this.telling = setTimeout(() => {
-      if (this.playing || this.closed) return;
-      this.needsLink = true;
-      this.ask(this.wanted === undefined ? {} : { want: this.wanted, frames: [this.wanted] });
-      this.live.textContent = `step ${this.at}. ${this.toy.sides
-        .map((_, i) => {
-          const r = this.history.row(i, this.at);
-          return `${LETTERS[i]}: loss ${number(r.loss)}, MAP@R ${number(r.map_at_r)}`;
-        })
-        .join("; ")}`;
-    }, 150);
-  }
-
-  /** @param {Told & { query: Query, show: number }} given */
-  remember({ query, toml, command, links, show }) {
-    const kept = new URLSearchParams(location.search),
-      address = new URLSearchParams(query);
-    for (const name of ["hide", "socket"])
-      if (kept.has(name)) address.set(name, kept.get(name) ?? "");
-    if (this.at > 0 && !this.playing) address.set("step", String(this.at));
-    this.written = JSON.stringify(query);
-    this.told = { toml, command, links, steps: Math.max(show, 1) };
+  /** @param {ToysAnswer} answer */
+  told({ toml = [], command = [], links = [], show = 0 }) {
+    this.run = { toml, command, links, steps: Math.max(show, 1) };
     this.runs();
-    const text = address.toString();
-    if (!(this.data.idle && this.playing))
-      window.history.replaceState(
-        window.history.state,
-        "",
-        `${location.pathname}${text && "?"}${text}${location.hash}`,
-      );
-    if (!this.playing && !this.goal)
-      this.score(new URLSearchParams({ ...query, step: String(this.at) }));
+    if (!this.playing && !this.goal) this.score(this.address);
   }
 
-  /** @param {URLSearchParams} query */
-  async score(query) {
-    const key = query.toString();
+  /** @param {string} key */
+  async score(key) {
     if (this.scored === key || this.hidden.has("table") || this.link.fallback) return;
     this.scored = key;
     /** @type {Table | null} */
@@ -1251,7 +674,7 @@ class Toys {
       el("h4", {}, "Scores over every sample"),
       scoreTable(
         found,
-        this.toy.sides.map((_, i) => this.name(i)),
+        this.state.sides.map((_, i) => this.name(i)),
         (p) => (p.loss ? this.called(p.loss, p.hyper) : p.label),
         use,
       ),
@@ -1260,47 +683,14 @@ class Toys {
     this.scores.dataset.step = String(found.step);
   }
 
-  /** @param {string} text */
-  message(text) {
-    this.said = text;
-    this.tell();
-  }
-  tell() {
-    const tape =
-      this.recordedTo > 0 && this.at <= this.recordedTo && !this.said
-        ? `A recording of these very trainings; it goes on live at step ${this.recordedTo}, or as soon as you change something.`
-        : "";
-    this.notice.textContent = [
-      this.said || tape,
-      this.link.fallback ? "No direct connection: steps come through the page itself, slower." : "",
-    ]
-      .filter(Boolean)
-      .join(" ");
+  aside() {
+    return this.recordedTo > 0 && this.at <= this.recordedTo
+      ? `A recording of these very trainings; it goes on live at step ${this.recordedTo}, or as soon as you change something.`
+      : "";
   }
 
-  /** @param {KeyboardEvent} event */
-  key(event) {
-    if (
-      /** @type {Element} */ (event.target).matches("input, select, button") &&
-      event.key !== "Home" &&
-      event.key !== "PageUp" &&
-      event.key !== "PageDown"
-    )
-      return;
-    if (event.key === " ") {
-      if (this.playing) this.pause();
-      else this.play();
-    } else if (event.key === ",") this.step(-1);
-    else if (event.key === ".") this.step(1);
-    else if (event.key === "PageUp") this.step(-1, true);
-    else if (event.key === "PageDown") this.step(1, true);
-    else if (event.key === "Home") this.reset();
-    else if (event.key === "End") {
-      this.pause("");
-      this.to(this.history.last);
-      this.rest();
-    } else return;
-    event.preventDefault();
+  moment() {
+    return `step ${this.at}, epoch ${(this.at / this.epoch).toFixed(1)}`;
   }
 
   // ---- drawing
@@ -1317,18 +707,6 @@ class Toys {
     this.invalidate();
   }
 
-  invalidate() {
-    this.frameRequest ??= requestAnimationFrame(() => this.repaint());
-  }
-
-  // What `invalidate` has asked for, now.
-  repaint() {
-    if (!this.frameRequest) return;
-    cancelAnimationFrame(this.frameRequest);
-    this.frameRequest = null;
-    if (!this.closed && this.history.data) this.paint();
-  }
-
   // What a window shows at a step.
   /**
    * @param {Shown} view
@@ -1336,7 +714,7 @@ class Toys {
    */
   scene(view, step) {
     const data = /** @type {Known} */ (this.history.data),
-      { toy } = this,
+      { state: toy } = this,
       more = {
         labels: data.labels,
         highlighted: this.highlighted,
@@ -1361,7 +739,7 @@ class Toys {
   }
 
   paint() {
-    const { history, theme, toy } = this,
+    const { history, theme, state: toy } = this,
       { data } = history,
       step = history.nearest(this.at);
     if (step < 0 || !data) return;
@@ -1409,11 +787,7 @@ class Toys {
       theme,
       !this.playing,
     );
-    this.scrub.max = String(Math.max(history.last, this.at));
-    this.scrub.value = String(this.at);
-    const rate = this.playing ? pace(this.frameTimes) : null;
-    this.clock.textContent = `step ${this.at}, epoch ${(this.at / history.perEpoch).toFixed(1)}${rate ? `, ${rate} frames/s` : ""}`;
-    this.tell();
+    this.progress();
     this.work.dataset.step = String(step);
     this.work.dataset.last = String(history.last);
     this.work.dataset.trained = String(this.trained);
@@ -1491,18 +865,7 @@ class Toys {
         2 * side - 40,
       );
     });
-    copy.toBlob((blob) => save(`toys-${this.toy.data}-${this.toy.seed}-${step}.png`, blob));
-  }
-
-  close() {
-    this.closed = true;
-    this.playing = false;
-    clearTimeout(this.telling);
-    clearTimeout(this.pending ?? 0);
-    clearTimeout(this.preparing ?? 0);
-    document.removeEventListener("visibilitychange", this.leave);
-    this.observer?.disconnect();
-    this.link.close();
+    copy.toBlob((blob) => save(`toys-${this.state.data}-${this.state.seed}-${step}.png`, blob));
   }
 }
 

@@ -1,5 +1,6 @@
 // Toy trainings: what pages/losses/toys and Python tell each other.
-import type { Data, Hyper, Loss, Shapes, Slider } from "../../shared/types.js";
+import type { Hyper, Loss, Shapes, Slider } from "../../shared/types.js";
+import type { TimelineAnswer, TimelineData } from "../../shared/timeline/types.js";
 
 export interface Side {
   loss: string;
@@ -28,7 +29,6 @@ export interface Toy extends Settings {
   normalize: boolean;
   changes: Change[];
 }
-export type Query = Record<string, string>;
 export interface Offer {
   title: string;
   help?: string;
@@ -49,7 +49,7 @@ export interface Options {
   not_stated: string;
   batch_losses: Record<string, Loss>;
   limits: Limits;
-  presets: { title: string; caption: string; toy: Toy }[];
+  presets: { title: string; caption: string; state: Toy }[];
 }
 export interface Limits {
   steps: number;
@@ -60,24 +60,9 @@ export interface Limits {
   hidden: [low: number, high: number];
   seed: [low: number, high: number];
 }
-export interface ToysData extends Data {
-  toy: Toy;
-  query: Query;
-  step: number;
-  idle: boolean;
+export interface ToysData extends TimelineData<Toy> {
   recorded: boolean; // of this state there is a recording
-  hide: string[];
   options: Options;
-}
-export interface ToysRequest {
-  id: number;
-  state: Toy;
-  have: number;
-  want: number;
-  stride: number;
-  show: number;
-  frames?: number[]; // of steps that are here without one
-  rest?: boolean; // the link and the runs, too
 }
 export interface Told {
   toml: string[];
@@ -105,17 +90,10 @@ export interface Known {
   columns: number;
   side: number;
 }
-export interface ToysAnswer extends Partial<Known>, Partial<Told> {
-  id: number;
-  have: number;
-  ready: number;
-  stopped?: string | null;
+export interface ToysAnswer extends TimelineAnswer, Partial<Known>, Partial<Told> {
   per_epoch: number;
   steps: Int32Array;
   shapes: Shapes;
-  preparing?: string;
-  failed?: boolean;
-  query?: Query;
   show?: number;
   // of side i
   [curve: `curve_${number}`]: Float32Array;

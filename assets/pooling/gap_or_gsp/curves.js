@@ -1,12 +1,11 @@
-// Five small charts of both trainings over the steps, with one cursor; a press or drag on any of
-// them scrubs. Dotted lines stand where something was changed, and where the prototypes were
-// placed.
+// What is measured of both trainings over the steps. Dotted lines stand where something was
+// changed, and where the prototypes were placed.
 /** @import { History } from "./history.js" */
 /** @import { Measure } from "./types.js" */
 /** @import { Theme } from "../../shared/types.js" */
-import { drawing, el } from "../../shared/dom.js";
+import { el } from "../../shared/dom.js";
 import { INK } from "../../shared/colours.js";
-import { brief, paintCurves } from "../../shared/plot.js";
+import { Curves } from "../../shared/timeline/curves.js";
 import { SIDES } from "./history.js";
 
 /** @type {[name: Measure, title: string, help: string][]} */
@@ -36,38 +35,20 @@ export const MEASURES = [
 /** @type {Partial<Record<Measure, number>>} */
 const TOP = { map_at_r: 1 };
 
-export class Curves {
+const CHARTS = MEASURES.map(([name, label]) => ({ name, label, top: TOP[name] }));
+
+/** @extends {Curves<{ name: Measure, label: string, top?: number }>} */
+export class GapCurves extends Curves {
   /**
    * @param {(step: number) => void} onScrub
    * @param {() => void} onRest
    */
   constructor(onScrub, onRest) {
-    this.canvases = MEASURES.map(([name, title]) =>
-      el("canvas", { role: "img", "aria-label": title, "data-chart": name }),
+    super(CHARTS, onScrub, onRest);
+    const figures = MEASURES.map(([, title, help], i) =>
+      el("figure", { title: help }, el("figcaption", {}, title), this.canvases[i]),
     );
-    /** @type {((px: number) => number)[]} */
-    this.steps = [];
-    this.canvases.forEach((canvas, i) => {
-      const scrub = (/** @type {PointerEvent} */ e) => {
-        const box = canvas.getBoundingClientRect();
-        onScrub(Math.max(0, this.steps[i]?.(e.clientX - box.left) ?? 0));
-      };
-      canvas.addEventListener("pointerdown", (e) => {
-        canvas.setPointerCapture(e.pointerId);
-        scrub(e);
-      });
-      canvas.addEventListener("pointermove", (e) => {
-        if (e.buttons) scrub(e);
-      });
-      canvas.addEventListener("pointerup", onRest);
-    });
-    this.whole = el(
-      "div",
-      { class: "plots" },
-      ...MEASURES.map(([, title, help], i) =>
-        el("figure", { title: help }, el("figcaption", {}, title), this.canvases[i]),
-      ),
-    );
+    this.whole.replaceChildren(...figures);
   }
 
   /**
@@ -77,27 +58,19 @@ export class Curves {
    * @param {Theme} theme
    */
   paint(history, step, marks, theme) {
-    const last = Math.max(history.last, step),
-      ink = INK[theme];
-    MEASURES.forEach(([name, title], i) => {
-      const canvas = this.canvases[i];
-      const lines = SIDES.map((side) => ({
-        name: side.toUpperCase(),
-        colour: side === "gap" ? ink.negative : ink.positive,
-        dash: side === "gap" ? [5, 3] : [],
-        value: (/** @type {number} */ k) => history.at(k)[side].held[name],
-      }));
-      this.steps[i] = paintCurves(
-        drawing(canvas),
-        canvas.clientWidth,
-        canvas.clientHeight,
-        { lines, top: TOP[name], last, step, marks },
-        theme,
-      );
-      canvas.setAttribute(
-        "aria-label",
-        `${title} over ${last + 1} steps; at step ${step}: ${lines.map((line) => `${line.name} ${brief(line.value(step))}`).join(", ")}`,
-      );
-    });
+    const ink = INK[theme];
+    this.paintAll(
+      history.last,
+      step,
+      theme,
+      ({ name }) =>
+        SIDES.map((side) => ({
+          name: side.toUpperCase(),
+          colour: side === "gap" ? ink.negative : ink.positive,
+          dash: side === "gap" ? [5, 3] : [],
+          value: (k) => history.at(k)[side].held[name],
+        })),
+      { marks },
+    );
   }
 }

@@ -1,130 +1,52 @@
 // The page GAP or GSP: two trainings of the same tokens, computed by Python step by step, side by
 // side on one clock.
-/** @import { Frame, GapAnswer, GapData, GapRequest, Limit, Measure, Setting, Settings, Shown, Side, Study } from "./types.js" */
-/** @import { Child, Context, Ink, SetState, Theme } from "../../shared/types.js" */
-import { receiveFallback, loadStyles, defineComponent, newTheme } from "../../shared/component.js";
+/** @import { Frame, GapAnswer, GapData, Limit, Measure, Setting, Settings, Shown, Side, Study } from "./types.js" */
+/** @import { Context, Ink, Theme } from "../../shared/types.js" */
+import { defineComponent } from "../../shared/component.js";
 import { control } from "../../shared/controls.js";
 import { drawing, el, save, setText } from "../../shared/dom.js";
 import { INK } from "../../shared/colours.js";
 import { brief } from "../../shared/plot.js";
-import { fit, pace } from "../../shared/player.js";
-import { Link, decode, socketAddress } from "../../shared/socket.js";
-import { Curves, MEASURES } from "./curves.js";
+import { Player, clone, tick } from "../../shared/timeline/player.js";
+import { fit } from "../../shared/timeline/screen.js";
+import { GapCurves, MEASURES } from "./curves.js";
 import { OWN, classAt, colourOf, paintPlane } from "./draw.js";
 import { History, SIDES } from "./history.js";
 
-/** @type {[text: string, steps: number][]} */
-const SPEEDS = [
-  ["slow motion", 4],
-  ["12 steps/s", 12],
-  ["30 steps/s", 30],
-  ["as fast as it goes", 1000],
-];
 const TITLES = { gap: "GAP: the plain average", gsp: "GSP: a learned gate, then the average" };
-const AHEAD = 3; // steps that Python is ahead of the eye
-/**
- * @template T
- * @param {T} x
- * @returns {T}
- */
-const clone = (x) => structuredClone(x);
 /** @param {number} x */
 const percent = (x) => (Number.isFinite(x) ? `${(100 * x).toFixed(1)} %` : "–");
 
 /** @typedef {(ctx: CanvasRenderingContext2D, ink: Ink, theme: Theme) => void} Sign */
 
-class GapOrGsp {
-  /** @type {HTMLDivElement} */
-  whole;
-  /** @type {ResizeObserver} */
-  observer;
-  /** @type {() => void} */
-  leave;
-  /** @type {boolean} */
-  unasked;
+/** @extends {Player<Study, GapData, GapAnswer, History, Settings>} */
+class GapOrGsp extends Player {
   /** @type {{ side: Side; canvas: HTMLCanvasElement; frame: HTMLDivElement; score: HTMLElement; whole: HTMLElement; }[]} */
   planes;
-  /** @type {HTMLDivElement} */
-  pair;
-  /** @type {HTMLButtonElement} */
-  playButton;
-  /** @type {HTMLInputElement} */
-  scrub;
-  /** @type {HTMLOutputElement} */
-  clock;
-  /** @type {HTMLParagraphElement} */
-  notice;
-  /** @type {HTMLDivElement} */
-  live;
   /** @type {HTMLButtonElement[]} */
   chips;
   /** @type {HTMLParagraphElement} */
-  about;
-  /** @type {Curves} */
+  words;
+  /** @type {GapCurves} */
   curves;
   /** @type {Record<Side, Record<Measure, HTMLElement>>} */
   cells;
-  /** @type {HTMLTableElement} */
-  table;
-  /** @type {HTMLDivElement} */
-  side;
-  /** @type {HTMLDivElement} */
-  presets;
-  /** @type {HTMLParagraphElement} */
-  presetText;
-  /** @type {HTMLDivElement} */
-  stage;
-  /** @type {Settings} */
-  now;
-  /** @type {string} */
-  nowSeen;
   /** @type {HTMLAnchorElement} */
   numbers;
-  /** @type {number} */
-  telling;
-  /** @type {string} */
-  written;
-  /** @type {string} */
-  address;
-  /** @type {string} */
-  said;
   /** @type {number} */
   size;
   /** @type {string} */
   signsFor;
-  /** @type {Theme} */
-  theme;
-  /** @type {SetState} */
-  setState;
-
-  history = new History();
-  at = 0; // the step shown
-  seq = 0;
-  answered = 0;
-  revision = 0; // of the future: each change begins another
-  /** @type {Map<number, number>} */
-  revisions = new Map(); // by request
-  playing = false;
-  speed = 30;
+  unasked = false; // nobody has touched the page that plays
   /** @type {number | null} */
   over = null; // the class under the pointer
-  /** @type {number[]} */
-  frameTimes = [];
-  told = 0;
+  paintedAt = 0;
   panels = 0;
   shown = { hulls: true, samples: true, prototypes: true };
-  /** @type {number | undefined} */
-  awaiting; // the step that is shown once it is here
-  /** @type {number | null} */
-  frameRequest = null;
-  asked = -1;
-  due = 0;
-  needsLink = false;
-  closed = false;
   /** @type {Uint8Array} */
   labels;
-  /** @type {(readonly [HTMLAnchorElement, HTMLPreElement])[] | undefined} */
-  runs;
+  /** @type {(readonly [HTMLAnchorElement, HTMLPreElement])[]} */
+  runs = [];
   /** @type {Record<Side, string> | undefined} */
   tomls;
   /** @type {[canvas: HTMLCanvasElement, draw: Sign][]} */
@@ -135,51 +57,35 @@ class GapOrGsp {
    * @param {GapData} data
    */
   constructor(root, data) {
-    this.root = root;
-    this.data = data;
-    this.study = clone(data.study);
-    this.query = JSON.stringify(data.query);
-    this.hidden = new Set(data.hide);
-    this.options = data.options;
-    /** @type {number | null} */
-    this.goal = data.step;
+    super(root, data, { api: "api/gap_or_gsp", module: import.meta.url, ahead: 3 });
     /** @type {number | null} */
     this.chosen = data.chosen;
-    /** @type {Link<GapRequest>} */
-    this.link = new Link(
-      socketAddress(data, "api/gap_or_gsp"),
-      (buffer) => this.receive(buffer),
-      (request) => this.setState("ask", request),
-    );
-    this.ready = this.build(data);
+    Object.assign(this.keys, {
+      ArrowLeft: () => this.step(-1),
+      ArrowRight: () => this.step(1),
+      ",": () => this.turn(-1),
+      ".": () => this.turn(1),
+      Escape: () => this.choose(null),
+    });
+  }
+
+  empty() {
+    return new History();
   }
 
   /** @param {GapData} data */
-  async build(data) {
-    await loadStyles(this.root, import.meta.url);
-    this.root.append((this.whole = this.dom()));
-    newTheme(this);
-    this.observer = new ResizeObserver(() => this.resize());
-    this.observer.observe(this.stage);
-    this.leave = () => {
-      if (document.hidden) this.pause();
+  start(data) {
+    super.start(data);
+    this.unasked = this.playing;
+    const touched = () => {
+      this.unasked = false;
     };
-    document.addEventListener("visibilitychange", this.leave);
-    this.panel();
-    this.resize();
-    this.ask({ rest: true });
-    this.unasked = data.idle && !matchMedia("(prefers-reduced-motion: reduce)").matches;
-    if (this.unasked) this.play();
+    for (const gesture of ["pointerdown", "keydown"])
+      this.whole.addEventListener(gesture, touched, { capture: true });
   }
 
   // ---- the page
   dom() {
-    const button = (
-      /** @type {string} */ text,
-      /** @type {string} */ name,
-      /** @type {() => unknown} */ act,
-      extra = {},
-    ) => el("button", { "aria-label": name, title: name, onclick: act, ...extra }, text);
     this.planes = SIDES.map((side) => {
       const canvas = el("canvas", { role: "img", "aria-label": TITLES[side], "data-side": side }),
         frame = el("div", { class: "frame" }, canvas),
@@ -206,7 +112,7 @@ class GapOrGsp {
         ),
       };
     });
-    this.pair = el(
+    const pair = el(
       "div",
       {
         class: "pairing",
@@ -217,41 +123,7 @@ class GapOrGsp {
       },
       ...this.planes.map((plane) => plane.whole),
     );
-    this.pair.addEventListener("keydown", (e) => this.key(e));
-    this.playButton = button(
-      "Play",
-      "play",
-      () => {
-        this.unasked = false;
-        if (this.playing) this.pause();
-        else this.play();
-      },
-      { class: "play" },
-    );
-    this.scrub = el("input", {
-      type: "range",
-      min: 0,
-      max: 0,
-      value: 0,
-      step: 1,
-      "aria-label": "step",
-    });
-    this.scrub.addEventListener("input", () => {
-      this.pause();
-      this.to(Number(this.scrub.value));
-    });
-    this.scrub.addEventListener("change", () => this.rest());
-    const speed = el(
-      "select",
-      { "aria-label": "speed" },
-      ...SPEEDS.map(([t, v]) => el("option", { value: v, selected: v === this.speed }, t)),
-    );
-    speed.addEventListener("change", () => {
-      this.speed = Number(speed.value);
-    });
-    this.clock = el("output");
-    this.notice = el("p", { class: "caption notice" });
-    this.live = el("div", { class: "hidden", "aria-live": "polite" });
+    pair.addEventListener("keydown", (e) => this.key(e));
     this.chips = this.options.classes.map((name, label) =>
       el(
         "button",
@@ -266,12 +138,9 @@ class GapOrGsp {
         String(label + 1),
       ),
     );
-    this.about = el("p", { class: "caption about" });
-    this.curves = new Curves(
-      (step) => {
-        this.pause();
-        this.to(step);
-      },
+    this.words = el("p", { class: "caption about" });
+    this.curves = new GapCurves(
+      (step) => this.scrubTo(step),
       () => this.rest(),
     );
     this.cells = /** @type {Record<Side, Record<Measure, HTMLElement>>} */ (
@@ -286,7 +155,7 @@ class GapOrGsp {
         )
       )
     );
-    this.table = el(
+    const table = el(
       "table",
       { class: "numbers" },
       el(
@@ -312,39 +181,15 @@ class GapOrGsp {
         ),
       ),
     );
-    this.curves.whole.append(this.table);
-    this.side = el("div", { class: "panel" });
-    this.presets = el(
-      "div",
-      { class: "top" },
-      el("small", {}, "Try"),
-      ...this.options.presets.map((p, i) =>
-        el(
-          "button",
-          { "data-preset": i, "aria-pressed": "false", onclick: () => this.preset(i) },
-          p.title,
-        ),
-      ),
-    );
-    this.presetText = el("p", { class: "caption" }, this.options.sentence);
-    this.stage = el(
+    this.curves.whole.append(table);
+    const stage = el(
       "div",
       { class: "stage" },
       el(
         "div",
         { class: "main" },
-        this.pair,
-        el(
-          "div",
-          { class: "transport" },
-          button("⟲", "reset", () => this.reset()),
-          button("‹", "one step back", () => this.step(-1)),
-          this.playButton,
-          button("›", "one step on", () => this.step(1)),
-          this.scrub,
-          this.clock,
-          speed,
-        ),
+        pair,
+        this.transport("step"),
         this.notice,
         el(
           "div",
@@ -352,26 +197,19 @@ class GapOrGsp {
           el("small", {}, "Class"),
           ...this.chips,
         ),
-        this.about,
+        this.words,
         this.live,
         this.curves.whole,
       ),
       this.side,
     );
-    return el(
-      "div",
-      { class: "lab" },
-      this.hidden.has("presets") ? "" : this.presets,
-      this.presetText,
-      this.stage,
-    );
+    const presets = this.hidden.has("presets") ? "" : this.presets;
+    return el("div", { class: "lab" }, presets, this.presetText, stage);
   }
 
-  panel() {
-    const { options, study, hidden } = this,
-      { limits } = options,
-      now = (this.now = this.inForce(this.at));
-    this.nowSeen = JSON.stringify(now);
+  controls() {
+    const { options, state, hidden, now } = this,
+      { limits } = options;
     this.panels += 1;
     const slider = (
       /** @type {Setting} */ name,
@@ -401,51 +239,17 @@ class GapOrGsp {
       slider(name, symbol, help, spec, now[name] / unit, (x) => {
         now[name] = bound(name, Number((x * unit).toPrecision(6)));
       });
-    const number = (
-      /** @type {Setting} */ name,
-      /** @type {string} */ label,
-      /** @type {string} */ title,
-    ) => {
-      const box = el("input", {
-        type: "number",
-        "aria-label": label,
-        title,
-        min: limits[name][0],
-        max: limits[name][1],
-        step: 1,
-        value: String(study[name]),
-      });
-      box.addEventListener("change", () => {
-        const value = Math.round(Number(box.value));
-        if (!Number.isFinite(value) || box.value === "") {
-          box.value = String(this.study[name]);
-          return;
-        }
-        this.restart({ [name]: bound(name, value) });
-      });
-      return box;
-    };
-    const tick = (
+    /** @type {(name: Setting, label: string, title: string, caption: string) => HTMLElement[]} */
+    const number = (name, label, title, caption) =>
+      hidden.has(name)
+        ? []
+        : [el("label", { class: "field" }, caption, this.count(name, label, limits[name], title))];
+    const show = (
       /** @type {keyof Shown} */ key,
       /** @type {string} */ text,
       /** @type {string} */ title,
-    ) => {
-      const box = el("input", { type: "checkbox", checked: this.shown[key] });
-      box.addEventListener("change", () => {
-        this.shown[key] = box.checked;
-        this.invalidate();
-      });
-      return el("label", { title }, box, text);
-    };
-    const section = (
-      /** @type {string} */ name,
-      /** @type {string} */ title,
-      /** @type {(Child | Child[])[]} */ ...parts
-    ) =>
-      hidden.has(name) || !parts.flat().length
-        ? []
-        : [el("section", {}, el("h4", {}, title), ...parts.flat())];
-    let tau = study.tau;
+    ) => tick(this.shown, key, text, title, () => this.invalidate());
+    let tau = state.tau;
     const threshold = control(
       {
         name: "active from",
@@ -456,7 +260,7 @@ class GapOrGsp {
         step: 0.05,
         default: 5,
       },
-      100 * study.tau,
+      100 * state.tau,
       {
         onInput: (/** @type {number} */ x) => {
           tau = bound("tau", x / 100);
@@ -465,7 +269,6 @@ class GapOrGsp {
       },
     );
     setText(threshold.querySelector(".symbol"), "τ");
-    const seed = number("seed", "seed", "tokens at the start, bags and their order");
     const figure = el("button", { onclick: () => this.figure() }, "Figure, PNG");
     this.numbers = el("a", { class: "button", download: "" }, "Curves, CSV");
     this.runs = SIDES.map(
@@ -479,11 +282,9 @@ class GapOrGsp {
           ),
         ]),
     );
-    const focused = /** @type {ParentNode & Partial<ShadowRoot>} */ (
-      this.root
-    ).activeElement?.getAttribute("aria-label");
-    this.side.replaceChildren(
-      ...section(
+    this.links();
+    return [
+      ...this.section(
         "pooling",
         "Gate of GSP",
         running("mu", "μ", "share pooled: of each bag's mass; at 1 GSP is GAP", {
@@ -497,36 +298,20 @@ class GapOrGsp {
           "hardness of the gate: large values select sharply what lies near a prototype",
           { low: 0.5, high: 200, log: true },
         ),
-        hidden.has("prototypes")
-          ? []
-          : [
-              el(
-                "label",
-                { class: "field" },
-                "prototypes m",
-                number(
-                  "prototypes",
-                  "prototypes",
-                  "learned places to which the gate compares tokens; another number starts anew",
-                ),
-              ),
-            ],
-        hidden.has("warmup")
-          ? []
-          : [
-              el(
-                "label",
-                { class: "field" },
-                "warm-up, steps",
-                number(
-                  "warmup",
-                  "warm-up",
-                  `steps of plain averaging before the ${options.memory} pooled vectors are collected from which the prototypes are chosen`,
-                ),
-              ),
-            ],
+        ...number(
+          "prototypes",
+          "prototypes",
+          "learned places to which the gate compares tokens; another number starts anew",
+          "prototypes m",
+        ),
+        ...number(
+          "warmup",
+          "warm-up",
+          `steps of plain averaging before the ${options.memory} pooled vectors are collected from which the prototypes are chosen`,
+          "warm-up, steps",
+        ),
       ),
-      ...section(
+      ...this.section(
         "training",
         "Training of both",
         running(
@@ -542,30 +327,9 @@ class GapOrGsp {
           "margin: the contrastive loss pushes bags of two classes apart up to this distance",
           { low: 0.02, high: 0.8, step: 0.005 },
         ),
-        hidden.has("seed")
-          ? []
-          : [
-              el(
-                "label",
-                { class: "field" },
-                "seed",
-                el(
-                  "span",
-                  { class: "seed" },
-                  seed,
-                  el(
-                    "button",
-                    {
-                      title: "another seed",
-                      onclick: () => this.restart({ seed: (this.study.seed + 1) % 2 ** 31 }),
-                    },
-                    "next",
-                  ),
-                ),
-              ),
-            ],
+        ...(hidden.has("seed") ? [] : [this.seed("tokens at the start, bags and their order")]),
       ),
-      ...section(
+      ...this.section(
         "shown",
         "Shown",
         hidden.has("tau")
@@ -581,13 +345,13 @@ class GapOrGsp {
         el(
           "div",
           { class: "switches" },
-          tick("hulls", "class hulls", "convex hull of the tokens that count"),
-          tick("samples", "bags", "pooled vector of each validation bag shown"),
-          tick("prototypes", "prototypes", "of GSP, once they are placed"),
+          show("hulls", "class hulls", "convex hull of the tokens that count"),
+          show("samples", "bags", "pooled vector of each validation bag shown"),
+          show("prototypes", "prototypes", "of GSP, once they are placed"),
         ),
       ),
-      ...section("legend", "Signs", this.signs()),
-      ...section(
+      ...this.section("legend", "Signs", this.signs()),
+      ...this.section(
         "take",
         "Take away",
         el("div", { class: "take" }, figure, this.numbers, ...this.runs.map(([a]) => a)),
@@ -608,11 +372,7 @@ class GapOrGsp {
           ...this.runs.map(([, pre]) => pre),
         ),
       ),
-    );
-    /** @type {HTMLElement[]} */ ([...this.side.querySelectorAll("[aria-label]")])
-      .find((e) => e.getAttribute("aria-label") === focused)
-      ?.focus();
-    this.links();
+    ];
   }
 
   signs() {
@@ -689,357 +449,67 @@ class GapOrGsp {
     );
   }
 
-  // ---- from Streamlit
-  /** @param {GapData} data */
-  async update(data) {
-    await this.ready;
-    if (newTheme(this)) this.invalidate();
-    const query = JSON.stringify(data.query);
-    if (query !== this.query && query !== this.written) {
-      this.query = query;
-      this.load(data.study, data.step ?? 0);
-    }
-    receiveFallback(this, data);
-  }
-
   // ---- what is asked of Python
-  /** @param {Partial<GapRequest>} more */
-  ask(more = {}) {
-    const { study, history } = this,
-      request = {
-        id: ++this.seq,
-        state: study,
-        have: history.last,
-        want: Math.max(history.last, 0),
-        show: this.at,
-        ...more,
-        rest: more.rest || this.needsLink,
-      };
-    this.needsLink ||= Boolean(more.rest);
-    this.revisions.set(request.id, this.revision);
-    this.link.send(request);
-  }
-
-  /** @param {ArrayBuffer} buffer */
-  receive(buffer) {
-    const answer = /** @type {GapAnswer} */ (decode(buffer)),
-      revision = this.revisions.get(answer.id);
-    this.answered = Math.max(this.answered, answer.id);
-    for (const id of this.revisions.keys()) if (id <= answer.id) this.revisions.delete(id);
-    if (revision !== this.revision) return;
-    this.labels = answer.labels;
-    this.history.add(answer);
-    if (answer.query && answer.runs) {
-      this.needsLink = false;
-      this.remember({ query: answer.query, runs: answer.runs });
-    }
-    if (this.goal !== null) {
-      // a link into the middle of a history: fetch up to it
-      this.at = Math.min(this.goal, Math.max(this.history.last, 0));
-      if (this.at < this.goal) {
-        this.message(`Training to step ${this.goal}: ${this.history.last} …`);
-        this.ask({ want: this.goal });
-      } else {
-        this.goal = null;
-        this.message("");
-        this.panel();
-        this.ask({ rest: true });
-      }
-    }
-    // An answer may bring nothing: others were served first, or Python has to compute again what it
-    // no longer kept.
-    if (!answer.count) this.asked = -1;
-    if (this.awaiting !== undefined) {
-      if (this.history.last >= this.awaiting) this.arrive(this.awaiting);
-      else if (!this.playing) this.ask({ want: this.awaiting });
-    }
-    this.prepare();
-    this.invalidate();
-  }
-
-  // ---- time
-  play() {
-    if (this.playing) return;
-    this.playing = true;
-    this.frameTimes = [];
-    this.asked = -1;
-    this.due = performance.now();
-    this.message("");
-    this.playButton.textContent = "Pause";
-    this.playButton.setAttribute("aria-label", "pause");
-    this.tick();
-    this.prepare();
-  }
-
-  pause(why = "") {
-    this.awaiting = undefined;
-    if (!this.playing) return;
-    this.playing = false;
-    this.stopped();
-    this.message(why);
-    this.invalidate();
-    this.rest();
-  }
-
-  stopped() {
-    this.playButton.textContent = "Play";
-    this.playButton.setAttribute("aria-label", "play");
-  }
-
-  tick() {
-    if (!this.playing || this.closed) return;
-    const now = performance.now(),
-      { steps, unasked } = this.options.limits;
-    if (
-      this.awaiting === undefined &&
-      now >= this.due &&
-      this.history.last >= 0 &&
-      this.goal === null
-    ) {
-      if (this.at >= steps)
-        return this.pause(
-          `${this.at} steps: the history is full. Open it as a run to go on, or go back and change something.`,
-        );
-      if (this.unasked && this.at >= unasked) {
-        this.unasked = false;
-        return this.pause(`Paused at step ${this.at}; Play goes on.`);
-      }
-      this.due = Math.max(this.due + 1000 / this.speed, now - 100);
-      if (this.at < this.history.last) this.arrive(this.at + 1);
-      else this.awaiting = this.at + 1;
-      this.prepare();
-    }
-    requestAnimationFrame(() => this.tick());
-  }
-
-  // Python computes the next steps while this one is looked at.
-  prepare() {
-    const next = this.history.last + 1;
-    if (
-      !this.playing ||
-      this.goal !== null ||
-      this.asked >= next ||
-      next > Math.min(this.at + AHEAD, this.options.limits.steps)
-    )
-      return;
-    this.asked = next;
-    this.ask({ want: next });
+  /** @param {GapAnswer} answer */
+  received({ labels }) {
+    this.labels = labels;
   }
 
   /** @param {number} step */
   arrive(step) {
-    this.awaiting = undefined;
-    this.at = step;
-    this.frameTimes.push(performance.now());
-    if (this.frameTimes.length > 30) this.frameTimes.shift();
-    this.follow();
-    this.invalidate();
-    if (!this.playing) this.rest();
+    super.arrive(step);
+    if (!this.unasked || step < this.options.limits.unasked) return;
+    this.unasked = false;
+    this.pause(`Paused at step ${step}; Play goes on.`);
   }
 
-  /** @param {number} by */
-  step(by) {
-    this.unasked = false;
-    this.goal = null;
-    this.pause();
-    const to = this.at + by;
-    if (to < 0 || to > this.options.limits.steps) return;
-    if (to <= this.history.last) {
-      this.to(to);
-      this.rest();
-    } else {
-      this.awaiting = to;
-      this.ask({ want: to });
-    }
-  }
-
-  /** @param {number} step */
-  to(step) {
-    this.unasked = false;
-    this.goal = null;
-    this.at = Math.min(Math.max(step, 0), Math.max(this.history.last, 0));
-    this.follow();
-    this.invalidate();
-  }
-
-  reset() {
-    this.unasked = false;
-    this.pause();
-    this.message("");
-    this.to(0);
-    this.rest();
+  get full() {
+    return "Open it as a run to go on, or go back and change something.";
   }
 
   // ---- what is changed
-  /** @param {number} step */
-  inForce(step) {
-    const source = /** @type {Settings} */ (
-      /** @type {unknown} */ (this.study.changes.filter((c) => c.at <= step).at(-1) ?? this.study)
-    );
-    /** @type {Settings} */
-    const found = Object.fromEntries(this.options.onTheWay.map((name) => [name, source[name]]));
-    return found;
-  }
-  follow() {
-    if (JSON.stringify(this.inForce(this.at)) !== this.nowSeen) this.panel();
-  }
-
-  // A slider rests: from the step shown on, the trainings go on with it; what was to come after is
-  // dropped.
-  commit() {
-    const study = clone(this.study),
-      k = this.at,
-      now = clone(this.now),
-      played = this.playing;
-    this.unasked = false;
-    if (
-      JSON.stringify(now) === JSON.stringify(this.inForce(k)) &&
-      !study.changes.some((c) => c.at > k)
-    )
-      return;
-    if (k === 0) Object.assign(study, now, { changes: [] });
-    else {
-      study.changes = study.changes.filter((c) => c.at < k);
-      /** @type {Record<string, unknown>} */
-      const before = study.changes.at(-1) ?? study;
-      if (this.options.onTheWay.some((name) => before[name] !== now[name]))
-        study.changes.push({ at: k, ...now });
-    }
-    this.unpreset();
-    this.message("");
-    this.playing = false;
-    this.awaiting = undefined;
-    this.goal = null;
-    if (study.changes.length > this.options.limits.changes) {
-      this.load({ ...study, ...now, changes: [] });
-      this.message(
-        `A link keeps ${this.options.limits.changes} changes on the way: restarted with these settings.`,
-      );
-    } else {
-      this.revision += 1;
-      this.study = study;
-      // The step shown was made before the change; at the start only the first step is new.
-      this.history.forget(k + 1);
-      this.panel();
-      this.ask({ rest: true });
-    }
-    if (played) this.play();
-    else this.stopped();
-  }
-
-  /** @param {Record<string, unknown>} change */
-  restart(change) {
-    const played = this.playing;
-    this.unpreset();
-    this.load({ ...clone(this.study), ...this.inForce(this.at), ...change, changes: [] });
-    if (played) this.play();
+  get settings() {
+    return this.options.onTheWay;
   }
 
   // Another threshold: the same trainings, other hulls.
   /** @param {number} tau */
   rehull(tau) {
-    const played = this.playing,
-      at = this.at;
-    if (tau === this.study.tau) return;
-    this.load({ ...clone(this.study), tau }, at);
-    if (played) this.play();
+    const { at, playing } = this;
+    if (tau === this.state.tau) return;
+    this.load({ ...clone(this.state), tau }, at);
+    if (playing) this.play();
   }
 
-  /** @param {Study} study */
-  load(study, goal = 0) {
-    this.unasked = false;
-    this.pause();
-    this.revision += 1;
-    this.study = clone(study);
-    this.history = new History();
-    this.at = 0;
-    this.goal = goal || null;
-    this.awaiting = undefined;
-    this.asked = -1;
-    this.message("");
-    this.panel();
-    this.data = { ...this.data, idle: false };
-    this.ask({ rest: true, want: goal });
+  get sentence() {
+    return this.options.sentence;
   }
 
-  /** @param {number} index */
-  preset(index) {
-    const { study, caption } = this.options.presets[index];
-    this.load(study);
-    this.unpreset();
-    this.presets.querySelector(`[data-preset="${index}"]`)?.setAttribute("aria-pressed", "true");
-    this.presetText.textContent = caption;
-    if (!matchMedia("(prefers-reduced-motion: reduce)").matches) this.play();
+  // ---- the link
+  spoken() {
+    const frame = this.history.at(this.at);
+    return frame
+      ? `step ${this.at}, MAP@R of GAP ${brief(frame.gap.held.map_at_r)}, of GSP ${brief(frame.gsp.held.map_at_r)}`
+      : "";
   }
 
-  unpreset() {
-    this.presetText.textContent = this.options.sentence;
-    for (const b of this.presets.querySelectorAll("[data-preset]"))
-      b.setAttribute("aria-pressed", "false");
-  }
-
-  // A gesture has ended: the link, the runs, and the numbers for those who listen.
-  rest() {
-    clearTimeout(this.telling);
-    this.telling = setTimeout(() => {
-      if (this.playing || this.closed) return;
-      this.ask({ rest: true });
-      const frame = this.history.at(this.at);
-      if (frame)
-        this.live.textContent = `step ${this.at}, MAP@R of GAP ${brief(frame.gap.held.map_at_r)}, of GSP ${brief(frame.gsp.held.map_at_r)}`;
-    }, 150);
-  }
-
-  /** @param {Required<Pick<GapAnswer, "query" | "runs">>} given */
-  remember({ query, runs }) {
-    const kept = new URLSearchParams(location.search),
-      address = new URLSearchParams(query);
-    for (const name of ["hide", "socket"])
-      if (kept.has(name)) address.set(name, kept.get(name) ?? "");
-    this.written = JSON.stringify(query);
+  /** @param {GapAnswer} answer */
+  told({ runs }) {
     this.tomls = runs;
-    this.address = new URLSearchParams({ ...query, step: String(this.goal ?? this.at) }).toString();
-    this.runs?.forEach(([, pre], i) => setText(pre, runs[SIDES[i]]));
+    this.runs.forEach(([, pre], i) => setText(pre, runs?.[SIDES[i]] ?? ""));
     this.links();
-    if (this.goal !== null) return;
-    if (this.at > 0 && !this.playing) address.set("step", String(this.at));
-    if (this.chosen !== null) address.set("class", String(this.chosen + 1));
-    const text = address.toString();
-    if (!(this.data.idle && this.playing))
-      window.history.replaceState(
-        window.history.state,
-        "",
-        `${location.pathname}${text && "?"}${text}${location.hash}`,
-      );
+  }
+
+  /** @returns {Record<string, string>} */
+  marks() {
+    return this.chosen === null ? {} : { class: String(this.chosen + 1) };
   }
 
   links() {
-    const base = new URL(this.data.base, location.href),
-      to = (/** @type {string} */ file) =>
-        new URL(`api/gap_or_gsp/${file}?${this.address ?? ""}`, base).href;
-    if (this.numbers) this.numbers.href = to("curves.csv");
-    this.runs?.forEach(([a], i) => {
-      a.href = to(`tokens-${SIDES[i]}.toml`);
+    this.numbers.href = this.file("curves.csv");
+    this.runs.forEach(([a], i) => {
+      a.href = this.file(`tokens-${SIDES[i]}.toml`);
     });
-  }
-
-  /** @param {string} text */
-  message(text) {
-    this.said = text;
-    this.tell();
-  }
-  tell() {
-    setText(
-      this.notice,
-      [
-        this.said,
-        this.link.fallback
-          ? "No direct connection: steps come through the page itself, slower."
-          : "",
-      ]
-        .filter(Boolean)
-        .join(" "),
-    );
   }
 
   // ---- the class that stands out
@@ -1107,26 +577,10 @@ class GapOrGsp {
     return `Class ${label + 1}: ${told.join("; ")}.`;
   }
 
-  /** @param {KeyboardEvent} event */
-  key(event) {
-    const n = this.options.classes.length,
-      turn = event.key === "," ? -1 : event.key === "." ? 1 : 0;
-    if (event.target !== this.pair) return;
-    if (event.key === " ") {
-      this.unasked = false;
-      if (this.playing) this.pause();
-      else this.play();
-    } else if (event.key === "ArrowLeft") this.step(-1);
-    else if (event.key === "ArrowRight") this.step(1);
-    else if (event.key === "Home") this.reset();
-    else if (event.key === "End") {
-      this.pause();
-      this.to(this.history.last);
-      this.rest();
-    } else if (turn) this.choose(((this.chosen ?? (turn > 0 ? -1 : 0)) + turn + n) % n);
-    else if (event.key === "Escape") this.choose(null);
-    else return;
-    event.preventDefault();
+  /** @param {number} by */
+  turn(by) {
+    const n = this.options.classes.length;
+    this.choose(((this.chosen ?? (by > 0 ? -1 : 0)) + by + n) % n);
   }
 
   // ---- drawing
@@ -1136,18 +590,12 @@ class GapOrGsp {
     this.invalidate();
   }
 
-  invalidate() {
-    this.frameRequest ??= requestAnimationFrame(() => {
-      this.frameRequest = null;
-      if (!this.closed && this.size && this.history.at(this.at) && this.labels) this.paint();
-    });
-  }
-
   // The planes every time; while it plays, curves and numbers ten times a second.
   paint() {
     const { history, at, theme, standing } = this,
       frame = history.at(at),
       now = performance.now();
+    if (!frame || !this.size) return;
     for (const { side, canvas } of this.planes) {
       paintPlane(
         drawing(canvas),
@@ -1158,8 +606,8 @@ class GapOrGsp {
         theme,
       );
     }
-    if (!this.playing || now - this.told >= 100) {
-      this.told = now;
+    if (!this.playing || now - this.paintedAt >= 100) {
+      this.paintedAt = now;
       this.paintNumbers(frame);
     }
     for (const { canvas } of this.planes) canvas.dataset.step = String(at);
@@ -1188,14 +636,11 @@ class GapOrGsp {
     this.curves.paint(
       history,
       at,
-      [...this.study.changes.map((c) => c.at), ...history.placed],
+      [...this.state.changes.map((c) => c.at), ...history.placed],
       theme,
     );
-    this.scrub.max = String(Math.max(history.last, at));
-    this.scrub.value = String(at);
-    const rate = this.playing ? pace(this.frameTimes) : null;
-    setText(this.clock, `step ${at}${rate ? `, ${rate}/s` : ""}`);
-    setText(this.about, standing === null ? this.options.hint : this.tellClass(standing));
+    this.progress();
+    setText(this.words, standing === null ? this.options.hint : this.tellClass(standing));
     const signs = `${theme} ${this.chosen} ${this.panels}`;
     if (this.signsFor === signs) return;
     this.signsFor = signs;
@@ -1216,10 +661,7 @@ class GapOrGsp {
     const [a, b] = this.planes.map((p) => p.canvas),
       gap = 24,
       head = 56,
-      whole = Object.assign(document.createElement("canvas"), {
-        width: a.width + b.width + gap,
-        height: a.height + head,
-      }),
+      whole = el("canvas", { width: a.width + b.width + gap, height: a.height + head }),
       ctx = drawing(whole);
     const ink = INK[this.theme],
       frame = this.history.at(this.at);
@@ -1239,15 +681,6 @@ class GapOrGsp {
       );
     });
     whole.toBlob((blob) => save(`gap-or-gsp-${this.at}.png`, blob));
-  }
-
-  close() {
-    this.closed = true;
-    this.playing = false;
-    clearTimeout(this.telling);
-    this.observer?.disconnect();
-    document.removeEventListener("visibilitychange", this.leave);
-    this.link.close();
   }
 }
 

@@ -1,38 +1,26 @@
 // The steps the page has seen, of both trainings, for scrubbing without asking again.
 
 /** @import { Column, Frame, GapAnswer, Measures, Side } from "./types.js" */
+import { Frames } from "../../shared/timeline/frames.js";
+
 /** @type {Side[]} */
 export const SIDES = ["gap", "gsp"];
 
-export class History {
-  constructor() {
-    /** @type {Frame[]} */
-    this.frames = [];
-  }
-
+/** @extends {Frames<GapAnswer, Frame>} */
+export class History extends Frames {
   // The step from which GSP has its prototypes, [] before.
   get placed() {
     const step = this.frames.findIndex((frame) => frame.gsp.prototypes.length > 0);
     return step < 0 ? [] : [step];
   }
 
-  get last() {
-    return this.frames.length - 1;
-  }
-  /** @param {number} step */
-  at(step) {
-    return this.frames[step];
-  }
-
-  // Steps that continue what is here; anything else is of another time.
   /** @param {GapAnswer} answer */
-  add(answer) {
-    if (answer.first !== this.frames.length) return;
-    const gap = unpack(answer, "gap"),
-      gsp = unpack(answer, "gsp");
-    for (let k = 0; k < answer.count; k++) {
-      const frame = { gap: gap[k], gsp: gsp[k] },
-        before = this.frames.at(-1);
+  unpack(answer) {
+    const gap = sideFrames(answer, "gap"),
+      gsp = sideFrames(answer, "gsp");
+    let before = this.frames.at(-1);
+    return gap.map((_, k) => {
+      const frame = { gap: gap[k], gsp: gsp[k] };
       for (const side of SIDES) {
         // What is measured every ten steps holds until it is measured again.
         const { measures } = frame[side],
@@ -42,13 +30,9 @@ export class History {
             ? measures[name]
             : (kept?.[name] ?? NaN);
       }
-      this.frames.push(frame);
-    }
-  }
-
-  /** @param {number} step */
-  forget(step) {
-    this.frames.length = Math.min(this.frames.length, step);
+      before = frame;
+      return frame;
+    });
   }
 }
 
@@ -56,7 +40,7 @@ export class History {
  * @param {GapAnswer} answer
  * @param {Side} side
  */
-function unpack(answer, side) {
+function sideFrames(answer, side) {
   const of = (/** @type {Column} */ name) => answer[`${side}_${name}`],
     shape = (/** @type {Column} */ name) => answer.shapes[`${side}_${name}`];
   if (!answer.count) return [];

@@ -1,5 +1,6 @@
 // GAP or GSP: what pages/pooling/gap_or_gsp/page.py and service.py tell.
-import type { Data, Shapes } from "../../shared/types.js";
+import type { Shapes } from "../../shared/types.js";
+import type { TimelineAnswer, TimelineData } from "../../shared/timeline/types.js";
 
 export type Side = "gap" | "gsp";
 export type Settings = Record<string, number>; // what may change on the way
@@ -13,7 +14,6 @@ export interface Study extends Record<string, unknown> {
   tau: number;
   changes: Change[];
 }
-export type Query = Record<string, string>;
 
 export interface Limit {
   low: number;
@@ -35,24 +35,11 @@ export interface Options {
   classes: string[];
   sentence: string;
   hint: string;
-  presets: { title: string; caption: string; study: Study }[];
+  presets: { title: string; caption: string; state: Study }[];
 }
-export interface GapData extends Data {
-  study: Study;
-  query: Query;
-  step: number | null;
+export interface GapData extends TimelineData<Study> {
   chosen: number | null;
-  idle: boolean;
-  hide: string[];
   options: Options;
-}
-export interface GapRequest {
-  id: number;
-  state: Study;
-  have: number;
-  want: number;
-  show?: number;
-  rest?: boolean; // the link and the runs, too
 }
 export type Measure = "loss" | "map_at_r" | "on_shared" | "intersection" | "iou";
 // Columns of each side: gap_tokens, gsp_tokens, ...
@@ -67,16 +54,12 @@ export type Column =
   | "prototypes"
   | "corners"
   | "placed";
-export type GapAnswer = {
-  id: number;
-  first: number;
+export type GapAnswer = TimelineAnswer & {
   count: number;
-  ready: number;
   measures: Measure[];
   scale: number;
   labels: Uint8Array;
   shapes: Shapes;
-  query?: Query;
   runs?: Record<Side, string>; // as TOML
 } & { [C in Column as `${Side}_${C}`]: Int16Array | Uint16Array | Uint8Array | Float32Array };
 

@@ -22,7 +22,7 @@ def canvas() -> None:
         service.TIMELINE.answer,
         key="charges",
         data={
-            "spec": state.to_json(spec),
+            "state": state.to_json(spec),
             "query": state.to_query(spec),
             "step": int(bounded(query.get("step"), 0, MOST_STEPS, 0)),
             "options": state.options(),

@@ -238,5 +238,5 @@ def options() -> dict[str, Any]:
             "stride": STRIDE,
             "rate": [SMALLEST_STEP, LARGEST_STEP],
         },
-        "presets": [{"title": p.title, "caption": p.caption, "spec": to_json(from_query(p.parsed))} for p in PRESETS],
+        "presets": [{"title": p.title, "caption": p.caption, "state": to_json(from_query(p.parsed))} for p in PRESETS],
     }

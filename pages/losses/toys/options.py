@@ -43,7 +43,7 @@ def options() -> dict[str, Any]:
         "limits": toys_state.LIMITS
         | {"rate": toys_state.RATES, "steps": toys_state.MOST_STEPS, "changes": toys_state.MOST_CHANGES},
         "presets": [
-            {"title": p.title, "caption": p.caption, "toy": toys_state.to_json(p.toy)}
+            {"title": p.title, "caption": p.caption, "state": toys_state.to_json(p.toy)}
             for p in PRESETS
             if "cub" in toy_runs.offered() or "data=cub" not in p.query
         ],

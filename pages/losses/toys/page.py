@@ -22,7 +22,7 @@ def canvas() -> None:
         service.TIMELINE.answer,
         key="toys",
         data={
-            "toy": state.to_json(toy),
+            "state": state.to_json(toy),
             "query": state.to_query(toy),
             "step": int(bounded(query.get("step"), 0, state.MOST_STEPS, 0)),
             "recorded": toy == state.Toy(),

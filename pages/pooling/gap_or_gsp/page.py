@@ -38,7 +38,7 @@ def canvas() -> None:
         service.TIMELINE.answer,
         key="gap_or_gsp",
         data={
-            "study": state.to_json(study),
+            "state": state.to_json(study),
             "query": state.to_query(study),
             "step": int(bounded(query.get("step"), 0, state.MOST_STEPS, 0)) or None,
             "chosen": chosen - 1 if chosen else None,

@@ -240,5 +240,5 @@ def options() -> dict[str, Any]:
         "differs. Change a slider while it runs: from that step on it is another training.",
         "hint": "Point at a token or a bag, or choose a class: its tokens, bags and hull stand out, and here is said "
         "which shared tokens it still uses.",
-        "presets": [{"title": p.title, "caption": p.caption, "study": to_json(from_query(p.parsed))} for p in PRESETS],
+        "presets": [{"title": p.title, "caption": p.caption, "state": to_json(from_query(p.parsed))} for p in PRESETS],
     }

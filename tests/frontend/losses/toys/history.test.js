@@ -46,7 +46,7 @@ test("curves that do not continue what is here are of another time", () => {
 test("a changed future is forgotten", () => {
   const history = new History();
   history.add(answerOf(-1, [row(3, 0.5), row(2), row(1)], [0, 1, 2]));
-  history.forget(1);
+  history.forget(2);
   assert.deepEqual([history.last, history.has(1), history.has(2)], [1, true, false]);
   assert.ok(Number.isNaN(history.column(0, "loss")(2)));
   history.add(answerOf(1, [row(7)], [2]));

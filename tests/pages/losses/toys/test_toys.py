@@ -126,7 +126,7 @@ LINKS = [preset.query for preset in PRESETS] + [
 def test_links_and_messages_keep_the_state(link):
     toy = from_query(dict(pair.split("=", 1) for pair in link.split("&") if pair))
     assert from_query(to_query(toy)) == toy == toy_of(json.loads(json.dumps(to_json(toy), allow_nan=False)))
-    assert len(json.dumps({"toy": to_json(toy)})) < MOST_BYTES / 2
+    assert len(json.dumps({"state": to_json(toy)})) < MOST_BYTES / 2
     for i in range(len(toy.sides)):
         toy.live(i)
 
@@ -156,7 +156,7 @@ def test_any_message_gives_a_state_that_can_be_trained(data, more):
 def test_the_whole_of_a_full_state_fits_into_one_message():
     wide = Side("distance_sensitive", dict.fromkeys(Toy().sides[1].hyper, -123.456789))
     changes = [Change(4000 - k, (wide, wide), 0.0123456789) for k in range(toys_state.MOST_CHANGES)]
-    assert len(json.dumps({"toy": to_json(Toy(changes=tuple(changes))), "frames": [4000] * 60})) < MOST_BYTES
+    assert len(json.dumps({"state": to_json(Toy(changes=tuple(changes))), "frames": [4000] * 60})) < MOST_BYTES
 
 
 def test_each_side_is_a_run_of_its_own():
@@ -283,5 +283,5 @@ def test_a_set_of_images_that_cannot_be_prepared_says_why(glyphs, monkeypatch):
 def test_the_panel_offers_what_can_be_trained():
     offered = options()
     assert set(offered["data"]) == set(toy_runs.offered())
-    assert next(p["toy"] for p in offered["presets"]) == to_json(Toy())
+    assert next(p["state"] for p in offered["presets"]) == to_json(Toy())
     json.dumps(offered, allow_nan=False)

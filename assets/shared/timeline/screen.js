@@ -1,6 +1,6 @@
-// What components that play a recorded history have in common.
+// Canvases as sharp as the screen, and how fast they are painted.
 
-import { drawing } from "./dom.js";
+import { drawing } from "../dom.js";
 
 const FEWEST = 5; // frameTimes before a pace is told
 

@@ -1,0 +1,417 @@
+// The time of a page that plays: which step is shown, which are asked of Python, and how it goes
+// on. It knows no elements: player.js does.
+/** @import { About, Speed, State, Steps, TimelineAnswer, TimelineRequest } from "./types.js" */
+
+/** @type {Speed[]} */
+const SPEEDS = [
+  ["slow motion", 1, 4],
+  ["12 steps/s", 1, 12],
+  ["30 steps/s", 1, 30],
+  ["as fast as it goes", 1, 1000],
+];
+
+/**
+ * @template {State} S what determines the steps
+ * @template {TimelineAnswer} A
+ * @template {Steps<A>} H the steps that are here
+ */
+export class Clock {
+  at = 0; // the step shown
+  goal = 0; // the step a link leads to, until it is here
+  seq = 0;
+  answered = 0;
+  revision = 0; // of the future: each change begins another
+  /** @type {Map<number, [revision: number, draft: boolean]>} */
+  revisions = new Map(); // by request
+  playing = false;
+  /** @type {number[]} */
+  frameTimes = [];
+  due = 0;
+  began = 0;
+  /** @type {number | undefined} */
+  wanted; // the step that is shown once it is here
+  recordedTo = -1; // the last step of a recording that plays
+  trained = -1; // the last step that Python has
+  drafting = false; // the hand still moves
+  played = false; // before it came
+  late = false;
+  needsLink = false;
+  closed = false;
+  /** @type {number | null} */
+  preparing = null;
+  /** @type {number | null} */
+  ticking = null;
+  /** @type {number | null} */
+  frameRequest = null;
+  /** @type {S} */
+  state;
+  /** @type {{ busy: boolean, waiting: object | null, send(request: TimelineRequest<S>): void }} */
+  link;
+
+  /** @param {Pick<About, "ahead" | "speeds" | "speed"> & { most: number }} about most: steps */
+  constructor({ ahead, speeds = SPEEDS, speed = 2, most }) {
+    this.ahead = ahead;
+    this.speeds = speeds;
+    this.speed = speed;
+    this.most = most;
+    this.history = this.empty();
+  }
+
+  // ---- what a page says
+  /** @returns {H} */
+  empty() {
+    throw new TypeError("a page keeps its own steps");
+  }
+  // An answer was taken in; `A` may bring more than steps.
+  /** @param {A} _answer */
+  received(_answer) {}
+  // An answer to a draft.
+  /** @param {A} _answer */
+  previewed(_answer) {}
+  // A link, and what comes with it.
+  /** @param {A} _answer */
+  remember(_answer) {}
+  // The step shown is another.
+  follow() {}
+  panel() {}
+  paint() {}
+  rest() {}
+  /** @param {boolean} _playing */
+  toggled(_playing) {}
+  /** @param {string} _text */
+  message(_text) {}
+  // Steps in an epoch.
+  get epoch() {
+    return 1;
+  }
+  get full() {
+    return "Reset, or go back and change something.";
+  }
+
+  get stride() {
+    return this.speeds[this.speed][1] || this.epoch;
+  }
+
+  // ---- what is asked of Python
+  /** @param {Partial<TimelineRequest<S>>} more */
+  ask(more = {}) {
+    this.needsLink ||= Boolean(more.rest);
+    const { last } = this.history,
+      request = {
+        id: ++this.seq,
+        state: this.state,
+        have: last,
+        want: Math.max(last, this.at),
+        show: this.at,
+        stride: this.stride,
+        ...more,
+        frames: this.history.sparse ? more.frames : undefined,
+        rest: this.needsLink && !more.draft,
+      };
+    this.revisions.set(request.id, [this.revision, Boolean(more.draft)]);
+    this.link.send(request);
+  }
+
+  // The first step, and that of a link.
+  begin() {
+    const { goal } = this;
+    this.ask({ rest: true, want: goal, frames: goal ? [goal] : [] });
+  }
+
+  /** @param {A} answer */
+  take(answer) {
+    const [revision, draft] = this.revisions.get(answer.id) ?? [-1, false];
+    this.answered = Math.max(this.answered, answer.id);
+    for (const id of this.revisions.keys()) if (id <= answer.id) this.revisions.delete(id);
+    if (revision !== this.revision) return;
+    if (answer.preparing) {
+      this.received(answer);
+      this.prepare(answer.preparing, Boolean(answer.failed));
+      return;
+    }
+    if (draft) {
+      if (this.drafting) this.previewed(answer);
+      return;
+    }
+    if (this.preparing) {
+      this.preparing = null;
+      this.message("");
+    }
+    this.trained = answer.ready;
+    this.history.add(answer);
+    this.received(answer);
+    if (answer.query) {
+      this.needsLink = false;
+      this.remember(answer);
+    }
+    const { last } = this.history;
+    if (answer.stopped) this.goal = Math.min(this.goal, last);
+    if (this.goal) this.approach();
+    else this.behind();
+    if (this.wanted !== undefined && this.history.has(this.wanted)) this.arrive(this.wanted);
+    if (answer.stopped && (Number(this.wanted) > last || (this.playing && this.at >= last)))
+      this.pause(`${answer.stopped}. Lower the learning rate, or go back and change something.`);
+    this.next();
+    this.invalidate();
+  }
+
+  // Something must be made before the first step: asked again until it is there.
+  /**
+   * @param {string} why
+   * @param {boolean} failed
+   */
+  prepare(why, failed) {
+    const { revision } = this;
+    this.message(why);
+    if (!failed)
+      this.preparing = setTimeout(() => {
+        if (!this.closed && revision === this.revision) this.begin();
+      }, 700);
+  }
+
+  // A link into the middle of a history: fetch up to it.
+  approach() {
+    const { history, goal } = this;
+    if (history.has(goal)) {
+      this.at = goal;
+      this.goal = 0;
+      this.message("");
+      this.panel();
+      this.rest();
+      return;
+    }
+    this.at = Math.min(goal, Math.max(history.last, 0));
+    this.message(`Computing up to step ${goal}: ${history.last} …`);
+    this.ask({ want: goal, frames: [goal] });
+  }
+
+  // What was shown was a recording, or is no longer kept: the next step waits until Python has made
+  // those before it.
+  behind() {
+    const { last } = this.history,
+      late =
+        this.recordedTo < 0 && this.trained < last && (this.playing || this.wanted !== undefined);
+    if (late) this.message(`Computing up to step ${last}, to go on from there: ${this.trained} …`);
+    else if (this.late) this.message("");
+    this.late = late;
+  }
+
+  // ---- time
+  play() {
+    if (this.playing) return;
+    this.playing = true;
+    this.frameTimes = [];
+    this.due = this.began = performance.now();
+    this.message("");
+    this.toggled(true);
+    this.tickSoon();
+  }
+
+  /** @param {string} [why] */
+  pause(why) {
+    this.wanted = undefined;
+    if (why !== undefined) this.message(why);
+    if (!this.playing) return;
+    this.playing = false;
+    this.toggled(false);
+    this.invalidate();
+    this.rest();
+  }
+
+  toggle() {
+    if (this.playing) this.pause();
+    else this.play();
+  }
+
+  tickSoon() {
+    this.ticking ??= requestAnimationFrame(() => {
+      this.ticking = null;
+      this.tick();
+    });
+  }
+
+  tick() {
+    if (!this.playing || this.closed) return;
+    const now = performance.now(),
+      { history, stride } = this;
+    // What came in since is painted first, so that no step is passed over.
+    if (
+      !this.frameRequest &&
+      this.wanted === undefined &&
+      now >= this.due &&
+      history.last >= 0 &&
+      !this.goal
+    ) {
+      const to = (Math.floor(this.at / stride) + 1) * stride;
+      if (to > this.most) return this.pause(`${this.at} steps: the history is full. ${this.full}`);
+      this.due = Math.max(this.due + 1000 / this.speeds[this.speed][2], now - 100);
+      if (history.has(to)) this.arrive(to);
+      else this.wanted = to;
+    }
+    this.next();
+    this.repaint();
+    this.tickSoon();
+  }
+
+  // Python goes on while the page looks at what is there.
+  next() {
+    if (this.link.busy || this.link.waiting || this.goal || this.closed || this.preparing) return;
+    const { history, stride, wanted } = this;
+    if (wanted !== undefined && wanted <= history.last)
+      return this.ask({ want: wanted, frames: this.missing(wanted) });
+    if (wanted !== undefined && !this.playing) return this.ask({ want: wanted, frames: [wanted] });
+    if (!this.playing) return;
+    if (this.recordedTo < 0 && this.trained < history.last)
+      return this.ask({ want: history.last, frames: [] });
+    const ahead = (Math.floor(this.at / stride) + this.ahead) * stride,
+      want = Math.min(Math.max(wanted ?? 0, ahead), this.most);
+    if (history.last < want) return this.ask({ want, frames: [] });
+    const missing = this.missing(this.at + 1);
+    if (missing.length) return this.ask({ want: missing[missing.length - 1], frames: missing });
+    // A recording plays: the engine catches up meanwhile, so that it goes on from its end, or from
+    // any change.
+    if (this.trained < history.last && performance.now() - this.began > 1500)
+      this.ask({ want: history.last, frames: [] });
+  }
+
+  // Frames of known steps that will be shown next and are not here.
+  /** @param {number} from */
+  missing(from) {
+    const { history, stride, wanted } = this,
+      to = Math.min(history.last, this.at + this.ahead * stride);
+    /** @type {number[]} */
+    const found = [];
+    for (let k = Math.ceil(from / stride) * stride; k <= to && found.length < 40; k += stride)
+      if (!history.has(k)) found.push(k);
+    if (
+      wanted !== undefined &&
+      wanted <= history.last &&
+      !history.has(wanted) &&
+      !found.includes(wanted)
+    )
+      found.unshift(wanted);
+    return found;
+  }
+
+  /** @param {number} step */
+  arrive(step) {
+    this.wanted = undefined;
+    this.at = step;
+    this.frameTimes.push(performance.now());
+    if (this.frameTimes.length > 30) this.frameTimes.shift();
+    this.follow();
+    this.invalidate();
+    if (!this.playing) this.rest();
+  }
+
+  /** @param {number} by */
+  step(by, epoch = false) {
+    this.pause("");
+    this.goal = 0;
+    const unit = epoch ? this.epoch : 1,
+      to =
+        by > 0 ? (Math.floor(this.at / unit) + 1) * unit : (Math.ceil(this.at / unit) - 1) * unit;
+    if (to < 0 || to > this.most) return;
+    if (to <= this.history.last) this.to(to);
+    else {
+      this.wanted = to;
+      this.next();
+    }
+    this.rest();
+  }
+
+  /** @param {number} step */
+  to(step) {
+    if (this.goal) this.message("");
+    this.goal = 0;
+    this.at = Math.min(Math.max(step, 0), Math.max(this.history.last, 0));
+    this.follow();
+    if (!this.history.has(this.at)) {
+      this.wanted = this.at;
+      this.next();
+    }
+    this.invalidate();
+  }
+
+  // The hand holds the time.
+  /** @param {number} step */
+  scrubTo(step) {
+    this.pause();
+    this.to(step);
+  }
+
+  // The hand holds what the steps depend on: they wait.
+  hold() {
+    this.played = this.playing;
+    this.playing = false;
+    this.wanted = undefined;
+    this.drafting = true;
+  }
+
+  // Whether it played before the hand came.
+  release() {
+    const played = this.drafting ? this.played : this.playing;
+    this.drafting = false;
+    this.playing = false;
+    return played;
+  }
+
+  reset() {
+    this.pause("");
+    this.to(0);
+    this.rest();
+  }
+
+  end() {
+    this.pause("");
+    this.to(this.history.last);
+    this.rest();
+  }
+
+  // ---- another future
+  // What was to come after the step shown is dropped; `from`: the first step that is made anew.
+  /**
+   * @param {S} state
+   * @param {number} from
+   */
+  fork(state, from) {
+    this.revision += 1;
+    this.state = state;
+    this.wanted = undefined;
+    this.goal = 0;
+    this.recordedTo = -1;
+    this.trained = -1;
+    this.history.forget(from);
+  }
+
+  /**
+   * @param {S} state
+   * @param {number} goal the step to go to
+   */
+  renew(state, goal) {
+    this.pause("");
+    this.revision += 1;
+    this.state = structuredClone(state);
+    this.history = this.empty();
+    this.at = 0;
+    this.goal = goal;
+    this.recordedTo = -1;
+    this.trained = -1;
+    this.drafting = false;
+    clearTimeout(this.preparing ?? 0);
+    this.preparing = null;
+  }
+
+  // ---- painting
+  invalidate() {
+    this.frameRequest ??= requestAnimationFrame(() => this.repaint());
+  }
+
+  // What `invalidate` has asked for, now.
+  repaint() {
+    if (!this.frameRequest) return;
+    cancelAnimationFrame(this.frameRequest);
+    this.frameRequest = null;
+    if (!this.closed) this.paint();
+  }
+}

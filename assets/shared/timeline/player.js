@@ -1,0 +1,506 @@
+// A page that plays: transport bar, keyboard, panel, presets, link. Its class adds what is computed
+// and how a step is drawn.
+/** @import { About, State, Steps, TimelineAnswer, TimelineData, TimelineRequest } from "./types.js" */
+/** @import { Attributes, Child, Schema, SetState, Theme } from "../types.js" */
+import { loadStyles, newTheme, receiveFallback } from "../component.js";
+import { el, setText } from "../dom.js";
+import { Link, decode, socketAddress } from "../socket.js";
+import { Clock } from "./clock.js";
+import { pace } from "./screen.js";
+
+/**
+ * @template T
+ * @param {T} x
+ * @returns {T}
+ */
+export const clone = (x) => structuredClone(x);
+export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+const button = (
+  /** @type {string} */ text,
+  /** @type {string} */ name,
+  /** @type {() => unknown} */ act,
+  /** @type {Attributes} */ more = {},
+) => el("button", { "aria-label": name, title: name, onclick: act, ...more }, text);
+
+/**
+ * @template {State} S
+ * @template {TimelineData<S>} D
+ * @template {TimelineAnswer} A
+ * @template {Steps<A>} H
+ * @template N what the panel sets: the part of a state that a change holds
+ * @extends {Clock<S, A, H>}
+ */
+export class Player extends Clock {
+  /** @type {Schema} */
+  schema;
+  /** @type {HTMLElement} */
+  whole;
+  /** @type {ResizeObserver} */
+  observer;
+  /** @type {N} */
+  now;
+  /** @type {string} */
+  nowSeen;
+  /** @type {string} */
+  written;
+  /** @type {Theme} */
+  theme;
+  /** @type {SetState} */
+  setState;
+  /** @type {number} */
+  telling;
+  /** @type {number | null} */
+  pending = null;
+  said = "";
+  address = ""; // the state and the step shown, as a query
+  /** @type {Record<string, (event: KeyboardEvent) => unknown>} */
+  keys = {
+    " ": () => this.toggle(),
+    Home: () => this.reset(),
+    End: () => this.end(),
+  };
+
+  /**
+   * @param {ParentNode} root
+   * @param {D} data
+   * @param {About} about
+   */
+  constructor(root, data, about) {
+    super({ ...about, most: data.options.limits.steps });
+    this.root = root;
+    this.data = data;
+    this.about = about;
+    this.state = clone(data.state);
+    this.goal = data.step ?? 0;
+    this.query = JSON.stringify(data.query);
+    this.hidden = new Set(data.hide);
+    /** @type {D["options"]} */
+    this.options = data.options;
+    this.playButton = button("Play", "play", () => this.toggle(), { class: "play" });
+    this.scrub = el("input", { type: "range", min: 0, max: 0, value: 0, "aria-label": "step" });
+    this.clock = el("output");
+    this.notice = el("p", { class: "caption notice" });
+    this.live = el("div", { class: "hidden", "aria-live": "polite" });
+    this.side = el("div", { class: "panel" });
+    this.presetText = el("p", { class: "caption" }, this.sentence);
+    this.presets = el(
+      "div",
+      { class: "top" },
+      el("small", {}, "Try"),
+      ...this.options.presets.map((p, i) =>
+        el(
+          "button",
+          { "data-preset": i, "aria-pressed": "false", onclick: () => this.preset(i) },
+          p.title,
+        ),
+      ),
+    );
+    /** @type {Link<TimelineRequest<S>>} */
+    this.link = new Link(
+      socketAddress(data, about.api),
+      (buffer) => this.receive(buffer),
+      (request) => this.setState("ask", request),
+    );
+    this.ready = this.build(data);
+  }
+
+  /** @param {D} data */
+  async build(data) {
+    await this.dress();
+    this.start(data);
+  }
+
+  async dress() {
+    this.schema = await loadStyles(this.root, this.about.module);
+    this.root.append((this.whole = this.dom()));
+    newTheme(this);
+    this.observer = new ResizeObserver(() => this.resize());
+    this.observer.observe(this.whole);
+    document.addEventListener("visibilitychange", this.leave);
+    this.panel();
+  }
+
+  /** @param {D} data */
+  start(data) {
+    this.resize();
+    this.begin();
+    if (data.idle && !still()) this.play();
+  }
+
+  leave = () => {
+    if (document.hidden) this.pause();
+  };
+
+  // ---- what a page says
+  /** @returns {HTMLElement} */
+  dom() {
+    throw new TypeError("a page has its own elements");
+  }
+  // The panel, for the settings `now`.
+  /** @returns {Child[]} */
+  controls() {
+    return [];
+  }
+  resize() {
+    this.invalidate();
+  }
+  // The theme is another.
+  themed() {}
+  // What comes with a link.
+  /** @param {A} _answer */
+  told(_answer) {}
+  // More for the address than the state and the step.
+  /** @returns {Record<string, string>} */
+  marks() {
+    return {};
+  }
+  // The step shown, for those who listen.
+  spoken() {
+    return "";
+  }
+  // What the notice says while there is no message.
+  aside() {
+    return "";
+  }
+  get sentence() {
+    return "";
+  }
+  // The settings that can change on the way, by name.
+  /** @returns {string[]} */
+  get settings() {
+    return [];
+  }
+  // What a panel's settings replace is dropped with another state.
+  cleared() {}
+
+  // ---- the page
+  /**
+   * @param {string} unit
+   * @param {{ label?: string, epochs?: boolean }} more
+   */
+  transport(unit, { label, epochs = false } = {}) {
+    this.scrub.addEventListener("input", () => this.scrubTo(Number(this.scrub.value)));
+    this.scrub.addEventListener("change", () => this.rest());
+    const speed = el(
+      "select",
+      { "aria-label": "speed" },
+      ...this.speeds.map(([text], i) =>
+        el("option", { value: i, selected: i === this.speed }, text),
+      ),
+    );
+    speed.addEventListener("change", () => {
+      this.speed = Number(speed.value);
+      this.frameTimes = [];
+    });
+    const epoch = (
+      /** @type {string} */ text,
+      /** @type {string} */ name,
+      /** @type {number} */ by,
+    ) => (epochs ? [button(text, name, () => this.step(by, true))] : []);
+    return el(
+      "div",
+      { class: "transport", ...(label ? { role: "group", "aria-label": label } : {}) },
+      button("⟲", "reset", () => this.reset()),
+      ...epoch("«", "one epoch back", -1),
+      button("‹", `one ${unit} back`, () => this.step(-1)),
+      this.playButton,
+      button("›", `one ${unit} on`, () => this.step(1)),
+      ...epoch("»", "one epoch on", 1),
+      this.scrub,
+      this.clock,
+      speed,
+    );
+  }
+
+  panel() {
+    this.now = clone(this.inForce(this.at));
+    this.nowSeen = JSON.stringify(this.now);
+    const { activeElement } = /** @type {ParentNode & Partial<ShadowRoot>} */ (this.root),
+      focused = activeElement?.getAttribute("aria-label");
+    this.side.replaceChildren(...this.controls());
+    /** @type {HTMLElement[]} */ ([...this.side.querySelectorAll("[aria-label]")])
+      .find((e) => e.getAttribute("aria-label") === focused)
+      ?.focus();
+  }
+
+  /**
+   * @param {string} name
+   * @param {string} title
+   * @param {(Child | Child[])[]} parts
+   */
+  section(name, title, ...parts) {
+    const shown = this.hidden.has(name) ? [] : parts.flat();
+    return shown.length ? [el("section", {}, title ? el("h4", {}, title) : "", ...shown)] : [];
+  }
+
+  // A whole number of the state, which begins anew with another.
+  /**
+   * @param {string} key
+   * @param {string} label
+   * @param {readonly [low: number, high: number]} range
+   */
+  count(key, label, [low, high], title = "") {
+    const known = () => String(/** @type {Record<string, unknown>} */ ({ ...this.state })[key]),
+      more = { "aria-label": label, title: title || undefined, value: known() },
+      box = el("input", { type: "number", min: low, max: high, step: 1, ...more });
+    box.addEventListener("change", () => {
+      const value = Math.round(Number(box.value));
+      if (!Number.isFinite(value) || box.value === "") box.value = known();
+      else this.restart({ [key]: Math.min(Math.max(value, low), high) });
+    });
+    return box;
+  }
+
+  seed(title = "") {
+    const next = () => this.restart({ seed: (this.state.seed + 1) % 2 ** 31 }),
+      box = this.count("seed", "seed", [0, 2 ** 31 - 1], title),
+      another = el("button", { title: "another seed", onclick: next }, "next");
+    return el("label", { class: "field" }, "seed", el("span", { class: "seed" }, box, another));
+  }
+
+  /** @param {boolean} playing */
+  toggled(playing) {
+    this.playButton.textContent = playing ? "Pause" : "Play";
+    this.playButton.setAttribute("aria-label", playing ? "pause" : "play");
+  }
+
+  // Where the step shown stands among those that are here.
+  progress() {
+    this.scrub.max = String(Math.max(this.history.last, this.at));
+    this.scrub.value = String(this.at);
+    const rate = this.playing ? pace(this.frameTimes) : null;
+    setText(this.clock, this.moment() + (rate ? `, ${rate}/s` : ""));
+    this.tell();
+  }
+
+  moment() {
+    return `step ${this.at}`;
+  }
+
+  /** @param {string} text */
+  message(text) {
+    this.said = text;
+    this.tell();
+  }
+
+  tell() {
+    const slower = "No direct connection: steps come through the page itself, slower.",
+      parts = [this.said || this.aside(), this.link.fallback ? slower : ""];
+    setText(this.notice, parts.filter(Boolean).join(" "));
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const held = /** @type {Element} */ (event.target).matches("input, select, button"),
+      act = this.keys[event.key];
+    if (!act || (held && !["Home", "PageUp", "PageDown"].includes(event.key))) return;
+    if (act(event) !== false) event.preventDefault();
+  }
+
+  // ---- from Streamlit and from Python
+  /** @param {D} data */
+  async update(data) {
+    await this.ready;
+    if (newTheme(this)) {
+      this.themed();
+      this.invalidate();
+    }
+    const query = JSON.stringify(data.query);
+    if (query !== this.query && query !== this.written) {
+      this.query = query;
+      this.load(data.state, data.step ?? 0);
+    }
+    receiveFallback(this, data);
+  }
+
+  /** @param {ArrayBuffer} buffer */
+  receive(buffer) {
+    this.take(decode(buffer));
+  }
+
+  // ---- what is changed
+  /** @param {number} step */
+  inForce(step) {
+    return this.latest(this.state.changes.filter((c) => c.at <= step));
+  }
+
+  // What the last of these changes set, or the state at first.
+  /**
+   * @param {S["changes"]} changes
+   * @returns {N}
+   */
+  latest(changes) {
+    /** @type {Record<string, any>} */
+    const source = changes.at(-1) ?? this.state;
+    return /** @type {N} */ (Object.fromEntries(this.settings.map((name) => [name, source[name]])));
+  }
+
+  follow() {
+    if (!this.pending && JSON.stringify(this.inForce(this.at)) !== this.nowSeen) this.panel();
+  }
+
+  // A slider at rest, or a held key: what it says is in force a moment later.
+  soon() {
+    clearTimeout(this.pending ?? 0);
+    this.pending = setTimeout(() => {
+      this.pending = null;
+      if (!this.closed) this.commit();
+    }, 160);
+  }
+
+  // The settings of the panel act after the step shown; what was to come after it is dropped.
+  commit() {
+    clearTimeout(this.pending ?? 0);
+    this.pending = null;
+    const { at, state } = this,
+      now = clone(this.now),
+      same = (/** @type {N} */ before) => JSON.stringify(before) === JSON.stringify(now);
+    if (same(this.inForce(at)) && !state.changes.some((c) => c.at > at)) return;
+    const kept = state.changes.filter((c) => c.at < at);
+    if (at === 0) this.change({ ...state, ...now, changes: [] });
+    else if (same(this.latest(kept))) this.change({ ...state, changes: kept });
+    else this.change({ ...state, changes: [...kept, { at, ...now }] });
+  }
+
+  // Another state that differs from this one only after the step shown.
+  /** @param {S} state */
+  change(state, from = this.at + 1, played = this.playing) {
+    const { changes } = this.options.limits,
+      full = state.changes.length > changes;
+    this.unpreset();
+    if (full) this.load({ ...state, ...clone(this.now), changes: [] });
+    else {
+      this.fork(state, from);
+      this.panel();
+      this.ask({ rest: true });
+    }
+    if (played) this.play();
+    else this.toggled(false);
+    this.message(
+      full ? `A link keeps ${changes} changes on the way: started again with these settings.` : "",
+    );
+  }
+
+  /** @param {Record<string, unknown>} change */
+  restart(change) {
+    const played = this.playing;
+    this.unpreset();
+    this.load({ ...clone(this.state), ...clone(this.now), changes: [], ...change });
+    if (played) this.play();
+  }
+
+  /** @param {S} state */
+  load(state, goal = 0) {
+    this.renew(state, goal);
+    this.data = { ...this.data, idle: false };
+    this.cleared();
+    this.panel();
+    this.begin();
+  }
+
+  /** @param {number} index */
+  preset(index) {
+    const { state, caption } = this.options.presets[index];
+    this.load(state);
+    this.unpreset();
+    this.presets.querySelector(`[data-preset="${index}"]`)?.setAttribute("aria-pressed", "true");
+    this.presetText.textContent = caption;
+    if (!still()) this.play();
+  }
+
+  unpreset() {
+    this.presetText.textContent = this.sentence;
+    for (const b of this.presets.querySelectorAll("[data-preset]"))
+      b.setAttribute("aria-pressed", "false");
+  }
+
+  // ---- the link
+  // A gesture has ended: the link, and the numbers for those who listen.
+  rest() {
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => {
+      if (this.playing || this.closed) return;
+      const { wanted } = this;
+      this.ask({ rest: true, ...(wanted === undefined ? {} : { want: wanted, frames: [wanted] }) });
+      const text = this.spoken();
+      if (text) this.live.textContent = text;
+    }, 150);
+  }
+
+  /** @param {A} answer */
+  remember(answer) {
+    const kept = new URLSearchParams(location.search),
+      address = new URLSearchParams(answer.query);
+    this.written = JSON.stringify(answer.query);
+    this.address = new URLSearchParams({
+      ...answer.query,
+      step: String(this.goal || this.at),
+    }).toString();
+    this.told(answer);
+    if (this.goal || (this.data.idle && this.playing)) return;
+    for (const name of ["hide", "socket"])
+      if (kept.has(name)) address.set(name, kept.get(name) ?? "");
+    if (this.at > 0 && !this.playing) address.set("step", String(this.at));
+    for (const [name, value] of Object.entries(this.marks())) address.set(name, value);
+    const text = address.toString(),
+      { pathname, hash } = location;
+    window.history.replaceState(
+      window.history.state,
+      "",
+      `${pathname}${text && "?"}${text}${hash}`,
+    );
+  }
+
+  // A file of the state and the step shown.
+  /** @param {string} name */
+  file(name) {
+    const base = new URL(this.data.base, location.href);
+    return new URL(`${this.about.api}/${name}?${this.address}`, base).href;
+  }
+
+  close() {
+    this.closed = true;
+    this.playing = false;
+    for (const timer of [this.telling, this.pending, this.preparing]) clearTimeout(timer ?? 0);
+    document.removeEventListener("visibilitychange", this.leave);
+    this.observer?.disconnect();
+    this.link.close();
+  }
+}
+
+// A box to tick: a part of what is shown.
+/**
+ * @template {string} K
+ * @param {Record<K, boolean>} shown
+ * @param {K} key
+ * @param {string} title
+ * @param {() => void} act
+ */
+export function tick(shown, key, text = "", title, act) {
+  const box = el("input", { type: "checkbox", checked: shown[key] });
+  box.addEventListener("change", () => {
+    shown[key] = box.checked;
+    act();
+  });
+  return el("label", { title }, box, text);
+}
+
+// One of several, each with a title and perhaps a sentence of help.
+/**
+ * @param {string} label
+ * @param {Record<string, { title: string, help?: string }>} offers
+ * @param {unknown} chosen
+ * @param {(value: string) => void} act
+ */
+export function choice(label, offers, chosen, act) {
+  const known = String(chosen),
+    box = el(
+      "select",
+      { "aria-label": label, title: offers[known]?.help ?? "" },
+      ...Object.entries(offers).map(([value, { title, help = "" }]) =>
+        el("option", { value, selected: value === known, title: help }, title),
+      ),
+    );
+  box.addEventListener("change", () => act(box.value));
+  return el("label", {}, label, box);
+}
