@@ -3,8 +3,10 @@
 from dmlcore.metrics.clustering import ClusteringScores, clustering, nmi, pairwise_f1
 from dmlcore.metrics.neighbours import nearest
 from dmlcore.metrics.retrieval import ClassScores, RetrievalScores, per_class, retrieval
+from dmlcore.metrics.scores import SCORES
 
 __all__ = [
+    "SCORES",
     "ClassScores",
     "ClusteringScores",
     "RetrievalScores",

@@ -20,6 +20,7 @@ from dmlcore.data.identities import identities
 from dmlcore.data.synthetic.tokens import counts
 from dmlcore.metrics import ClusteringScores, RetrievalScores, clustering, per_class, retrieval
 from dmlcore.metrics.clustering import affordable
+from dmlcore.metrics.scores import scores as by_name
 from dmlcore.storage import atomic_files
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import embeddings_path
@@ -109,19 +110,14 @@ def row(of: str, step: int, scores: RetrievalScores, clusters: ClusteringScores 
 
     clusters: what `cluster` found: scores, or why there are none.
     """
-    clustering_scores = {"nmi": clusters.nmi, "f1": clusters.f1} if isinstance(clusters, ClusteringScores) else {}
     return {
         "kind": "scores",
         "of": of,
         "step": step,
-        "map_at_r": scores.map_at_r,
-        "r_precision": scores.r_precision,
+        **by_name(scores, clusters if isinstance(clusters, ClusteringScores) else None),
         "recall_at": {str(k): value for k, value in scores.recall_at.items()},
         "precision_at": {str(k): value for k, value in scores.precision_at.items()},
         "recall_fraction_at": {str(k): value for k, value in scores.recall_fraction_at.items()},
-        "knn3": scores.knn3,
-        "knn3_majority": scores.knn3_majority,
-        **clustering_scores,
         **({"no_clustering": clusters} if isinstance(clusters, str) and clusters else {}),
         "queries": scores.queries,
         "skipped": scores.skipped,

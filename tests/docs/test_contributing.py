@@ -1,39 +1,85 @@
-"""The recipe of CONTRIBUTING.md and the Python blocks of README.md run as printed."""
+"""The recipes of CONTRIBUTING.md are followed as printed, each in one file, and the README's Python blocks run."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+# What each recipe adds, and the contract of its family: the suite that is generated over the catalogue.
+RECIPES = {
+    "powered_ranking": "tests/losses/test_contract.py",
+    "supervised_contrastive": "tests/losses/test_batch_contract.py",
+    "lse": "tests/pooling/test_contract.py",
+    "hard_positive_semi_hard": "tests/mining/test_contract.py",
+    "spirals": "tests/data/test_load.py",
+    "patches": "tests/models/backbones/test_contract.py",
+    "worst_average_precision": "tests/metrics/test_scores.py",
+    "C-9.1": "tests/published/test_tables.py",
+}
 
 
-def blocks(name: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), flags=re.DOTALL)
+def blocks(name: str, language: str = "python") -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / name).read_text("utf-8"), flags=re.DOTALL)
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
 
 
-def test_a_loss_added_by_the_recipe_fulfils_the_contract(tmp_path):
-    """The block alone enters the loss into the catalogue; the generated suite then covers and accepts it."""
-    (recipe,) = blocks("CONTRIBUTING.md")
-    # A plugin, so that the loss is there before the suite is generated over the catalogue.
-    (tmp_path / "recipe.py").write_text(recipe)
-    options = ["-p", "recipe", "-k", "powered_ranking", "-q", "-p", "no:cacheprovider"]
-    options += ["-o", "addopts=--import-mode=importlib", "tests/losses/test_contract.py"]
-    paths = [str(ROOT), str(tmp_path)]
-    code = f"import sys; sys.path[:0] = {paths}; import pytest; sys.exit(pytest.main({options}))"
-    result = run(code)
-    assert result.returncode == 0, result.stdout[-3000:]
-    passed = re.search(r"(\d+) passed", result.stdout)
-    assert passed is not None, result.stdout[-3000:]
-    assert int(passed[1]) > 30
+def follow(recipe: str, tree: Path) -> Path:
+    """Write one recipe into a copy of the library; returns the one file that it touches."""
+    where, _, body = recipe.partition("\n")
+    path = tree / where.split()[-1]
+    if "at the end of" in where:
+        path.write_text(f"{path.read_text('utf-8')}\n\n{body}", "utf-8")
+    else:
+        assert not path.exists()
+        path.write_text(body, "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str]]:
+    """Suite, case and "passed", "skipped" or what went wrong, of the contract suites on a library with every recipe."""
+    tree = tmp_path_factory.mktemp("contributed")
+    shutil.copytree(ROOT / "dmlcore", tree / "dmlcore", ignore=shutil.ignore_patterns("__pycache__", "example.zip"))
+    recipes = [*blocks("CONTRIBUTING.md"), *blocks("CONTRIBUTING.md", "toml")]
+    assert len({follow(recipe, tree) for recipe in recipes}) == len(RECIPES)
+    options = ["-q", "-p", "no:cacheprovider", "-k", " or ".join(RECIPES), f"--junitxml={tree / 'report.xml'}"]
+    options += ["-o", "addopts=--import-mode=importlib", "-o", "pythonpath=", *dict.fromkeys(RECIPES.values())]
+    code = f"import sys; sys.path[:0] = {[str(tree), str(ROOT)]}; import pytest; sys.exit(pytest.main({options}))"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=600
+    )
+    assert (tree / "report.xml").is_file(), found.stdout[-3000:] + found.stderr[-3000:]
+    cases = ElementTree.parse(tree / "report.xml").iter("testcase")
+    return [
+        (f"{case.get('classname', '').replace('.', '/')}.py", case.get("name", ""), _outcome(case)) for case in cases
+    ]
+
+
+def _outcome(case: ElementTree.Element) -> str:
+    for kind in ("failure", "error", "skipped"):
+        if (said := case.find(kind)) is not None:
+            return "skipped" if kind == "skipped" else said.text or kind
+    return "passed"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_what_a_recipe_adds_fulfils_the_contract_of_its_family(name, outcomes):
+    here = [(case, outcome) for suite, case, outcome in outcomes if suite == RECIPES[name] and name in case]
+    wrong = "\n".join(f"{case}: {outcome}" for case, outcome in here if outcome not in ("passed", "skipped"))
+    assert not wrong, wrong[-3000:]
+    functions = {case.partition("[")[0] for case, outcome in here if outcome == "passed"}
+    assert len(functions) >= 3, f"{name} was found by {functions}"
 
 
 @pytest.mark.parametrize("code", blocks("README.md"))

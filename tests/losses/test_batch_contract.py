@@ -91,6 +91,32 @@ def test_long_vectors_are_either_handled_or_refused_by_name(name: str, hyper: di
 
 
 @every_form
+def test_autograd_equals_central_differences(name: str, hyper: dict) -> None:
+    if name == "wedl" and hyper.get("compression") == "on":
+        pytest.skip("its compression learns beside, from embeddings without a graph")
+    x, y = batch(UNEVEN, torch.float64)
+    loss = make(name, hyper, torch.float64)
+    loss(x, y)
+    loss.eval()  # running means have no gradient, and stand
+    leaf = x.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(leaf, y), leaf)
+    for i, j in ((0, 0), (5, 3), (11, 7)):
+        shift = torch.zeros_like(x)
+        shift[i, j] = 1e-6
+        numeric = (loss(x + shift, y) - loss(x - shift, y)).item() / 2e-6
+        assert gradient[i, j].item() == pytest.approx(numeric, rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", losses.batch_names())
+def test_both_ends_of_every_slider_give_a_loss(name: str) -> None:
+    x, y = batch(UNEVEN)
+    for key, parameter in losses.describe(name).parameters.items():
+        if not isinstance(parameter, Choice):
+            for end in (parameter.low, parameter.high):
+                assert make(name, {key: end})(x, y).isfinite(), (key, end)
+
+
+@every_form
 def test_half_precision_embeddings_are_read_as_float32(name: str, hyper: dict) -> None:
     x, y = batch(UNEVEN)
     for dtype in (torch.bfloat16, torch.float16):

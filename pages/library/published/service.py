@@ -10,6 +10,7 @@ from typing import Any
 from dmlcore.data import DataError
 from dmlcore.experiments import protocols, studies
 from dmlcore.experiments.protocols.expansion import PUBLISHED
+from dmlcore.metrics import SCORES
 from dmlcore.published.collection import SAME, PublishedTable
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.metrics_rows import Row
@@ -160,7 +161,7 @@ def _columns(table: PublishedTable, found: Mapping[str, Any]) -> Scores:
 def _name(column: str) -> str:
     """What metrics.jsonl calls a column."""
     title = SAME.get(column, column)
-    known = {"MAP@R": "map_at_r", "P@R": "r_precision", "NMI": "nmi", "F1": "f1", "kNN-Acc": "knn3"}
+    known = {entry.printed: name for name, entry in SCORES.items() if entry.printed}
     return known.get(title) or title.replace("R@", "recall_at_").replace("P@", "precision_at_")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from dmlcore.figures.curves import CurvePanel, RunCurve, linked
+from dmlcore.metrics import SCORES
 from dmlcore.significance import verdicts
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run
@@ -120,8 +121,8 @@ def _panel(name: str, histories: Sequence[tuple[str, History]]) -> CurvePanel:
 def score_columns(score: Row) -> dict[str, Any]:
     """A line of a table of scores, as shown."""
     recall = {f"R@{k}": percent(value) for k, value in score["recall_at"].items()}
-    more = {"R-precision": "r_precision", "kNN(3)": "knn3", "NMI": "nmi", "F1": "f1"}
-    found = {title: percent(score[name]) for title, name in more.items() if score.get(name) is not None}
+    shown = {name: entry.title for name, entry in SCORES.items() if entry.shown and name != "map_at_r"}
+    found = {title: percent(score[name]) for name, title in shown.items() if score.get(name) is not None}
     return {"MAP@R": percent(score["map_at_r"])} | recall | found
 
 

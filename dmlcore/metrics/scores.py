@@ -1,0 +1,89 @@
+"""Scores by name: one function each of what `retrieval` or `clustering` found, in 0..1.
+
+What is entered here is written into the scores of every run and shown beside the others. R@K, P@K and R2@K, which are
+a number for each K, stay with `retrieval`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dmlcore.catalogue import Catalogue, Entry
+from dmlcore.metrics.clustering import ClusteringScores
+from dmlcore.metrics.retrieval import RetrievalScores
+
+Of = TypeVar("Of", bound=Callable[[Any], float | None])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score(Entry):
+    """A score of the catalogue: a function of RetrievalScores, or of ClusteringScores where `clusters`.
+
+    printed: how published tables head its column, "" if none does. shown: whether pages list it.
+    """
+
+    of: Callable[[Any], float | None]
+    printed: str
+    clusters: bool
+    shown: bool
+
+
+SCORES: Catalogue[Score] = Catalogue("score")
+
+
+def score(
+    title: str, source: str, *, printed: str = "", clusters: bool = False, shown: bool = True
+) -> Callable[[Of], Of]:
+    """Enter a function under its own name; the arguments are those of `Score`."""
+
+    def enter(of: Of) -> Of:
+        name = of.__name__
+        entry = Score(name=name, title=title, source=source, of=of, printed=printed, clusters=clusters, shown=shown)
+        SCORES.enter(name, entry)
+        return of
+
+    return enter
+
+
+def scores(retrieved: RetrievalScores, clusters: ClusteringScores | None = None) -> dict[str, float | None]:
+    """Every score by name, None where no query could be scored; those of clusters only where there are some."""
+    found = {False: retrieved, True: clusters}
+    return {name: entry.of(of) for name, entry in SCORES.items() if (of := found[entry.clusters]) is not None}
+
+
+@score("MAP@R", "Musgrave, Belongie & Lim 2020", printed="MAP@R")
+def map_at_r(found: RetrievalScores) -> float | None:
+    """Mean of AP@R."""
+    return found.map_at_r
+
+
+@score("R-precision", "Musgrave, Belongie & Lim 2020", printed="P@R")
+def r_precision(found: RetrievalScores) -> float | None:
+    """Share of the first R that match."""
+    return found.r_precision
+
+
+@score("kNN(3)", "Zabihzadeh et al. 2021, Sec. 5.2", printed="kNN-Acc")
+def knn3(found: RetrievalScores) -> float | None:
+    """Share of queries with two matches among the first three."""
+    return found.knn3
+
+
+@score("kNN(3), majority", "Zabihzadeh et al. 2021, Sec. 5.2; ties go to the nearest", shown=False)
+def knn3_majority(found: RetrievalScores) -> float | None:
+    """Share of queries whose three nearest vote for their label."""
+    return found.knn3_majority
+
+
+@score("NMI", "Manning, Raghavan & Schütze 2008, Sec. 16.3", printed="NMI", clusters=True)
+def nmi(found: ClusteringScores) -> float:
+    """Normalised mutual information of clusters and classes."""
+    return found.nmi
+
+
+@score("F1", "Manning, Raghavan & Schütze 2008, Sec. 16.3", printed="F1", clusters=True)
+def f1(found: ClusteringScores) -> float:
+    """F1 of the pairs that a cluster puts together."""
+    return found.f1
