@@ -29,7 +29,7 @@ from websockets.asyncio.client import ClientConnection, connect
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pages.shared.plane.state import Scene
-from pages.shared.server.websocket import unpack
+from pages.shared.server.wire import unpack
 from tests.browser.harness import ROOT, Server
 
 FINE, COARSE, RESTING, MODEST, SLOW = 81, 41, 201, 101, 0.024  # as in assets/shared/plane/plane.js

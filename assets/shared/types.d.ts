@@ -116,7 +116,7 @@ export interface Lesson {
   look?: string; // the name of the control that the step speaks of
 }
 
-// ---- the wire of pages/shared/server/websocket.py
+// ---- the wire of pages/shared/server/wire.py
 export type Numbers =
   | Uint8Array<ArrayBuffer>
   | Int8Array<ArrayBuffer>

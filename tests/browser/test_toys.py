@@ -12,7 +12,7 @@ from dmlcore.replay import toy_runs
 from dmlcore.replay.recorded_training import LiveTraining
 from pages.losses.toys import recording
 from pages.losses.toys import state as toys_state
-from pages.shared.server.websocket import unpack
+from pages.shared.server.wire import unpack
 from tests.browser.harness import address, becomes, go, quiet
 
 pytestmark = pytest.mark.browser

@@ -14,7 +14,7 @@ from starlette.websockets import WebSocketDisconnect
 
 from pages import _server
 from pages._server import LATER, OPENED, ROUTES, routes
-from pages.shared.server.websocket import unpack
+from pages.shared.server.wire import unpack
 from tests.browser.harness import ROOT
 
 

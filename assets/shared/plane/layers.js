@@ -21,7 +21,7 @@ export function arrows(ctx, field, { left, top, side }, ink) {
     if (!shade) return 0;
     const value =
       shade[Math.floor(((row + 0.5) * n) / 20) * n + Math.floor(((col + 0.5) * n) / 20)];
-    return Number(signed ? Math.abs(value - 127.5) > 80 : value > 128);
+    return Number(signed ? Math.abs(value - 128) > 80 : value > 128);
   };
   for (let row = 0; row < 20; row++) {
     for (let col = 0; col < 20; col++) {

@@ -49,7 +49,7 @@ export function fromPixels(view, size) {
 export function rasterise(field, theme, signed = false) {
   const { n, shade, active } = field;
   const colour = signed
-    ? (/** @type {number} */ i) => signedColour(i / 127.5 - 1, theme)
+    ? (/** @type {number} */ i) => signedColour(Math.max((i - 128) / 127, -1), theme)
     : (/** @type {number} */ i) => rampColour(i / 255, theme);
   const table = Array.from({ length: 256 }, (_, i) => colour(i));
   const bitmap = (

@@ -6,7 +6,6 @@ set), "rate" and "by" ("rate" or "length"). The answer's "failure" holds ranks, 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +24,8 @@ from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.typing import Bools, Floats, Ints
 from pages.inspection.failures.state import Home, RealScene, home, losses_to_compare
 from pages.shared.plane import service as plane_service
-from pages.shared.server.websocket import Request, pack, socket_route
+from pages.shared.server.websocket import socket_route
+from pages.shared.server.wire import Request, identity, number, pack
 from pages.shared.state import untrusted
 from pages.shared.words import sentences as words
 
@@ -53,7 +53,7 @@ def answer(request: Request) -> bytes:
     try:
         spec, case = _of(request.get("of"))
     except (LookupError, RunError, Unreadable, ValueError) as error:
-        return pack({"id": _number(request.get("id")), "error": words.plain(error)}, {})
+        return pack({"id": identity(request), "error": words.plain(error)}, {})
     scene = RealScene.of(request.get("scene"), RealScene.at(home(case.triplet, spec)))
     if "hover" in request:
         return plane_service.of_scene(scene, request, {"of": request["of"]})
@@ -147,8 +147,8 @@ def _step(step: Step) -> dict[str, Any]:
     return _standing(step.after) | {
         "active": forces.active,
         "satisfied": not forces.raw > 0,
-        "force": _finite(float(forces.sizes.max())),
-        "moved": _finite(float(step.moved.max())),
+        "force": number(float(forces.sizes.max())),
+        "moved": number(float(step.moved.max())),
     }
 
 
@@ -170,7 +170,7 @@ def _parts(step: Step) -> dict[str, list[float | None]]:
         "radial": f.radial,
         "tangential": f.tangential_sizes,
     }
-    return {name: [_finite(float(x) + 0.0) for x in values] for name, values in columns.items()}
+    return {name: [number(float(x)) for x in values] for name, values in columns.items()}
 
 
 def _distances(points: Floats) -> dict[str, float]:
@@ -204,14 +204,6 @@ def _words(case: RetrievalFailure, start: EmbeddedTriplet, scene: RealScene) -> 
             said.append(f"A point was dragged off the sphere by {off:.2g}: no network of this kind could put it there.")
     triplet = start if scene.is_home else embed(*case.at(start))
     return said + list(remarks(triplet, on_sphere=case.on_sphere))
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _finite(x: float) -> float | None:
-    return x if math.isfinite(x) else None
 
 
 ROUTES: list[BaseRoute] = [socket_route("/api/failure", answer, heavy=lambda _: True)]

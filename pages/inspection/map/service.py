@@ -32,7 +32,7 @@ from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.typing import Singles
 from pages.inspection.map import export
 from pages.inspection.map.colourings import NEAREST, neighbourhood
-from pages.shared.server import host, thumbnails, websocket
+from pages.shared.server import host, thumbnails, wire
 from pages.shared.widgets.test_neighbours import learned
 from pages.shared.words import sentences as words
 
@@ -163,13 +163,13 @@ def _points(found: MapData) -> bytes:
         "counts": sheet.counts.astype("<u4"),
     }
     header = {"names": names(found.run, sheet), "colours": palette(min(len(sheet.labels), MOST_COLOURS))}
-    return gzip.compress(websocket.pack(header, columns), 6)
+    return gzip.compress(wire.pack(header, columns), 6)
 
 
 def _frame(found: MapData, which: str) -> bytes | None:
     if not which.isdigit() or int(which) >= len(found.sheet.frames):
         return None
-    return gzip.compress(websocket.pack({}, {"xy": found.sheet.frames[int(which)]}), 1)
+    return gzip.compress(wire.pack({}, {"xy": found.sheet.frames[int(which)]}), 1)
 
 
 def _near(found: MapData, which: str) -> bytes | None:
@@ -183,7 +183,7 @@ def _near(found: MapData, which: str) -> bytes | None:
         strict=True,
     )
     listed = [{"row": other, "right": right, "distance": distance} for other, right, distance in near]
-    return gzip.compress(websocket.pack({"neighbours": listed}, {}), 1)
+    return gzip.compress(wire.pack({"neighbours": listed}, {}), 1)
 
 
 def _selection(found: MapData, which: str) -> bytes | None:
@@ -191,12 +191,12 @@ def _selection(found: MapData, which: str) -> bytes | None:
     if selection is None:
         return None
     bits = np.packbits(np.isin(found.sheet.indices, selection.indices), bitorder="little")
-    return gzip.compress(websocket.pack({}, {"bits": bits}), 6)
+    return gzip.compress(wire.pack({}, {"bits": bits}), 6)
 
 
 def _bytes(found: MapData, name: str) -> bytes:
     values, facts = neighbourhood(learned(found.source))[name]
-    return gzip.compress(websocket.pack(facts, {"values": values}), 6)
+    return gzip.compress(wire.pack(facts, {"values": values}), 6)
 
 
 # ---- reading

@@ -5,7 +5,6 @@ Array: uint8 shade (n, n), |printed - true| over scale as the probe scans the vi
 
 from __future__ import annotations
 
-import math
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,7 +17,9 @@ from dmlcore import losses
 from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS, CounterExampleGradients, compare
 from pages.library.errata.state import Example
-from pages.shared.server.websocket import pack, socket_route
+from pages.shared.server import wire
+from pages.shared.server.websocket import socket_route
+from pages.shared.server.wire import pack
 from pages.shared.state.untrusted import bounded
 
 FEWEST, INLINE, FINEST = 20, 81, 161  # nodes along a side of the map; up to INLINE computed on the event loop
@@ -39,14 +40,14 @@ def answer(request: dict[str, Any]) -> bytes:
     top = stays_below(shade, 90)
     scale = bounded(request.get("scale"), 1e-9, 1e12, round_top(top if top > 1e-9 else 0.0))  # 1 where nothing differs
     header = {
-        "id": request.get("id") if isinstance(request.get("id"), int) else 0,
+        "id": wire.identity(request),
         "n": nodes,
         "view": scene.view,
         "scale": scale,
         "query": urlencode(scene.to_query(), safe=",:"),
         "fields": urlencode(scene.fields().to_query(), safe=",:"),
     } | readout(scene)
-    return pack(header, {"shade": np.rint(255 * np.clip(shade / scale, 0, 1)).astype(np.uint8)})
+    return pack(header, {"shade": wire.shares(shade / scale)})
 
 
 def readout(scene: Example) -> dict[str, Any]:
@@ -84,8 +85,7 @@ def _vector(gradient: Tensor) -> list[float | None]:
 
 
 def _number(x: Tensor) -> float | None:
-    value = float(x) + 0.0  # makes a zero of -0
-    return value if math.isfinite(value) else None
+    return wire.number(float(x))
 
 
 ROUTES: list[BaseRoute] = [

@@ -27,7 +27,8 @@ from dmlcore.storage.run_directory import LAST
 from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.typing import Array, Floats
 from pages.pooling.prototypes.state import MOST, PrototypesView
-from pages.shared.server.websocket import pack, socket_route
+from pages.shared.server.websocket import socket_route
+from pages.shared.server.wire import identity, pack
 from pages.shared.words import sentences as words
 
 MEASURES = ("hull_iou", "histogram_intersection", "active_jaccard", "hull_separation", "membership_rate")
@@ -60,7 +61,7 @@ SOURCES, READINGS = Kept(3), Kept(24)
 def answer(request: dict[str, Any]) -> bytes:
     """The view request["view"]: the plane with cells, hulls and pooled points, and the image looked at."""
     view = PrototypesView.of(request.get("view"))
-    header: dict[str, Any] = {"id": request.get("id") if isinstance(request.get("id"), int) else 0}
+    header: dict[str, Any] = {"id": identity(request)}
     try:
         found = Shown(view)
     except (RuntimeError, ValueError, OSError) as error:  # of runs, checkpoints, data and networks

@@ -23,7 +23,8 @@ from dmlcore.pooling.analysis.gate import MOST_SWEEPS, Gate
 from dmlcore.pooling.analysis.red_blue import informative
 from dmlcore.typing import Array, Floats
 from pages.pooling.transport.state import PIXELS, TransportState
-from pages.shared.server.websocket import pack, socket_route
+from pages.shared.server.websocket import socket_route
+from pages.shared.server.wire import identity, pack
 
 TABLE = (0.5, 5.0, 20.0, 100.0)  # the values of epsilon that Fig. 5.2's table compares
 POINTS = 121  # of a curve
@@ -59,7 +60,7 @@ def answer(request: dict[str, Any]) -> bytes:
     over = gate.weights_over(torch.cat([epsilons, torch.tensor(TABLE, dtype=torch.float64)]))[:, found].sum(-1)
     cells = voronoi_cells(plane(state.centres()), TRIANGLE)
     header: dict[str, Any] = {
-        "id": request.get("id") if isinstance(request.get("id"), int) else 0,
+        "id": identity(request),
         "state": state.to_json(),
         "informative": int(found.sum()),
         "shares": weights[:, found].sum(-1).tolist(),

@@ -24,12 +24,13 @@ from dmlcore.geometry.streams import streamlets
 from dmlcore.typing import Array
 from pages.shared.plane.readout import service as readout
 from pages.shared.plane.state import Scene
-from pages.shared.server.websocket import Request, pack, socket_route
+from pages.shared.server import wire
+from pages.shared.server.websocket import socket_route
+from pages.shared.server.wire import Request, pack
 from pages.shared.server.worker_pool import Crew
 from pages.shared.state.held_scale import held
 from pages.shared.state.untrusted import bounded, jsonable, numbers
 
-ARROWS = 20  # arrows along one side
 SAMPLES = 96  # of a law
 SHARES = np.arange(1, SAMPLES + 1) / SAMPLES
 CUT = 160  # samples of a cut
@@ -55,10 +56,10 @@ def warm_up() -> None:
 
 def of_scene(scene: Scene, request: Request, more: Mapping[str, Any] | None = None) -> bytes:
     """`answer` for a valid scene, whatever it stands for; `more` is put into the header."""
-    identity = request.get("id") if isinstance(request.get("id"), int) else 0
+    identity = wire.identity(request)
     if "hover" in request:
         return pack({"id": identity, "hover": readout.place(scene, numbers(request["hover"], (0.0, 0.0)))}, {})
-    n = int(bounded(request.get("n"), 2 * ARROWS, FINEST, INLINE))
+    n = int(bounded(request.get("n"), 2 * wire.ARROWS, FINEST, INLINE))
     settle = request.get("settle") is True
     header, arrays, active_places = _painted(scene, n, request, settle)
     header |= {"id": identity, "n": n, "view": scene.view}
@@ -96,23 +97,23 @@ def _painted(scene: Scene, n: int, request: Request, settle: bool) -> tuple[dict
         "outer": [len(line) for line in outer],
         "inner": [len(line) for line in inner],
     }
-    arrays: dict[str, Array] = {"corners": _over_view([*outer, *inner], scene.view), "laws": _finite32(found.laws)}
+    arrays: dict[str, Array] = {"corners": wire.over_view([*outer, *inner], scene.view), "laws": _finite32(found.laws)}
     if scene.shade != "none":
-        arrays["shade"] = _bytes(shade / scale, signed=scene.shade == "raw")
+        arrays["shade"] = (wire.signed_shares if scene.shade == "raw" else wire.shares)(shade / scale)
     if scene.region:
         cx, cy, half = scene.view
         rings = levels.patches(0.0, loss.m2, (cx - half, cx + half, cy - half, cy + half))
         header["rings"] = [len(ring) for ring in rings]
-        arrays["patches"] = _over_view(rings, scene.view)
+        arrays["patches"] = wire.over_view(rings, scene.view)
     if scene.flow == "arrows":
-        nodes = _spread(n)
-        arrays["arrows"] = _arrows(np.stack((force[0][nodes], force[1][nodes]), axis=-1), reference)
+        nodes = wire.arrow_nodes(n)
+        arrays["arrows"] = wire.arrows(np.stack((force[0][nodes], force[1][nodes]), axis=-1), reference)
     elif scene.flow == "streams":
-        arrays["streams"] = _fraction(streamlets(np.moveaxis(force, 0, -1)))
+        arrays["streams"] = wire.fractions(streamlets(np.moveaxis(force, 0, -1)))
     if scene.lines != "none":
         chosen = [(level, levels.lines(level)) for level in _levels(scene, raw, scale, loss.m2)]
         header["contours"] = [[level, [len(line) for line in lines]] for level, lines in chosen]
-        arrays["contours_at"] = _over_view([line for _, lines in chosen for line in lines], scene.view)
+        arrays["contours_at"] = wire.over_view([line for _, lines in chosen for line in lines], scene.view)
     if scene.cut:
         along = found.field_raw[n * n :]
         arrays["cut"] = _finite32(np.stack((along, np.clip(along, 0.0, loss.m2))))
@@ -147,13 +148,6 @@ def _nodes(view: tuple[float, float, float], n: int) -> tuple[Array, Array, Arra
     return x, y, np.stack(np.meshgrid(x, y)).reshape(2, -1).T  # columns contiguous
 
 
-@lru_cache(maxsize=8)
-def _spread(n: int) -> tuple[Array, Array]:
-    """Index of the nodes that carry an arrow."""
-    nodes = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
-    return nodes[:, None], nodes[None, :]
-
-
 def _reach(points: Array) -> float:
     """A round length beyond the longest edge, for the laws."""
     longest = max(math.dist(points[i], points[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
@@ -176,29 +170,6 @@ def _levels(scene: Scene, raw: Array, scale: float, m2: float) -> Iterator[float
 def _round_up(value: float) -> float:
     power = 10.0 ** math.floor(math.log10(value))
     return next(m * power for m in (1, 2, 5, 10) if m * power >= value * (1 - 1e-9))
-
-
-def _bytes(shade: Array, *, signed: bool) -> Array:
-    """0..255 for 0..1, or for -1..1 if signed; infinite is full."""
-    if signed:
-        shade = (np.maximum(shade, -1) + 1) / 2
-    return np.asarray((255 * np.minimum(np.maximum(shade, 0), 1) + 0.5).astype(np.uint8))
-
-
-def _arrows(force: Array, reference: float) -> Array:
-    """|F| / (|F| + reference) in the direction of F, times 127: direction exact, length bounded."""
-    length = np.sqrt(np.einsum("...i,...i->...", force, force))[..., None]
-    return np.asarray(np.rint(127 * force / (length + reference)).astype(np.int8))
-
-
-def _over_view(lines: list[Array], view: tuple[float, float, float]) -> Array:
-    if not lines:
-        return np.empty((0, 2), np.uint16)
-    return _fraction((np.concatenate(lines) - (np.array(view[:2]) - view[2])) / (2 * view[2]))
-
-
-def _fraction(values: Array) -> Array:
-    return np.asarray((65535 * np.minimum(np.maximum(values, 0), 1) + 0.5).astype(np.uint16))
 
 
 def _finite32(values: Array) -> Array:

@@ -1,48 +1,19 @@
-"""Messages between a component and Python: JSON comes in, a JSON header with arrays goes out, over a WebSocket.
-
-An answer is a uint32 length, that many bytes of JSON, then the arrays one after another; the JSON's "arrays" tells
-[dtype, shape] of each. `assets/shared/socket.js` is the other end.
-"""
+"""Messages between a component and Python over a WebSocket: JSON comes in, the bytes of `wire` go out."""
 
 from __future__ import annotations
 
 import json
-import math
-import struct
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import anyio
 import anyio.to_thread
-import numpy as np
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from dmlcore.typing import Array
+from pages.shared.server.wire import Request
 from pages.shared.server.worker_pool import Crew
 
 MOST_BYTES = 8192  # of one request
-
-Request = dict[str, Any]
-
-
-def pack(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
-    """One answer; dtypes are uint8, int8, uint16, int16, uint32, int32 or float32 of any shape, little-endian."""
-    table = {name: [array.dtype.name, list(array.shape)] for name, array in arrays.items()}
-    head = json.dumps({**header, "arrays": table}, allow_nan=False).encode()
-    return b"".join((struct.pack("<I", len(head)), head, *(np.ascontiguousarray(a).tobytes() for a in arrays.values())))
-
-
-def unpack(answer: bytes) -> dict[str, Any]:
-    """The header of an answer, with its arrays under "arrays": the inverse of `pack`."""
-    (length,) = struct.unpack_from("<I", answer)
-    header: dict[str, Any] = json.loads(answer[4 : 4 + length])
-    at, arrays = 4 + length, {}
-    for name, (dtype, shape) in header["arrays"].items():
-        count = math.prod(shape)
-        arrays[name] = np.frombuffer(answer, dtype, count, at).reshape(shape)
-        at += arrays[name].nbytes
-    return header | {"arrays": arrays}
 
 
 def socket_route(

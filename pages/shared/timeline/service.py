@@ -26,7 +26,8 @@ from starlette.routing import BaseRoute
 from dmlcore.timeline.history import History
 from dmlcore.training.build import StepError
 from dmlcore.typing import Array
-from pages.shared.server.websocket import pack, socket_route
+from pages.shared.server.websocket import socket_route
+from pages.shared.server.wire import identity, pack
 from pages.shared.state.untrusted import bounded
 from pages.shared.timeline.kept import Kept
 
@@ -109,7 +110,7 @@ class Timeline(Generic[StateT, HistoryT]):
         """
         self._asked = now = self._asked + 1
         state = self.state_of(request.get("state"))
-        header: dict[str, Any] = {"id": request.get("id") if isinstance(request.get("id"), int) else 0}
+        header: dict[str, Any] = {"id": identity(request)}
         if preparing := self.prepare(state):
             return pack(header | preparing, {})
         have = int(bounded(request.get("have"), -1, self.most_steps, -1))

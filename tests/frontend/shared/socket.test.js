@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, test } from "node:test";
 import { Link, base64Buffer, decode, socketAddress } from "../../../assets/shared/socket.js";
 
-// As pages/shared/server/websocket.py packs: uint32 length, JSON, the arrays one after another.
+// As pages/shared/server/wire.py packs: uint32 length, JSON, the arrays one after another.
 function packed(header, ...arrays) {
   const json = new TextEncoder().encode(JSON.stringify(header)),
     head = new Uint8Array(4);

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from starlette.routing import BaseRoute
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -23,15 +22,16 @@ from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.geometry.boundary import level_lines
 from dmlcore.geometry.sphere import tangent
 from dmlcore.geometry.variant import Variant, VariantField, read, scan_variant
-from dmlcore.typing import Array, Bytes, Floats
+from dmlcore.typing import Array, Floats
 from pages.losses.fields.compare import sameness
 from pages.losses.fields.compare.state import Comparison
 from pages.shared.plane.state import POINTS
-from pages.shared.server.websocket import pack, socket_route
+from pages.shared.server import wire
+from pages.shared.server.websocket import socket_route
+from pages.shared.server.wire import number, pack
 from pages.shared.state.held_scale import held
 from pages.shared.state.untrusted import REACH, bounded, finite
 
-ARROWS = 20  # arrows along one side
 INLINE = 100  # grids up to this side are computed on the event loop
 FINEST = 140
 
@@ -47,14 +47,14 @@ def answer(request: dict[str, Any]) -> bytes:
     """
     comparison = Comparison.of(request.get("comparison"))
     variants = read_as(comparison)
-    header: Numbers = {"id": request.get("id") if isinstance(request.get("id"), int) else 0}
+    header: Numbers = {"id": wire.identity(request)}
     at = request.get("at")
     place = [finite(v) for v in at] if isinstance(at, list) and len(at) == 2 else [None]
     if None not in place:
         header |= {"at": place} | _there(variants, comparison, place)
     if request.get("fields") is False:
         return pack(header, {})
-    n = int(bounded(request.get("n"), 2 * ARROWS, FINEST, INLINE))
+    n = int(bounded(request.get("n"), 2 * wire.ARROWS, FINEST, INLINE))
     x, y = axes(comparison, n)
     fields = [scanned(v, comparison, x, y) for v in variants]
     settle, lock = request.get("settle") is True, request.get("lock") is True
@@ -73,25 +73,24 @@ def answer(request: dict[str, Any]) -> bytes:
         "reference": reference,
         "span": span,
         "signed": signed(comparison),
-        "largest": _json_number(largest),
+        "largest": number(largest),
         "panels": [],
         "same": sameness.judge(comparison),
     }
     if settle:
         header |= {"query": comparison.link(), "snippet": sameness.snippet(comparison)}
     arrays: dict[str, Array] = {
-        "difference": _bytes(128 + 127 * np.clip(_finite(shown / span), -1, 1)),
+        "difference": wire.signed_shares(shown / span),
         "apart": _arrows(fields[comparison.pair[0]].force - fields[comparison.pair[1]].force, reference),
     }
     for k, (variant, field) in enumerate(zip(variants, fields, strict=True)):
         lines = _boundaries(variant, field, x, y)
         header["panels"].append(readout(variant, comparison) | {"outer": lines[0], "inner": lines[1]})
-        shade = _finite(shades[k] / scale)
         arrays |= {
-            f"shade{k}": _bytes(128 + 127 * np.clip(shade, -1, 1) if header["signed"] else 255 * np.clip(shade, 0, 1)),
+            f"shade{k}": (wire.signed_shares if header["signed"] else wire.shares)(shades[k] / scale),
             f"active{k}": np.packbits(field.active.numpy()),
             f"arrows{k}": _arrows(field.force, reference),
-            f"corners{k}": _corners(lines[2], comparison.view),
+            f"corners{k}": wire.over_view(lines[2], comparison.view),
         }
     return pack(header, arrays)
 
@@ -116,9 +115,9 @@ def readout(variant: Variant, comparison: Comparison) -> Numbers:
     points = tensors(comparison)
     found = read(variant, *points)
     return {
-        "raw": _json_number(float(found.raw)),
-        "energy": _json_number(float(found.energy)),
-        "m2": _json_number(variant.m2),
+        "raw": number(float(found.raw)),
+        "energy": number(float(found.energy)),
+        "m2": number(variant.m2),
         "hit": bool(found.active),
         "factor": variant.factor,
         "shift": variant.shift,
@@ -136,11 +135,9 @@ def _there(variants: list[Variant], comparison: Comparison, place: list[Any]) ->
     felt = [_shown(f.forces, comparison, (a, p, n))[POINTS.index(comparison.probe)] for f in found]
     first, second = comparison.pair
     return {
-        "there": [
-            {"energy": _json_number(e), "force": (f + 0.0).tolist()} for e, f in zip(energies, felt, strict=True)
-        ],
+        "there": [{"energy": number(e), "force": (f + 0.0).tolist()} for e, f in zip(energies, felt, strict=True)],
         "left": {
-            "energy": _json_number(energies[first] - energies[second]),
+            "energy": number(energies[first] - energies[second]),
             "force": float((felt[first] - felt[second]).norm()),
         },
     }
@@ -215,40 +212,12 @@ def _boundaries(
     return [len(line) for line in outer], [len(line) for line in inner], outer + inner
 
 
-def _corners(lines: list[Floats], view: tuple[float, float, float]) -> NDArray[np.uint16]:
-    low, width = np.array(view[:2]) - view[2], 2 * view[2]
-    corners = np.concatenate(lines) if lines else np.empty((0, 2))
-    packed: NDArray[np.uint16] = np.rint(65535 * np.clip((corners - low) / width, 0, 1)).astype(np.uint16)
-    return packed
-
-
-def _arrows(force: Tensor, reference: float) -> NDArray[np.int8]:
-    """|F| / (|F| + reference): direction exact, length bounded."""
-    n = force.shape[0]
-    nodes = ((np.arange(ARROWS) + 0.5) * n / ARROWS).astype(int)
-    chosen = force.numpy()[np.ix_(nodes, nodes)]
-    length = np.linalg.norm(chosen, axis=-1, keepdims=True)
-    packed: NDArray[np.int8] = np.rint(127 * chosen / (length + reference)).astype(np.int8)
-    return packed
+def _arrows(force: Tensor, reference: float) -> Array:
+    return wire.arrows(force.numpy()[wire.arrow_nodes(len(force))], reference)
 
 
 def _top(variants: list[Variant]) -> float:
     return max(v.m2 for v in variants)
-
-
-def _finite(values: Floats) -> Floats:
-    """Infinite energies saturate; inf - inf is no difference."""
-    cleared: Floats = np.nan_to_num(values, nan=0.0, posinf=1.0, neginf=-1.0)
-    return cleared
-
-
-def _bytes(values: Floats) -> Bytes:
-    packed: Bytes = np.rint(values).astype(np.uint8)
-    return packed
-
-
-def _json_number(x: float) -> float | None:
-    return x if math.isfinite(x) else None
 
 
 ROUTES: list[BaseRoute] = [

@@ -21,7 +21,9 @@ from dmlcore.loss_analysis.pair_weights import PairWeights, Similarities, simila
 from dmlcore.losses import TripletLoss
 from dmlcore.typing import Array, Bytes, Floats
 from pages.losses.fields.pair_weights.state import NEAREST, MicroscopeView
-from pages.shared.server.websocket import pack, socket_route
+from pages.shared.server import wire
+from pages.shared.server.websocket import socket_route
+from pages.shared.server.wire import pack
 from pages.shared.state.held_scale import held
 from pages.shared.state.untrusted import bounded, numbers
 
@@ -37,7 +39,7 @@ def answer(request: dict[str, Any]) -> bytes:
     """
     view = MicroscopeView.of(request.get("view"))
     losses = [p.module() for p in view.panels]
-    header: dict[str, Any] = {"id": request.get("id") if isinstance(request.get("id"), int) else 0}
+    header: dict[str, Any] = {"id": wire.identity(request)}
     ap, an = numbers(request.get("at"), view.at, NEAREST)
     header |= readout(view, losses, (ap, an))
     if request.get("maps") is False:
@@ -59,11 +61,9 @@ def answer(request: dict[str, Any]) -> bytes:
             boundary(axis.numpy(), found[k].raw.numpy(), level, view.rival, view.pn) for level in (0.0, loss.m2)
         )
         header["panels"].append({"outer": [len(x) for x in outer], "inner": [len(x) for x in inner]})
-        corners = np.concatenate([np.empty((0, 2)), *outer, *inner])
-        shade = np.clip(weight / top, -1, 1)
         arrays |= {
-            f"weight{k}": np.rint(128 + 127 * shade if header["signed"] else 255 * np.abs(shade)).astype(np.uint8),
-            f"corners{k}": np.rint(65535 * np.clip((corners + 1) / 2, 0, 1)).astype(np.uint16),
+            f"weight{k}": wire.signed_shares(weight / top) if header["signed"] else wire.shares(np.abs(weight) / top),
+            f"corners{k}": wire.over_view([*outer, *inner], (0.0, 0.0, 1.0)),
         }
     if settle:
         header["query"] = view.link()
@@ -121,8 +121,7 @@ def _chosen(view: MicroscopeView, weights: PairWeights, s: Similarities) -> Floa
 def _share(room: Floats) -> Bytes:
     """How much of each cell lies where `room` >= 0, to first order."""
     slope = np.hypot(*np.gradient(room))
-    covered: Bytes = np.rint(255 * np.clip(room / np.maximum(slope, 1e-12) + 0.5, 0, 1)).astype(np.uint8)
-    return covered
+    return wire.shares(room / np.maximum(slope, 1e-12) + 0.5)
 
 
 ROUTES: list[BaseRoute] = [

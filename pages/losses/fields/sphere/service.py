@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from starlette.routing import BaseRoute
 from torch import Tensor
 
@@ -33,10 +32,12 @@ from dmlcore.geometry.sphere import (
     scan_sphere,
     sphere_forces,
 )
-from dmlcore.typing import Arrays, Bytes, Floats
+from dmlcore.typing import Arrays, Bytes
 from pages.losses.fields.sphere.state import SphereScene
 from pages.shared.plane.state import POINTS
-from pages.shared.server.websocket import pack, socket_route
+from pages.shared.server import wire
+from pages.shared.server.websocket import socket_route
+from pages.shared.server.wire import number, pack
 
 Header = dict[str, Any]
 
@@ -52,7 +53,7 @@ def answer(request: dict[str, Any]) -> bytes:
     loss = scene.module()
     scale, reference = _scales(scene.on, scene.probe, scene.loss, tuple(scene.hyper.items()))
     header: Header = {
-        "id": request.get("id") if isinstance(request.get("id"), int) else 0,
+        "id": wire.identity(request),
         "on": scene.on,
         "scale": scale,
         "link": urlencode(scene.to_query(), safe=","),
@@ -79,9 +80,9 @@ def readout(scene: SphereScene) -> Header:
     forces = sphere_forces(loss, a, p, n)
     pairs = {pair: (points[pair[0]], points[pair[1]]) for pair in ("ap", "an", "pn")}
     return {
-        "raw": _json_number(raw),
-        "energy": _json_number(energy),
-        "m2": _json_number(loss.m2),
+        "raw": number(raw),
+        "energy": number(energy),
+        "m2": number(loss.m2),
         "hit": 0 < raw < loss.m2,
         "points": [x.tolist() for x in points.values()],
         "tangential": [(f + 0.0).tolist() for f in forces.tangential],  # + 0.0 makes a zero of -0
@@ -108,8 +109,8 @@ def _sphere(
         "shade": _shade(raw, loss.m2, scale),
         "active": _active(raw, loss.m2),
         "nodes": np.rint(32767 * nodes.numpy()).astype(np.int16),
-        "arrows": _compressed(field.tangential, reference),
-        "corners": np.rint(32767 * _joined(corners, 3)).astype(np.int16),
+        "arrows": wire.arrows(field.tangential.numpy(), reference),
+        "corners": np.rint(32767 * np.concatenate(corners or [np.empty((0, 3))])).astype(np.int16),
     }
 
 
@@ -124,7 +125,7 @@ def _circle(
     arrays: Arrays = {
         "ring": _shade(field.raw, loss.m2, scale),
         "active": _active(field.raw, loss.m2),
-        "whirl": _compressed(whirl[:, None], reference)[:, 0],
+        "whirl": wire.arrows(whirl[:, None].numpy(), reference)[:, 0],
     }
     if not with_map:
         return {}, arrays
@@ -133,12 +134,11 @@ def _circle(
     outer, inner = _boundaries(axis, axis, raw, loss.m2, scale)
     levels = [scale * k / BANDS for k in range(1, BANDS) if scale * k / BANDS < loss.m2]
     bands = [line for level in levels for line in steady_lines(axis, axis, raw, level, scale)]
-    lines = np.rint(65535 * (_joined([*outer, *inner, *bands], 2) / (2 * math.pi) + 0.5))
     header = {"outer": [len(x) for x in outer], "inner": [len(x) for x in inner], "bands": [len(x) for x in bands]}
     return {"map": header | {"n": MAP}}, arrays | {
         "map_shade": _shade(raw, loss.m2, scale),
         "map_active": _active(raw, loss.m2),
-        "map_lines": np.clip(lines, 0, 65535).astype(np.uint16),
+        "map_lines": wire.over_view([*outer, *inner, *bands], (0.0, 0.0, math.pi)),
     }
 
 
@@ -146,34 +146,17 @@ def _boundaries(x: Tensor, y: Tensor, raw: Tensor, m2: float, scale: float) -> t
     return steady_lines(x, y, raw, 0.0, scale), steady_lines(x, y, raw, m2, scale) if math.isfinite(m2) else []
 
 
-def _joined(lines: list[Floats], width: int) -> Floats:
-    return np.concatenate(lines) if lines else np.empty((0, width))
-
-
 def _shade(raw: Tensor, m2: float, scale: float) -> Bytes:
-    energy = raw.clamp(0.0, m2).numpy()
-    return np.rint(255 * np.clip(np.nan_to_num(energy / scale, posinf=1.0), 0, 1)).astype(np.uint8)
+    return wire.shares(raw.clamp(0.0, m2).numpy() / scale)
 
 
 def _active(raw: Tensor, m2: float) -> Bytes:
     return np.packbits(((raw > 0) & (raw < m2)).numpy())
 
 
-def _compressed(force: Tensor, reference: float) -> NDArray[np.int8]:
-    """|F| / (|F| + reference) along F: direction exact, length bounded."""
-    values = force.numpy()
-    length = np.linalg.norm(values, axis=-1, keepdims=True)
-    arrows: NDArray[np.int8] = np.rint(127 * values / (length + reference)).astype(np.int8)
-    return arrows
-
-
 @lru_cache(maxsize=256)
 def _scales(on: str, probe: Probe, name: str, hyper: tuple[tuple[str, float | str], ...]) -> tuple[float, float]:
     return colour_scale(losses.create(name, **dict(hyper)), probe, 2 if on == "circle" else 3)
-
-
-def _json_number(x: float) -> float | None:
-    return x if math.isfinite(x) else None
 
 
 ROUTES: list[BaseRoute] = [

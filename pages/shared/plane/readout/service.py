@@ -17,15 +17,11 @@ from dmlcore.geometry.worked import (
     explain_margin_for_ellipse,
 )
 from pages.shared.plane.state import POINTS, Scene
-from pages.shared.state.untrusted import bounded, finite
+from pages.shared.server.wire import number
+from pages.shared.state.untrusted import bounded
 from pages.shared.words.formulas import statements
 
 RANKING_MARGIN = 0.1  # of the ranking discs, as in Karaman 2021, Fig. B.1
-
-
-def number(value: Any) -> float | None:
-    """A finite number of a message, which texts are not."""
-    return finite(value) if isinstance(value, (int, float)) else None
 
 
 def as_tensors(scene: Scene) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -38,10 +34,10 @@ def triplet(scene: Scene, found: PlaneSnapshot) -> dict[str, Any]:
     """Energies, forces and their parts, edge lengths, and the circles that depend on the points alone."""
     loss = scene.module()
     return {
-        "raw": _finite(found.raw),
-        "energy": _finite(min(max(found.raw, 0.0), loss.m2)),
-        "m2": _finite(loss.m2),
-        "m1": _finite(loss.margin),
+        "raw": number(found.raw),
+        "energy": number(min(max(found.raw, 0.0), loss.m2)),
+        "m2": number(loss.m2),
+        "m1": number(loss.margin),
         "mu": scene.mu,
         "hit": found.active,
         "forces": found.forces.tolist(),
@@ -61,8 +57,8 @@ def place(scene: Scene, at: tuple[float, ...]) -> dict[str, Any]:
     names = list(points)
     return {
         "at": at,
-        "raw": _finite(float(found.raw)),
-        "energy": _finite(float(found.energy)),
+        "raw": number(float(found.raw)),
+        "energy": number(float(found.energy)),
         "force": (found.force + 0.0).tolist(),
         "hit": bool(found.active),
         "edges": {
@@ -104,7 +100,7 @@ def _region(scene: Scene) -> dict[str, Any] | None:
     found = active_region(scene.module(), scene.anchor, scene.positive)
     return {
         "shape": found.shape,
-        "area": _finite(found.area),
+        "area": number(found.area),
         "latex": statements(found.latex) if found.latex else None,
         "closed": found.closed_form,
     }
@@ -158,7 +154,3 @@ def _worked(
         "latex": [*found.symbols, *found.numbers],
         "note": note,
     }
-
-
-def _finite(x: float) -> float | None:
-    return x if math.isfinite(x) else None

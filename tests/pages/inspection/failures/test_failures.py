@@ -27,7 +27,7 @@ from pages.inspection.failures import words as failure_words
 from pages.inspection.failures.state import RealScene, home, unit_of
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS
-from pages.shared.server.websocket import unpack
+from pages.shared.server.wire import unpack
 from tests.pages.conftest import page_opened
 
 

@@ -16,7 +16,7 @@ from dmlcore.inspection.neighbours import read
 from pages.inspection.map import service as map_service
 from pages.inspection.map.colourings import neighbourhood
 from pages.inspection.map.service import MapData
-from pages.shared.server.websocket import unpack
+from pages.shared.server.wire import unpack
 
 
 @pytest.fixture

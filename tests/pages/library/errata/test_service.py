@@ -13,7 +13,7 @@ from pages.library.errata.service import answer, readout
 from pages.library.errata.state import Example
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import Scene
-from pages.shared.server.websocket import unpack
+from pages.shared.server.wire import unpack
 
 
 @pytest.mark.parametrize("number", COUNTEREXAMPLES)

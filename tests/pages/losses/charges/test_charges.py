@@ -27,7 +27,8 @@ from dmlcore.simulation import (
 from pages.losses.charges import service as charges_service
 from pages.losses.charges import state as charges_state
 from pages.shared.server import exports
-from pages.shared.server.websocket import MOST_BYTES, unpack
+from pages.shared.server.websocket import MOST_BYTES
+from pages.shared.server.wire import unpack
 from pages.shared.timeline.kept import Kept
 
 SMALL = Spec(classes=2, per_class=5, law=Dynamics(loss="ranking", hyper={"m": 0.4}))

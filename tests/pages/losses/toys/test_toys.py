@@ -26,7 +26,8 @@ from pages.losses.toys import state as toys_state
 from pages.losses.toys.options import options
 from pages.losses.toys.presets import PRESETS
 from pages.losses.toys.state import Change, Side, Toy, from_query, to_json, to_query, toy_of
-from pages.shared.server.websocket import MOST_BYTES, unpack
+from pages.shared.server.websocket import MOST_BYTES
+from pages.shared.server.wire import unpack
 from pages.shared.timeline.kept import Kept
 from pages.shared.widgets.spec_form import form as spec_form
 

@@ -14,7 +14,7 @@ from dmlcore.spec import RunSpec
 from pages.pooling.gap_or_gsp import service as service
 from pages.pooling.gap_or_gsp import state as spec
 from pages.pooling.gap_or_gsp.state import LIMITS, Change, Study
-from pages.shared.server.websocket import unpack
+from pages.shared.server.wire import unpack
 from pages.shared.timeline.kept import Kept
 
 SMALL = Study(prototypes=8)

@@ -17,7 +17,7 @@ from dmlcore.pooling.analysis.prototype_shares import read
 from pages.pooling.prototypes import export as prototypes_export
 from pages.pooling.prototypes import service as prototypes_service
 from pages.pooling.prototypes.state import PrototypesView, sources
-from pages.shared.server.websocket import unpack
+from pages.shared.server.wire import unpack
 from tests.pages.conftest import page_opened
 
 VIEW = PrototypesView(prototypes=12, per_class=10, shown=(3, 5), picture=(5, 7), tau=0.5)

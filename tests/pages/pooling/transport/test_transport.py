@@ -29,7 +29,8 @@ from pages.pooling.transport.state import (
     unfolded,
 )
 from pages.shared.server import exports
-from pages.shared.server.websocket import MOST_BYTES, unpack
+from pages.shared.server.websocket import MOST_BYTES
+from pages.shared.server.wire import unpack
 from tests.pages.conftest import page_opened
 
 SOME = TransportState(map_codes("cross"), (RED, BLUE, code(40, 30)), 0.35, 12.0, 60)

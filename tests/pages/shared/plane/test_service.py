@@ -17,7 +17,7 @@ from pages.shared.plane import service as plane_service
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import POINTS, Scene
 from pages.shared.server import static_files
-from pages.shared.server.websocket import unpack
+from pages.shared.server.wire import ARROWS, unpack
 from pages.shared.state.page_state import Flag
 
 EVERYTHING = {k: True for k, kind in Scene.kinds.items() if isinstance(kind, Flag)} | {
@@ -65,7 +65,7 @@ def test_every_node_is_the_loss_at_that_point(shade, probe):
         force = dict(zip(POINTS, forces(loss, *points), strict=True))[probe]
         value = {"energy": energy, "raw": raw, "force": force.norm().item()}[shade]
         expected = np.clip(value / field["scale"], -1 if shade == "raw" else 0, 1)
-        expected = 127.5 * (expected + 1) if shade == "raw" else 255 * expected
+        expected = 128 + 127 * expected if shade == "raw" else 255 * expected
         assert field["shade"][row, col] == pytest.approx(expected, abs=0.51)
 
 
@@ -224,7 +224,7 @@ def test_an_answer_is_small():
 
 @pytest.mark.parametrize("n", [None, 1, 10**9, -5, "many", float("nan"), True])
 def test_grid_sizes_are_bounded(n):
-    assert 2 * plane_service.ARROWS <= decode(plane_service.answer({"n": n}))["n"] <= plane_service.FINEST
+    assert 2 * ARROWS <= decode(plane_service.answer({"n": n}))["n"] <= plane_service.FINEST
 
 
 @pytest.mark.parametrize("bad", [None, [], "x", 5, 10**400, -(10**400), {"n": 1}, True, 1e300])

@@ -23,7 +23,8 @@ from pages.losses.fields.compare import service as compare_service
 from pages.losses.fields.compare.presets import PAIRS
 from pages.losses.fields.compare.state import Comparison
 from pages.shared.plane.state import POINTS
-from pages.shared.server.websocket import MOST_BYTES, unpack
+from pages.shared.server.websocket import MOST_BYTES
+from pages.shared.server.wire import unpack
 
 FOUR = [{"loss": k} for k in ("ranking", "distance_sensitive", "angular", "moving")]
 NODES = ((0, 0), (20, 20), (25, 8), (40, 3), (18, 30))

@@ -16,7 +16,8 @@ from dmlcore import losses
 from dmlcore.loss_analysis.pair_weights import RIVALS, gram_weights, similarities
 from pages.losses.fields.pair_weights import service as pair_weights_service
 from pages.losses.fields.pair_weights.state import SLIDES, MicroscopeView
-from pages.shared.server.websocket import MOST_BYTES, unpack
+from pages.shared.server.websocket import MOST_BYTES
+from pages.shared.server.wire import unpack
 from pages.shared.state.panel import panel
 from tests.pages.conftest import page_opened
 

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import losses
 from pages.shared.plane.state import Scene
 from pages.shared.server.schema import schema
-from pages.shared.server.websocket import unpack
+from pages.shared.server.wire import unpack
 from tests.pages.conftest import page_opened
 
 

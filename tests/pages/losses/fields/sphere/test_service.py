@@ -19,7 +19,7 @@ from pages.losses.fields.sphere import service as sphere_service
 from pages.losses.fields.sphere.service import COARSE, FINE, MAP, RING, WHIRL, unit
 from pages.losses.fields.sphere.state import STATES, SURFACES, SphereScene
 from pages.shared.plane.state import POINTS
-from pages.shared.server.websocket import unpack
+from pages.shared.server.wire import unpack
 
 PROBES = list(POINTS)
 
