@@ -49,10 +49,10 @@ def bare(steps: int) -> list[float]:
     import torch
 
     from dmlcore.training import build
-    from pages.pooling.gap_or_gsp.state import POOLINGS, Study
+    from pages.pooling.gap_or_gsp.state import POOLINGS, PoolingStudy
 
     torch.set_num_threads(1)
-    study = Study(seed=911)
+    study = PoolingStudy(seed=911)
     runs = [study.run(pooling) for pooling in POOLINGS]
     bags = build.load_data(runs[0])
     benches = [build.build(run, bags, torch.device("cpu")) for run in runs]

@@ -52,7 +52,7 @@ class Stored:
         side = self.shape[-1]
         return self.images[index][..., :side, :side].copy()
 
-    def whole(self, indices: Ints) -> tuple[Bytes, Ints]:
+    def uncut(self, indices: Ints) -> tuple[Bytes, Ints]:
         """Uncut images and their sizes (n, 2)."""
         return self.images[indices], np.broadcast_to(self.images.shape[2:], (len(indices), 2)).copy()
 

@@ -151,7 +151,7 @@ async def _load() -> None:
     await anyio.to_thread.run_sync(_warm_up_later)
     from pages.shared.plane import service as plane_service
 
-    await plane_service.CREW.start()
+    await plane_service.WORKERS.start()
 
 
 @asynccontextmanager
@@ -165,5 +165,5 @@ async def lifespan(_: App) -> AsyncIterator[None]:
     with contextlib.suppress(asyncio.CancelledError):
         await loading
     # The thread above may still be importing this module: then no worker of it has begun.
-    if (crew := getattr(sys.modules.get("pages.shared.plane.service"), "CREW", None)) is not None:
-        crew.stop()
+    if (pool := getattr(sys.modules.get("pages.shared.plane.service"), "WORKERS", None)) is not None:
+        pool.stop()

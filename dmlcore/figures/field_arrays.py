@@ -1,4 +1,4 @@
-"""The numbers of a force field to take away: named arrays, JSON, npz, and a script that computes them again."""
+"""The numbers of a force field to export: named arrays, JSON, npz, and a script that computes them again."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def weight_arrays(
     n: int = NODES,
 ) -> Arrays:
     """Every weight of `losses` over S_ap (columns) and S_an (rows), the negative placed by `rival` as in
-    `losses.microscope.similarities`.
+    `loss_analysis.pair_weights.similarities`.
 
     similarity (n,), centres of n cells of [-1, 1]; S_pn (n, n); exists (n, n) bool: unit vectors with these
     similarities exist. Of loss k = 1, 2, ...: dL_dS<k> and dL_dd<k> (3, n, n), the weights of a-p, a-n, p-n; loss<k>

@@ -1,4 +1,4 @@
-"""The numbers of a triplet on the unit circle or sphere to take away: named arrays, and a script that repeats them."""
+"""The numbers of a triplet on the unit circle or sphere to export: named arrays, and a script that repeats them."""
 
 from __future__ import annotations
 

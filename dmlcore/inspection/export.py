@@ -1,4 +1,4 @@
-"""Embeddings of a run to take away: npz, Parquet, the map as CSV, a folder for the Embedding Projector."""
+"""Embeddings of a run to export: npz, Parquet, the map as CSV, a folder for the Embedding Projector."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ExportError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingTable:
-    """Embeddings to take away: row i is sample `indices[i]` of the data set, row `rows[i]` of what was learned."""
+    """Embeddings to export: row i is sample `indices[i]` of the data set, row `rows[i]` of what was learned."""
 
     run: Run
     weights: str  # digest of the weights that embedded them

@@ -67,7 +67,7 @@ def _one(source: Source, data: Dataset, invert: bool) -> Array:
     side = data.inputs.shape[-1]
     if data.inputs.shape[-2] != side:
         raise DataError(f"images of {data.name} are not square, so others cannot be cut alike; search by embeddings")
-    cut = centre(_short(source, short_side(side) if hasattr(data.inputs, "whole") else side), side)
+    cut = centre(_short(source, short_side(side) if hasattr(data.inputs, "uncut") else side), side)
     if data.inputs.shape[1] == 1:
         cut = np.rint(cut.mean(axis=2, keepdims=True)).astype(np.uint8)
     return np.ascontiguousarray((255 - cut if invert else cut).transpose(2, 0, 1))

@@ -17,7 +17,7 @@ FAST_PROXIES = 50  # times the learning rate of the network, from which it is wo
 
 @dataclass(frozen=True)
 class ComparabilityIssue:
-    """One finding: incomparable (no conclusion), caution (part of a difference may come from this), or note.
+    """One issue: incomparable (no conclusion), caution (part of a difference may come from this), or note.
 
     keys: of the spec, for a page to mark.
     """

@@ -1,6 +1,6 @@
 """The collapse monitor: reads the rows of a training and says in plain words what is going wrong, and what to try.
 
-It judges only what lasts to the newest row, and errs on the side of silence: a healthy training has no findings.
+It judges only what lasts to the newest row, and errs on the side of silence: a healthy training has no warnings.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class HealthWarning:
 
 
 def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarning]:
-    """Findings about a training, gravest first, from the rows of its metrics.jsonl; [] while it looks healthy.
+    """Warnings about a training, gravest first, from the rows of its metrics.jsonl; [] while it looks healthy.
 
     spec: adds what a loss is worth when all embeddings coincide, and the dimension of their space.
     """
@@ -48,10 +48,10 @@ def watch(rows: Iterable[Row], spec: RunSpec | None = None) -> list[HealthWarnin
     warnings = [
         judge(history) for judge in (_exploding, _point, _dimensions, _saturated, _margin, _idle, _flat, _overfit)
     ]
-    kinds = {finding.kind for finding in warnings if finding}
+    kinds = {warning.kind for warning in warnings if warning}
     implied = {"point": {"margin", "dimensions", "flat"}, "exploding": {"flat", "dimensions"}, "margin": {"flat"}}
     hidden = set().union(*(implied.get(kind, set()) for kind in kinds))
-    return [finding for finding in warnings if finding and finding.kind not in hidden]
+    return [warning for warning in warnings if warning and warning.kind not in hidden]
 
 
 class _History:

@@ -17,7 +17,7 @@ def clip_to_unit_ball(v: Tensor) -> Tensor:
 
 
 def prototype_costs(features: Tensor, prototypes: Tensor) -> Tensor:
-    """c_ij = |lip(omega_i) - lip(f_j)| in [0, 2]: features (..., n, D), prototypes (m, D) -> (..., m, n).
+    """c_ij = |clip(omega_i) - clip(f_j)| in [0, 2]: features (..., n, D), prototypes (m, D) -> (..., m, n).
 
     Not squared; the gradient of a zero distance is 0. Twice differentiable.
     """

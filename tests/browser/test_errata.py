@@ -1,4 +1,4 @@
-"""The truth page under a real mouse: the figure is drawn from exact numbers, and the link reopens it."""
+"""The errata page under a real mouse: the figure is drawn from exact numbers, and the link reopens it."""
 
 from __future__ import annotations
 

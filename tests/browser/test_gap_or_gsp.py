@@ -11,12 +11,12 @@ from playwright.sync_api import expect
 from dmlcore import data
 from dmlcore.replay.recorded_training import LiveTraining
 from pages.pooling.gap_or_gsp import state as spec
-from pages.pooling.gap_or_gsp.state import Study
+from pages.pooling.gap_or_gsp.state import PoolingStudy
 from tests.browser.harness import address, becomes, go
 
 pytestmark = pytest.mark.browser
 
-STUDY = Study(prototypes=8, rate=2e-3)
+STUDY = PoolingStudy(prototypes=8, rate=2e-3)
 LINK = "?prototypes=8&rate=0.002"
 
 

@@ -1,4 +1,4 @@
-"""The loss microscope under a real mouse and keyboard."""
+"""The pair weights page under a real mouse and keyboard."""
 
 from __future__ import annotations
 

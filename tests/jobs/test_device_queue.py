@@ -17,10 +17,10 @@ SPEC = RunSpec(device="cpu")
 # Holds the lock of a run, waits for its turn, says so, and works until its input ends.
 WORKER = """
 import sys
-from dmlcore.jobs import device_queue as turns
+from dmlcore.jobs import device_queue
 from dmlcore.storage.runs import RunStore
 run = RunStore(sys.argv[1]).open(sys.argv[2])
-with run.lock(), turns.turn(run, wait=True, given_up=run.cancel_requested) as begins:
+with run.lock(), device_queue.turn(run, wait=True, given_up=run.cancel_requested) as begins:
     print(begins, flush=True)
     sys.stdin.read()
 """

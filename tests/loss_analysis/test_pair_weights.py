@@ -10,8 +10,8 @@ from pytorch_metric_learning import losses as pml
 from torch import nn
 
 from dmlcore import losses
-from dmlcore.loss_analysis import pair_weights as microscope
 from dmlcore.loss_analysis.pair_weights import (
+    Similarities,
     batch_energy,
     gram_weights,
     pair_weights,
@@ -29,7 +29,7 @@ def grid(rival="perpendicular", pn=0.0, n=5):
     ap, an = (torch.linspace(*ends, n, dtype=torch.float64) for ends in ((-0.853, 0.901), (-0.817, 0.874)))
     s = similarities(ap[None, :], an[:, None], rival, pn)
     keep = s.determinant() > 1e-3
-    return microscope.Similarities(*(x[keep] for x in s))
+    return Similarities(*(x[keep] for x in s))
 
 
 def close(a, b):

@@ -109,10 +109,10 @@ def test_triplets_with_proxies_are_those_of_a_loop(divisor: str) -> None:
     loss = make("triplet_proxy", m=0.4, per_class=2, divisor=divisor)
     own = torch.arange(5).repeat_interleave(2)
 
-    def lip(z: Tensor) -> Tensor:
+    def clip_to_unit_ball(z: Tensor) -> Tensor:
         return z / z.norm(dim=1, keepdim=True).clamp(min=1)
 
-    d = torch.cdist(lip(x), lip(loss.proxies))
+    d = torch.cdist(clip_to_unit_ball(x), clip_to_unit_ball(loss.proxies))
     terms = [
         (d[i, p] - d[i, n] + 0.4).relu()
         for i in range(len(y))

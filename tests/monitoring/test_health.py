@@ -48,14 +48,14 @@ def trained(folder, *overrides, dataset):
     return run.metrics()[0], run.spec
 
 
-def only(findings, *kinds):
-    assert [finding.kind for finding in findings] == list(kinds), findings
-    for finding in findings:
-        assert finding.sentence.endswith(".")
-        assert finding.remedies
-        assert finding.since >= 0
-        assert all(np.isfinite(value) for value in finding.numbers.values())
-    return findings[0] if findings else None
+def only(warnings, *kinds):
+    assert [warning.kind for warning in warnings] == list(kinds), warnings
+    for warning in warnings:
+        assert warning.sentence.endswith(".")
+        assert warning.remedies
+        assert warning.since >= 0
+        assert all(np.isfinite(value) for value in warning.numbers.values())
+    return warnings[0] if warnings else None
 
 
 @pytest.mark.parametrize(
@@ -87,16 +87,16 @@ def test_batch_hard_on_wrong_labels_collapses_to_a_point_at_its_margin(shuffled,
     found = only(watch(bare, spec), "margin")
     assert found.numbers["at_one_point"] == pytest.approx(0.2)
     assert "0.2" in found.sentence
-    assert "margin" not in [finding.kind for finding in watch(bare)]
+    assert "margin" not in [warning.kind for warning in watch(bare)]
 
 
 def test_a_bottleneck_of_one_unit_leaves_a_line(digits, tmp_path):
     rows, spec = trained(tmp_path, "model.hidden=[1]", "schedule.steps=60", "model.normalize=false", dataset=digits)
-    found = next(finding for finding in watch(rows, spec) if finding.kind == "dimensions")
+    found = next(warning for warning in watch(rows, spec) if warning.kind == "dimensions")
     assert found.numbers["effective_rank"] < 2
     assert "of 64 dimensions" in found.sentence
     narrow = spec.with_overrides(["model.embedding_dim=2"])
-    assert "dimensions" not in [finding.kind for finding in watch(rows, narrow)]
+    assert "dimensions" not in [warning.kind for warning in watch(rows, narrow)]
 
 
 def test_a_tiny_training_part_is_learned_by_heart(memorised, tmp_path):
@@ -146,7 +146,7 @@ def test_weight_decay_that_undoes_the_training(digits, tmp_path):
 def test_weight_decay_that_shrinks_everything_to_the_origin(digits, tmp_path):
     overrides = ["optimiser.name=sgd", "optimiser.weight_decay=1.0", "optimiser.learning_rate=0.003", *DECAY]
     rows, spec = trained(tmp_path, *overrides, dataset=digits)
-    found = next(finding for finding in watch(rows, spec) if finding.kind == "point")
+    found = next(warning for warning in watch(rows, spec) if warning.kind == "point")
     assert found.numbers["norm"] < 1e-2
 
 
@@ -155,9 +155,9 @@ def test_a_clamp_far_below_the_energies_saturates(digits, tmp_path):
     rows, spec = trained(
         tmp_path, "loss.m=2.4", "loss.m2=0.1", "model.normalize=true", "schedule.steps=60", dataset=digits
     )
-    found = next(finding for finding in watch(rows, spec) if finding.kind == "saturated")
+    found = next(warning for warning in watch(rows, spec) if warning.kind == "saturated")
     assert found.numbers["m2"] == 0.1
-    assert "idle" not in [finding.kind for finding in watch(rows, spec)]
+    assert "idle" not in [warning.kind for warning in watch(rows, spec)]
 
 
 def test_rows_of_a_resumed_run_count_once_and_strange_rows_do_no_harm():
@@ -170,7 +170,7 @@ def test_rows_of_a_resumed_run_count_once_and_strange_rows_do_no_harm():
 def test_a_spec_whose_loss_cannot_be_made_is_no_reason_to_fail():
     rows = [{"kind": "step", "step": step, "loss": 1.0} for step in range(1, 100)]
     for override in ("loss.name=unheard_of", "loss.name=proxy_anchor"):
-        assert [finding.kind for finding in watch(rows, RunSpec().with_overrides([override]))] == ["flat"]
+        assert [warning.kind for warning in watch(rows, RunSpec().with_overrides([override]))] == ["flat"]
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from dmlcore.monitoring.health import watch
 from dmlcore.spec import RunSpec
 from dmlcore.storage import metrics_rows
 from dmlcore.storage.runs import RunStore
-from pages.shared.state.run_reader import History
+from pages.shared.state.run_reader import RunHistory
 
 STEP = {"kind": "step", "step": 3, "loss": 0.1 + 0.2, "nonzero": 1.0, "active": 0.25}
 MEASURE = {
@@ -128,7 +128,7 @@ def test_what_python_would_take_for_json_is_left_out(line: bytes) -> None:
 def test_readers_survive_every_line_of_noise() -> None:
     """Whatever is left of flipped lines without checksums: curves and monitors take it."""
     source = random.Random(12)
-    history, taken = History(), []
+    history, taken = RunHistory(), []
     for _ in range(4000):
         line = bytearray(json.dumps(source.choice(GOOD)).encode())
         for _ in range(source.choice((1, 1, 2, 5))):

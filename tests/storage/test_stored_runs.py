@@ -89,7 +89,7 @@ def numbers(run):
 
 def test_row_14_runs_of_all_releases_are_compared(finished):
     runs = [finished.open(release) for release in RELEASES]
-    assert "incomparable" not in {finding.severity for finding in comparability.lint(runs)}
+    assert "incomparable" not in {issue.severity for issue in comparability.lint(runs)}
     views = [neighbours.read(run.embeddings()) for run in runs]
     found = comparison.compare(views)
     assert found.right.shape == (len(runs), 896)

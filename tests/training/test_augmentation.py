@@ -25,7 +25,7 @@ class Ragged:
     def __getitem__(self, rows):
         return np.zeros((len(rows), *self.shape[1:]), np.uint8)
 
-    def whole(self, rows):
+    def uncut(self, rows):
         sizes = self.sizes[rows]
         whole = np.zeros((len(rows), *sizes.max(0), 3), np.uint8)
         for place, row in enumerate(rows):

@@ -18,12 +18,12 @@ ROWS = [
 def written(folder: Path, wait: bool) -> bytes:
     run = RunStore(folder).create(RunSpec())
     with MetricsWriter(run, 0) as file:
-        ledger = MetricsLog(file, lambda: None, wait)
+        metrics_log = MetricsLog(file, lambda: None, wait)
         for row in ROWS:
-            ledger.append(dict(row))
+            metrics_log.append(dict(row))
         if not wait:
             assert (run.path / "metrics.jsonl").read_bytes() == b""
-        assert ledger.sync() == (run.path / "metrics.jsonl").stat().st_size
+        assert metrics_log.sync() == (run.path / "metrics.jsonl").stat().st_size
     return (run.path / "metrics.jsonl").read_bytes()
 
 
@@ -43,8 +43,8 @@ def test_nothing_is_written_of_a_step_that_was_not_made(tmp_path: Path) -> None:
 
     run = RunStore(tmp_path).create(RunSpec())
     with MetricsWriter(run, 0) as file:
-        ledger = MetricsLog(file, settle, wait=False)
-        ledger.append(dict(ROWS[0]))
+        metrics_log = MetricsLog(file, settle, wait=False)
+        metrics_log.append(dict(ROWS[0]))
         with pytest.raises(RuntimeError, match="not made"):
-            ledger.sync()
+            metrics_log.sync()
     assert (run.path / "metrics.jsonl").read_bytes() == b""

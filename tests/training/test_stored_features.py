@@ -219,6 +219,6 @@ def test_what_freezes_nothing_is_refused_and_a_random_start_is_said(digits, tmp_
             FROZEN.with_overrides([*more, "data.views=2"])
     with pytest.raises(SpecError, match=r"data\.fresh: the kept maps"):
         FROZEN.with_overrides(["data.name=cifar100", "data.fresh=true"])
-    said = [finding.sentence for finding in lint_spec(FROZEN)]
+    said = [issue.sentence for issue in lint_spec(FROZEN)]
     assert any("only a head on random features" in sentence for sentence in said)
     assert json.loads(FROZEN.to_json())["model"]["freeze"] == "backbone"

@@ -724,7 +724,7 @@ export class MapView {
     this.canvas.dataset.count = String(cloud.count);
   }
 
-  // ---- take away
+  // ---- export
   async png() {
     const shown = this.hovered;
     this.hovered = -1;

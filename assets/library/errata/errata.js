@@ -26,7 +26,7 @@ const number = (x) =>
 const vector = (g) =>
   g.some((x) => x === null) ? "not finite" : `(${g.map((x) => tidy(x)).join(", ")})`;
 
-class Truth {
+class Errata {
   /** @type {Schema} */
   schema;
   /** @type {HTMLDivElement} */
@@ -433,7 +433,7 @@ class Truth {
     this.rest();
   }
 
-  // ---- take away
+  // ---- export
   svgText() {
     const copy = /** @type {SVGElement} */ (this.plane.cloneNode(true));
     for (const [key, value] of /** @type {const} */ ([
@@ -483,4 +483,4 @@ class Truth {
   }
 }
 
-export const { render, unmount } = defineComponent(Truth);
+export const { render, unmount } = defineComponent(Errata);

@@ -263,7 +263,7 @@ class Charges extends Player {
       ),
       ...this.section(
         "take",
-        "Take away",
+        "Export",
         el(
           "div",
           { class: "take" },

@@ -465,7 +465,7 @@ class Toys extends Player {
       ),
       ...this.section(
         "take",
-        "Take away",
+        "Export",
         el("div", { class: "take" }, el("button", { onclick: () => this.figure() }, "Figure, PNG")),
         this.runList,
       ),

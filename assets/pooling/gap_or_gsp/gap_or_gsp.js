@@ -353,7 +353,7 @@ class GapOrGsp extends Player {
       ...this.section("legend", "Signs", this.signs()),
       ...this.section(
         "take",
-        "Take away",
+        "Export",
         el("div", { class: "take" }, figure, this.numbers, ...this.runs.map(([a]) => a)),
         el(
           "details",

@@ -373,7 +373,7 @@ class Prototypes {
       ),
       ...section(
         "take",
-        "Take away",
+        "Export",
         el(
           "div",
           { class: "pills" },

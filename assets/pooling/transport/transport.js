@@ -485,7 +485,7 @@ export class Transport {
             el(
               "section",
               {},
-              el("h4", {}, "Take away"),
+              el("h4", {}, "Export"),
               el(
                 "div",
                 { class: "pills take" },

@@ -1,4 +1,4 @@
-// The panel beside the plane: loss and sliders, points, what is shown, figures, take away.
+// The panel beside the plane: loss and sliders, points, what is shown, figures, export.
 /** @import { Hyper, Preset } from "../types.js" */
 /** @import { Fields } from "./plane.js" */
 import { el } from "../dom.js";
@@ -345,7 +345,7 @@ export class Panel {
       el(
         "details",
         { "data-part": "take", class: "section" },
-        el("summary", {}, "Take away"),
+        el("summary", {}, "Export"),
         el(
           "div",
           { class: "pills" },

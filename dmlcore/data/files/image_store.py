@@ -61,7 +61,7 @@ class StoredImages:
         # Channels first by a view alone: the device wants them last in memory.
         return cuts.reshape(*rows.shape, side, side, 3).swapaxes(-1, -2).swapaxes(-2, -3)
 
-    def whole(self, indices: Ints) -> tuple[Pixels, Ints]:
+    def uncut(self, indices: Ints) -> tuple[Pixels, Ints]:
         """Return the images uncut, (n, 3, H, W) uint8 with zeros below and right, and their sizes (n, 2) int64."""
         uncut = list(self._images(np.asarray(indices)))
         sizes = np.array([image.shape[:2] for image in uncut], np.int64).reshape(-1, 2)

@@ -15,7 +15,7 @@ def distance_table(kind: str, rows: Tensor, columns: Tensor) -> Tensor:
     """Distances (B, R) of rows (B, D) and columns (R, D).
 
     euclidean; squared: its square; cosine: 1 - cos; ball: Euclidean between vectors pulled back into the unit ball
-    (`lip`, Gurbuz 2022). Coincident points have distance 0 and no gradient.
+    (`clip_to_unit_ball`, Gurbuz 2022). Coincident points have distance 0 and no gradient.
     """
     if kind == "cosine":
         return 1 - unit(rows) @ unit(columns).mT

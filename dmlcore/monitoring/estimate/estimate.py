@@ -22,7 +22,7 @@ import torch
 
 from dmlcore import data, losses, mining
 from dmlcore.jobs import device_queue
-from dmlcore.monitoring.estimate.flops import Cost, work_of
+from dmlcore.monitoring.estimate.flops import Cost, cost_of
 from dmlcore.monitoring.estimate.speed import Speed, features, known_speed
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunError
@@ -67,7 +67,7 @@ def estimate(
     """
     gpu = device_queue.device_of(spec) == "cuda"
     speed = speed or known_speed("cuda" if gpu else "cpu") or Speed()
-    net = work_of(spec.model, size.shape)
+    net = cost_of(spec.model, size.shape)
     if net is None:
         return None
     seconds = _seconds(spec, size, net, speed)
@@ -93,7 +93,7 @@ def _seconds(spec: RunSpec, size: DataSize, net: Cost, speed: Speed) -> float:
     monitored = size.test if spec.schedule.monitor_part == "test" else size.validation
     validations = 1 + math.ceil(spec.schedule.steps / spec.schedule.validate_every)
     looks = validations * (monitored * look + monitored**2 * search) + 2 * (size.test * look + size.test**2 * search)
-    whole = work_of(spec.model.model_copy(update={"freeze": "none"}), size.shape)
+    whole = cost_of(spec.model.model_copy(update={"freeze": "none"}), size.shape)
     if spec.model.freeze == "backbone" and whole:
         views = spec.data.views * (size.training + size.validation)
         looks += (size.training + size.validation + size.test + views) * whole.flops * speed.flop  # once, if not kept

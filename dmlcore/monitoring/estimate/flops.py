@@ -59,7 +59,7 @@ BACKBONES = {
 }
 
 
-def work_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
+def cost_of(model: ModelSpec, shape: tuple[int, ...]) -> Cost | None:
     """The work of a network on (F,) vectors, (3, H, W) images or (L,) tokens; None of one that is not known.
 
     Pooling counts as an average, and a kept classifier as its parameters; of a frozen backbone the maps are read.

@@ -21,7 +21,7 @@ from torch import nn
 from dmlcore.data.files.locate import cache_folder
 from dmlcore.jobs import device_queue
 from dmlcore.models import networks
-from dmlcore.monitoring.estimate.flops import Cost, work_of
+from dmlcore.monitoring.estimate.flops import Cost, cost_of
 from dmlcore.spec.sections import ModelSpec
 from dmlcore.storage import atomic_files, locks
 from dmlcore.storage.task import detached
@@ -104,7 +104,7 @@ def _fit(device: torch.device) -> Speed:
     for name, side, batch in PROBES:
         shape = (3, side, side) if side else (64,)
         spec = ModelSpec(name=name, hidden=(256, 128), embedding_dim=64)
-        work = work_of(spec, shape)
+        work = cost_of(spec, shape)
         assert work is not None
         rows.append(features(work, batch))
         took.append(_probe(spec, shape, batch, device))

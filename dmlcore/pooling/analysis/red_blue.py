@@ -1,7 +1,7 @@
 """The red and blue toy of Gurbuz 2022, Fig. 5.2: 10 x 10 pixels, each a mixture of red, blue and green background.
 
 A feature is (red, green, blue), three shares that sum to 1. Maps hold red and blue in steps of 1/160: all that the
-figure uses, exactly. Its length is at most 1, so that `lip` leaves it alone.
+figure uses, exactly. Its length is at most 1, so that `clip_to_unit_ball` leaves it alone.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pages.inspection.confusions.density import page as density_view
 from pages.inspection.confusions.distances import page as distances_view
 from pages.inspection.confusions.hubs import page as hubs_view
 from pages.inspection.confusions.pairs import page as pairs_view
-from pages.inspection.confusions.service import View
+from pages.inspection.confusions.service import ConfusionsView
 from pages.shared.widgets import run_picker
 from pages.shared.widgets.last_evaluation import evaluated
 from pages.shared.widgets.results import beside
@@ -23,7 +23,7 @@ from pages.shared.widgets.test_neighbours import naming
 from pages.shared.words import sentences as words
 from pages.shared.words.numbers import percent
 
-VIEWS: dict[str, Callable[[View], None]] = {
+VIEWS: dict[str, Callable[[ConfusionsView], None]] = {
     "pairs": pairs_view.show,
     "classes": classes_view.show,
     "distances": distances_view.show,
@@ -52,11 +52,11 @@ def page() -> None:
     if known is None:
         return
     source, found = known
-    browse(View(run, source, found, naming(run)))
+    browse(ConfusionsView(run, source, found, naming(run)))
 
 
 @st.fragment
-def browse(view: View) -> None:
+def browse(view: ConfusionsView) -> None:
     """The summary, the choice of a view, and the view."""
     _summary(view.run, view.found)
     chosen = st.segmented_control(

@@ -23,7 +23,7 @@ FEWER_PAIRS = 4_000_000  # of a snapshot: many are measured one after another
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class ConfusionsView:
     """A run, its embeddings file, what that holds, and the names of the classes by label."""
 
     run: Run

@@ -18,9 +18,9 @@ from dmlcore.significance.noise import over_classes
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunStore
 from pages.inspection.differences.queries import page as queries_view
-from pages.inspection.differences.queries.page import HERE, KINDS, Shown
+from pages.inspection.differences.queries.page import HERE, KINDS, ShownDifference
 from pages.inspection.differences.sides import page as sides_view
-from pages.inspection.differences.sides.page import Side
+from pages.inspection.differences.sides.page import RunSide
 from pages.shared.widgets import job_button, menu, run_picker, selection
 from pages.shared.widgets.results import beside
 from pages.shared.widgets.test_neighbours import learned, naming, refuse_other_data
@@ -64,11 +64,11 @@ def page() -> None:
             st.text(words.plain(error).replace("run 2", "B").replace("run 1", "A"))
         return
     _summary(found, first, second)
-    body(Shown((first, second), found, naming(second.run)))
+    body(ShownDifference((first, second), found, naming(second.run)))
 
 
 @st.fragment
-def body(shown: Shown) -> None:
+def body(shown: ShownDifference) -> None:
     """Charts and lists; what is pressed in them runs only this."""
     run = shown.sides[1].run
     if not all(run_picker.present(side.run) for side in shown.sides):
@@ -99,7 +99,7 @@ def body(shown: Shown) -> None:
     queries_view.queries(shown, kind, only)
 
 
-def _summary(found: Difference, first: Side, second: Side) -> None:
+def _summary(found: Difference, first: RunSide, second: RunSide) -> None:
     """R@1 and MAP@R of both, the flips, and whether so uneven a split may be chance."""
     comparison = found.comparison
     a, b = comparison.right.mean(axis=1)
@@ -122,7 +122,7 @@ def _summary(found: Difference, first: Side, second: Side) -> None:
     )
 
 
-def _charts(shown: Shown) -> list[int] | None:
+def _charts(shown: ShownDifference) -> list[int] | None:
     """Every query before and after; the flips over the snapshots; position of the chosen point, if any."""
     found = shown.found
     before, after = found.comparison.average_precision
@@ -177,7 +177,7 @@ def _turnover(paths: tuple[Path, ...]) -> Turnover:
     return differences.turnover([_read(path) for path in paths])
 
 
-def _doubted(shown: Shown) -> Doubted:
+def _doubted(shown: ShownDifference) -> Doubted:
     """Of all snapshots but the untrained one where it is one run and not too many samples, and of both sides."""
     paths = [side.path for side in shown.sides]
     if shown.sides[0].run.id == shown.sides[1].run.id and len(shown.found.indices) <= MANY:

@@ -13,7 +13,7 @@ from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.runs import Run, RunStore
 from pages.inspection.gallery.duplicates import page as duplicates_view
 from pages.inspection.gallery.queries import page as queries_view
-from pages.inspection.gallery.rows.page import Shown
+from pages.inspection.gallery.rows.page import ShownRun
 from pages.inspection.gallery.runs_beside import page as runs_beside_view
 from pages.inspection.gallery.upload import page as upload_view
 from pages.inspection.gallery.weights import page as weights_view
@@ -114,7 +114,7 @@ def browse(
         )
         export_menu.offer(run, selected)
         listener = st.container(width="content")
-    shown = Shown(run, found, name, weights_view.overlay(run))
+    shown = ShownRun(run, found, name, weights_view.overlay(run))
     keys, first, ahead = ["forces", "map"], -1, list[int]()
     row = _asked(found)
     if view == PAIRS and row is None:

@@ -73,7 +73,7 @@ def image(run: Run, index: int, tag: str) -> bytes:
         size = shown.size
     inputs = thumbnails.dataset(run.spec).inputs
     side = inputs.shape[-1]
-    seen = side / short_side(side) if hasattr(inputs, "whole") else 1.0  # the network gets the middle of it
+    seen = side / short_side(side) if hasattr(inputs, "uncut") else 1.0  # the network gets the middle of it
     frame = thumbnails.SIDE
     cut = round(seen * min(size) * frame / max(size))
     alpha = np.full((frame, frame), OUTSIDE)

@@ -1,4 +1,4 @@
-"""A map to take away: every point as a line of CSV."""
+"""A map to export: every point as a line of CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Truth: what a thesis prints beside what holds, each difference to be seen; and a reference of every loss."""
+"""Errata: what a thesis prints beside what holds, each difference to be seen; and a reference of every loss."""
 
 from __future__ import annotations
 

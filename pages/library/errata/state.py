@@ -1,4 +1,4 @@
-"""The scene of a counter-example on the truth page: plain data, from a link or a message, never trusted."""
+"""The scene of a counter-example on the errata page: plain data, from a link or a message, never trusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS
 from pages.shared.plane.readout.service import as_tensors
 from pages.shared.plane.state import Scene
 from pages.shared.state import untrusted
-from pages.shared.state.page_state import Choice, Hyper, Kind, Numbers, PageState, View
+from pages.shared.state.page_state import ChoiceKind, Hyper, Kind, Numbers, PageState, WindowKind
 from pages.shared.state.untrusted import Point
 
 FIRST = 4  # shown where nothing is asked for: its wrong factor is easy to see
@@ -47,8 +47,8 @@ class Example(PageState):
     anchor: Annotated[Point, Numbers(key="a")]
     positive: Annotated[Point, Numbers(key="p")]
     negative: Annotated[Point, Numbers(key="n")]
-    view: Annotated[tuple[float, float, float], View()]  # centre x, centre y, half width
-    probe: Annotated[Probe, Choice(POINTS)] = "negative"
+    view: Annotated[tuple[float, float, float], WindowKind()]  # centre x, centre y, half width
+    probe: Annotated[Probe, ChoiceKind(POINTS)] = "negative"
 
     @classmethod
     def at(cls, number: int) -> Self:

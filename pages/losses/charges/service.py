@@ -29,14 +29,14 @@ from dmlcore.typing import Array, Singles
 from pages.losses.charges import state as charges_state
 from pages.shared.server.exports import file_response
 from pages.shared.state.untrusted import bounded, flag
-from pages.shared.timeline.kept import Kept
-from pages.shared.timeline.service import TURNS, Answer, Asked, Timeline
+from pages.shared.timeline.history_cache import HistoryCache
+from pages.shared.timeline.service import TURNS, Answer, FrameRequest, Timeline
 
 EXPORT_PATIENCE = 60.0
 SHOWN = {"trails": True, "arrows": False, "circles": False, "dark": False}  # of the figure, as the page begins
 
 
-def told(asked: Asked[Spec, Simulation]) -> Answer:
+def told(asked: FrameRequest[Spec, Simulation]) -> Answer:
     """The frames, and the portrait of the step looked at.
 
     Arrays: positions and forces (K, N, 2), means (K, C, 2), radii (K, C), measures (K, len(FIXED_COLUMNS)) float32;
@@ -57,7 +57,7 @@ TIMELINE: Timeline[Spec, Simulation] = Timeline(
     "/api/charges",
     state_of=charges_state.spec_of,
     specs=lambda spec: {"": spec},
-    kept=Kept(Simulation),
+    kept=HistoryCache(Simulation),
     told=told,
     rested=lambda spec, step: {"query": charges_state.to_query(spec), "python": spec.to_python(step)},
     most_steps=MOST_STEPS,

@@ -30,7 +30,7 @@ _FIELDS = ("loss", "optimiser", "miner", "side", "normalise")
 
 
 @dataclass(frozen=True)
-class Preset:
+class ChargesPreset:
     """A state worth a look, as the query of its link."""
 
     title: str
@@ -44,39 +44,41 @@ class Preset:
 
 
 PRESETS = (
-    Preset("random", "Five classes mixed alike: like charges attract, unlike repel, until no triplet is active.", ""),
-    Preset(
+    ChargesPreset(
+        "random", "Five classes mixed alike: like charges attract, unlike repel, until no triplet is active.", ""
+    ),
+    ChargesPreset(
         "two moons",
         "Interlocking half circles come apart. The loss stops as soon as its margin is kept: they never become heaps.",
         "start=moons&classes=2&per=100",
     ),
-    Preset(
+    ChargesPreset(
         "collapse",
         "All points in one place: every triplet is above the upper clamp m2, so none is active and nothing ever moves. "
         "Tick “no upper clamp” to set them free.",
         "start=collapsed&per=30",
     ),
-    Preset(
+    ChargesPreset(
         "escape",
         "The same collapse under the ranking loss: its forces have size one at any distance and break it up at once.",
         "start=collapsed&per=30&loss=ranking&m=0.5",
     ),
-    Preset(
+    ChargesPreset(
         "an outlier",
         "One point of the first class stands amid another: mean forces are small where few triplets are active.",
         "start=outlier&classes=4&per=40&loss=ranking&rate=0.2",
     ),
-    Preset(
+    ChargesPreset(
         "semi-hard",
         "FaceNet with semi-hard negatives on the unit circle: classes cannot pass each other, and it never settles.",
         "loss=facenet&m=0.2&miner=semi_hard&normalise=project&per=30",
     ),
-    Preset(
+    ChargesPreset(
         "hardest negatives",
         "FaceNet with the nearest negative of every pair: at first everything is drawn together, then it bursts.",
         "loss=facenet&m=0.2&miner=hard_negative&per=30",
     ),
-    Preset(
+    ChargesPreset(
         "push only",
         "Without attraction each class is only driven from the others.",
         "side=push&per=30",

@@ -49,7 +49,7 @@ def options() -> dict[str, Any]:
         ],
         "images": {name: NETWORKS[name] for name in toy_runs.IMAGES},
         "poolings": {name: {"title": pooling.describe(name).title, "help": ""} for name in POOLINGS},
-        "gated": [name for name in POOLINGS if toys_state.Side(pooling=name).gated],
+        "gated": [name for name in POOLINGS if toys_state.LossSide(pooling=name).gated],
         "gate": [
             {"name": key, "symbol": parameter.symbol, "help": parameter.help, "low": low, "high": high}
             | {"default": usual, "log": key == "epsilon", "step": 0.01}

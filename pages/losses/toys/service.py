@@ -28,8 +28,8 @@ from dmlcore.typing import Array, Pixels, Singles
 from pages.losses.toys import state as toys_state
 from pages.losses.toys.state import MOST_STEPS, Toy
 from pages.shared.state import spec_link
-from pages.shared.timeline.kept import Kept
-from pages.shared.timeline.service import Answer, Asked, Timeline
+from pages.shared.timeline.history_cache import HistoryCache
+from pages.shared.timeline.service import Answer, FrameRequest, Timeline
 
 CURVES = ("loss", "active", "nonzero", "map_at_r", "recall")
 PREPARED_ONCE = "Preparing the images: what the frozen network makes of them is computed once, in some seconds."
@@ -73,7 +73,7 @@ class _Preparing:
 PREPARING = _Preparing()
 
 
-def told(asked: Asked[Toy, LiveTraining]) -> Answer:
+def told(asked: FrameRequest[Toy, LiveTraining]) -> Answer:
     """Frames and curves of each side, and of a page without anything what they are of."""
     toy, have, ready = asked.state, asked.have, asked.ready
     first = asked.histories[0]
@@ -168,7 +168,7 @@ TIMELINE: Timeline[Toy, LiveTraining] = Timeline(
     "/api/toys",
     state_of=toys_state.toy_of,
     specs=lambda toy: {toys_state.LETTERS[i].upper(): toy.live(i) for i in range(len(toy.sides))},
-    kept=Kept(lambda spec: LiveTraining(spec, toy_runs.prepared(spec.run.data.name, spec.run.seed))),
+    kept=HistoryCache(lambda spec: LiveTraining(spec, toy_runs.prepared(spec.run.data.name, spec.run.seed))),
     told=told,
     rested=rested,
     most_steps=MOST_STEPS,

@@ -29,7 +29,7 @@ PROTOTYPES = {"prototypes": 32, "memory": 512}  # fewer than usual, as they are 
 
 
 @dataclass(frozen=True)
-class Side:
+class LossSide:
     """What one of the trainings minimises, and which of its forces move the network."""
 
     loss: str = "ranking"
@@ -46,15 +46,15 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Change:
+class SidesChange:
     """What is in force after step `at`: each side, and the learning rate of both."""
 
     at: int
-    sides: tuple[Side, ...]
+    sides: tuple[LossSide, ...]
     rate: float
 
 
-SECOND = Side("distance_sensitive", untrusted.hyper("distance_sensitive", {"m1": -2.25}))  # as in Table 4.1
+SECOND = LossSide("distance_sensitive", untrusted.hyper("distance_sensitive", {"m1": -2.25}))  # as in Table 4.1
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ class Toy:
     samples: int = 8
     optimiser: str = "rmsprop"
     rate: float = 0.005
-    sides: tuple[Side, ...] = (Side(), SECOND)
-    changes: tuple[Change, ...] = ()
+    sides: tuple[LossSide, ...] = (LossSide(), SECOND)
+    changes: tuple[SidesChange, ...] = ()
 
-    def in_force(self, step: int) -> tuple[tuple[Side, ...], float]:
+    def in_force(self, step: int) -> tuple[tuple[LossSide, ...], float]:
         """Sides and learning rate that make step `step` + 1."""
         change = next((c for c in reversed(self.changes) if c.at <= step), None)
         return (change.sides, change.rate) if change else (self.sides, self.rate)
@@ -132,7 +132,7 @@ class Toy:
         return toy_runs.dataset(self.data, self.seed)
 
 
-def _pooled(side: Side) -> dict[str, Any]:
+def _pooled(side: LossSide) -> dict[str, Any]:
     more: dict[str, Any] = PROTOTYPES | {"mu": side.mu, "epsilon": side.epsilon} if side.gated else {}
     return {"name": side.pooling, "parameters": more}
 
@@ -160,7 +160,7 @@ def toy_of(data: Any) -> Toy:
     dims = [d for d in DIMENSIONS if d <= base.dim and (base.images or d <= 3)]
     base = replace(base, classes=min(base.classes, _classes(base)), dim=dims[-1])
     found = data.get("changes")
-    changes: dict[int, Change] = {}
+    changes: dict[int, SidesChange] = {}
     for change in found[:MOST_CHANGES] if isinstance(found, list) else []:
         if isinstance(change, Mapping) and isinstance(change.get("sides"), list):
             at = int(untrusted.bounded(change.get("at"), 0, MOST_STEPS, 0))
@@ -168,11 +168,11 @@ def toy_of(data: Any) -> Toy:
             sides = tuple(
                 replace(side_of(side, base.sides[i]), pooling=base.sides[i].pooling) for i, side in enumerate(both)
             )
-            changes[at] = Change(at, sides, untrusted.bounded(change.get("rate"), *RATES, base.rate))
+            changes[at] = SidesChange(at, sides, untrusted.bounded(change.get("rate"), *RATES, base.rate))
     return replace(base, changes=tuple(changes[at] for at in sorted(changes)))
 
 
-def side_of(data: Any, usual: Side) -> Side:
+def side_of(data: Any, usual: LossSide) -> LossSide:
     """A valid side from untrusted data; what is missing is as in `usual`, hyper-parameters as in their loss."""
     data = data if isinstance(data, Mapping) else {}
     name = untrusted.loss_name(data.get("loss"), usual.loss, (*losses.names(), *losses.batch_names()))
@@ -182,7 +182,7 @@ def side_of(data: Any, usual: Side) -> Side:
     moves = untrusted.one_of(data.get("moves"), MOVES if sided(name) else ("both",), "both")
     gate = {k: untrusted.bounded(data.get(k), low, high, getattr(usual, k)) for k, (low, high, _) in GATE.items()}
     pooled = untrusted.one_of(data.get("pooling"), POOLINGS, usual.pooling)
-    return Side(name, hyper, moves, pooled, **gate)  # type: ignore[arg-type]  # one of MOVES
+    return LossSide(name, hyper, moves, pooled, **gate)  # type: ignore[arg-type]  # one of MOVES
 
 
 def sided(loss: str) -> bool:
@@ -202,7 +202,7 @@ def to_json(toy: Toy) -> dict[str, Any]:
     return plain | {"sides": [_side(s) for s in toy.sides], "changes": changes}
 
 
-def _side(side: Side) -> dict[str, Any]:
+def _side(side: LossSide) -> dict[str, Any]:
     plain = {"loss": side.loss, "hyper": untrusted.jsonable(side.hyper), "moves": side.moves}
     return plain | {k: getattr(side, k) for k in GATED}
 
@@ -227,7 +227,7 @@ def from_query(query: Mapping[str, str]) -> Toy:
     return toy_of(to_json(toy) | {"changes": changes})
 
 
-def _side_query(query: Mapping[str, str], letter: str, before: Side) -> dict[str, Any]:
+def _side_query(query: Mapping[str, str], letter: str, before: LossSide) -> dict[str, Any]:
     given = {k.removeprefix(f"{letter}."): v for k, v in query.items() if k.startswith(f"{letter}.")}
     same = given.get("loss", before.loss) == before.loss
     named = {"loss": given.get("loss", before.loss), "moves": given.get("moves", before.moves)}
@@ -258,7 +258,7 @@ def to_query(toy: Toy) -> dict[str, str]:
     return query | ({"then": ";".join(parts)} if parts else {})
 
 
-def _sides_to_query(sides: tuple[Side, ...], before: tuple[Side, ...]) -> dict[str, str]:
+def _sides_to_query(sides: tuple[LossSide, ...], before: tuple[LossSide, ...]) -> dict[str, str]:
     query: dict[str, str] = {}
     for letter, side, old in zip(LETTERS, sides, before, strict=False):
         if side.loss != old.loss:

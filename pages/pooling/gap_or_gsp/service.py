@@ -24,10 +24,10 @@ from dmlcore.storage.csv_text import as_csv
 from dmlcore.timeline.history import History
 from dmlcore.typing import Array, Bytes, Singles
 from pages.pooling.gap_or_gsp import state as spec
-from pages.pooling.gap_or_gsp.state import MOST_STEPS, POOLINGS, Study
+from pages.pooling.gap_or_gsp.state import MOST_STEPS, POOLINGS, PoolingStudy
 from pages.shared.state.untrusted import bounded
-from pages.shared.timeline.kept import Kept
-from pages.shared.timeline.service import TURNS, Answer, Asked, Timeline
+from pages.shared.timeline.history_cache import HistoryCache
+from pages.shared.timeline.service import TURNS, Answer, FrameRequest, Timeline
 
 FRAME_BYTES = 15_000  # of a step of one side, what is recorded and what is sent
 MEASURES = ("loss", "map_at_r", "on_shared", "intersection", "iou")
@@ -35,7 +35,7 @@ SCALE = TOKEN_BOUND / 32767  # all positions lie in the box: tokens and prototyp
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class StudyFrame:
     """What the page draws of one side at one step; positions are int16 in units of SCALE."""
 
     tokens: NDArray[np.int16]  # (T, 2)
@@ -50,19 +50,19 @@ class View:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownStudy:
     """A training, and from which pooling weight a token counts in the hulls drawn of it."""
 
     live: LiveSpec
     tau: float
 
 
-class Views(History[Shown, View]):
+class Views(History[ShownStudy, StudyFrame]):
     """A training as the page draws it."""
 
     most_steps = MOST_STEPS
 
-    def __init__(self, spec: Shown, training: LiveTraining | None = None) -> None:
+    def __init__(self, spec: ShownStudy, training: LiveTraining | None = None) -> None:
         super().__init__(spec)
         self.training = training or LiveTraining(spec.live, _bags(spec.live.run.seed))
 
@@ -71,25 +71,25 @@ class Views(History[Shown, View]):
         """An upper bound of its memory."""
         return FRAME_BYTES * max(len(self.frames), len(self.training.frames))
 
-    def shared_with(self, spec: Shown) -> int:
+    def shared_with(self, spec: ShownStudy) -> int:
         """How many steps of the training another one has too, whatever counts as a token of its hulls."""
         return self.training.shared_with(spec.live)
 
-    def forked(self, spec: Shown) -> Views:
+    def forked(self, spec: ShownStudy) -> Views:
         """The views of another training, with the steps that both share."""
         other = self._begun(spec, self.shared_with(spec))
         if spec.tau == self.spec.tau:
             other.frames = self.frames[: len(other.training.frames)]
         return other
 
-    def _begun(self, spec: Shown, shared: int) -> Views:
+    def _begun(self, spec: ShownStudy, shared: int) -> Views:
         return Views(spec, self.training.forked(spec.live))
 
-    def _next(self) -> View:
+    def _next(self) -> StudyFrame:
         return view(self.training.frame(len(self.frames)), self.spec.tau)
 
 
-def view(frame: recorded_training.TrainingFrame, tau: float) -> View:
+def view(frame: recorded_training.TrainingFrame, tau: float) -> StudyFrame:
     """One frame as the page draws it; hulls and overlaps of the tokens that weigh more than tau."""
     assert frame.tokens is not None
     assert frame.histograms is not None
@@ -104,7 +104,7 @@ def view(frame: recorded_training.TrainingFrame, tau: float) -> View:
         "iou": mean_over_pairs(use.ious()) if frame.map_at_r is not None else None,
     }
     found = [known[name] for name in MEASURES]
-    return View(
+    return StudyFrame(
         tokens=_places(frame.tokens),
         samples=_places(frame.embeddings),
         prototypes=_places(np.empty((0, 2)) if frame.prototypes is None else frame.prototypes),
@@ -126,7 +126,7 @@ def _bags(seed: int) -> Dataset:
     return data.load("tokens", seed=seed)
 
 
-def told(asked: Asked[Study, Views]) -> Answer:
+def told(asked: FrameRequest[PoolingStudy, Views]) -> Answer:
     """The views of both.
 
     Arrays, for each pooling p: p_tokens (K, T, 2), p_samples (K, n, 2), p_corners (., 2) int16; p_prototypes (., 2)
@@ -140,16 +140,16 @@ def told(asked: Asked[Study, Views]) -> Answer:
     return {"count": len(asked.steps), "measures": list(MEASURES), "scale": SCALE}, arrays
 
 
-def rested(study: Study, step: int) -> dict[str, Any]:
+def rested(study: PoolingStudy, step: int) -> dict[str, Any]:
     """The link, and both as runs with what is in force at a step."""
     return {"query": spec.to_query(study), "runs": {p: study.run(p, step).to_toml() for p in POOLINGS}}
 
 
-TIMELINE: Timeline[Study, Views] = Timeline(
+TIMELINE: Timeline[PoolingStudy, Views] = Timeline(
     "/api/gap_or_gsp",
     state_of=spec.study_of,
-    specs=lambda study: {p.upper(): Shown(study.live(p), study.tau) for p in POOLINGS},
-    kept=Kept(Views),
+    specs=lambda study: {p.upper(): ShownStudy(study.live(p), study.tau) for p in POOLINGS},
+    kept=HistoryCache(Views),
     told=told,
     rested=rested,
     most_steps=MOST_STEPS,
@@ -158,7 +158,7 @@ TIMELINE: Timeline[Study, Views] = Timeline(
 )
 
 
-def _columns(views: list[View]) -> dict[str, Array]:
+def _columns(views: list[StudyFrame]) -> dict[str, Array]:
     if not views:
         return {}
     stacked = {
@@ -182,7 +182,7 @@ async def _toml(request: Request) -> Response:
     return Response(text, media_type="application/toml", headers=headers)
 
 
-def curves(study: Study) -> str:
+def curves(study: PoolingStudy) -> str:
     """The measures of all steps computed so far, as CSV with a column for each pooling and measure."""
     (gap, gsp), _, _ = TIMELINE.computed(study, 0, 0.0)
     rows: list[list[Any]] = [["step", *(f"{p}_{name}" for p in POOLINGS for name in MEASURES)]]

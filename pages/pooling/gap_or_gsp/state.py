@@ -39,7 +39,7 @@ ON_THE_WAY = ("mu", "epsilon", "rate", "margin")  # can change while it trains
 
 
 @dataclass(frozen=True)
-class Change:
+class GateChange:
     """What is in force after step `at`."""
 
     at: int
@@ -50,7 +50,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Study:
+class PoolingStudy:
     """Two trainings of the same tokens on the same bags, in the same order: one with GAP, one with GSP.
 
     mu, epsilon, prototypes, warmup: of GSP, warmup in steps that average before its prototypes are placed; rate: of
@@ -66,7 +66,7 @@ class Study:
     warmup: int = 0
     seed: int = 0
     tau: float = 0.05
-    changes: tuple[Change, ...] = ()
+    changes: tuple[GateChange, ...] = ()
 
     def in_force(self, step: int) -> dict[str, float]:
         """mu, epsilon, rate and margin that make step `step` + 1."""
@@ -123,7 +123,7 @@ class Study:
 
 
 @dataclass(frozen=True)
-class Preset:
+class StudyPreset:
     """A state worth a look, as the query of its link."""
 
     title: str
@@ -137,33 +137,33 @@ class Preset:
 
 
 PRESETS = (
-    Preset(
+    StudyPreset(
         "sharp gate",
         "A fifth of each bag passes a sharp gate. At step 16 its prototypes are placed where the bags are, amid the "
         "shared tokens, and at first it prefers these; then prototypes and own tokens find each other, and the shared "
         "ones lose their weight. Under GAP they keep half of it for ever.",
         "",
     ),
-    Preset(
+    StudyPreset(
         "decided settings",
         "What the study from the command line uses: μ = 0.5, ε = 5, learning rate 0.0001, and 4,096 steps of plain "
         "averaging before the prototypes are placed. Until then both sides are the same training.",
         "mu=0.5&epsilon=5&rate=0.0001&warmup=4096&tau=0.00147059",
     ),
-    Preset(
+    StudyPreset(
         "soft gate",
         "The decided gate, without its warm-up and ten times as fast: as μ = 0.5 lets half of each bag pass and ε = 5 "
         "makes little difference between near and far, much of the shared tokens' weight stays.",
         "mu=0.5&epsilon=5&rate=0.001",
     ),
-    Preset("μ = 1", "With μ = 1 everything passes the gate: GSP is GAP, step for step.", "mu=1"),
-    Preset(
+    StudyPreset("μ = 1", "With μ = 1 everything passes the gate: GSP is GAP, step for step.", "mu=1"),
+    StudyPreset(
         "a margin that fits",
         "Sixteen classes cannot all stay 0.384 apart in a box of side 0.6: that margin drives tokens into its corners. "
         "With 0.15 there is room: the plain average does far better too, and GSP's lead is smaller.",
         "margin=0.15",
     ),
-    Preset(
+    StudyPreset(
         "few prototypes",
         "Four prototypes for sixteen classes do much of the work: the gate only has to tell near from far, not one "
         "class from another.",
@@ -172,16 +172,16 @@ PRESETS = (
 )
 
 
-def study_of(data: Any) -> Study:
+def study_of(data: Any) -> PoolingStudy:
     """A valid study from untrusted data: what is missing or senseless falls back, numbers are brought in range."""
     data = data if isinstance(data, Mapping) else {}
-    base = Study(**_numbers(data, Study(), tuple(LIMITS)))
+    base = PoolingStudy(**_numbers(data, PoolingStudy(), tuple(LIMITS)))
     given = data.get("changes")
-    found: dict[int, Change] = {}
+    found: dict[int, GateChange] = {}
     for change in given[:MOST_CHANGES] if isinstance(given, list) else []:
         if isinstance(change, Mapping):
             at = int(untrusted.bounded(change.get("at"), 0, MOST_STEPS, 0))
-            found[at] = Change(at, **_numbers(change, base, ON_THE_WAY))
+            found[at] = GateChange(at, **_numbers(change, base, ON_THE_WAY))
     return replace(base, changes=tuple(found[at] for at in sorted(found)))
 
 
@@ -190,13 +190,13 @@ def _numbers(data: Mapping[str, Any], usual: Any, names: tuple[str, ...]) -> dic
     return {n: int(x) if n in WHOLE else x for n, x in numbers.items()}
 
 
-def to_json(study: Study) -> dict[str, Any]:
+def to_json(study: PoolingStudy) -> dict[str, Any]:
     """Plain data that `study_of` reads back."""
-    plain = {field.name: getattr(study, field.name) for field in fields(Study)}
+    plain = {field.name: getattr(study, field.name) for field in fields(PoolingStudy)}
     return plain | {"changes": [vars(change) for change in study.changes]}
 
 
-def from_query(query: Mapping[str, str]) -> Study:
+def from_query(query: Mapping[str, str]) -> PoolingStudy:
     """The study of a link, for example ?mu=0.5&epsilon=5&then=200:mu=0.2;400:rate=0.0001."""
     base = study_of(dict(query) | {"changes": None})
     changes: list[dict[str, Any]] = []
@@ -211,9 +211,9 @@ def from_query(query: Mapping[str, str]) -> Study:
     return study_of(to_json(base) | {"changes": changes})
 
 
-def to_query(study: Study) -> dict[str, str]:
+def to_query(study: PoolingStudy) -> dict[str, str]:
     """What differs from the defaults, as readable query parameters."""
-    usual = Study()
+    usual = PoolingStudy()
     query = {n: _plain(getattr(study, n)) for n in LIMITS if getattr(study, n) != getattr(usual, n)}
     parts, before = [], study.in_force(-1)
     for change in study.changes:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from pages.pooling.prototypes.service import COLUMNS, TURNS, Shown, features
+from pages.pooling.prototypes.service import COLUMNS, TURNS, PrototypesReading, features
 from pages.pooling.prototypes.state import PrototypesView
 from pages.shared.words import sentences as words
 
@@ -36,7 +36,7 @@ def sheet(source: str, asked: str | None = None) -> bytes:
 
 def export(query: dict[str, str]) -> bytes:
     """The reading of a link as npz: features, prototypes, histograms, both points and the bound of every image."""
-    found = Shown(PrototypesView.from_query(query))
+    found = PrototypesReading(PrototypesView.from_query(query))
     r, file = found.reading, io.BytesIO()
     names = ("features", "weights", "prototypes", "patches", "assignment", "histograms", "pooled", "combination")
     arrays = {k: getattr(r, k) for k in (*names, "error", "mean_distance", "radius")}

@@ -38,7 +38,7 @@ TURNS = anyio.CapacityLimiter(1)  # a network runs over hundreds of images: leav
 Value = TypeVar("Value")
 
 
-class Kept:
+class ResultCache:
     """The latest results by key; what two ask for at once is computed once."""
 
     def __init__(self, most: int) -> None:
@@ -55,7 +55,7 @@ class Kept:
             return cast(Value, self._kept[key])
 
 
-SOURCES, READINGS = Kept(3), Kept(24)
+SOURCES, READINGS = ResultCache(3), ResultCache(24)
 
 
 def answer(request: dict[str, Any]) -> bytes:
@@ -63,7 +63,7 @@ def answer(request: dict[str, Any]) -> bytes:
     view = PrototypesView.of(request.get("view"))
     header: dict[str, Any] = {"id": identity(request)}
     try:
-        found = Shown(view)
+        found = PrototypesReading(view)
     except (RuntimeError, ValueError, OSError) as error:  # of runs, checkpoints, data and networks
         return pack(header | {"error": words.plain(error), "query": view.link()}, {})
     header |= {"query": found.link(), "view": found.view.to_json(), "key": found.key, "image": found.image()}
@@ -74,7 +74,7 @@ def answer(request: dict[str, Any]) -> bytes:
     return pack(header, arrays)
 
 
-class Shown:
+class PrototypesReading:
     """A view brought into the range of its source, with all that is computed for it."""
 
     def __init__(self, view: PrototypesView) -> None:

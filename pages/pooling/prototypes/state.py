@@ -10,7 +10,7 @@ from dmlcore.inspection.local import local_features
 from dmlcore.inspection.local.local_features import MOST_CLASSES, MOST_PER_CLASS
 from dmlcore.storage.runs import RUN_ID, RunError, RunStore
 from pages.shared.state import untrusted
-from pages.shared.state.page_state import Choice, Kind, Number, PageState, Whole
+from pages.shared.state.page_state import ChoiceKind, Kind, NumberKind, PageState, Whole
 from pages.shared.words import titles
 
 MOST = 64  # prototypes
@@ -63,8 +63,8 @@ class PrototypesView(PageState):
     source: Annotated[str, Source()] = "digits3"
     prototypes: Annotated[int, Whole(4, MOST, key="m")] = 48
     per_class: Annotated[int, Whole(1, MOST_PER_CLASS, key="per")] = MOST_PER_CLASS
-    tau: Annotated[float, Number(0.0, 0.9)] = 0.1
-    weights: Annotated[str, Choice(("uniform", "pooling"), key="weigh")] = "uniform"
+    tau: Annotated[float, NumberKind(0.0, 0.9)] = 0.1
+    weights: Annotated[str, ChoiceKind(("uniform", "pooling"), key="weigh")] = "uniform"
     shown: Annotated[tuple[int, ...], Classes(key="classes")] = (0, 1, 7)
     picture: Annotated[tuple[int, int], Picture()] = (0, 0)
 

@@ -1,4 +1,4 @@
-"""The transport to take away: /api/transport/export.FORMAT?<the page's own query>, as in `exports`."""
+"""The transport to export: /api/transport/export.FORMAT?<the page's own query>, as in `exports`."""
 
 from __future__ import annotations
 

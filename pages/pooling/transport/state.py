@@ -17,7 +17,7 @@ import numpy as np
 from dmlcore.pooling.analysis.red_blue import MAPS, SIDE, STEPS, mixture
 from dmlcore.typing import Floats, Ints
 from pages.shared.state import untrusted
-from pages.shared.state.page_state import Kind, Number, PageState, Whole
+from pages.shared.state.page_state import Kind, NumberKind, PageState, Whole
 
 PIXELS = SIDE * SIDE
 MOST_PROTOTYPES = 8
@@ -101,8 +101,8 @@ class TransportState(PageState):
 
     pixels: Annotated[Codes, Map()] = field(default_factory=lambda: map_codes("figure"))
     prototypes: Annotated[Codes, Features()] = (RED, BLUE)
-    mu: Annotated[float, Number(0.01, 1.0)] = 0.2
-    epsilon: Annotated[float, Number(0.1, 450.0)] = 5.0
+    mu: Annotated[float, NumberKind(0.01, 1.0)] = 0.2
+    epsilon: Annotated[float, NumberKind(0.1, 450.0)] = 5.0
     sweeps: Annotated[int, Whole(1, 400)] = 100
 
     def features(self) -> Floats:
@@ -149,7 +149,7 @@ def unfolded(text: str) -> list[int] | None:
 
 
 @dataclass(frozen=True)
-class Preset:
+class TransportPreset:
     """A state worth looking at."""
 
     title: str
@@ -159,45 +159,45 @@ class Preset:
 
 _FIGURE = TransportState()
 PRESETS = (
-    Preset(
+    TransportPreset(
         "The figure",
         "Two blocks that fade, mass for 20 of 100 pixels: the linear programme keeps 20 of the 50 informative pixels, "
         "the smoothed problem all of them.",
         _FIGURE,
     ),
-    Preset(
+    TransportPreset(
         "ε → 0 is average pooling",
         "At ε = 0.1 the costs hardly count: every pixel gets nearly the same weight, and a sweep shrinks the error by "
         "nearly μ.",
         replace(_FIGURE, epsilon=0.1),
     ),
-    Preset(
+    TransportPreset(
         "ε → ∞ is the linear programme",
         "At ε = 450 the gate is nearly a step and the weights nearly those of the linear programme; 100 sweeps are far "
         "from enough.",
         replace(_FIGURE, epsilon=450.0),
     ),
-    Preset(
+    TransportPreset(
         "μ = 1 keeps everything",
         "Nothing may be left out: every weight is 1/n, exactly average pooling. There the sweeps only creep, as 1/K.",
         replace(_FIGURE, mu=1.0),
     ),
-    Preset(
+    TransportPreset(
         "A small object",
         "Nine pixels of 100 are informative. With μ = 0.09 the selection pools them alone; the average drowns them.",
         replace(_FIGURE, pixels=map_codes("object"), mu=0.09, epsilon=20.0),
     ),
-    Preset(
+    TransportPreset(
         "Slow sweeps",
         "Much mass and hard selection: μ = 0.9, ε = 20. Five sweeps leave weights that do not even sum to 1.",
         replace(_FIGURE, mu=0.9, epsilon=20.0, sweeps=5),
     ),
-    Preset(
+    TransportPreset(
         "No prototype for the blue",
         "One prototype, red: the transport keeps the red block; blue is as far from it as background.",
         replace(_FIGURE, prototypes=(RED,), epsilon=20.0),
     ),
-    Preset(
+    TransportPreset(
         "All pixels equal",
         "Equal costs leave nothing to choose: the smoothed weights are 1/n at every ε. The linear programme has many "
         "solutions; its tie goes to the first pixels.",

@@ -27,7 +27,7 @@ from pages.shared.plane.state import Scene
 from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import Request, pack
-from pages.shared.server.worker_pool import Crew
+from pages.shared.server.worker_pool import WorkerPool
 from pages.shared.state.held_scale import held
 from pages.shared.state.untrusted import bounded, jsonable, numbers
 
@@ -180,5 +180,5 @@ def _heavy(request: Request) -> bool:
     return bounded(request.get("n"), 0, FINEST, INLINE) > INLINE
 
 
-CREW = Crew(__name__)
-ROUTES: list[BaseRoute] = [socket_route("/api/field", answer, heavy=_heavy, crew=CREW)]
+WORKERS = WorkerPool(__name__)
+ROUTES: list[BaseRoute] = [socket_route("/api/field", answer, heavy=_heavy, pool=WORKERS)]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from dmlcore import losses
 from dmlcore.geometry import Probe, margin_from_normalised, normalised_margin
 from pages.shared.state import untrusted
-from pages.shared.state.page_state import Choice, Flag, Hyper, Kind, Loss, Numbers, PageState, View
+from pages.shared.state.page_state import ChoiceKind, Flag, Hyper, Kind, Loss, Numbers, PageState, WindowKind
 from pages.shared.state.untrusted import Point
 
 POINTS = ("anchor", "positive", "negative")
@@ -38,15 +38,17 @@ class Scene(PageState):
     hyper: Annotated[Mapping[str, float | str], Hyper()] = field(
         default_factory=lambda: losses.formula("distance_sensitive").defaults
     )
-    margin: Annotated[str, Choice(("raw", "normalised"))] = "raw"
+    margin: Annotated[str, ChoiceKind(("raw", "normalised"))] = "raw"
     mu: Annotated[float | None, NormalisedMargin()] = normalised_margin(-2.325, 1, 2, 1)  # None where the loss has none
     anchor: Annotated[Point, Numbers(key="a")] = (0.0, 0.0)
     positive: Annotated[Point, Numbers(key="p")] = (0.5, 0.0)
     negative: Annotated[Point, Numbers(key="n")] = (0.35, 0.75)
-    probe: Annotated[Probe, Choice(POINTS)] = "negative"
-    shade: Annotated[str, Choice(("energy", "raw", "force", "none"))] = "energy"  # clamped loss, or force on the probe
-    lines: Annotated[str, Choice(("none", "clamped", "raw"))] = "none"  # equipotentials
-    flow: Annotated[str, Choice(("arrows", "streams", "none"))] = "arrows"  # force on the probe
+    probe: Annotated[Probe, ChoiceKind(POINTS)] = "negative"
+    shade: Annotated[str, ChoiceKind(("energy", "raw", "force", "none"))] = (
+        "energy"  # clamped loss, or force on the probe
+    )
+    lines: Annotated[str, ChoiceKind(("none", "clamped", "raw"))] = "none"  # equipotentials
+    flow: Annotated[str, ChoiceKind(("arrows", "streams", "none"))] = "arrows"  # force on the probe
     region: Annotated[bool, Flag()] = True  # active region of the probe, hatched outside
     forces: Annotated[bool, Flag()] = True  # resultant forces on the three points
     edges: Annotated[bool, Flag()] = False  # their parts along the edges, and residuals
@@ -54,8 +56,8 @@ class Scene(PageState):
     mining: Annotated[bool, Flag()] = False  # easy, semi-hard, hard
     cut: Annotated[bool, Flag()] = False  # energy along the line `line`
     line: Annotated[tuple[float, ...], Numbers()] = (-1.0, 0.4, 1.5, 0.4)
-    snap: Annotated[str, Choice(("free", "grid", "circle", "equilateral", "isosceles"))] = "free"
-    view: Annotated[tuple[float, float, float], View()] = (0.25, 0.1, 1.5)
+    snap: Annotated[str, ChoiceKind(("free", "grid", "circle", "equilateral", "isosceles"))] = "free"
+    view: Annotated[tuple[float, float, float], WindowKind()] = (0.25, 0.1, 1.5)
 
     def settled(self) -> Self:
         """Kind of margin, m1 and mu in agreement; other losses than the distance-sensitive have only the raw margin."""

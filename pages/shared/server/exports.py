@@ -1,4 +1,4 @@
-"""Views to take away: /api/PAGE/export.FORMAT?<the page's own query>.
+"""Views to export: /api/PAGE/export.FORMAT?<the page's own query>.
 
 svg, pdf, png: the figure; npz, json: every number; py: a script that computes it again. `dark=1` draws on black.
 """

@@ -11,7 +11,7 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from pages.shared.server.wire import Request
-from pages.shared.server.worker_pool import Crew
+from pages.shared.server.worker_pool import WorkerPool
 
 MOST_BYTES = 8192  # of one request
 
@@ -21,11 +21,11 @@ def socket_route(
     answer: Callable[[Request], bytes],
     heavy: Callable[[Request], bool] = lambda _: False,
     limiter: anyio.CapacityLimiter | None = None,
-    crew: Crew | None = None,
+    pool: WorkerPool | None = None,
 ) -> WebSocketRoute:
     """A WebSocket at `path`: one request, one answer; `heavy` requests are answered by a thread, others on the loop.
 
-    `limiter` bounds the threads that answer at once; without one, anyio's common forty do. `crew`: processes that give
+    `limiter` bounds the threads that answer at once; without one, anyio's common forty do. `pool`: processes that give
     the same answers; an idle one takes heavy requests, and any while several sockets ask at once.
 
     A request that is no JSON object within MOST_BYTES gets {"error": ...} as text. Who may ask is for the guard to say.
@@ -42,7 +42,7 @@ def socket_route(
                     await socket.send_text(json.dumps({"error": str(error)}))
                     continue
                 large = heavy(request)
-                reply = await crew.ask(text) if crew and (crew.crowded(id(socket)) or large) else None
+                reply = await pool.ask(text) if pool and (pool.crowded(id(socket)) or large) else None
                 if reply is None:
                     reply = (
                         await anyio.to_thread.run_sync(answer, request, limiter=limiter) if large else answer(request)

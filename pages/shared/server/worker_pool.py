@@ -58,7 +58,7 @@ class Worker:
         self.process.wait()
 
 
-class Crew:
+class WorkerPool:
     """The workers; none until `start`. One that dies is replaced at the next question; without any, the server answers
     all by itself. module: that whose `answer` they call."""
 

@@ -63,7 +63,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Number(Kind):
+class NumberKind(Kind):
     """A number from low to high."""
 
     low: float
@@ -74,7 +74,7 @@ class Number(Kind):
 
 
 @dataclass(frozen=True)
-class Whole(Number):
+class Whole(NumberKind):
     """A whole number from low to high."""
 
     def read(self, value: Any, default: Any) -> Any:
@@ -85,7 +85,7 @@ class Whole(Number):
 
 
 @dataclass(frozen=True)
-class Choice(Kind):
+class ChoiceKind(Kind):
     """One of some names, or of what a function gives."""
 
     options: Iterable[str] | Callable[[], Iterable[str]]
@@ -123,7 +123,7 @@ class Numbers(Kind):
 
 
 @dataclass(frozen=True)
-class View(Numbers):
+class WindowKind(Numbers):
     """Centre x, centre y and half width of what is seen of a plane."""
 
     def read(self, value: Any, default: Any) -> Any:
@@ -209,7 +209,7 @@ class PageState:
     @classmethod
     def limits(cls) -> dict[str, tuple[float, float]]:
         """From where to where each number goes, for the page's sliders."""
-        return {name: (kind.low, kind.high) for name, kind in cls.kinds.items() if isinstance(kind, Number)}
+        return {name: (kind.low, kind.high) for name, kind in cls.kinds.items() if isinstance(kind, NumberKind)}
 
     @classmethod
     def of(cls, data: Any, default: Self | None = None) -> Self:

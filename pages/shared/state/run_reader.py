@@ -55,7 +55,7 @@ class Histogram:
 
 
 @dataclass
-class History:
+class RunHistory:
     """What metrics.jsonl of one run says so far; `scores` by "inputs", "untrained", "trained".
 
     measures: numbers of the rows "measure" by name; histograms: of the same rows.
@@ -103,15 +103,15 @@ class Reader:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, History] = OrderedDict()
+        self._known: OrderedDict[str, RunHistory] = OrderedDict()
         self._scores: FileCache[dict[str, Row]] = FileCache(10 * KEPT)
 
-    def history(self, run: Run) -> History:
+    def history(self, run: Run) -> RunHistory:
         with self._lock:
-            known = self._known.pop(str(run.path), None) or History()
+            known = self._known.pop(str(run.path), None) or RunHistory()
             rows, offset = run.metrics(known.offset)
             if offset < known.offset:  # a resume has cut the file; all rows came again
-                known = History()
+                known = RunHistory()
             for row in rows:
                 known.take(row)
             known.offset = offset

@@ -29,7 +29,7 @@ from dmlcore.typing import Array
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import identity, pack
 from pages.shared.state.untrusted import bounded
-from pages.shared.timeline.kept import Kept
+from pages.shared.timeline.history_cache import HistoryCache
 
 # Computing a history keeps a core busy: leave the others to fields and pages.
 TURNS = anyio.CapacityLimiter(max(1, (os.cpu_count() or 2) - 1))
@@ -39,7 +39,7 @@ HistoryT = TypeVar("HistoryT", bound=History[Any, Any])
 
 
 @dataclass(frozen=True)
-class Asked(Generic[StateT, HistoryT]):
+class FrameRequest(Generic[StateT, HistoryT]):
     """What an answer is about: the page has steps 0..have, `ready` are made; frames of `steps` are sent."""
 
     state: StateT
@@ -68,8 +68,8 @@ class Timeline(Generic[StateT, HistoryT]):
     path: str
     state_of: Callable[[Any], StateT]
     specs: Callable[[StateT], Mapping[str, Any]]  # of the histories on one clock, by name
-    kept: Kept[Any, HistoryT]
-    told: Callable[[Asked[StateT, HistoryT]], Answer]
+    kept: HistoryCache[Any, HistoryT]
+    told: Callable[[FrameRequest[StateT, HistoryT]], Answer]
     rested: Callable[[StateT, int], dict[str, Any]]
     most_steps: int
     patience: float
@@ -120,7 +120,7 @@ class Timeline(Generic[StateT, HistoryT]):
         histories, ready, stopped = self.computed(state, want, self.patience, draft)
         steps = self._steps(request, have, ready, self.most_frames if most is None else most)
         header |= {"have": have, "first": steps[0] if steps else ready + 1, "ready": ready, "stopped": stopped}
-        more, arrays = self.told(Asked(state, histories, have, ready, show, steps))
+        more, arrays = self.told(FrameRequest(state, histories, have, ready, show, steps))
         if request.get("rest") is True:
             more |= self.rested(state, show)
         if ready < want and not stopped and not draft:  # goes on while the answer travels, until the next is asked for

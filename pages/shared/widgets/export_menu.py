@@ -38,7 +38,7 @@ def offer(run: Run, selection: Selection | None = None) -> None:
     source = run.embeddings()
     if source is None:
         return
-    with st.popover("Take away", icon=":material/download:", key=f"take-{run.id}"):
+    with st.popover("Export", icon=":material/download:", key=f"export-{run.id}"):
         chosen = None
         if selection is not None:
             which = st.segmented_control(
@@ -46,7 +46,7 @@ def offer(run: Run, selection: Selection | None = None) -> None:
                 [CHOSEN, ALL],
                 default=CHOSEN,
                 required=True,
-                key=f"take-which-{run.id}",
+                key=f"export-which-{run.id}",
                 format_func=lambda w: f"the {len(selection.indices):,} selected" if w == CHOSEN else w,
             )
             chosen = selection if which == CHOSEN else None
@@ -68,7 +68,7 @@ def _downloads(run: Run, source: Path, chosen: Selection | None) -> None:
             mime=mime,
             icon=icon,
             help=text,
-            key=f"take-{run.id}{suffix}",
+            key=f"export-{run.id}{suffix}",
             on_click="ignore",
             width="stretch",
         )

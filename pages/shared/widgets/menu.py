@@ -32,8 +32,8 @@ SECTIONS: Mapping[str, Mapping[str, Place]] = {
         "compare": Place("Compare", "compare", "losses/fields/compare/page.py"),
         "sphere": Place("Circle and sphere", "public", "losses/fields/sphere/page.py"),
         "charges": Place("Charges", "bolt", "losses/charges/page.py"),
-        "microscope": Place("Loss microscope", "biotech", "losses/fields/pair_weights/page.py"),
-        "truth": Place("Truth", "fact_check", "library/errata/page.py"),
+        "microscope": Place("Pair weights", "biotech", "losses/fields/pair_weights/page.py"),
+        "truth": Place("Errata", "fact_check", "library/errata/page.py"),
     },
     "Pooling": {
         "transport": Place("Transport", "conversion_path", "pooling/transport/page.py"),

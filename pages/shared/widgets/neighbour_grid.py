@@ -74,7 +74,7 @@ class Neighbour(Tile):
 
 
 @dataclass(frozen=True)
-class Line:
+class RunNeighbours:
     """What one of several runs found for a query: its letter, what stands under that, the neighbours."""
 
     mark: str
@@ -97,7 +97,7 @@ def html(rows: Sequence[Row], address: str, link: Link) -> str:
     return f'{STYLE}<div class="neighbours">{body}</div>'
 
 
-def compared(rows: Sequence[tuple[Tile, Sequence[Line]]], address: str, link: Link) -> str:
+def compared(rows: Sequence[tuple[Tile, Sequence[RunNeighbours]]], address: str, link: Link) -> str:
     """The grid with a line for each of several runs beside every query; arguments as those of `html`."""
     body = ""
     for query, lines in rows:

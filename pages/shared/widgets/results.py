@@ -15,7 +15,7 @@ from dmlcore.significance import verdicts
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.runs import Run
 from pages.shared.state import run_reader
-from pages.shared.state.run_reader import History
+from pages.shared.state.run_reader import RunHistory
 from pages.shared.words import titles
 from pages.shared.words.numbers import percent
 
@@ -92,7 +92,7 @@ def _chosen(there: Sequence[str]) -> list[str]:
     return list(chosen)
 
 
-def _series(history: History, name: str) -> run_reader.Series:
+def _series(history: RunHistory, name: str) -> run_reader.Series:
     own = {"loss": history.loss, "validation": history.validation, "active": history.active}
     return own.get(name) or history.measures.get(name) or run_reader.Series()
 
@@ -107,7 +107,7 @@ def _with_small_losses(panels: list[CurvePanel]) -> list[CurvePanel]:
     return [replace(panel, bend=bend) if panel.title == "loss" else panel for panel in panels]
 
 
-def _panel(name: str, histories: Sequence[tuple[str, History]]) -> CurvePanel:
+def _panel(name: str, histories: Sequence[tuple[str, RunHistory]]) -> CurvePanel:
     title, unit, height = PANELS[name]
     curves = [RunCurve(label, *_series(history, name).arrays()) for label, history in histories]
     levels: tuple[tuple[str, float], ...] = ()
@@ -126,7 +126,7 @@ def score_columns(score: Row) -> dict[str, Any]:
     return {"MAP@R": percent(score["map_at_r"])} | recall | found
 
 
-def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, History]]) -> None:
+def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, RunHistory]]) -> None:
     rows = []
     for name, history in histories:
         for of, words in REPRESENTATIONS.items():
@@ -143,7 +143,7 @@ def _scores(runs: Sequence[Run], histories: Sequence[tuple[str, History]]) -> No
         st.caption("The trained network is tested at the end of the run.")
 
 
-def _verdict(runs: Sequence[Run], histories: Sequence[History]) -> None:
+def _verdict(runs: Sequence[Run], histories: Sequence[RunHistory]) -> None:
     """What the scores say beside their baselines; runs that differ in the seed alone are one variant with its noise."""
     values: dict[str, dict[int, float]] = {}
     against: dict[str, dict[str, dict[int, float]]] = {}

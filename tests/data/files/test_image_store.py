@@ -59,7 +59,7 @@ def test_an_image_is_the_centre_of_its_copy_decoded_directly(kept, paths):
 
 
 def test_whole_images_come_padded_with_their_sizes(kept, paths):
-    whole, sizes = image_store.StoredImages(paths, 32).whole(np.array([3, 1]))
+    whole, sizes = image_store.StoredImages(paths, 32).uncut(np.array([3, 1]))
     assert sizes.tolist() == [[36, 144], [54, 36]]  # 300 x 20 is longer than 4:1, so its middle is kept
     assert (whole.shape, whole.dtype, sizes.dtype) == ((2, 3, 54, 144), np.uint8, np.int64)
     for image, path, (height, width) in zip(whole, (paths[3], paths[1]), sizes, strict=True):

@@ -27,16 +27,16 @@ def test_every_backbone_is_in_the_table_with_its_parameters() -> None:
     [(ModelSpec(hidden=(256, 128)), (64,)), (ModelSpec(name="resnet20", embedding_dim=16), (3, 32, 32))],
 )
 def test_parameters_are_those_of_the_network(spec: ModelSpec, shape: tuple[int, ...]) -> None:
-    found = flops.work_of(spec, shape)
+    found = flops.cost_of(spec, shape)
     assert found is not None
     assert found.parameters == sum(p.numel() for p in build(spec, shape, seed=0).parameters())
 
 
 def test_work_grows_with_the_image_and_an_unknown_network_has_none() -> None:
     spec = ModelSpec(name="resnet18")
-    small, large = flops.work_of(spec, (3, 64, 64)), flops.work_of(spec, (3, 128, 128))
+    small, large = flops.cost_of(spec, (3, 64, 64)), flops.cost_of(spec, (3, 128, 128))
     assert small is not None
     assert large is not None
     assert large.activation_bytes == 4 * small.activation_bytes
     assert large.flops == pytest.approx(4 * small.flops, rel=0.01)
-    assert flops.work_of(ModelSpec(name="timm:resnet26"), (3, 64, 64)) is None
+    assert flops.cost_of(ModelSpec(name="timm:resnet26"), (3, 64, 64)) is None

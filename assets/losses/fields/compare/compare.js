@@ -20,7 +20,7 @@ import { options, pairMenu, presetRows } from "./choices.js";
 import { Judgement, number } from "./judgement.js";
 import { Plane } from "./plane.js";
 import { Scales } from "./scales.js";
-import { takeAway } from "./export.js";
+import { exportSection } from "./export.js";
 
 const MOVING = 60,
   // nodes along a side while the hand moves, and once it rests; 20 arrows divide both
@@ -191,7 +191,7 @@ export class Compare {
           ),
           ...section("options", el("h4", {}, "Shown"), this.options),
           ...section("points", el("h4", {}, "Points, the same in every plane"), this.rows.grid),
-          ...section("export", el("h4", {}, "Take away"), takeAway(this)),
+          ...section("export", el("h4", {}, "Export"), exportSection(this)),
         ),
       ),
       this.live,

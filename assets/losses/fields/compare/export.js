@@ -1,10 +1,10 @@
-// What a visitor takes away: a figure, the arrays, a script, the link.
+// What a visitor exports: a figure, the arrays, a script, the link.
 /** @import { Compare } from "./compare.js" */
 import { drawing, el, save, tidy } from "../../../shared/dom.js";
 import { INK } from "../../../shared/colours.js";
 
 /** @param {Compare} app */
-export function takeAway(app) {
+export function exportSection(app) {
   const arrays = el(
     "a",
     { download: "comparison.npz", title: "every field of this comparison as float64 arrays" },

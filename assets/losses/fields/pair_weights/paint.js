@@ -1,6 +1,6 @@
 // Painting only: every number comes from Python. Similarities run from -1 to 1, to the right and
 // upwards.
-/** @import { Frame, WeightMap, MicroscopeAnswer, Triplet } from "./types.js" */
+/** @import { Frame, WeightMap, PairWeightsAnswer, Triplet } from "./types.js" */
 /** @import { Context, Ink, Numbers, Place, Theme } from "../../../shared/types.js" */
 import { drawing } from "../../../shared/dom.js";
 import { INK, halo, rampColour, signedColour } from "../../../shared/colours.js";
@@ -32,7 +32,7 @@ export function frameOf(size) {
 
 // Colours of one map; transparent as far as no triplet can have them.
 /**
- * @param {MicroscopeAnswer} microscopeAnswer
+ * @param {PairWeightsAnswer} microscopeAnswer
  * @param {Uint8Array} weight
  * @param {Theme} theme
  */

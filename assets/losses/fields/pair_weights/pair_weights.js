@@ -1,7 +1,7 @@
-// The loss microscope: two maps of pair weights over similarities, and the triplet under the
+// The pair weights page: two maps of pair weights over similarities, and the triplet under the
 // cursor. Python computes everything and writes the link; this module holds the view while the hand
 // moves.
-/** @import { MicroscopeAnswer, MicroscopeData, MicroscopeRequest, Pair } from "./types.js" */
+/** @import { PairWeightsAnswer, PairWeightsData, PairWeightsRequest, Pair } from "./types.js" */
 /** @import { Place, Schema, SetState, Theme } from "../../../shared/types.js" */
 import {
   receiveFallback,
@@ -37,7 +37,7 @@ const READ = ["state", "loss", "w_ap", "w_an", "w_pn"];
 /** @param {number} x */
 const signedText = (x) => `${x < 0 ? "−" : x > 0 ? "+" : ""}${show(Math.abs(x))}`;
 
-class Microscope {
+class PairWeights {
   /** @type {Schema} */
   schema;
   /** @type {HTMLDivElement} */
@@ -81,9 +81,9 @@ class Microscope {
   slide = null; // the one last taken
   /** @type {number | undefined} */
   top; // of the scale
-  /** @type {MicroscopeAnswer | undefined} */
+  /** @type {PairWeightsAnswer | undefined} */
   there; // the last numbers
-  /** @type {MicroscopeAnswer | undefined} */
+  /** @type {PairWeightsAnswer | undefined} */
   maps; // the last maps
   /** @type {OffscreenCanvas[]} */
   rasters = [];
@@ -96,7 +96,7 @@ class Microscope {
 
   /**
    * @param {ParentNode} root
-   * @param {MicroscopeData} data
+   * @param {PairWeightsData} data
    */
   constructor(root, data) {
     this.root = root;
@@ -107,7 +107,7 @@ class Microscope {
     this.kept = data.kept;
     this.hidden = new Set(data.hide);
     this.queries = new Set([data.query]);
-    /** @type {Link<MicroscopeRequest>} */
+    /** @type {Link<PairWeightsRequest>} */
     this.link = new Link(
       socketAddress(data, "api/microscope"),
       (buffer) => this.receive(buffer),
@@ -195,14 +195,14 @@ class Microscope {
                 el(
                   "section",
                   {},
-                  el("h4", {}, "Take away"),
+                  el("h4", {}, "Export"),
                   el(
                     "div",
                     { class: "pills" },
                     el("button", { onclick: () => this.figure() }, "figure (PNG)"),
                     ...exportLinks(
                       this.base,
-                      "microscope",
+                      "pair_weights",
                       () => `${this.query}${this.theme === "dark" ? "&dark=1" : ""}`,
                     ),
                   ),
@@ -347,7 +347,7 @@ class Microscope {
   }
 
   // ---- from Streamlit
-  /** @param {MicroscopeData} data */
+  /** @param {PairWeightsData} data */
   async update(data) {
     await this.ready;
     this.themed();
@@ -401,7 +401,7 @@ class Microscope {
 
   /** @param {ArrayBuffer} buffer */
   receive(buffer) {
-    const answer = /** @type {MicroscopeAnswer} */ (decode(buffer));
+    const answer = /** @type {PairWeightsAnswer} */ (decode(buffer));
     if (answer.id < this.answered) return;
     this.answered = answer.id;
     this.there = answer;
@@ -415,7 +415,7 @@ class Microscope {
     this.draw(answer.id);
   }
 
-  /** @param {MicroscopeAnswer} maps */
+  /** @param {PairWeightsAnswer} maps */
   develop(maps) {
     this.rasters = [0, 1].map((k) => rasterise(maps, maps[`weight${k}`], this.theme));
     const { signed, top } = maps;
@@ -448,7 +448,7 @@ class Microscope {
     );
   }
 
-  /** @param {MicroscopeAnswer} there */
+  /** @param {PairWeightsAnswer} there */
   tell({ triplet, at }) {
     const { by, weight } = this.view;
     this.cards.forEach((card, k) => {
@@ -653,7 +653,7 @@ class Microscope {
     sheet
       .convertToBlob({ type: "image/png" })
       .then((blob) =>
-        save(`microscope-${this.view.panels.map((p) => p.loss).join("-")}.png`, blob),
+        save(`pair-weights-${this.view.panels.map((p) => p.loss).join("-")}.png`, blob),
       );
   }
 
@@ -671,4 +671,4 @@ function weightName(by, pair) {
   return [el("i", {}, `dL/d${by}`), el("sub", {}, pair)];
 }
 
-export const { render, unmount } = defineComponent(Microscope);
+export const { render, unmount } = defineComponent(PairWeights);

@@ -1,4 +1,4 @@
-// The loss microscope: what pages/losses/fields/pair_weights/page.py and service.py
+// The pair weights page: what pages/losses/fields/pair_weights/page.py and service.py
 // tell.
 import type { Data, Hyper, Place } from "../../../shared/types.js";
 
@@ -16,14 +16,14 @@ export interface View {
   pn: number;
   at: Place; // similarities a-p and a-n of the triplet
 }
-export interface MicroscopeData extends Data {
+export interface PairWeightsData extends Data {
   view: View;
   query: string;
   slides: { title: string; caption: string; view: View }[];
   kept: string[]; // query parameters that are no part of the view
   hide: string[];
 }
-export interface MicroscopeRequest {
+export interface PairWeightsRequest {
   id: number;
   view: View;
   n?: number; // nodes along a side
@@ -43,7 +43,7 @@ export interface Triplet {
   losses: { loss: number; raw: number; active: boolean; weights: Record<Pair, number> }[];
 }
 // The numbers at a place; with the maps: weight0, corners0 and so on.
-export type MicroscopeAnswer = {
+export type PairWeightsAnswer = {
   id: number;
   at: Place;
   triplet: Triplet | null;

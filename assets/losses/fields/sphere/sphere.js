@@ -373,7 +373,7 @@ class Sphere {
       ),
       ...section(
         "take",
-        "Take away",
+        "Export",
         el(
           "div",
           { class: "pills" },

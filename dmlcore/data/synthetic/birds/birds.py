@@ -32,7 +32,7 @@ INFO = Description(
 class DrawnBirds:
     """Images (N, 3, size, size) uint8 of birds, each drawn when first asked for; a function of (seed, index, size).
 
-    As photographs in a store they are centre cuts of images with a side of 256/227 size, which `whole` returns.
+    As photographs in a store they are centre cuts of images with a side of 256/227 size, which `uncut` returns.
     Indexing is numpy's along the first axis and returns a copy.
     """
 
@@ -59,7 +59,7 @@ class DrawnBirds:
         inside = slice(first, first + side)
         return self._images[index][..., inside, inside, :].swapaxes(-1, -2).swapaxes(-2, -3)
 
-    def whole(self, indices: Ints) -> tuple[Pixels, Ints]:
+    def uncut(self, indices: Ints) -> tuple[Pixels, Ints]:
         """Return the images uncut, (n, 3, H, H) uint8, and their sizes (n, 2) int64."""
         images = self._images[np.asarray(indices, np.int64)].transpose(0, 3, 1, 2)
         return images, np.full((len(images), 2), images.shape[-1], np.int64)

@@ -8,12 +8,12 @@ import streamlit as st
 from dmlcore.figures.confusions import ranking
 from dmlcore.inspection import confusions
 from pages.inspection.confusions.examples import page as examples
-from pages.inspection.confusions.service import View, confused
+from pages.inspection.confusions.service import ConfusionsView, confused
 from pages.shared.widgets.run_status import literal
 from pages.shared.words.numbers import percent
 
 
-def show(view: View) -> None:
+def show(view: ConfusionsView) -> None:
     """Table beside the ranking, and the queries of a chosen class."""
     found = view.found
     scores = confusions.by_class(found.labels, found.average_precision, found.right[:, 0])
@@ -72,7 +72,7 @@ def show(view: View) -> None:
     _queries(view, int(labels[at]))
 
 
-def _taken_for(view: View, labels: np.ndarray, k: int) -> list[tuple[int | None, float | None]]:
+def _taken_for(view: ConfusionsView, labels: np.ndarray, k: int) -> list[tuple[int | None, float | None]]:
     """Of each class the other class that most of its neighbours are of, and their share."""
     with st.spinner("Counting neighbours by class …"):
         of = confused(view.source, k)
@@ -90,7 +90,7 @@ def _taken_for(view: View, labels: np.ndarray, k: int) -> list[tuple[int | None,
     return found
 
 
-def _queries(view: View, label: int) -> None:
+def _queries(view: ConfusionsView, label: int) -> None:
     found = view.found
     rows = np.flatnonzero((found.labels == label) & ~found.is_gallery & ~np.isnan(found.average_precision))
     rows = rows[np.argsort(found.average_precision[rows], kind="stable")]

@@ -14,7 +14,7 @@ from dmlcore.inspection.distance_density import KINDS, DistanceDensity, Kind, lo
 from dmlcore.inspection.snapshots import Snapshot, snapshots
 from dmlcore.losses import TripletLoss
 from dmlcore.simulation import clamp_lines, depends_on
-from pages.inspection.confusions.service import View, measured, snapshot
+from pages.inspection.confusions.service import ConfusionsView, measured, snapshot
 from pages.shared.widgets import job_button, menu
 from pages.shared.widgets.forms import Form
 from pages.shared.words.numbers import percent
@@ -30,7 +30,7 @@ WORDS: dict[Kind, tuple[str, str]] = {
 }
 
 
-def show(view: View) -> None:
+def show(view: ConfusionsView) -> None:
     """The portrait of some weights beside the choice of triplets and loss; then over the training."""
     with st.spinner("Measuring distances …"):
         tested = measured(view.source)
@@ -65,7 +65,7 @@ def show(view: View) -> None:
         _multiples(kept, kind, loss, reach)
 
 
-def _step(view: View, steps: list[int]) -> int | None:
+def _step(view: ConfusionsView, steps: list[int]) -> int | None:
     """Which weights: those of a kept step, or None for the tested ones."""
     if not steps:
         return None
@@ -79,7 +79,7 @@ def _step(view: View, steps: list[int]) -> int | None:
     return None if chosen == TESTED else int(chosen)
 
 
-def _region_of(view: View) -> TripletLoss:
+def _region_of(view: ConfusionsView) -> TripletLoss:
     """A box with the triplet losses, first that of the run, and sliders; what is trained stays as it is."""
     form = Form(f"region-{view.run.id}")
     own = loss_of(view.run.spec)
@@ -173,7 +173,7 @@ def _caption(found: DistanceDensity, kind: Kind, loss: TripletLoss, reach: float
     )
 
 
-def _offer(view: View) -> None:
+def _offer(view: ConfusionsView) -> None:
     """What is missing for the way here, and how to get it."""
     kept = snapshots(view.run)
     if not kept:

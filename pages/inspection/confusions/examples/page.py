@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from dmlcore.typing import Ints
-from pages.inspection.confusions.service import View
+from pages.inspection.confusions.service import ConfusionsView
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, neighbour_grid, selection
 from pages.shared.words.numbers import percent
@@ -18,7 +18,7 @@ ROWS = 4  # queries at a time
 SHOWN = 8  # neighbours of each
 
 
-def queries(view: View, rows: Ints, key: str, wrong: Callable[[int], int | None]) -> None:
+def queries(view: ConfusionsView, rows: Ints, key: str, wrong: Callable[[int], int | None]) -> None:
     """The queries `rows`, some at a time, with their neighbours; wrong(row): the neighbour that the forces are of."""
     if not len(rows):
         st.info("No query is like that.", icon=":material/check:")
@@ -33,7 +33,7 @@ def queries(view: View, rows: Ints, key: str, wrong: Callable[[int], int | None]
     _listen(view, key)
 
 
-def tiles(view: View, rows: Sequence[tuple[int, str, Sequence[int]]], key: str) -> None:
+def tiles(view: ConfusionsView, rows: Sequence[tuple[int, str, Sequence[int]]], key: str) -> None:
     """Rows of images that are no search: (sample, words under it, the samples beside it), all as rows."""
     found = view.found
     shown: list[neighbour_grid.Row] = [
@@ -52,7 +52,7 @@ def tiles(view: View, rows: Sequence[tuple[int, str, Sequence[int]]], key: str) 
     _listen(view, key)
 
 
-def hand_over(view: View, rows: Ints, origin: str, key: str) -> None:
+def hand_over(view: ConfusionsView, rows: Ints, origin: str, key: str) -> None:
     """A button that makes samples the selection, and once they are it, the pages that show it."""
     indices = np.unique(view.found.indices[rows])
     chosen = selection.chosen(view.run)
@@ -70,11 +70,11 @@ def hand_over(view: View, rows: Ints, origin: str, key: str) -> None:
     )
 
 
-def _choose(view: View, indices: Ints, origin: str) -> None:
+def _choose(view: ConfusionsView, indices: Ints, origin: str) -> None:
     selection.choose(view.run, indices, origin)
 
 
-def _query(view: View, row: int, wrong: int | None) -> neighbour_grid.Row:
+def _query(view: ConfusionsView, row: int, wrong: int | None) -> neighbour_grid.Row:
     found = view.found
     k = min(SHOWN, found.neighbours.shape[1])
     neighbours = [
@@ -94,7 +94,7 @@ def _query(view: View, row: int, wrong: int | None) -> neighbour_grid.Row:
     return neighbour_grid.Tile(int(found.indices[row]), _class(view, row), (precision,), forces=forces), neighbours
 
 
-def _forces(view: View, row: int, wrong: int) -> str:
+def _forces(view: ConfusionsView, row: int, wrong: int) -> str:
     """The link from a query and a wrong neighbour to their forces; none where the class has no other sample."""
     if np.isnan(view.found.average_precision[row]):
         return ""
@@ -102,7 +102,7 @@ def _forces(view: View, row: int, wrong: int) -> str:
     return urlencode({"run": view.run.id, "query": int(indices[row]), "wrong": int(indices[wrong])})
 
 
-def _listen(view: View, key: str) -> None:
+def _listen(view: ConfusionsView, key: str) -> None:
     """A click on an image makes it the query of the gallery; one on Forces shows what losses do about it."""
     asked = neighbour_grid.listen(f"click-{key}", keys=("forces",))
     if isinstance(asked["query"], int):
@@ -111,9 +111,9 @@ def _listen(view: View, key: str) -> None:
         menu.go("failure", dict(parse_qsl(asked["forces"][:500])))
 
 
-def _link(view: View, index: int) -> str:
+def _link(view: ConfusionsView, index: int) -> str:
     return f"gallery?{urlencode({'run': view.run.id, 'query': index})}"
 
 
-def _class(view: View, row: int) -> str:
+def _class(view: ConfusionsView, row: int) -> str:
     return view.name(int(view.found.labels[row]))

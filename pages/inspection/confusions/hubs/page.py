@@ -8,14 +8,14 @@ import streamlit as st
 from dmlcore.figures.confusions import by_chance, occurrences
 from dmlcore.inspection.hubness import FAR, Hubness, found_by
 from pages.inspection.confusions.examples import page as examples
-from pages.inspection.confusions.service import View, hubs
+from pages.inspection.confusions.service import ConfusionsView, hubs
 from pages.shared.words.numbers import percent
 
 ROWS, EACH = 4, 10  # hubs at a time, samples shown beside each
 KINDS = {"hubs": "Hubs", "bad": "Bad hubs", "orphans": "Found by nobody"}
 
 
-def show(view: View) -> None:
+def show(view: ConfusionsView) -> None:
     """Numbers, distribution, and the samples themselves."""
     counts = view.counts()
     k = int(
@@ -84,7 +84,7 @@ def _distribution(found: Hubness) -> None:
     )
 
 
-def _samples(view: View, found: Hubness, k: int) -> None:
+def _samples(view: ConfusionsView, found: Hubness, k: int) -> None:
     kind = st.segmented_control(
         "Samples", list(KINDS), default="hubs", required=True, format_func=KINDS.__getitem__, key="hub-kind"
     )

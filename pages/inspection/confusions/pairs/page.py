@@ -13,7 +13,7 @@ from dmlcore.inspection import confusions
 from dmlcore.inspection.confusions import ClassPairs, Confusions
 from dmlcore.typing import Bools
 from pages.inspection.confusions.examples import page as examples
-from pages.inspection.confusions.service import R, View, confused
+from pages.inspection.confusions.service import ConfusionsView, R, confused
 from pages.shared.widgets.run_status import literal
 from pages.shared.words.numbers import percent
 
@@ -32,7 +32,7 @@ STYLE = """<style>
 _PAIR = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
-def show(view: View) -> None:
+def show(view: ConfusionsView) -> None:
     """Matrix, list and examples."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         k = st.select_slider(
@@ -60,7 +60,7 @@ def show(view: View) -> None:
         _examples(view, found, chosen, k)
 
 
-def _around(view: View, found: Confusions) -> int | None:
+def _around(view: ConfusionsView, found: Confusions) -> int | None:
     """The class that the matrix is about, where it cannot show all."""
     if len(found.classes) <= MOST_SHOWN:
         return None
@@ -92,7 +92,9 @@ def _directed(found: Confusions, best: ClassPairs, number: int) -> tuple[int, in
     return pair if best.there[number] >= best.back[number] else pair[::-1]
 
 
-def _matrix(view: View, found: Confusions, around: int | None, chosen: tuple[int, int] | None, k: str) -> None:
+def _matrix(
+    view: ConfusionsView, found: Confusions, around: int | None, chosen: tuple[int, int] | None, k: str
+) -> None:
     if around is not None and (place := found.place(around)) is not None:
         places = confusions.around(found, place, WORST)
     else:
@@ -142,7 +144,7 @@ def _follow_cell() -> None:
         _choose(int(cells[0]["i"]), int(cells[0]["j"]), by="matrix")
 
 
-def _list(view: View, found: Confusions, best: ClassPairs, chosen: tuple[int, int] | None) -> None:
+def _list(view: ConfusionsView, found: Confusions, best: ClassPairs, chosen: tuple[int, int] | None) -> None:
     st.markdown(f"**{percent(found.wrong)}** of the neighbours counted are of a wrong class.")
     if not len(best.first):
         st.info("No neighbour is of a wrong class: nothing is confused here.", icon=":material/check:")
@@ -185,7 +187,7 @@ def _follow_row(found: Confusions, best: ClassPairs) -> None:
         _choose(*_directed(found, best, rows[0]), by="worst-pairs")
 
 
-def _examples(view: View, found: Confusions, chosen: tuple[int, int], k: str) -> None:
+def _examples(view: ConfusionsView, found: Confusions, chosen: tuple[int, int], k: str) -> None:
     """Queries of the one class that have neighbours of the other, most of them first."""
     query, other = chosen
     first, second = found.place(query), found.place(other)
@@ -227,7 +229,7 @@ def _examples(view: View, found: Confusions, chosen: tuple[int, int], k: str) ->
     examples.queries(view, rows, f"pair-{query}-{other}", lambda row: _wrong(view, row, other, hits))
 
 
-def _wrong(view: View, row: int, other: int, hits: Bools) -> int | None:
+def _wrong(view: ConfusionsView, row: int, other: int, hits: Bools) -> int | None:
     """The nearest neighbour of the other class; of the own class asked for, the nearest of any other."""
     of = hits[row] if other != view.found.labels[row] else ~view.found.right[row]
     places = np.flatnonzero(of)

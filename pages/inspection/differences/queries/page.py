@@ -15,7 +15,7 @@ from dmlcore.inspection.differences import Difference, Doubted, Kind
 from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.runs import Run
 from dmlcore.typing import Ints
-from pages.inspection.differences.sides.page import Side
+from pages.inspection.differences.sides.page import RunSide
 from pages.shared.server import thumbnails
 from pages.shared.widgets import neighbour_grid, selection
 from pages.shared.words.numbers import percent
@@ -40,10 +40,10 @@ STYLE = """<style>
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownDifference:
     """What all rows need: both sides, the difference, names of classes."""
 
-    sides: tuple[Side, Side]
+    sides: tuple[RunSide, RunSide]
     found: Difference
     name: Callable[[int], str]
 
@@ -53,7 +53,7 @@ class Shown:
         return self.found.comparison.learned
 
 
-def queries(shown: Shown, kind: Kind, only: Ints | None) -> None:
+def queries(shown: ShownDifference, kind: Kind, only: Ints | None) -> None:
     """The queries of a kind, page by page, and the way to hand them on; only: samples of a selection, or None."""
     found = shown.found
     positions = found.queries(kind)
@@ -82,7 +82,7 @@ def queries(shown: Shown, kind: Kind, only: Ints | None) -> None:
     blocks(shown, positions[(number - 1) * ROWS : number * ROWS], k)
 
 
-def blocks(shown: Shown, positions: Sequence[int] | Ints, k: int = 8) -> None:
+def blocks(shown: ShownDifference, positions: Sequence[int] | Ints, k: int = 8) -> None:
     """Queries (positions in the difference), each with its nearest neighbours in A and in B."""
     run, k = shown.sides[1].run, min(k, shown.learned[0].neighbours.shape[1])
     stay, change, precision = shown.found.kept(k), shown.found.change, shown.found.comparison.average_precision
@@ -94,7 +94,7 @@ def blocks(shown: Shown, positions: Sequence[int] | Ints, k: int = 8) -> None:
             row = int(shown.found.comparison.rows[number, position])
             tile, near = _row(learned, row, k, shown.name, ())
             told = shown.sides[number].words, f"AP@R {percent(precision[number, position])}"
-            lines.append(neighbour_grid.Line(mark, shown.sides[number].run.id, told, near))
+            lines.append(neighbour_grid.RunNeighbours(mark, shown.sides[number].run.id, told, near))
         words = f"AP@R {percent(precision[0, position])} → {percent(precision[1, position])}"
         head = [
             f"<span>sample {index:,}</span><bdi>{escape(shown.name(int(_labels(shown, [position])[0])))}</bdi>",
@@ -105,7 +105,7 @@ def blocks(shown: Shown, positions: Sequence[int] | Ints, k: int = 8) -> None:
     st.html(STYLE + "".join(found))
 
 
-def labels(shown: Shown, found: Doubted, images_of: TestNeighbours) -> None:
+def labels(shown: ShownDifference, found: Doubted, images_of: TestNeighbours) -> None:
     """Samples whose neighbours agree on another class, with the neighbours they have in B."""
     st.markdown(
         f"Test samples of whose 8 nearest neighbours none has their class and at least 6 share one other class, in at "
@@ -142,7 +142,7 @@ def labels(shown: Shown, found: Doubted, images_of: TestNeighbours) -> None:
     st.html(STYLE + "".join(cells))
 
 
-def _hand_over(shown: Shown, positions: Ints, words: str) -> None:
+def _hand_over(shown: ShownDifference, positions: Ints, words: str) -> None:
     """Make the listed queries the selection that the other pages show."""
     if st.button(
         f"Select these {len(positions):,}",
@@ -157,7 +157,7 @@ def _hand_over(shown: Shown, positions: Ints, words: str) -> None:
         st.rerun()
 
 
-def _labels(shown: Shown, positions: Sequence[int] | Ints) -> Ints:
+def _labels(shown: ShownDifference, positions: Sequence[int] | Ints) -> Ints:
     of = shown.learned[0]
     found: Ints = of.labels[shown.found.comparison.rows[0][positions]]
     return found

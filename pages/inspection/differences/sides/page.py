@@ -23,7 +23,7 @@ OTHER, FIRST, SECOND = "other", "before", "after"  # names in the link, beside "
 
 
 @dataclass(frozen=True)
-class Side:
+class RunSide:
     """One side: a run, "best" or a step, and the file of its embeddings."""
 
     run: Run
@@ -41,7 +41,7 @@ class Side:
         return "best weights" if self.step is None else f"step {self.step:,}"
 
 
-def pick(store: RunStore) -> tuple[Run, Side | None, Side | None] | None:
+def pick(store: RunStore) -> tuple[Run, RunSide | None, RunSide | None] | None:
     """Boxes for both sides that follow and write the link; a side is None where what is chosen is not embedded yet.
 
     None, and a way out, where there is no run at all.
@@ -59,7 +59,7 @@ def pick(store: RunStore) -> tuple[Run, Side | None, Side | None] | None:
     return run, first, second
 
 
-def same_samples(first: Side, second: Side, a: TestNeighbours, b: TestNeighbours) -> None:
+def same_samples(first: RunSide, second: RunSide, a: TestNeighbours, b: TestNeighbours) -> None:
     """Raise Incomparable unless both sides were tested on the same samples, or where that cannot be told."""
     one, two = first.run.spec, second.run.spec
     try:
@@ -140,7 +140,7 @@ def _defaults(run: Run, other: Run) -> tuple[str, str]:
     return (first, BEST if BEST in options else options[-1]) if run.id == other.id and options else (BEST, BEST)
 
 
-def _weights(run: Run, name: str, default: str, into: st.delta_generator.DeltaGenerator) -> Side | None:
+def _weights(run: Run, name: str, default: str, into: st.delta_generator.DeltaGenerator) -> RunSide | None:
     options = _options(run)
     if not options:
         return None
@@ -163,7 +163,7 @@ def _weights(run: Run, name: str, default: str, into: st.delta_generator.DeltaGe
         width=230,
     )
     path = options[chosen]
-    return None if path is None else Side(run, chosen, path)
+    return None if path is None else RunSide(run, chosen, path)
 
 
 def _words(run: Run, value: str, options: dict[str, Path | None]) -> str:

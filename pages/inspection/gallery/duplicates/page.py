@@ -16,7 +16,7 @@ from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.inspection.selections import Selection
 from pages.inspection.gallery.queries import page as queries_view
 from pages.inspection.gallery.rows import page as rows_view
-from pages.inspection.gallery.rows.page import Shown
+from pages.inspection.gallery.rows.page import ShownRun
 from pages.shared.server import thumbnails
 from pages.shared.widgets import neighbour_grid
 
@@ -25,7 +25,7 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 ASKED = 8  # neighbours that vote on a label
 
 
-def near_duplicates(shown: Shown, selected: Selection | None, label: int | None) -> int:
+def near_duplicates(shown: ShownRun, selected: Selection | None, label: int | None) -> int:
     """Pairs of different classes, nearest first; the index of the first, or -1."""
     quantile = st.select_slider(
         "Closer than this share of all nearest neighbours",
@@ -82,7 +82,7 @@ def near_duplicates(shown: Shown, selected: Selection | None, label: int | None)
     return tiles[0][1].index
 
 
-def suspects(shown: Shown, selected: Selection | None, label: int | None) -> int:
+def suspects(shown: ShownRun, selected: Selection | None, label: int | None) -> int:
     """Samples whose neighbours agree on another class, with those neighbours; the index of the first, or -1."""
     least = st.slider(
         f"Neighbours that agree, of {ASKED}",
@@ -128,7 +128,7 @@ def suspects(shown: Shown, selected: Selection | None, label: int | None) -> int
     return int(shown.found.indices[rows[part][0]])
 
 
-def _same_inputs(shown: Shown) -> Callable[[int, int], bool]:
+def _same_inputs(shown: ShownRun) -> Callable[[int, int], bool]:
     """Whether two samples are the same: their files byte by byte, or what goes into the network."""
     try:
         data = thumbnails.dataset(shown.run.spec)

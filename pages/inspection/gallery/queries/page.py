@@ -13,7 +13,7 @@ from dmlcore.inspection.queries import ORDERS, Order, select
 from dmlcore.inspection.selections import Selection
 from dmlcore.typing import Ints
 from pages.inspection.gallery.rows import page as rows_view
-from pages.inspection.gallery.rows.page import Shown
+from pages.inspection.gallery.rows.page import ShownRun
 from pages.inspection.gallery.runs_beside import page as runs_beside_view
 from pages.shared.widgets import menu
 from pages.shared.words.numbers import percent
@@ -22,7 +22,7 @@ ROWS = 10  # queries on a page; five where each has a line for every run
 PAGE = "gallery page"  # of the session: what is asked for, its number, how many there are, how often keys have turned
 
 
-def one(shown: Sequence[Shown], row: int, back: str = "All queries") -> None:
+def one(shown: Sequence[ShownRun], row: int, back: str = "All queries") -> None:
     """A single query with as many neighbours as are kept. back: what the button says that leaves it."""
     first, found = shown[0], shown[0].found
     index = int(found.indices[row])
@@ -44,7 +44,7 @@ def one(shown: Sequence[Shown], row: int, back: str = "All queries") -> None:
 
 
 def many(
-    shown: Sequence[Shown], both: Comparison | None, selected: Selection | None, label: int | None
+    shown: Sequence[ShownRun], both: Comparison | None, selected: Selection | None, label: int | None
 ) -> tuple[int, list[int]]:
     """The filters and the queries that pass them, a page at a time.
 
@@ -161,7 +161,7 @@ def _first_right(found: TestNeighbours, row: int) -> str:
     return f"first right neighbour at place {rank:,}, distance {found.positives.nearest_distance[row]:.3f}"
 
 
-def _hand_on(shown: Shown, rows: Ints, selected: Selection | None, origin: str) -> None:
+def _hand_on(shown: ShownRun, rows: Ints, selected: Selection | None, origin: str) -> None:
     """The queries that pass the filters become the selection, which map and tables then show."""
     if len(rows) == len(shown.found.labels) or (selected is not None and len(rows) == len(selected.indices)):
         return

@@ -21,7 +21,7 @@ MARKS = "ABC"  # of runs side by side
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class ShownRun:
     """A run on this page: what it learned, how classes are called, where images to lie on the others are served."""
 
     run: Run
@@ -46,7 +46,7 @@ def link(run: Run) -> Callable[[int], str]:
     return lambda index: f"?{urlencode({'run': run.id, 'query': index} | kept)}"
 
 
-def forces(shown: Shown, row: int, other: int | None = None) -> str:
+def forces(shown: ShownRun, row: int, other: int | None = None) -> str:
     """The query of the link from a failure to its forces; empty where the class has no other sample."""
     found = shown.found
     if found.positives.nearest[row] < 0:
@@ -57,14 +57,14 @@ def forces(shown: Shown, row: int, other: int | None = None) -> str:
     return urlencode(said)
 
 
-def query(shown: Shown, row: int, *lines: str) -> neighbour_grid.Tile:
+def query(shown: ShownRun, row: int, *lines: str) -> neighbour_grid.Tile:
     """The tile of a query, with a link to its forces if it is a failure."""
     index = int(shown.found.indices[row])
     said = forces(shown, row) if shown.found.failures[row] else ""
     return neighbour_grid.Tile(index, shown.class_of(row), lines, over=shown.over(index), forces=said)
 
 
-def neighbours(shown: Shown, row: int, k: int) -> list[neighbour_grid.Neighbour]:
+def neighbours(shown: ShownRun, row: int, k: int) -> list[neighbour_grid.Neighbour]:
     """The tiles of its k nearest, with their distances."""
     found = shown.found
     return [
@@ -82,7 +82,7 @@ def neighbours(shown: Shown, row: int, k: int) -> list[neighbour_grid.Neighbour]
     ]
 
 
-def one_run(shown: Shown, rows: Sequence[int] | Ints, k: int, words: Callable[[int], str]) -> None:
+def one_run(shown: ShownRun, rows: Sequence[int] | Ints, k: int, words: Callable[[int], str]) -> None:
     """Queries and their neighbours; words(row) stands under a query beside its AP@R."""
     tiles: list[neighbour_grid.Row] = []
     for row in rows:
@@ -91,12 +91,12 @@ def one_run(shown: Shown, rows: Sequence[int] | Ints, k: int, words: Callable[[i
     st.html(neighbour_grid.html(tiles, thumbnails.address(shown.run), link(shown.run)))
 
 
-def several_runs(shown: Sequence[Shown], rows: Ints, k: int) -> None:
+def several_runs(shown: Sequence[ShownRun], rows: Ints, k: int) -> None:
     """The same queries in several runs; rows (runs, n)."""
     tiles = []
     for column in rows.T:
         lines = [
-            neighbour_grid.Line(
+            neighbour_grid.RunNeighbours(
                 MARKS[number],
                 each.run.id,
                 (f"AP@R {percent(each.found.average_precision[row])}",),
@@ -109,14 +109,14 @@ def several_runs(shown: Sequence[Shown], rows: Ints, k: int) -> None:
     st.html(neighbour_grid.compared(tiles, thumbnails.address(shown[0].run), link(shown[0].run)))
 
 
-def images(shown: Sequence[Shown], rows: Ints, k: int) -> list[int]:
+def images(shown: Sequence[ShownRun], rows: Ints, k: int) -> list[int]:
     """The indices of all images of these rows (runs, n) and of their k nearest."""
     found = [each.found.indices[each.found.neighbours[part, :k]] for each, part in zip(shown, rows, strict=True)]
     both: list[int] = np.unique(np.concatenate([shown[0].found.indices[rows[0]], *map(np.ravel, found)])).tolist()
     return both
 
 
-def select_button(shown: Shown, rows: Ints, what: str, origin: str) -> None:
+def select_button(shown: ShownRun, rows: Ints, what: str, origin: str) -> None:
     """A button that makes these rows the selection, which map and tables then show."""
     st.button(
         f"Select these {len(rows):,} {what}",
@@ -128,5 +128,5 @@ def select_button(shown: Shown, rows: Ints, what: str, origin: str) -> None:
     )
 
 
-def _select(shown: Shown, rows: Ints, origin: str) -> None:
+def _select(shown: ShownRun, rows: Ints, origin: str) -> None:
     selection.choose(shown.run, shown.found.indices[rows], origin)

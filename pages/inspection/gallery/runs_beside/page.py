@@ -15,7 +15,7 @@ from dmlcore.inspection.neighbours import TestNeighbours
 from dmlcore.storage.arrays import Unreadable
 from dmlcore.storage.runs import Run, RunError, RunStore
 from dmlcore.typing import Ints
-from pages.inspection.gallery.rows.page import MARKS, Shown
+from pages.inspection.gallery.rows.page import MARKS, ShownRun
 from pages.inspection.gallery.weights import page as weights_view
 from pages.shared.server import thumbnails
 from pages.shared.widgets import run_picker
@@ -62,7 +62,7 @@ def choose(run: Run) -> list[str]:
     return wanted
 
 
-def together(shown: Shown, others: Sequence[str]) -> tuple[list[Shown], Comparison] | None:
+def together(shown: ShownRun, others: Sequence[str]) -> tuple[list[ShownRun], Comparison] | None:
     """The runs brought together on the same queries; None, after saying why, where that is not possible."""
     runs = [shown]
     for name in others:
@@ -79,7 +79,7 @@ def together(shown: Shown, others: Sequence[str]) -> tuple[list[Shown], Comparis
             st.text(words.plain(f"{name}: {error}"))
             continue
         over = weights_view.addresses(other) if weights_view.shown() else shown.over
-        runs.append(Shown(other, found, shown.name, over))
+        runs.append(ShownRun(other, found, shown.name, over))
     if len(runs) == 1:
         return None
     key = tuple((each.run.id, each.tag) for each in runs)
@@ -90,7 +90,7 @@ def _datasets(first: Run, second: Run) -> tuple[Dataset, Dataset]:
     return thumbnails.dataset(first.spec), thumbnails.dataset(second.spec)
 
 
-def summary(runs: Sequence[Shown], both: Comparison) -> None:
+def summary(runs: Sequence[ShownRun], both: Comparison) -> None:
     """A line for each run, and how often one of a pair alone is right."""
     lines = "".join(
         f"<tr><th>{mark}</th><td><bdi>{escape(_label(each.run))}</bdi></td><td>R@1 <b>{percent(each.found.recall_at_1)}"

@@ -20,7 +20,7 @@ from dmlcore.storage.checkpoint import CheckpointError
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.typing import Singles
 from pages.inspection.gallery.rows import page as rows_view
-from pages.inspection.gallery.rows.page import Shown
+from pages.inspection.gallery.rows.page import ShownRun
 from pages.shared.server import thumbnails
 from pages.shared.widgets import menu, neighbour_grid
 from pages.shared.words import sentences as words
@@ -29,7 +29,7 @@ MEGABYTES = 20
 SHOWN = 16  # neighbours
 
 
-def show(shown: Shown) -> int:
+def show(shown: ShownRun) -> int:
     """The upload, what the network sees of it, its neighbours; the index of the first, or -1."""
     try:
         data = thumbnails.dataset(shown.run.spec)
@@ -76,7 +76,7 @@ def _example(data: Dataset) -> None:
     )
 
 
-def _search(shown: Shown, index: Index, data: Dataset, content: bytes, name: str) -> int:
+def _search(shown: ShownRun, index: Index, data: Dataset, content: bytes, name: str) -> int:
     file = io.BytesIO(content)
     file.name = name
     invert = False

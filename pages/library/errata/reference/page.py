@@ -1,4 +1,4 @@
-"""The reference half of the truth page: one loss of the catalogue, read and computed by dmlcore.published.reference."""
+"""The reference half of the errata page: one loss of the catalogue, computed by dmlcore.published.reference."""
 
 from __future__ import annotations
 

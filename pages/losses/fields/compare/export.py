@@ -1,4 +1,4 @@
-"""A comparison to take away: its arrays as npz, its planes as SVG, PDF or PNG; both by the link of the page."""
+"""A comparison to export: its arrays as npz, its planes as SVG, PDF or PNG; both by the link of the page."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dmlcore.figures.fields import save_figure
 from dmlcore.typing import Array
 from pages.losses.fields.compare import sameness
 from pages.losses.fields.compare.service import axes, read_as, readout, scanned, signed, tensors
-from pages.losses.fields.compare.state import Comparison
+from pages.losses.fields.compare.state import ComparisonView
 
 NODES = 141
 TYPES = {"svg": "image/svg+xml", "pdf": "application/pdf", "png": "image/png"}
 
 
-def arrays(comparison: Comparison, n: int = NODES) -> dict[str, Array]:
+def arrays(comparison: ComparisonView, n: int = NODES) -> dict[str, Array]:
     """Everything shown, float64: x (n,), y (n,); by panel raw, energy, force, active; the differences of the pair."""
     x, y = axes(comparison, n)
     found: dict[str, Array] = {"x": x.numpy(), "y": y.numpy()}
@@ -37,7 +37,7 @@ def arrays(comparison: Comparison, n: int = NODES) -> dict[str, Array]:
     return found
 
 
-def figure(comparison: Comparison, format: str, *, dark: bool = False) -> bytes:
+def figure(comparison: ComparisonView, format: str, *, dark: bool = False) -> bytes:
     """The planes and what is left of the pair, as svg, pdf or png."""
     x, y = axes(comparison, NODES)
     variants = read_as(comparison)
@@ -70,7 +70,7 @@ def figure(comparison: Comparison, format: str, *, dark: bool = False) -> bytes:
     return save_figure(drawn, format=format)
 
 
-def _title(comparison: Comparison, k: int) -> str:
+def _title(comparison: ComparisonView, k: int) -> str:
     panel, factor = comparison.panels[k], read_as(comparison)[k].factor
     sliders = losses.formula(panel.loss).sliders
     values = ", ".join(
@@ -81,7 +81,7 @@ def _title(comparison: Comparison, k: int) -> str:
 
 
 def _arrays(request: Request) -> Response:
-    comparison = Comparison.from_query(dict(request.query_params))
+    comparison = ComparisonView.from_query(dict(request.query_params))
     file = io.BytesIO()
     note = json.dumps(comparison.to_json() | {"same": sameness.judge(comparison)})
     np.savez_compressed(file, comparison=np.array(note), **arrays(comparison))  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ def _figure(request: Request) -> Response:
     if format not in TYPES:
         return Response(status_code=404)
     query = dict(request.query_params)
-    return _file(figure(Comparison.from_query(query), format, dark=query.get("dark") == "1"), format, TYPES[format])
+    return _file(figure(ComparisonView.from_query(query), format, dark=query.get("dark") == "1"), format, TYPES[format])
 
 
 def _file(content: bytes, suffix: str, media: str) -> Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.losses.fields.compare import presets, service
-from pages.losses.fields.compare.state import Comparison
+from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.widgets import misread_link
 from pages.shared.widgets.component import socket_component
 
@@ -15,7 +15,7 @@ def canvas() -> None:
     """The planes, their difference and the verdict."""
     query = st.query_params.to_dict()
     with misread_link.told():
-        comparison = Comparison.from_query(query)
+        comparison = ComparisonView.from_query(query)
     data = {"comparison": comparison.to_json(), "query": comparison.link(), "presets": presets.presets()}
     socket_component("losses/fields/compare", service.answer, key="compare", data=data)
 

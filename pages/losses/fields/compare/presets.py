@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from pages.losses.fields.compare.state import Comparison
+from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.state.panel import Panel, panel
 
 RHO = 0.6  # radians, the angular loss's default
@@ -23,7 +23,7 @@ def _on_circle(*degrees: float) -> dict[str, tuple[float, float]]:
 
 
 @dataclass(frozen=True)
-class Pair:
+class LossPair:
     """Two losses; kind = "same" or "different"; `shown` sets further fields of the comparison."""
 
     kind: str
@@ -33,9 +33,9 @@ class Pair:
     second: Panel
     shown: dict[str, Any] = field(default_factory=dict)
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> ComparisonView:
         """The comparison a click opens."""
-        return replace(Comparison(panels=(self.first, self.second)), **self.shown)
+        return replace(ComparisonView(panels=(self.first, self.second)), **self.shown)
 
 
 _WIDE: dict[str, Any] = {"positive": (1.0, 0.0), "negative": (0.35, 0.5), "view": (0.5, 0.1, 1.5)}
@@ -44,8 +44,8 @@ _SPHERE: dict[str, Any] = {"space": "sphere", "clamp": False, "fit": True, "view
     20, 75, 140
 )
 
-PAIRS: tuple[Pair, ...] = (
-    Pair(
+PAIRS: tuple[LossPair, ...] = (
+    LossPair(
         "same",
         "Angular = c · (1, −1)",
         "Angular is the distance-sensitive loss with s = 1, r = −1 and ratio 2 sin²ρ, times 2/cos²ρ; here ρ = 0.6.",
@@ -53,7 +53,7 @@ PAIRS: tuple[Pair, ...] = (
         _charges(1, -1, 2 * math.sin(RHO) ** 2, 0),
         _WIDE | {"fit": True},
     ),
-    Pair(
+    LossPair(
         "same",
         "Angular 45° = 4 · entangled",
         "Under 45 degrees the angular loss is four times the entangled one, margins included: 0.4 against 0.1.",
@@ -61,7 +61,7 @@ PAIRS: tuple[Pair, ...] = (
         panel("entangle", m=0.1),
         _WIDE | {"fit": True},
     ),
-    Pair(
+    LossPair(
         "same",
         "Entangled = (1, −1)",
         "Entangled is the distance-sensitive loss with s = 1, r = −1 and ratio 1; the margin carries over unchanged.",
@@ -69,14 +69,14 @@ PAIRS: tuple[Pair, ...] = (
         _charges(1, -1, 1, 0.3),
         _WIDE,
     ),
-    Pair(
+    LossPair(
         "same",
         "Modified = (0, 0)",
         "Constant forces are the distance-sensitive loss with s = 0, r = 0, whatever the ratio.",
         panel("modified_entangle", rho=0.7, m=1.3),
         _charges(0, 0, 0.7, 1.3),
     ),
-    Pair(
+    LossPair(
         "same",
         "Σ ranking = modified ½",
         "A batch holds (a, p, n) and (p, a, n). Summed over both, before any clamp, ranking pulls and pushes as the "
@@ -85,7 +85,7 @@ PAIRS: tuple[Pair, ...] = (
         panel("modified_entangle", rho=0.5, m=0.3),
         _SUMMED,
     ),
-    Pair(
+    LossPair(
         "same",
         "Σ FaceNet = 2 · (1, −1)",
         "Summed over both orders, before the clamp, FaceNet is twice the distance-sensitive loss (1, −1), ρ = ½.",
@@ -93,7 +93,7 @@ PAIRS: tuple[Pair, ...] = (
         _charges(1, -1, 0.5, 0.1),
         _SUMMED,
     ),
-    Pair(
+    LossPair(
         "same",
         "Location-aware = entangled, on the sphere",
         "On the unit sphere (dotted) the pull to the origin has no tangential part: only the margin is larger, by 5/2.",
@@ -101,14 +101,14 @@ PAIRS: tuple[Pair, ...] = (
         panel("entangle", m=0.1),
         _SPHERE,
     ),
-    Pair(
+    LossPair(
         "different",
         "Ranking / METU",
         "One pushes with constant force, the other harder the nearer the negative; ranking never feels the edge p-n.",
         panel("ranking", m=0.3),
         panel("distance_sensitive"),
     ),
-    Pair(
+    LossPair(
         "different",
         "Ranking / FaceNet",
         "Distances against squared distances: with margin 0 the same triplets are active, but the forces differ.",
@@ -116,7 +116,7 @@ PAIRS: tuple[Pair, ...] = (
         panel("facenet", m=0.0),
         {"fit": True, "shade": "force"},
     ),
-    Pair(
+    LossPair(
         "different",
         "Ranking / modified ½, one order",
         "The pair that is the same when summed over both orders is not the same triplet by triplet.",
@@ -124,7 +124,7 @@ PAIRS: tuple[Pair, ...] = (
         panel("modified_entangle", rho=0.5, m=0.3),
         {"clamp": False, "fit": True},
     ),
-    Pair(
+    LossPair(
         "different",
         "N-pairs / FaceNet, on the sphere",
         "On the sphere both forces point the same way, but N-pairs weighs a triplet by a sigmoid: no factor fits.",
@@ -132,7 +132,7 @@ PAIRS: tuple[Pair, ...] = (
         panel("facenet", m=0.0),
         _SPHERE | {"shade": "force"},
     ),
-    Pair(
+    LossPair(
         "different",
         "Location-aware / entangled, off the sphere",
         "In the plane the pull to the origin is a force of its own: the same two losses are not the same.",

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from dmlcore import losses
 from dmlcore.loss_analysis.equivalence import Sameness, Space, same_loss
-from pages.losses.fields.compare.state import Comparison
+from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.plane.state import POINTS
 from pages.shared.state.panel import Panel
 
@@ -22,7 +22,7 @@ class Fit:
     shift: float = 0.0
 
 
-def judge(comparison: Comparison) -> dict[str, Any]:
+def judge(comparison: ComparisonView) -> dict[str, Any]:
     """Whether the pair is one loss: factor, largest remaining difference, cosine, shift, and a sentence with them.
 
     "usable" tells whether the factor can be drawn: positive and neither vanishing nor enormous.
@@ -36,7 +36,7 @@ def judge(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def fit(comparison: Comparison) -> Fit:
+def fit(comparison: ComparisonView) -> Fit:
     """What the second of the pair is multiplied and raised by, if asked for; only a positive factor is used."""
     if not comparison.fit:
         return Fit()
@@ -50,7 +50,7 @@ def _usable(factor: float) -> bool:
     return math.isfinite(factor) and 1e-6 < factor < 1e6
 
 
-def _same(comparison: Comparison) -> Sameness:
+def _same(comparison: ComparisonView) -> Sameness:
     first, second = (_key(comparison.panels[k]) for k in comparison.pair)
     return _cached(first, second, cast(Space, comparison.space), comparison.orders)
 
@@ -78,7 +78,7 @@ def _sentence(verdict: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def snippet(comparison: Comparison) -> str:
+def snippet(comparison: ComparisonView) -> str:
     """A script that repeats the comparison with dmlcore: the losses, the verdict, the fields and their difference."""
     lines = [
         "import torch",
@@ -125,5 +125,5 @@ def _arguments(panel: Panel) -> list[str]:
     return [f"{k}={None if v == math.inf else v!r}" for k, v in changed.items()]
 
 
-def _shift(comparison: Comparison, fitted: Fit) -> str:
+def _shift(comparison: ComparisonView, fitted: Fit) -> str:
     return ", shift=sameness.shift" if fitted.shift and not comparison.clamp else ""

@@ -24,7 +24,7 @@ from dmlcore.geometry.sphere import tangent
 from dmlcore.geometry.variant import Variant, VariantField, read, scan_variant
 from dmlcore.typing import Array, Floats
 from pages.losses.fields.compare import sameness
-from pages.losses.fields.compare.state import Comparison
+from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.plane.state import POINTS
 from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
@@ -45,7 +45,7 @@ def answer(request: dict[str, Any]) -> bytes:
     "scale", "reference" and "span" hold the scales of colour, arrows and difference while the hand moves; "settle" lets
     them go where they mislead, "lock" never; "settle" also asks for link and snippet.
     """
-    comparison = Comparison.of(request.get("comparison"))
+    comparison = ComparisonView.of(request.get("comparison"))
     variants = read_as(comparison)
     header: Numbers = {"id": wire.identity(request)}
     at = request.get("at")
@@ -95,7 +95,7 @@ def answer(request: dict[str, Any]) -> bytes:
     return pack(header, arrays)
 
 
-def read_as(comparison: Comparison) -> list[Variant]:
+def read_as(comparison: ComparisonView) -> list[Variant]:
     """The losses as they are compared; with `fit` the second of the pair is multiplied by its best factor."""
     fitted = sameness.fit(comparison)
     return [
@@ -110,7 +110,7 @@ def read_as(comparison: Comparison) -> list[Variant]:
     ]
 
 
-def readout(variant: Variant, comparison: Comparison) -> Numbers:
+def readout(variant: Variant, comparison: ComparisonView) -> Numbers:
     """The numbers of the triplet itself under one loss: energies, whether it is active, forces on A, P and N."""
     points = tensors(comparison)
     found = read(variant, *points)
@@ -125,7 +125,7 @@ def readout(variant: Variant, comparison: Comparison) -> Numbers:
     }
 
 
-def _there(variants: list[Variant], comparison: Comparison, place: list[Any]) -> Numbers:
+def _there(variants: list[Variant], comparison: ComparisonView, place: list[Any]) -> Numbers:
     """What the probe would feel at a place of the plane under each loss, and what is left of the pair."""
     reached = [min(max(float(v), -REACH), REACH) for v in place]
     moved = {k: getattr(comparison, k) for k in POINTS} | {comparison.probe: reached}
@@ -143,7 +143,7 @@ def _there(variants: list[Variant], comparison: Comparison, place: list[Any]) ->
     }
 
 
-def scanned(variant: Variant, comparison: Comparison, x: Tensor, y: Tensor) -> VariantField:
+def scanned(variant: Variant, comparison: ComparisonView, x: Tensor, y: Tensor) -> VariantField:
     field = scan_variant(variant, *tensors(comparison), probe=comparison.probe, x=x, y=y)
     if comparison.space == "plane":
         return field
@@ -151,7 +151,7 @@ def scanned(variant: Variant, comparison: Comparison, x: Tensor, y: Tensor) -> V
     return replace(field, force=tangent(field.force, normalize(places, dim=-1)))
 
 
-def _shown(found: Points, comparison: Comparison, at: Points) -> Points:
+def _shown(found: Points, comparison: ComparisonView, at: Points) -> Points:
     """The forces shown: on the sphere only what normalisation leaves of them, the part along it."""
     if comparison.space == "plane":
         return found
@@ -159,29 +159,29 @@ def _shown(found: Points, comparison: Comparison, at: Points) -> Points:
     return a, p, n
 
 
-def tensors(comparison: Comparison) -> Points:
+def tensors(comparison: ComparisonView) -> Points:
     a, p, n = (torch.tensor(getattr(comparison, k), dtype=torch.float64) for k in POINTS)
     return a, p, n
 
 
-def axes(comparison: Comparison, n: int) -> tuple[Tensor, Tensor]:
+def axes(comparison: ComparisonView, n: int) -> tuple[Tensor, Tensor]:
     """Centres of n cells along either side of the view."""
     x0, y0, half = comparison.view
     cells = torch.arange(n, dtype=torch.float64).add(0.5).mul(2 * half / n).sub(half)
     return cells + x0, cells + y0
 
 
-def signed(comparison: Comparison) -> bool:
+def signed(comparison: ComparisonView) -> bool:
     """Energies before the clamp have a sign; forces' strengths and clamped energies have none."""
     return comparison.shade == "energy" and not comparison.clamp
 
 
-def _shade(comparison: Comparison, field: VariantField) -> Floats:
+def _shade(comparison: ComparisonView, field: VariantField) -> Floats:
     values: Floats = (field.energy if comparison.shade == "energy" else field.force.norm(dim=-1)).numpy()
     return values
 
 
-def _difference(comparison: Comparison, fields: Sequence[VariantField]) -> tuple[Floats, float, float]:
+def _difference(comparison: ComparisonView, fields: Sequence[VariantField]) -> tuple[Floats, float, float]:
     """What is drawn of first - second: signed energies, or lengths of force vectors; its scale; the largest size."""
     first, second = (fields[k] for k in comparison.pair)
     if comparison.shade == "energy":

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from dmlcore.geometry import Probe
 from pages.shared.plane.state import POINTS
 from pages.shared.state import untrusted
-from pages.shared.state.page_state import Choice, Flag, Kind, Numbers, PageState, Panels, View
+from pages.shared.state.page_state import ChoiceKind, Flag, Kind, Numbers, PageState, Panels, WindowKind
 from pages.shared.state.panel import Panel, panel
 from pages.shared.state.untrusted import Point, exact
 
@@ -22,7 +22,7 @@ DEFAULTS = (
 )
 
 
-class Pair(Kind):
+class PanelPair(Kind):
     """Two different panels, the first two unless both are known; a link counts from 1."""
 
     def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> tuple[int, int]:
@@ -40,7 +40,7 @@ class Pair(Kind):
 
 
 @dataclass(frozen=True)
-class Comparison(PageState):
+class ComparisonView(PageState):
     """Losses over linked points. pair = the two whose difference is drawn and tested, as indices of `panels`.
 
     clamp: colours and forces of the clamped losses, or of the raw ones; orders: summed over (a, p, n) and (p, a, n);
@@ -48,16 +48,16 @@ class Comparison(PageState):
     """
 
     panels: Annotated[tuple[Panel, ...], Panels(DEFAULTS, FEWEST)] = DEFAULTS[:FEWEST]
-    pair: Annotated[tuple[int, int], Pair()] = (0, 1)
+    pair: Annotated[tuple[int, int], PanelPair()] = (0, 1)
     anchor: Annotated[Point, Numbers(key="a", number=exact)] = (0.0, 0.0)
     positive: Annotated[Point, Numbers(key="p", number=exact)] = (0.5, 0.0)
     negative: Annotated[Point, Numbers(key="n", number=exact)] = (0.35, 0.55)
-    probe: Annotated[Probe, Choice(POINTS)] = "negative"
-    shade: Annotated[str, Choice(("energy", "force"))] = "energy"
-    space: Annotated[str, Choice(("plane", "sphere"))] = "plane"
+    probe: Annotated[Probe, ChoiceKind(POINTS)] = "negative"
+    shade: Annotated[str, ChoiceKind(("energy", "force"))] = "energy"
+    space: Annotated[str, ChoiceKind(("plane", "sphere"))] = "plane"
     clamp: Annotated[bool, Flag()] = True
     orders: Annotated[bool, Flag()] = False
     fit: Annotated[bool, Flag()] = False
     region: Annotated[bool, Flag()] = True
     arrows: Annotated[bool, Flag()] = True
-    view: Annotated[tuple[float, float, float], View(number=exact)] = (0.25, 0.1, 1.5)
+    view: Annotated[tuple[float, float, float], WindowKind(number=exact)] = (0.25, 0.1, 1.5)

@@ -1,4 +1,4 @@
-"""The microscope's maps to take away: /api/microscope/export.FORMAT?<the page's own query>, as in `exports`."""
+"""The maps of pair weights to export: /api/microscope/export.FORMAT?<the page's own query>, as in `exports`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from starlette.routing import BaseRoute
 
 from dmlcore.figures import fields, pair_weights
-from pages.losses.fields.pair_weights.state import MicroscopeView
+from pages.losses.fields.pair_weights.state import PairWeightsView
 from pages.shared.server.exports import export_route, file_name
 
 
-def export(view: MicroscopeView, format: str, *, dark: bool = False) -> bytes:
+def export(view: PairWeightsView, format: str, *, dark: bool = False) -> bytes:
     """The file of a view; format is a key of `exports.TYPES`."""
     losses = [panel.module() for panel in view.panels]
     placed: dict[str, Any] = {"rival": view.rival, "pn": view.pn, "at": view.at}
@@ -26,10 +26,10 @@ def export(view: MicroscopeView, format: str, *, dark: bool = False) -> bytes:
     return fields.as_npz(arrays, about) if format == "npz" else fields.as_json(arrays, about)
 
 
-def _microscope(query: Mapping[str, str], format: str, dark: bool) -> tuple[bytes, str]:
-    view = MicroscopeView.from_query(query)
-    name = file_name("-".join(["microscope", *(panel.loss for panel in view.panels)]), {}, format)
+def _pair_weights(query: Mapping[str, str], format: str, dark: bool) -> tuple[bytes, str]:
+    view = PairWeightsView.from_query(query)
+    name = file_name("-".join(["pair-weights", *(panel.loss for panel in view.panels)]), {}, format)
     return export(view, format, dark=dark), name
 
 
-ROUTES: list[BaseRoute] = [export_route("/api/microscope/export", _microscope)]
+ROUTES: list[BaseRoute] = [export_route("/api/microscope/export", _pair_weights)]

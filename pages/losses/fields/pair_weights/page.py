@@ -1,11 +1,11 @@
-"""Loss microscope: the weight each pair of a triplet gets, as a map over similarities, for two losses."""
+"""Pair weights: the weight each pair of a triplet gets, as a map over similarities, for two losses."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from pages.losses.fields.pair_weights import service
-from pages.losses.fields.pair_weights.state import KEPT_APART, SLIDES, MicroscopeView
+from pages.losses.fields.pair_weights.state import KEPT_APART, SLIDES, PairWeightsView
 from pages.shared.widgets import misread_link
 from pages.shared.widgets.component import socket_component
 from pages.shared.words.formulas import statements
@@ -16,11 +16,11 @@ def canvas() -> None:
     """Two maps of pair weights, their sliders and the triplet under the cursor."""
     query = st.query_params.to_dict()
     with misread_link.told():
-        view = MicroscopeView.from_query(query)
+        view = PairWeightsView.from_query(query)
     socket_component(
         "losses/fields/pair_weights",
         service.answer,
-        key="microscope",
+        key="pair_weights",
         data={
             "view": view.to_json(),
             "query": view.link(),
@@ -30,7 +30,7 @@ def canvas() -> None:
     )
 
 
-st.title("Loss microscope", anchor=False)
+st.title("Pair weights", anchor=False)
 st.markdown(
     "All that a loss can do to normalised embeddings is to **weigh pairs**: attract some, repel others, more or less. "
     "Each map shows one such weight for every similarity of the pair (across) and of its rival (up)."

@@ -20,7 +20,7 @@ from dmlcore.figures.pair_weights import boundary
 from dmlcore.loss_analysis.pair_weights import PairWeights, Similarities, similarities, triplet_weights, unit_triplet
 from dmlcore.losses import TripletLoss
 from dmlcore.typing import Array, Bytes, Floats
-from pages.losses.fields.pair_weights.state import NEAREST, MicroscopeView
+from pages.losses.fields.pair_weights.state import NEAREST, PairWeightsView
 from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import pack
@@ -37,7 +37,7 @@ def answer(request: dict[str, Any]) -> bytes:
     With "maps" false only the numbers. "top" holds the scale while the hand moves; "settle" refits one that misleads,
     and asks for the link.
     """
-    view = MicroscopeView.of(request.get("view"))
+    view = PairWeightsView.of(request.get("view"))
     losses = [p.module() for p in view.panels]
     header: dict[str, Any] = {"id": wire.identity(request)}
     ap, an = numbers(request.get("at"), view.at, NEAREST)
@@ -70,7 +70,7 @@ def answer(request: dict[str, Any]) -> bytes:
     return pack(header, arrays)
 
 
-def readout(view: MicroscopeView, losses: list[TripletLoss], at: tuple[float, float]) -> dict[str, Any]:
+def readout(view: PairWeightsView, losses: list[TripletLoss], at: tuple[float, float]) -> dict[str, Any]:
     """The triplet with similarities `at`: its edges, where it lies on the sphere, and every weight under both losses.
 
     "triplet" is None where no such triplet exists. "sphere": places of p, n and the arc between them, seen from a; the
@@ -91,7 +91,7 @@ def readout(view: MicroscopeView, losses: list[TripletLoss], at: tuple[float, fl
     return there
 
 
-def _numbers(view: MicroscopeView, loss: TripletLoss, s: Similarities) -> dict[str, Any]:
+def _numbers(view: PairWeightsView, loss: TripletLoss, s: Similarities) -> dict[str, Any]:
     found = triplet_weights(loss, s)
     shown = found.by_distance(s) if view.by == "d" else found
     raw = float(found.raw)
@@ -112,7 +112,7 @@ def _seen_from_anchor(points: Tensor) -> dict[str, list[list[float]]]:
     return {"positive": places[:1], "negative": places[-1:], "arc": places}
 
 
-def _chosen(view: MicroscopeView, weights: PairWeights, s: Similarities) -> Floats:
+def _chosen(view: PairWeightsView, weights: PairWeights, s: Similarities) -> Floats:
     shown = weights.by_distance(s) if view.by == "d" else weights
     values: Floats = getattr(shown, view.weight).numpy()
     return values

@@ -1,4 +1,4 @@
-"""What the microscope shows: two losses, which weight, over which rivals; from a link or message, never trusted."""
+"""What the pair weights page shows: two losses, which weight, over which rivals; read from a link or message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from dmlcore.loss_analysis.pair_weights import RIVALS, Rival
-from pages.shared.state.page_state import Choice, Number, Numbers, PageState, Panels
+from pages.shared.state.page_state import ChoiceKind, NumberKind, Numbers, PageState, Panels
 from pages.shared.state.panel import Panel, panel
 
 NEAREST = 0.995  # similarities of distinct points stay within +-this
@@ -16,54 +16,54 @@ DEFAULTS = (panel("ranking"), panel("facenet"))
 
 
 @dataclass(frozen=True)
-class MicroscopeView(PageState):
+class PairWeightsView(PageState):
     """Two losses under one lens; pn is S_pn where rival = "fixed"; at = (S_ap, S_an) of the triplet read out.
 
     weight: the pair whose weight is drawn, as dL/dS or dL/dd.
     """
 
     panels: Annotated[tuple[Panel, ...], Panels(DEFAULTS)] = DEFAULTS
-    weight: Annotated[str, Choice(("an", "ap", "pn"))] = "an"
-    by: Annotated[str, Choice(("S", "d"))] = "S"
-    scale: Annotated[str, Choice(("signed", "size"))] = "signed"
-    rival: Annotated[Rival, Choice(RIVALS)] = "perpendicular"
-    pn: Annotated[float, Number(-NEAREST, NEAREST)] = 0.0
+    weight: Annotated[str, ChoiceKind(("an", "ap", "pn"))] = "an"
+    by: Annotated[str, ChoiceKind(("S", "d"))] = "S"
+    scale: Annotated[str, ChoiceKind(("signed", "size"))] = "signed"
+    rival: Annotated[Rival, ChoiceKind(RIVALS)] = "perpendicular"
+    pn: Annotated[float, NumberKind(-NEAREST, NEAREST)] = 0.0
     at: Annotated[tuple[float, float], Numbers(NEAREST)] = (0.5, 0.6)
 
 
 @dataclass(frozen=True)
 class Slide:
-    """A pair of losses worth putting under the microscope."""
+    """A pair of losses worth putting side by side."""
 
     title: str
     caption: str
-    view: MicroscopeView
+    view: PairWeightsView
 
 
 SLIDES = (
     Slide(
         "Ranking against FaceNet",
         "By similarity FaceNet weighs every active pair alike (±2), ranking weighs close pairs most (1/d).",
-        MicroscopeView(),
+        PairWeightsView(),
     ),
     Slide(
         "METU against N-pairs",
         "METU's push, 1/d³ by similarity, grows until the upper clamp cuts it off; the soft-max's stays below 1.",
-        MicroscopeView((panel("distance_sensitive"), panel("npairs"))),
+        PairWeightsView((panel("distance_sensitive"), panel("npairs"))),
     ),
     Slide(
         "Hinge against soft-max",
         "The hinge acts below a line and not at all above it; the original triplet loss fades and never quite stops.",
-        MicroscopeView((panel("ranking", m=0.1), panel("hoffer")), weight="ap"),
+        PairWeightsView((panel("ranking", m=0.1), panel("hoffer")), weight="ap"),
     ),
     Slide(
         "All against semi-hard",
         "The same slopes; the second loss drops the hardest negatives, those closer to the anchor than the positive.",
-        MicroscopeView((panel("facenet", m=0.2), panel("facenet_mined", m=0.2))),
+        PairWeightsView((panel("facenet", m=0.2), panel("facenet_mined", m=0.2))),
     ),
     Slide(
         "Who repels the positive",
         "The pair p-n, which classical triplet losses leave alone: lifted shares one push, entangled pushes both ends.",
-        MicroscopeView((panel("lifted"), panel("entangle", m=2.5)), weight="pn", rival="fixed", pn=0.3),
+        PairWeightsView((panel("lifted"), panel("entangle", m=2.5)), weight="pn", rival="fixed", pn=0.3),
     ),
 )

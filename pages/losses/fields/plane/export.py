@@ -1,4 +1,4 @@
-"""The plane of the fields page to take away: /api/field/export.FORMAT?<the page's own query>, as in `exports`."""
+"""The plane of the fields page to export: /api/field/export.FORMAT?<the page's own query>, as in `exports`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The circle and sphere to take away: /api/sphere/export.FORMAT?<the page's own query>, as in `exports`."""
+"""The circle and sphere to export: /api/sphere/export.FORMAT?<the page's own query>, as in `exports`."""
 
 from __future__ import annotations
 

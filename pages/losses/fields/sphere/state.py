@@ -12,14 +12,14 @@ from dmlcore.figures.sphere_arrays import Surface
 from dmlcore.geometry import Probe
 from pages.shared.plane.state import POINTS
 from pages.shared.state import untrusted
-from pages.shared.state.page_state import Choice, Flag, Hyper, Loss, Numbers, PageState
+from pages.shared.state.page_state import ChoiceKind, Flag, Hyper, Loss, Numbers, PageState
 from pages.shared.state.untrusted import Point
 
 SURFACES = ("sphere", "circle")
 
 
 @dataclass(frozen=True)
-class Place(Numbers):
+class SpherePoint(Numbers):
     """Longitude and latitude in degrees; the latitude may be left out."""
 
     reach: float = 3600.0
@@ -35,19 +35,19 @@ class Place(Numbers):
 class SphereScene(PageState):
     """What is shown: points and eye as (longitude, latitude) in degrees; the circle is the equator, latitudes idle."""
 
-    on: Annotated[Surface, Choice(SURFACES)] = "sphere"
+    on: Annotated[Surface, ChoiceKind(SURFACES)] = "sphere"
     loss: Annotated[str, Loss()] = "distance_sensitive"
     hyper: Annotated[Mapping[str, float | str], Hyper()] = field(
         default_factory=lambda: losses.formula("distance_sensitive").defaults
     )
-    anchor: Annotated[Point, Place(key="a")] = (-30.0, 0.0)
-    positive: Annotated[Point, Place(key="p")] = (20.0, 30.0)
-    negative: Annotated[Point, Place(key="n")] = (45.0, -10.0)
-    probe: Annotated[Probe, Choice(POINTS)] = "negative"
+    anchor: Annotated[Point, SpherePoint(key="a")] = (-30.0, 0.0)
+    positive: Annotated[Point, SpherePoint(key="p")] = (20.0, 30.0)
+    negative: Annotated[Point, SpherePoint(key="n")] = (45.0, -10.0)
+    probe: Annotated[Probe, ChoiceKind(POINTS)] = "negative"
     region: Annotated[bool, Flag()] = True  # where the probe is active; hatched elsewhere
     arrows: Annotated[bool, Flag()] = True  # tangential force on the probe, were it there
     radial: Annotated[bool, Flag()] = True  # the part of the forces that normalisation removes
-    eye: Annotated[Point, Place()] = (20.0, 15.0)  # the point of the sphere that faces the visitor
+    eye: Annotated[Point, SpherePoint()] = (20.0, 15.0)  # the point of the sphere that faces the visitor
 
     def to_query(self) -> dict[str, str]:
         """What differs from the default; on the circle the latitudes wait unseen."""

@@ -23,7 +23,7 @@ _canvas = component("pooling/collage")
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class WeightsRow:
     """A row of images: who looks, what is said of it, where it looks; address of the images, "" if none serves."""
 
     name: str
@@ -33,7 +33,7 @@ class Line:
 
 
 def show(
-    lines: Sequence[Line], grid: int, name: Callable[[int], str], image: Callable[[int], str] | None = None
+    lines: Sequence[WeightsRow], grid: int, name: Callable[[int], str], image: Callable[[int], str] | None = None
 ) -> int:
     """The component with some test images; the index of the chosen one.
 

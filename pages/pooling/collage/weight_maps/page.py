@@ -89,7 +89,7 @@ def _show_shipped(results: StudyResults) -> None:
             weights = found.of(run.variant)
             maps = WeightMaps(indices, weights, weight_maps.foreground_share(weights, shows), tile)
             share = run.scores.get("foreground")
-            lines.append(canvas_view.Line(run.variant, _scores(run.scores["map_at_r"], share), maps))
+            lines.append(canvas_view.WeightsRow(run.variant, _scores(run.scores["map_at_r"], share), maps))
     names = dict(zip(found.indices, (name.replace("_", " ") for name in found.names), strict=True))
     content = dict(zip(found.indices, found.content, strict=True))
     canvas_view.show(lines, side, names.__getitem__, lambda index: _image(spec, index, content[index]))
@@ -129,7 +129,7 @@ def _section(ids: Sequence[str]) -> None:
             st.caption(f"{describe(run.spec.pooling.name).title}: its vector is no weighted sum over the positions.")
     if weighed:
         lines = [
-            canvas_view.Line(_label(run), _words(run, found[run.id]), found[run.id], thumbnails.address(run))
+            canvas_view.WeightsRow(_label(run), _words(run, found[run.id]), found[run.id], thumbnails.address(run))
             for run in weighed
         ]
         name, labels = _naming(weighed[0]), thumbnails.dataset(weighed[0].spec).labels

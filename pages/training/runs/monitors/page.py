@@ -24,10 +24,10 @@ AGAIN = 10  # seconds between two readings of all rows of a run that goes on
 
 
 def show(run: Run, status: str) -> None:
-    """Findings, histograms and exports of a single run."""
+    """Warnings, histograms and exports of a single run."""
     history = run_reader.reader().history(run)
-    for finding in _findings(str(run.path.parent), run.id, status):
-        _finding(finding)
+    for warning in _warnings(str(run.path.parent), run.id, status):
+        _warning(warning)
     if history.histograms:
         with st.expander("Distances over the training", icon=":material/bar_chart:", key=f"open-distances-{run.id}"):
             _distances(run, history.histograms, goes_on=status in ("queued", "running"))
@@ -36,17 +36,17 @@ def show(run: Run, status: str) -> None:
 
 
 @st.cache_data(max_entries=64, ttl=AGAIN, show_spinner=False)
-def _findings(root: str, run_id: str, status: str) -> list[HealthWarning]:
+def _warnings(root: str, run_id: str, status: str) -> list[HealthWarning]:
     """status: a run that has just ended is looked at once more."""
     run = RunStore(root).open(run_id)
     return health.watch(run.metrics()[0], run.spec)
 
 
-def _finding(finding: HealthWarning) -> None:
-    with st.container(border=True, key=f"finding-{finding.kind}"):
-        st.badge(f"since step {finding.since:,}", icon=":material/monitor_heart:", color="orange")
-        st.markdown(f"**{words.plain(finding.sentence)}**")
-        st.markdown("What to try:\n" + "\n".join(f"- {words.plain(remedy)}" for remedy in finding.remedies))
+def _warning(warning: HealthWarning) -> None:
+    with st.container(border=True, key=f"warning-{warning.kind}"):
+        st.badge(f"since step {warning.since:,}", icon=":material/monitor_heart:", color="orange")
+        st.markdown(f"**{words.plain(warning.sentence)}**")
+        st.markdown("What to try:\n" + "\n".join(f"- {words.plain(remedy)}" for remedy in warning.remedies))
 
 
 def _distances(run: Run, histograms: list[Histogram], goes_on: bool) -> None:

@@ -65,7 +65,7 @@ def test_a_bird_depends_on_its_index_and_the_seed_alone():
 def test_inputs_are_the_centres_of_whole_images(size):
     inputs = dmlcore.data.load("birds", image_size=size).inputs
     rows = np.array([5, 1234])
-    whole, sizes = inputs.whole(rows)
+    whole, sizes = inputs.uncut(rows)
     side = round(size * 256 / 227)
     assert whole.shape == (2, 3, side, side)
     assert sizes.tolist() == [[side, side]] * 2

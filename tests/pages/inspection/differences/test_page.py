@@ -14,8 +14,8 @@ from streamlit.testing.v1 import AppTest
 from dmlcore.inspection import differences, neighbours, selections, snapshots
 from dmlcore.storage.runs import Run, RunStore
 from pages.inspection.differences.queries import page as queries_view
-from pages.inspection.differences.queries.page import Shown
-from pages.inspection.differences.sides.page import Side
+from pages.inspection.differences.queries.page import ShownDifference
+from pages.inspection.differences.sides.page import RunSide
 from tests.pages.conftest import make_run, page_opened
 
 
@@ -155,12 +155,12 @@ def test_hostile_names_stay_text(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     hostile = '<img src="//evil/x" onerror=alert(1)>![x](//evil/y)\u202e$\\frac{1}{2}$'
     found = of(run, 0, 8)
     paths = {snapshot.step: snapshot.embeddings for snapshot in snapshots.snapshots(run)}
-    sides = (Side(run, "0", paths[0]), Side(run, "8", paths[8]))
+    sides = (RunSide(run, "0", paths[0]), RunSide(run, "8", paths[8]))
     shown: list[str] = []
     monkeypatch.setattr(queries_view.st, "html", shown.append)
-    queries_view.blocks(Shown(sides, found, lambda label: hostile), found.queries("better")[:1], 4)
+    queries_view.blocks(ShownDifference(sides, found, lambda label: hostile), found.queries("better")[:1], 4)
     queries_view.labels(
-        Shown(sides, found, lambda label: hostile),
+        ShownDifference(sides, found, lambda label: hostile),
         differences.Doubted(found.indices[:1], np.array([3]), np.array([2]), np.array([1.0]), 2),
         found.comparison.learned[1],
     )

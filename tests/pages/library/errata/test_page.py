@@ -1,4 +1,4 @@
-"""The truth page without a browser: every erratum and every loss, their formulas and numbers, hostile links."""
+"""The errata page without a browser: every erratum and every loss, their formulas and numbers, hostile links."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from pages.losses.charges import state as charges_state
 from pages.shared.server import exports
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
-from pages.shared.timeline.kept import Kept
+from pages.shared.timeline.history_cache import HistoryCache
 
 SMALL = Spec(classes=2, per_class=5, law=Dynamics(loss="ranking", hyper={"m": 0.4}))
 CHANGED = replace(
@@ -46,7 +46,7 @@ CHANGED = replace(
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
-    kept = Kept(Simulation)
+    kept = HistoryCache(Simulation)
     monkeypatch.setattr(charges_service.TIMELINE, "kept", kept)
     return kept
 
@@ -112,7 +112,7 @@ def test_a_change_later_on_shares_the_steps_before(fresh):
 def test_what_is_kept_is_bounded_in_bytes():
     small = Simulation(SMALL)
     small.frame(0)
-    kept = Kept(Simulation, most=8 * small.nbytes)
+    kept = HistoryCache(Simulation, most=8 * small.nbytes)
     for seed in range(20):
         kept.of(replace(SMALL, seed=seed)).frame(3)
     kept.of(replace(SMALL, seed=99))

@@ -25,21 +25,24 @@ from pages.losses.toys import service as toys_service
 from pages.losses.toys import state as toys_state
 from pages.losses.toys.options import options
 from pages.losses.toys.presets import PRESETS
-from pages.losses.toys.state import Change, Side, Toy, from_query, to_json, to_query, toy_of
+from pages.losses.toys.state import LossSide, SidesChange, Toy, from_query, to_json, to_query, toy_of
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
-from pages.shared.timeline.kept import Kept
+from pages.shared.timeline.history_cache import HistoryCache
 from pages.shared.widgets.spec_form import form as spec_form
 
-SMALL = Toy(data="moons", dim=3, sides=(Side(), Side("contrastive", {"m_pos": 0.1, "m_neg": 0.5}, "pushes")))
+SMALL = Toy(data="moons", dim=3, sides=(LossSide(), LossSide("contrastive", {"m_pos": 0.1, "m_neg": 0.5}, "pushes")))
 FORKED = Toy(
-    **{**SMALL.__dict__, "changes": (Change(3, (Side("facenet", {"m": 0.2, "m2": math.inf}), SMALL.sides[1]), 0.01),)}
+    **{
+        **SMALL.__dict__,
+        "changes": (SidesChange(3, (LossSide("facenet", {"m": 0.2, "m2": math.inf}), SMALL.sides[1]), 0.01),),
+    }
 )
 
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
-    found = Kept(toys_service.TIMELINE.kept.fresh)
+    found = HistoryCache(toys_service.TIMELINE.kept.fresh)
     monkeypatch.setattr(toys_service.TIMELINE, "kept", found)
     return found
 
@@ -155,8 +158,8 @@ def test_any_message_gives_a_state_that_can_be_trained(data, more):
 
 
 def test_the_whole_of_a_full_state_fits_into_one_message():
-    wide = Side("distance_sensitive", dict.fromkeys(Toy().sides[1].hyper, -123.456789))
-    changes = [Change(4000 - k, (wide, wide), 0.0123456789) for k in range(toys_state.MOST_CHANGES)]
+    wide = LossSide("distance_sensitive", dict.fromkeys(Toy().sides[1].hyper, -123.456789))
+    changes = [SidesChange(4000 - k, (wide, wide), 0.0123456789) for k in range(toys_state.MOST_CHANGES)]
     assert len(json.dumps({"state": to_json(Toy(changes=tuple(changes))), "frames": [4000] * 60})) < MOST_BYTES
 
 
@@ -260,7 +263,7 @@ def test_images_are_trained_on_kept_features_and_queries_find_their_neighbours(g
         points = np.concatenate([a[f"frames_{i}"] * a[f"scale_{i}"][:, None, None] for a in answers])
         np.testing.assert_allclose(points[12], training.frames[12].plane, atol=1e-3)
     forked = dataclasses.replace(
-        toy, changes=(Change(4, (sides[0], dataclasses.replace(sides[1], epsilon=50.0)), toy.rate),)
+        toy, changes=(SidesChange(4, (sides[0], dataclasses.replace(sides[1], epsilon=50.0)), toy.rate),)
     )
     assert from_query(to_query(forked)) == forked
     ask(forked, have=-1, want=6)

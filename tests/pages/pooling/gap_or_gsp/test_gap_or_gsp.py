@@ -13,21 +13,21 @@ from dmlcore.replay.recorded_training import LiveTraining
 from dmlcore.spec import RunSpec
 from pages.pooling.gap_or_gsp import service as service
 from pages.pooling.gap_or_gsp import state as spec
-from pages.pooling.gap_or_gsp.state import LIMITS, Change, Study
+from pages.pooling.gap_or_gsp.state import LIMITS, GateChange, PoolingStudy
 from pages.shared.server.wire import unpack
-from pages.shared.timeline.kept import Kept
+from pages.shared.timeline.history_cache import HistoryCache
 
-SMALL = Study(prototypes=8)
+SMALL = PoolingStudy(prototypes=8)
 
 
 def change(at, study=SMALL, **different):
-    return Change(at, **(study.in_force(0) | different))
+    return GateChange(at, **(study.in_force(0) | different))
 
 
 @pytest.fixture
 def kept(monkeypatch):
     """Nothing kept from other tests."""
-    fresh = Kept(service.Views)
+    fresh = HistoryCache(service.Views)
     monkeypatch.setattr(service.TIMELINE, "kept", fresh)
     return fresh
 
@@ -55,7 +55,7 @@ def test_presets_are_links_that_lead_back_to_themselves(preset):
 
 
 def test_a_link_carries_changes_on_the_way():
-    study = Study(mu=0.5, seed=3, changes=(change(20, mu=0.3), change(50, mu=0.3, epsilon=20.0, rate=1e-4)))
+    study = PoolingStudy(mu=0.5, seed=3, changes=(change(20, mu=0.3), change(50, mu=0.3, epsilon=20.0, rate=1e-4)))
     query = spec.to_query(study)
     assert query["then"] == "20:mu=0.3;50:rate=0.0001"
     assert spec.from_query(query) == study
@@ -87,7 +87,7 @@ def test_sides_differ_in_their_pooling_alone():
 
 
 def test_changes_reach_the_side_they_concern():
-    study = Study(prototypes=8, changes=(change(4, mu=0.6), change(6, mu=0.6, rate=1e-4)))
+    study = PoolingStudy(prototypes=8, changes=(change(4, mu=0.6), change(6, mu=0.6, rate=1e-4)))
     assert [c.overrides for c in study.live("gsp").changes] == [
         ("pooling.mu=0.6",),
         ("optimiser.learning_rate=0.0001",),
@@ -125,7 +125,7 @@ def test_an_answer_holds_what_the_training_recorded(kept):
 
 
 def test_at_mu_1_both_are_the_same_training(kept):
-    arrays = asked(Study(prototypes=8, mu=1.0), want=18)["arrays"]
+    arrays = asked(PoolingStudy(prototypes=8, mu=1.0), want=18)["arrays"]
     assert arrays["gsp_placed"][-1] == 8
     assert arrays["gsp_tokens"] == pytest.approx(arrays["gap_tokens"], abs=2)
 
@@ -134,7 +134,7 @@ def test_what_is_there_is_not_sent_again_and_a_fork_shares_it(kept):
     asked(SMALL, want=4)
     more = asked(SMALL, have=2, want=4)
     assert (more["first"], more["count"]) == (3, 2)
-    forked = Study(prototypes=8, changes=(change(3, rate=5e-3),))
+    forked = PoolingStudy(prototypes=8, changes=(change(3, rate=5e-3),))
     before, after = asked(SMALL, want=5)["arrays"], asked(forked, want=5)["arrays"]
     assert (before["gap_tokens"][:4] == after["gap_tokens"][:4]).all()
     assert (before["gap_tokens"][4] != after["gap_tokens"][4]).any()
@@ -143,7 +143,7 @@ def test_what_is_there_is_not_sent_again_and_a_fork_shares_it(kept):
 
 def test_another_threshold_is_the_same_training_with_other_hulls(kept):
     asked(SMALL, want=3)
-    other = Study(prototypes=8, tau=0.0)
+    other = PoolingStudy(prototypes=8, tau=0.0)
     few, many = asked(SMALL, want=3)["arrays"], asked(other, want=3)["arrays"]
     assert (few["gsp_tokens"] == many["gsp_tokens"]).all()
     assert many["gsp_sizes"].sum() >= few["gsp_sizes"].sum()
@@ -151,10 +151,10 @@ def test_another_threshold_is_the_same_training_with_other_hulls(kept):
 
 
 def test_a_resting_answer_brings_link_and_runs(kept):
-    answer = asked(Study(prototypes=8, mu=0.5), rest=True, show=0)
+    answer = asked(PoolingStudy(prototypes=8, mu=0.5), rest=True, show=0)
     assert answer["query"] == {"mu": "0.5", "prototypes": "8"}
-    assert RunSpec.from_toml(answer["runs"]["gsp"]) == Study(prototypes=8, mu=0.5).run("gsp")
-    lines = service.curves(Study(prototypes=8, mu=0.5)).splitlines()
+    assert RunSpec.from_toml(answer["runs"]["gsp"]) == PoolingStudy(prototypes=8, mu=0.5).run("gsp")
+    lines = service.curves(PoolingStudy(prototypes=8, mu=0.5)).splitlines()
     assert lines[0].startswith("step,gap_loss,gap_map_at_r")
     assert len(lines) == 2
 

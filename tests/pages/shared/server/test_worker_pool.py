@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pages.shared.plane.service import CREW, answer
-from pages.shared.server.worker_pool import Crew
+from pages.shared.plane.service import WORKERS, answer
+from pages.shared.server.worker_pool import WorkerPool
 
 QUESTIONS = [{"id": k, "scene": {"loss": "ranking", "anchor": [k / 10, 0]}, "n": 41} for k in range(6)]
 
@@ -24,30 +24,30 @@ def alone(coroutine):
 
 
 def run(test):
-    """`test(crew)` with a crew of two, which is stopped afterwards."""
+    """`test(pool)` with a pool of two, which is stopped afterwards."""
 
     async def main():
-        crew = Crew(CREW.module)
-        await crew.start(2)
+        pool = WorkerPool(WORKERS.module)
+        await pool.start(2)
         try:
-            return await test(crew)
+            return await test(pool)
         finally:
-            crew.stop()
+            pool.stop()
 
     return alone(main())
 
 
 @pytest.fixture(scope="module")
 def one_crew():
-    """What one crew says in turn: all answers, the one after a question that nobody waits for, how a worker ends."""
+    """What one pool says in turn: all answers, the one after a question that nobody waits for, how a worker ends."""
 
-    async def test(crew):
-        answers = await asyncio.gather(*(crew.ask(json.dumps(q)) for q in QUESTIONS))
-        task = asyncio.create_task(crew.ask(json.dumps({"id": 99, "n": 201})))
+    async def test(pool):
+        answers = await asyncio.gather(*(pool.ask(json.dumps(q)) for q in QUESTIONS))
+        task = asyncio.create_task(pool.ask(json.dumps({"id": 99, "n": 201})))
         await asyncio.sleep(0)
         task.cancel()
-        next_answer = await crew.ask(json.dumps(QUESTIONS[3]))
-        worker = next(iter(crew.workers))
+        next_answer = await pool.ask(json.dumps(QUESTIONS[3]))
+        worker = next(iter(pool.workers))
         worker.writer.close()
         return answers, next_answer, await asyncio.to_thread(worker.process.wait, 180)
 
@@ -61,26 +61,26 @@ def test_a_crew_answers_as_the_server_does(one_crew):
 def test_killed_workers_are_missed_by_nobody_and_come_back(monkeypatch):
     monkeypatch.setattr("pages.shared.server.worker_pool.REST", 0.1)
 
-    async def ask(crew):
-        return await asyncio.wait_for(asyncio.gather(*(crew.ask(json.dumps(q)) for q in QUESTIONS)), timeout=180)
+    async def ask(pool):
+        return await asyncio.wait_for(asyncio.gather(*(pool.ask(json.dumps(q)) for q in QUESTIONS)), timeout=180)
 
-    async def whole(crew):
+    async def whole(pool):
         """Questions until all workers are back."""
         deadline = time.monotonic() + 180
-        while len(crew.workers) < 2 and time.monotonic() < deadline:
-            await ask(crew)
+        while len(pool.workers) < 2 and time.monotonic() < deadline:
+            await ask(pool)
             await asyncio.sleep(0.1)
-        return await ask(crew)
+        return await ask(pool)
 
-    async def test(crew):
-        first, second = crew.workers
+    async def test(pool):
+        first, second = pool.workers
         first.process.kill()
-        answers = await ask(crew)
-        after = await whole(crew)
-        for worker in list(crew.workers):  # idle ones, which nobody asks
+        answers = await ask(pool)
+        after = await whole(pool)
+        for worker in list(pool.workers):  # idle ones, which nobody asks
             os.kill(worker.process.pid, signal.SIGKILL)
-        none_left = await ask(crew)
-        again = await whole(crew)
+        none_left = await ask(pool)
+        again = await whole(pool)
         gone = [worker.process.returncode for worker in (first, second)]
         return answers, none_left, [after, again], gone
 
@@ -97,15 +97,15 @@ def test_an_answer_nobody_waits_for_is_not_given_to_the_next(one_crew):
 
 
 def test_without_workers_the_server_answers_itself():
-    assert alone(Crew(CREW.module).ask("{}")) is None
+    assert alone(WorkerPool(WORKERS.module).ask("{}")) is None
 
 
 def test_two_sockets_at_once_are_a_crowd():
-    crew = Crew(CREW.module)
-    assert not crew.crowded(1)
-    assert not crew.crowded(1)
-    assert crew.crowded(2)
-    assert crew.crowded(1)
+    pool = WorkerPool(WORKERS.module)
+    assert not pool.crowded(1)
+    assert not pool.crowded(1)
+    assert pool.crowded(2)
+    assert pool.crowded(1)
 
 
 def test_workers_end_with_their_socket(one_crew):

@@ -16,9 +16,9 @@ from dmlcore import losses
 from pages.inspection.failures.state import Home, RealScene
 from pages.library.errata.state import Example
 from pages.losses.fields.compare.presets import PAIRS
-from pages.losses.fields.compare.state import Comparison
-from pages.losses.fields.pair_weights.state import SLIDES, MicroscopeView
-from pages.losses.fields.sphere.state import Place, SphereScene
+from pages.losses.fields.compare.state import ComparisonView
+from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
+from pages.losses.fields.sphere.state import SpherePoint, SphereScene
 from pages.pooling.prototypes.state import PrototypesView
 from pages.pooling.transport.state import TransportState
 from pages.shared.plane.state import Scene
@@ -35,9 +35,9 @@ HOME = Home(
 )
 DEFAULTS: dict[str, PageState] = {
     "fields": Scene(),
-    "compare": Comparison(),
+    "compare": ComparisonView(),
     "sphere": SphereScene(),
-    "microscope": MicroscopeView(),
+    "microscope": PairWeightsView(),
     "transport": TransportState(),
     "prototypes": PrototypesView(),
     "truth": Example.at(4),
@@ -76,14 +76,14 @@ def sensible(kind: page_state.Kind) -> st.SearchStrategy[Any]:
         case page_state.Hyper():
             names = {name for loss in losses.names() for name in losses.formula(loss).parameters}
             return st.dictionaries(st.sampled_from(sorted(names)), numbers | st.none() | st.just("relaxed"))
-        case page_state.Choice():
+        case page_state.ChoiceKind():
             return st.sampled_from([*(kind.options() if callable(kind.options) else kind.options)])
         case page_state.Flag():
             return st.booleans()
         case page_state.Panels():
             each = st.fixed_dictionaries({"loss": sensible(page_state.Loss()), "hyper": sensible(page_state.Hyper())})
             return st.lists(each, max_size=5)
-        case page_state.Number():
+        case page_state.NumberKind():
             return numbers | st.floats(kind.low, kind.high)
         case _:
             return st.lists(numbers, min_size=2, max_size=4)
@@ -97,7 +97,7 @@ def assert_within(name: str, kind: page_state.Kind, value: Any, state: Any) -> N
         case page_state.Hyper():
             losses.create(state.loss, **value) if state.loss in losses.names() else losses.describe(state.loss)
             assert set(value) == set(losses.describe(state.loss).parameters)
-        case page_state.Choice():
+        case page_state.ChoiceKind():
             assert value in (kind.options() if callable(kind.options) else kind.options), name
         case page_state.Flag():
             assert isinstance(value, bool), name
@@ -105,13 +105,13 @@ def assert_within(name: str, kind: page_state.Kind, value: Any, state: Any) -> N
             assert kind.fewest <= len(value) <= len(kind.defaults)
             for panel in value:
                 assert set(panel.hyper) == set(panel.module().formula.parameters)
-        case page_state.Number():
+        case page_state.NumberKind():
             assert kind.low <= value <= kind.high, name
             assert isinstance(value, int) or not isinstance(kind, page_state.Whole), name
-        case Place():
+        case SpherePoint():
             assert -180 <= value[0] < 180
             assert -90 <= value[1] <= 90
-        case page_state.View():
+        case page_state.WindowKind():
             assert 0.05 <= value[2] <= 50
         case page_state.Numbers():
             assert all(math.isfinite(x) and abs(x) <= kind.reach for x in value), name
@@ -202,7 +202,7 @@ def test_margins_may_leave_the_slider_and_exponents_may_not() -> None:
 
 
 def test_a_loss_beside_others_has_its_own_defaults_where_its_link_names_no_values() -> None:
-    (first, second) = Comparison.from_query({"l1": "ranking", "l2": "distance_sensitive,m2:inf,r:0"}).panels
+    (first, second) = ComparisonView.from_query({"l1": "ranking", "l2": "distance_sensitive,m2:inf,r:0"}).panels
     assert first.hyper == losses.formula("ranking").defaults
     assert second.hyper["m2"] == math.inf
     assert second.hyper["r"] == 0

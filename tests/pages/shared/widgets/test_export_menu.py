@@ -48,7 +48,7 @@ def test_a_selection_is_what_is_taken_unless_all_is_asked_for(run, indices):
     app = opened(chosen.id)
     assert app.code[0].value.endswith(f"--selection {chosen.id}")
     assert len(export_menu._table(run, run.embeddings(), chosen).rows) == 7
-    app.session_state[f"take-which-{run.id}"] = export_menu.ALL
+    app.session_state[f"export-which-{run.id}"] = export_menu.ALL
     app.run()
     assert not app.exception
     assert "--selection" not in app.code[0].value

@@ -126,8 +126,8 @@ def test_runs_side_by_side_show_findings_differences_and_classes(opened, finishe
     specs = next(frame.value for frame in app.dataframe if "setting" in frame.value)
     assert set(specs["setting"]) == {"Name", "Loss", "Steps"}
     shown = texts(app, "html")
-    for finding in comparability.lint([first, second]):
-        assert escape(finding.sentence) in shown
+    for issue in comparability.lint([first, second]):
+        assert escape(issue.sentence) in shown
     assert "12 steps of 64 and 8 steps of 64" in shown
     reached = next(frame.value for frame in app.dataframe if "of" in frame.value).set_index("of")
     trained = scores(second.metrics()[0])["trained"]
@@ -158,9 +158,9 @@ def test_one_run_shows_what_the_monitor_finds_its_distances_and_its_commands(ope
     (run.path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     app = opened(store, run=run.id)
     assert not app.exception
-    (finding, *_) = health.watch(rows, run.spec)
-    assert f"**{plain(finding.sentence)}**" in texts(app, "markdown")
-    assert all(plain(remedy) in texts(app, "markdown") for remedy in finding.remedies)
+    (warning, *_) = health.watch(rows, run.spec)
+    assert f"**{plain(warning.sentence)}**" in texts(app, "markdown")
+    assert all(plain(remedy) in texts(app, "markdown") for remedy in warning.remedies)
     assert "at step 60" in texts(app, "caption")
     with open(run.path / "metrics.jsonl", "a") as file:  # the training goes on, and the newest step is shown
         file.write(json.dumps({"kind": "measure", "step": 70, "spread": 0.001} | histogram) + "\n")

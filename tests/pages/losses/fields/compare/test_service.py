@@ -21,7 +21,7 @@ from pages.losses.fields.compare import export as compare_export
 from pages.losses.fields.compare import sameness
 from pages.losses.fields.compare import service as compare_service
 from pages.losses.fields.compare.presets import PAIRS
-from pages.losses.fields.compare.state import Comparison
+from pages.losses.fields.compare.state import ComparisonView
 from pages.shared.plane.state import POINTS
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
@@ -31,12 +31,12 @@ NODES = ((0, 0), (20, 20), (25, 8), (40, 3), (18, 30))
 N = 60
 
 
-def answered(comparison: Comparison, **request) -> dict:
+def answered(comparison: ComparisonView, **request) -> dict:
     answer = unpack(compare_service.answer({"comparison": comparison.to_json(), "n": N, **request}))
     return answer | answer["arrays"]
 
 
-def moved(comparison: Comparison, row: int, col: int, n: int = N) -> dict[str, torch.Tensor]:
+def moved(comparison: ComparisonView, row: int, col: int, n: int = N) -> dict[str, torch.Tensor]:
     x, y, half = comparison.view
     place = torch.tensor(
         [x - half + (col + 0.5) * 2 * half / n, y - half + (row + 0.5) * 2 * half / n], dtype=torch.float64
@@ -45,7 +45,7 @@ def moved(comparison: Comparison, row: int, col: int, n: int = N) -> dict[str, t
     return points | {comparison.probe: place}
 
 
-def value_at(loss, points, comparison: Comparison) -> tuple[float, torch.Tensor]:
+def value_at(loss, points, comparison: ComparisonView) -> tuple[float, torch.Tensor]:
     """Energy as compared, in one order, and force on the probe: straight from the loss."""
     if comparison.clamp:
         energy = loss.clamped(*points.values())
@@ -61,7 +61,7 @@ def value_at(loss, points, comparison: Comparison) -> tuple[float, torch.Tensor]
 @pytest.mark.parametrize("shade", ["energy", "force"])
 @pytest.mark.parametrize("probe", POINTS)
 def test_every_plane_is_its_own_loss_under_one_scale(probe, shade, clamp):
-    comparison = Comparison.of({"panels": FOUR, "probe": probe, "shade": shade, "clamp": clamp})
+    comparison = ComparisonView.of({"panels": FOUR, "probe": probe, "shade": shade, "clamp": clamp})
     answer = answered(comparison, id=7)
     assert (answer["id"], answer["n"], len(answer["panels"])) == (7, N, 4)
     assert answer["signed"] == (shade == "energy" and not clamp)
@@ -78,7 +78,7 @@ def test_every_plane_is_its_own_loss_under_one_scale(probe, shade, clamp):
 
 
 def test_arrows_of_all_planes_have_one_reference():
-    comparison = Comparison.of({"panels": FOUR})
+    comparison = ComparisonView.of({"panels": FOUR})
     answer = answered(comparison)
     for k, panel in enumerate(comparison.panels):
         for row, col in ((3, 4), (9, 9), (12, 8)):
@@ -90,7 +90,7 @@ def test_arrows_of_all_planes_have_one_reference():
 @pytest.mark.parametrize("fit", [True, False])
 @pytest.mark.parametrize("pair", [[0, 1], [2, 0], [1, 3]])
 def test_the_difference_is_the_first_minus_factor_times_the_second(pair, fit):
-    comparison = Comparison.of({"panels": FOUR, "pair": pair, "fit": fit})
+    comparison = ComparisonView.of({"panels": FOUR, "pair": pair, "fit": fit})
     answer = answered(comparison)
     first, second = (comparison.panels[k].module() for k in pair)
     factor = same_loss(first, second).factor if fit else 1.0
@@ -106,7 +106,7 @@ def test_the_difference_is_the_first_minus_factor_times_the_second(pair, fit):
 
 
 def test_the_difference_of_forces_is_that_of_vectors():
-    comparison = Comparison.of({"panels": FOUR, "shade": "force"})
+    comparison = ComparisonView.of({"panels": FOUR, "shade": "force"})
     answer = answered(comparison)
     for row, col in NODES:
         points = moved(comparison, row, col)
@@ -116,7 +116,7 @@ def test_the_difference_of_forces_is_that_of_vectors():
 
 
 def test_the_same_loss_leaves_nothing_on_a_scale_that_hides_rounding():
-    answer = answered(Comparison.of({"panels": [FOUR[1], FOUR[1]]}))
+    answer = answered(ComparisonView.of({"panels": [FOUR[1], FOUR[1]]}))
     assert (answer["difference"] == 128).all()
     assert answer["largest"] == 0
     assert answer["span"] >= answer["scale"] / 1001
@@ -162,12 +162,12 @@ def test_on_the_sphere_only_the_part_along_it_is_shown():
     assert expected.norm() > 0.1
     for panel in answer["panels"]:
         assert panel["forces"][2] == pytest.approx(expected.tolist(), abs=1e-12)
-    shaded = answered(Comparison.of(comparison.to_json() | {"shade": "force"}))
+    shaded = answered(ComparisonView.of(comparison.to_json() | {"shade": "force"}))
     assert shaded["largest"] < 1e-12
 
 
 def test_numbers_at_the_pointer_are_those_of_the_loss_there():
-    comparison = Comparison.of({"panels": FOUR, "probe": "positive", "pair": [1, 2]})
+    comparison = ComparisonView.of({"panels": FOUR, "probe": "positive", "pair": [1, 2]})
     answer = unpack(compare_service.answer({"comparison": comparison.to_json(), "at": [0.2, -0.3], "fields": False}))
     assert answer["arrays"] == {}
     points = {k: torch.tensor(getattr(comparison, k), dtype=torch.float64) for k in POINTS}
@@ -182,7 +182,7 @@ def test_numbers_at_the_pointer_are_those_of_the_loss_there():
 
 
 def test_scales_hold_while_the_hand_moves_and_give_way_when_it_rests_unless_locked():
-    comparison = Comparison()
+    comparison = ComparisonView()
     fitting = answered(comparison)["scale"]
     assert answered(comparison, scale=9 * fitting)["scale"] == 9 * fitting
     assert answered(comparison, scale=9 * fitting, settle=True)["scale"] == fitting
@@ -211,7 +211,7 @@ def test_extreme_parameters_and_coincident_points_get_fields(value, clamp):
         for start in range(0, len(losses.names()), 4):
             names = losses.names()[start : start + 4]
             panels = [{"loss": k, "hyper": dict.fromkeys(losses.formula(k).parameters, value)} for k in names]
-            comparison = Comparison.of(
+            comparison = ComparisonView.of(
                 {"panels": panels, "anchor": [0, 0], "positive": [0, 0], "negative": [0, 100], "shade": shade}
                 | {"clamp": clamp, "fit": True, "orders": True, "space": "sphere"}
             )
@@ -221,14 +221,17 @@ def test_extreme_parameters_and_coincident_points_get_fields(value, clamp):
 
 def test_a_request_with_four_full_panels_fits_the_socket():
     panels = [{"loss": "distance_sensitive", "hyper": dict.fromkeys(("s", "r", "rho", "m1", "m2"), 1 / 3)}] * 4
-    assert len(json.dumps({"comparison": Comparison.of({"panels": panels}).to_json(), "settle": True})) < MOST_BYTES / 2
+    assert (
+        len(json.dumps({"comparison": ComparisonView.of({"panels": panels}).to_json(), "settle": True}))
+        < MOST_BYTES / 2
+    )
 
 
 def test_the_arrays_are_those_of_the_library(client):
     response = client.get("/api/compare.npz?l3=angular&pair=1,3&probe=anchor")
     file = np.load(io.BytesIO(response.content))
-    comparison = Comparison.of(json.loads(str(file["comparison"])))
-    assert comparison == Comparison.from_query({"l3": "angular", "pair": "1,3", "probe": "anchor"})
+    comparison = ComparisonView.of(json.loads(str(file["comparison"])))
+    assert comparison == ComparisonView.from_query({"l3": "angular", "pair": "1,3", "probe": "anchor"})
     _, p, n = (torch.tensor(getattr(comparison, k), dtype=torch.float64) for k in POINTS)
     for k, panel in enumerate(comparison.panels, start=1):
         place = torch.tensor([file["x"][30], file["y"][77]])

@@ -1,4 +1,4 @@
-"""Exports of the microscope: the address of the page gives its file; a hostile one a valid file."""
+"""Exports of the pair weights: the address of the page gives its file; a hostile one a valid file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from dmlcore import losses
 from dmlcore.figures import pair_weights
 from pages.losses.fields.pair_weights import export as pair_weights_export
-from pages.losses.fields.pair_weights.state import MicroscopeView
+from pages.losses.fields.pair_weights.state import PairWeightsView
 from pages.shared.server import exports
 
 QUERY = {
@@ -39,7 +39,7 @@ def test_every_format_of_the_shown_view(client, format):
     response = client.get(f"/api/microscope/export.{format}?{VIEW}")
     assert response.status_code == 200
     assert response.headers["content-type"] == exports.TYPES[format]
-    name = f'attachment; filename="dml-microscope-ranking-npairs.{format}"'
+    name = f'attachment; filename="dml-pair-weights-ranking-npairs.{format}"'
     assert response.headers["content-disposition"] == name
     chosen = [losses.create("ranking", m=0.3), losses.create("npairs")]
     expected = pair_weights.weight_arrays(chosen, rival="fixed", pn=0.25, at=(0.1, 0.2))
@@ -59,7 +59,7 @@ def test_every_format_of_the_shown_view(client, format):
     else:
         start = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}[format]
         assert response.content.startswith(start)
-        assert response.content == pair_weights_export.export(MicroscopeView.from_query(QUERY), format)
+        assert response.content == pair_weights_export.export(PairWeightsView.from_query(QUERY), format)
 
 
 BAD = ("nan", "1e999", "../x", "%00", "x" * 100, "1,2,3,4", "inf", 'ranking,m:1";x')

@@ -1,4 +1,4 @@
-"""The microscope: its bytes are the library's weights, its link is its state, a hostile one opens the default."""
+"""Pair weights: its bytes are the library's weights, its link is its state, a hostile one opens the default."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from dmlcore import losses
 from dmlcore.loss_analysis.pair_weights import RIVALS, gram_weights, similarities
 from pages.losses.fields.pair_weights import service as pair_weights_service
-from pages.losses.fields.pair_weights.state import SLIDES, MicroscopeView
+from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
 from pages.shared.state.panel import panel
@@ -24,7 +24,7 @@ from tests.pages.conftest import page_opened
 N = 41
 
 
-def answered(view: MicroscopeView, **request) -> dict:
+def answered(view: PairWeightsView, **request) -> dict:
     answer = unpack(pair_weights_service.answer({"view": view.to_json(), "n": N, **request}))
     answer |= answer["arrays"]
     return answer
@@ -43,7 +43,7 @@ def through_the_gradient(loss, view, ap, an):
 @pytest.mark.parametrize("rival", RIVALS)
 def test_every_cell_is_the_weight_of_its_triplet(by, weight, rival):
     panels = (panel("distance_sensitive", m2=None), panel("lifted"))
-    view = MicroscopeView(panels, weight, by, "signed", rival, 0.3)
+    view = PairWeightsView(panels, weight, by, "signed", rival, 0.3)
     maps = answered(view)
     centre = (np.arange(N) + 0.5) * 2 / N - 1
     seen = 0
@@ -61,7 +61,7 @@ def test_every_cell_is_the_weight_of_its_triplet(by, weight, rival):
 
 
 def test_the_readout_is_the_triplet_at_the_cursor():
-    view = MicroscopeView(by="d", at=(0.4, 0.7))
+    view = PairWeightsView(by="d", at=(0.4, 0.7))
     for at, expected in ((None, (0.4, 0.7)), ([0.1, 0.3], (0.1, 0.3))):
         found = answered(view, at=at, maps=False)
         assert set(found) == {"id", "at", "triplet", "arrays"}
@@ -75,7 +75,7 @@ def test_the_readout_is_the_triplet_at_the_cursor():
 
 
 def test_the_figure_of_the_sphere_keeps_angles_to_the_anchor():
-    triplet = answered(MicroscopeView(rival="symmetric", at=(0.5, 0.2)), maps=False)["triplet"]
+    triplet = answered(PairWeightsView(rival="symmetric", at=(0.5, 0.2)), maps=False)["triplet"]
     (p,), (n,), arc = (triplet["sphere"][k] for k in ("positive", "negative", "arc"))
     assert math.hypot(*p) == pytest.approx(math.acos(0.5) / math.pi)
     assert math.hypot(*n) == pytest.approx(math.acos(0.2) / math.pi)
@@ -85,7 +85,7 @@ def test_the_figure_of_the_sphere_keeps_angles_to_the_anchor():
 
 
 def test_where_no_triplet_exists_nothing_is_drawn_or_said():
-    maps = answered(MicroscopeView(rival="symmetric", at=(-0.9, 0.9)))
+    maps = answered(PairWeightsView(rival="symmetric", at=(-0.9, 0.9)))
     assert maps["triplet"] is None
     assert maps["exists"][-1, 0] == 0
     assert maps["exists"][N // 2, N // 2] == 255
@@ -98,7 +98,7 @@ def test_where_no_triplet_exists_nothing_is_drawn_or_said():
 
 
 def test_boundaries_lie_where_the_loss_meets_its_clamp():
-    view = MicroscopeView((panel("facenet", m=0.3), panel("facenet_mined", m=0.3)))
+    view = PairWeightsView((panel("facenet", m=0.3), panel("facenet_mined", m=0.3)))
     maps = answered(view)
     for k, counts in enumerate(maps["panels"]):
         corners = maps[f"corners{k}"] / 32767.5 - 1
@@ -110,11 +110,11 @@ def test_boundaries_lie_where_the_loss_meets_its_clamp():
 
 
 def test_one_scale_that_holds_while_the_hand_moves():
-    view = MicroscopeView()
+    view = PairWeightsView()
     fitting = answered(view)["top"]
     assert answered(view, top=7 * fitting)["top"] == 7 * fitting
     assert answered(view, top=7 * fitting, settle=True)["top"] == fitting
-    size = answered(MicroscopeView(scale="size"))
+    size = answered(PairWeightsView(scale="size"))
     assert not size["signed"]
     assert size["weight1"].max() == pytest.approx(255 * min(2 / size["top"], 1), abs=0.51)
 
@@ -177,7 +177,7 @@ def test_extreme_hyper_parameters_get_maps(name, value):
 
 
 def test_a_full_request_fits_the_socket_and_its_answer_is_small():
-    view = MicroscopeView((panel("distance_sensitive"), panel("location_aware")), at=(0.123456, 0.654321)).to_json()
+    view = PairWeightsView((panel("distance_sensitive"), panel("location_aware")), at=(0.123456, 0.654321)).to_json()
     request = {"id": 10**9, "view": view, "n": 161, "top": 1.23456789, "settle": True, "at": [0.1, 0.2]}
     assert len(json.dumps(request)) < MOST_BYTES
     assert len(pair_weights_service.answer({"view": view, "n": 61})) < 16_000
@@ -196,7 +196,7 @@ def handed(app: AppTest) -> dict:
 def test_the_page_hands_over_what_the_link_says():
     app = opened(l1="npairs", l2="distance_sensitive,s:0.5", weight="ap", hide="presets", at="0.2,0.1")
     assert not app.exception
-    assert app.title[0].value == "Loss microscope"
+    assert app.title[0].value == "Pair weights"
     data = handed(app)
     assert [p["loss"] for p in data["view"]["panels"]] == ["npairs", "distance_sensitive"]
     assert data["view"]["panels"][1]["hyper"]["s"] == 0.5
@@ -208,4 +208,4 @@ def test_the_page_hands_over_what_the_link_says():
 def test_a_senseless_link_opens_the_default(bad):
     app = opened(**dict.fromkeys(("l1", "l2", "weight", "by", "scale", "rival", "pn", "at", "hide"), bad))
     assert not app.exception
-    assert handed(app)["view"] == json.loads(json.dumps(MicroscopeView().to_json()))
+    assert handed(app)["view"] == json.loads(json.dumps(PairWeightsView().to_json()))

@@ -14,7 +14,7 @@ HistoryT = TypeVar("HistoryT", bound=History[Any, Any])
 KEPT_BYTES = 128 << 20
 
 
-class Kept(Generic[SpecT, HistoryT]):
+class HistoryCache(Generic[SpecT, HistoryT]):
     """Histories by spec, the latest used last; the oldest go when all together exceed `most` bytes."""
 
     def __init__(self, fresh: Callable[[SpecT], HistoryT], most: int = KEPT_BYTES) -> None:
