@@ -92,10 +92,11 @@ def window() -> dict[str, Any]:
     return DESKTOP
 
 
-@pytest.fixture(scope="module")
-def tab(browser: Any, server: Server) -> Iterator[tuple[Callable[..., Any], list[str], list[Any]]]:
+@pytest.fixture(scope="session")
+def tabs(browser: Any) -> Iterator[tuple[Callable[..., Any], list[str], dict[str, Any]]]:
+    """What opens a tab, the errors in it, and the one that is open, by its server and window."""
     with watched(browser) as (visit, errors):
-        yield visit, errors, []
+        yield visit, errors, {}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -109,21 +110,25 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 @pytest.fixture
 def page(
     request: pytest.FixtureRequest,
-    tab: tuple[Callable[..., Any], list[str], list[Any]],
+    tabs: tuple[Callable[..., Any], list[str], dict[str, Any]],
     window: dict[str, Any],
     server: Server,
 ) -> Any:
-    """A tab that the tests of a module share: `go` loads the app in it once. See `visitor`."""
-    visit, errors, kept = tab
+    """A tab that tests share: `go` loads the app in it once. See `visitor`."""
+    visit, errors, opened = tabs
     request.node.stash[FAILED] = False
-    if not kept:
-        kept.append(visit(**window))
-    yield (shared := kept[0])
-    found, errors[:] = [*errors], []
+    key = f"{server.url} {window}"
+    for other in opened.keys() - {key}:
+        opened.pop(other).context.close()
+    errors.clear()
+    if key not in opened:
+        opened[key] = visit(**window)
+    yield (shared := opened[key])
+    found = [*errors]
     if found or request.node.stash[FAILED] or not shared.url.startswith(server.url):
-        kept.pop().context.close()
+        opened.pop(key).context.close()
     else:
-        for other in [opened for opened in shared.context.pages if opened is not shared]:
+        for other in [tab for tab in shared.context.pages if tab is not shared]:
             other.close()
         shared.unroute_all()
         shared.set_viewport_size(window["viewport"])

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from dmlcore.geometry.hulls import overlaps
 from dmlcore.inspection.local.local_features import digit_patches
 from dmlcore.pooling.analysis.prototype_shares import read
-from tests.browser.harness import address, becomes, go, quiet
+from tests.browser.harness import address, becomes, eventually, go, quiet
 
 pytestmark = pytest.mark.browser
 
@@ -92,8 +92,13 @@ def test_a_click_on_an_average_chooses_its_image_also_without_a_socket(page, ser
     left, bottom = (low + high - side) / 2
     plane = page.get_by_role("application")
     plane.scroll_into_view_if_needed()
-    box = quiet(plane.bounding_box)
-    x = (reading.pooled[row, 0] - left) / side * box["width"]
-    y = (1 - (reading.pooled[row, 1] - bottom) / side) * box["height"]
-    plane.click(position={"x": x, "y": y})
+
+    def chosen() -> None:  # what comes late may move the plane under the pointer
+        box = quiet(plane.bounding_box)
+        x = (reading.pooled[row, 0] - left) / side * box["width"]
+        y = (1 - (reading.pooled[row, 1] - bottom) / side) * box["height"]
+        plane.click(position={"x": x, "y": y})
+        expect(page.locator('[data-readout="error"]')).to_have_text(f"{reading.error[row]:.3f}", timeout=5000)
+
+    eventually(chosen)
     shows(page, reading, local, 1, int(local.ranks[row]), 640)

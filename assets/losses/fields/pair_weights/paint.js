@@ -194,7 +194,7 @@ function named(ctx, pair, x, y) {
 export function paintSphere(ctx, size, triplet, theme) {
   const ink = INK[theme],
     half = size / 2,
-    radius = half - 16;
+    radius = Math.max(half - 16, 0); // no size while the page is left
   /** @type {(place: readonly number[]) => [number, number]} */
   const to = ([x, y]) => [half + x * radius, half - y * radius];
   ctx.clearRect(0, 0, size, size);
