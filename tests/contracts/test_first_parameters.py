@@ -1,0 +1,23 @@
+"""A spec that leaves a hyper-parameter out means the same for ever, so its digest may leave it out too."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.golden import first_parameters
+
+FIRST, TODAY = first_parameters.first(), first_parameters.today()
+
+
+@pytest.mark.parametrize("section", TODAY)
+def test_no_default_has_changed_since_it_came(section: str) -> None:
+    for name, defaults in FIRST[section].items():
+        assert TODAY[section].get(name) == defaults, (
+            f"{section}.name = {name}: stored specs that leave its parameters out mean {defaults}. Keep these "
+            "defaults: enter what has others under another name, or write the values into the presets"
+        )
+
+
+@pytest.mark.parametrize("section", TODAY)
+def test_every_default_is_known_from_the_day_it_comes(section: str) -> None:
+    assert TODAY[section].keys() <= FIRST[section].keys(), "run: python -m tests.golden.first_parameters"
