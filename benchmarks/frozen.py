@@ -2,7 +2,7 @@
 
 CUB-mini (or what DML_DATA has of CUB), SqueezeNet 1.0, 227 pixels, batches of 16 x 4, multi-similarity, one thread.
 Rival: the same training whose frozen backbone sees the images of every batch, with nothing kept and no gradient in
-it. `TrainingState.step` alone, then a whole run of 200 steps as `python -m dmlcore train` makes it: validations,
+it. `training.loop.step` alone, then a whole run of 200 steps as `python -m dmlcore train` makes it: validations,
 checkpoints and the test included. Where the maps are not in the cache yet, computing them is timed too. The verdict is
 by processor time of the one thread, as other processes do not count there; the clock is told beside it.
 """
@@ -23,8 +23,7 @@ import torch
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
-from dmlcore.training import build
-from dmlcore.training.loop import train
+from dmlcore.training import build, loop
 from dmlcore.training.state import TrainingState
 
 GOAL = 100.0  # steps a second with average pooling
@@ -55,7 +54,7 @@ def steps_ms(training_state: TrainingState, count: int) -> Times:
     times = []
     for step in range(1, count + 4):
         began = time.perf_counter(), time.process_time()
-        float(training_state.step(step))
+        float(loop.step(training_state, step))
         times.append((1e3 * (time.perf_counter() - began[0]), 1e3 * (time.process_time() - began[1])))
     return times[3:]
 
@@ -101,7 +100,7 @@ def main() -> None:
         run = RunStore(Path(folder)).create(spec)
         with run.lock():
             began = time.perf_counter()
-            state = train(run)
+            state = loop.train(run)
             took = time.perf_counter() - began
     count = spec.schedule.steps
     print(f"whole run of {count} steps, GAP: {took:.1f} s ({count / took:.0f} steps/s); {state.message}")

@@ -124,6 +124,7 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
     from dmlcore.storage import checkpoint, metrics_rows
     from dmlcore.storage.runs import RunStore
     from dmlcore.training.build import build, load_data
+    from dmlcore.training.state import embedder, save
 
     of = ["data.name=sop", f'data.root="{shop}"', f"data.image_size={side}", f"model.name={name}"]
     more = ["batch.classes=8", "batch.samples=2", "model.embedding_dim=128", "device=cpu"]
@@ -131,8 +132,8 @@ def evaluated(runs: Path, shop: Path, name: str, side: int, embeddings: np.ndarr
     run = RunStore(runs).create(spec)
     data = load_data(run.spec)
     state = build(run.spec, data, torch.device("cpu"), start=False)
-    digest = hashlib.sha256(checkpoint.pack(state.embedder.state_dict(), {})).hexdigest()
-    checkpoint.save(run.path, state.tensors(), {"spec": run.spec.to_json()})
+    digest = hashlib.sha256(checkpoint.pack(embedder(state).state_dict(), {})).hexdigest()
+    save(run, state, 0)
     indices = data.parts["test"]
     np.savez(
         run.path / "embeddings" / f"{digest}.npz", embeddings=embeddings, labels=data.labels[indices], indices=indices

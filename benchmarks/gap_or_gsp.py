@@ -2,7 +2,7 @@
 
 The page trains its first state as fast as it goes, on a seed nobody has trained before: every frame is a new optimiser
 step of GAP and of GSP, recorded, measured (hulls of both, every tenth step all overlaps and MAP@R), sent and painted.
-Beside it, in the same run: the bare loop, `TrainingState.step` of both in turn without record, server or page, once the
+Beside it, in the same run: the bare loop, `training.loop.step` of both in turn without record, server or page, once the
 prototypes of GSP are placed.
 """
 
@@ -48,7 +48,7 @@ def bare(steps: int) -> list[float]:
     """Milliseconds of a step of both networks without a page."""
     import torch
 
-    from dmlcore.training import build
+    from dmlcore.training import build, loop
     from pages.pooling.gap_or_gsp.state import POOLINGS, PoolingStudy
 
     torch.set_num_threads(1)
@@ -60,7 +60,7 @@ def bare(steps: int) -> list[float]:
     for step in range(1, steps + PLACED):
         began = time.perf_counter()
         for state in benches:
-            state.step(step)
+            loop.step(state, step)
         times.append(1e3 * (time.perf_counter() - began))
     return times[PLACED:]
 

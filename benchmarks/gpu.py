@@ -31,7 +31,7 @@ from benchmarks.train_step import bare_step
 from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
-from dmlcore.training import loop
+from dmlcore.training import loop, optimisers, starts
 from dmlcore.training.build import device_name
 from dmlcore.training.state import TrainingState
 from dmlcore.typing import Bytes, Ints
@@ -80,7 +80,8 @@ def main() -> None:
     images = spec.batch.classes * spec.batch.samples * arguments.block
     whole, bare = (statistics.median(column) for column in zip(*times, strict=True))
     ratio = statistics.median(b / a for a, b in times)
-    kernels = f"{' (fused)' if state.fused else ''}{', compiled' if spec.compute.compile else ''}"
+    fused = " (fused)" if optimisers.is_fused(state.optimiser) else ""
+    kernels = f"{fused}{', compiled' if spec.compute.compile else ''}"
     print(
         f"{device_name(state.device)}, torch {torch.__version__}; {spec.model.name}, {arguments.image_size} px, "
         f"batch {spec.batch.classes} x {spec.batch.samples}, {spec.compute.precision}, {spec.loss.name}, "
@@ -97,7 +98,7 @@ def measure(spec: RunSpec, image_size: int, block: int) -> tuple[TrainingState, 
     """Blocks of steps, of the training and bare, by turns: what trained, seconds of each (training, bare), and the
     peak of the GPU memory in bytes, 0 without one."""
     training_state: TrainingState | None = None
-    build = loop.build
+    build = starts.build
 
     def keep(*args: Any, **options: Any) -> TrainingState:
         nonlocal training_state
@@ -126,7 +127,7 @@ def measure(spec: RunSpec, image_size: int, block: int) -> tuple[TrainingState, 
         began = idle()
         return False
 
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(loop, "build", keep):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(starts, "build", keep):
         run = RunStore(folder).create(spec)
         with run.lock():
             state = loop.train(run, dataset=stored(max(32, spec.batch.classes), image_size), stop=after_step)

@@ -98,14 +98,14 @@ def pipeline(inputs, batch: int) -> Callable[[], object]:
     import numpy as np
 
     from dmlcore.spec.sections import DataSpec
-    from dmlcore.training import augmentation
+    from dmlcore.training import batches
 
     data, spec = SimpleNamespace(inputs=inputs), DataSpec(crop="resized")
     random = np.random.default_rng(0)
 
     def deliver() -> object:
         indices = random.integers(len(inputs), size=batch)
-        return augmentation.batch(data, indices, spec, int(random.integers(2**62)), "cpu")  # type: ignore[arg-type]
+        return batches.augmented(data, indices, spec, int(random.integers(2**62)), "cpu")  # type: ignore[arg-type]
 
     return deliver
 

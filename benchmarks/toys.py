@@ -2,7 +2,7 @@
 
 The page trains its first state, two networks on one clock, batch by batch as fast as it goes, on seeds nobody has
 trained before: every frame is a new optimiser step of both, recorded, sent, and painted in three windows with curves,
-and counted once it is painted. Beside it, in the same run: the bare loop, `TrainingState.step` for both in turn
+and counted once it is painted. Beside it, in the same run: the bare loop, `training.loop.step` for both in turn
 without record, server or page; the same with the watched points embedded after each step, which any animation needs;
 and Plotly, in the same browser, drawing the same points (scatter3d for the inputs, a scatter for each embedding) anew
 by `Plotly.react` from frames that are already there, with nothing training. Where photographs are (DML_DATA) also
@@ -123,7 +123,7 @@ def bare(steps: int, embed: bool) -> list[float]:
     import torch
 
     from dmlcore.replay.recorded_training import LiveTraining
-    from dmlcore.training import build
+    from dmlcore.training import build, loop
     from pages.losses.toys.state import Toy
 
     torch.set_num_threads(1)
@@ -134,7 +134,7 @@ def bare(steps: int, embed: bool) -> list[float]:
     for step in range(1, steps + 20):
         began = time.perf_counter()
         for state in benches:
-            state.step(step)
+            loop.step(state, step)
             if embed:
                 with torch.no_grad():
                     state.model(watched)

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
-from dmlcore.training import loop, optimisers
+from dmlcore.training import batches, loop, optimisers, starts
 from dmlcore.training.state import TrainingState
 
 
@@ -54,7 +54,7 @@ def main() -> None:
     print(
         f"{platform.processor() or platform.machine()}, {arguments.threads} threads, torch {torch.__version__}; "
         f"{spec.model.name}, {state.data.inputs.shape[-1]} px, batch {b.classes} x {b.samples}, {spec.loss.name}, "
-        f"{spec.optimiser.name}{' (fused)' if state.fused else ''}, {spec.compute.precision}, "
+        f"{spec.optimiser.name}{' (fused)' if optimisers.is_fused(state.optimiser) else ''}, {spec.compute.precision}, "
         f"median of {len(times)} pairs"
     )
     print(f"training step {1e3 * statistics.median(whole):8.1f} ms   fastest {1e3 * min(whole):8.1f} ms")
@@ -66,7 +66,7 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState,
     """Train, a bare step after each of its own: what trained, and seconds of (training, bare) but for the first five,
     which allocate."""
     training_state: TrainingState | None = None
-    build = loop.build
+    build = starts.build
 
     def keep(*args: Any, **options: Any) -> TrainingState:
         nonlocal training_state
@@ -89,7 +89,7 @@ def measure(spec: RunSpec, threads: int, *, plain: bool) -> tuple[TrainingState,
         began = time.perf_counter()
         return False
 
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(loop, "build", keep):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(starts, "build", keep):
         run = RunStore(folder).create(spec)
         with run.lock():
             state = loop.train(run, dataset=random_images(spec.data.image_size or 64), stop=after_step)
@@ -112,7 +112,8 @@ def bare_step(state: TrainingState, *, plain: bool) -> Callable[[], None]:
     if plain:
         optimisers.without_fused(optimiser)
     forward = torch.compile(model) if state.spec.compute.compile else model
-    inputs = state.batches.make(1, state._embed).inputs
+    embed = lambda indices: batches.embed(model, state.data, indices, state.device)  # noqa: E731
+    inputs = state.batches.make(1, embed).inputs
     direction = torch.randn(len(inputs), state.spec.model.embedding_dim, device=inputs.device)
     bfloat16 = state.spec.compute.precision == "bfloat16"
 

@@ -90,7 +90,7 @@ class Index:
         """Embeddings (n, D) of inputs (n, ...) as the data set holds them, on the CPU in evaluation mode."""
         import torch
 
-        from dmlcore.training.augmentation import upload
+        from dmlcore.training.batches import upload
 
         network, data = self.network()
         if inputs.shape[1:] != tuple(data.inputs.shape[1:]):
@@ -112,20 +112,18 @@ class Index:
         import torch
 
         from dmlcore.storage import checkpoint
-        from dmlcore.training.build import build, load_data
+        from dmlcore.training import starts
+        from dmlcore.training.build import load_data
+        from dmlcore.training.state import embedder, use_best
 
         saved = checkpoint.load(self.run.path) if self.checkpoint is None else checkpoint.read(self.checkpoint)
         if saved is None:
             raise RunError(f"{self.run.id} has no checkpoint, so there is no network to embed images with")
         data = load_data(self.run.spec)
-        state = build(self.run.spec, data, torch.device("cpu"), start=False)
-        state.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
-        state.loss.load_state_dict(checkpoint.part(saved.tensors, "loss"))
+        state = starts.evaluated(self.run, saved, dataset=data, device=torch.device("cpu"))
         if self.checkpoint is None:
-            state.best = checkpoint.part(saved.tensors, "best")
-            state.best_loss = checkpoint.part(saved.tensors, "best_loss")
-            state.use_best()
-        network = state.embedder.eval().requires_grad_(False)
+            use_best(state)
+        network = embedder(state).eval().requires_grad_(False)
         if self.weights and hashlib.sha256(checkpoint.pack(network.state_dict(), {})).hexdigest() != self.weights:
             raise RunError(
                 f"{self.run.id}: the embeddings are of other weights than its checkpoint, as it was trained on since; "

@@ -81,13 +81,13 @@ class _Embedder:
         from dmlcore.storage import checkpoint
         from dmlcore.training import evaluation
         from dmlcore.training.build import build, prepare_device
+        from dmlcore.training.state import embedder, restore_weights
 
         spec, saved = self.run.spec, checkpoint.read(snapshot.checkpoint)
         device = prepare_device(spec.device, int(saved.facts["threads"]))
         self._state = state = self._state or build(spec, self.data, device, start=False)
-        state.model.load_state_dict(checkpoint.part(saved.tensors, "model"))
-        state.loss.load_state_dict(checkpoint.part(saved.tensors, "loss"))  # an ensemble's joins the embeddings
-        embeddings = evaluation.embed(state.embedder, state.data, "test", device)
+        restore_weights(state, saved.tensors)
+        embeddings = evaluation.embed(embedder(state), state.data, "test", device)
         scores = evaluation.score(embeddings, self.data, "test", spec.ks)
         path = snapshot.checkpoint.with_suffix(".npz")
         evaluation.save_embeddings(path, embeddings, self.data, "test", scores)

@@ -17,6 +17,7 @@ from dmlcore.spec import ModelSpec, PoolingSpec
 
 LEAKY_SLOPE = 0.01
 IMAGE_MEAN, IMAGE_STD = IMAGENET.mean, IMAGENET.std
+TAKES = {"mlp": "vectors", "tokens": "bags of tokens"}  # all other networks take images
 TOKEN_BOUND = 0.3  # entries of tokens and prototypes are clipped to +-0.3 after each step (Gurbuz 2022, code)
 
 
@@ -42,7 +43,7 @@ def build(
     """
     shape, pool = tuple(input_shape), pool or PoolingSpec()
     kind = "bags of tokens" if vocabulary else "vectors" if len(shape) == 1 else "images"
-    needed = {"mlp": "vectors", "tokens": "bags of tokens"}.get(spec.name, "images")
+    needed = TAKES.get(spec.name, "images")
     if kind != needed:
         fitting = {"vectors": "mlp", "bags of tokens": "tokens", "images": "resnet20"}[kind]
         raise ModelError(
@@ -67,38 +68,6 @@ def build(
             raise ModelError(f"pooling: {error.args[0]}") from None
 
 
-def head_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """What is new in a network whose backbone has a start: pooling, projection and embedding layer, each once.
-
-    Of a network for vectors its last layer, of one for bags its pooling. The others are `backbone_parameters`.
-    """
-    if isinstance(model, ImageNetwork):
-        return list(model.head.parameters())
-    if isinstance(model, MLP):
-        return list(model.linear.parameters())
-    return list(model.pool.parameters()) if isinstance(model, TokenNetwork) else []
-
-
-def backbone_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """The parameters that are no `head_parameters`, in the order of the model."""
-    head = set(map(id, head_parameters(model)))
-    return [parameter for parameter in model.parameters() if id(parameter) not in head]
-
-
-def freeze_batch_norm(model: nn.Module) -> None:
-    """Keep statistics, scales and shifts of the backbone's batch norm as they are, in training too.
-
-    The layers stay in evaluation mode whatever `train()` is told, and their scales and shifts are not trained; those of
-    the head, which are new, are left alone. Nothing happens to a network without a backbone. Source: the code of
-    Proxy-Anchor (Kim et al. 2020), `bn_freeze`.
-    """
-    if isinstance(model, ImageNetwork):
-        model.batch_norm_frozen = True
-        for layer in model.batch_norms():
-            layer.requires_grad_(False)
-        model.train(model.training)
-
-
 def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
     try:
         backbone = backbones.create(spec.name, image)
@@ -110,6 +79,30 @@ def _backbone(spec: ModelSpec, image: tuple[int, int]) -> backbones.Backbone:
         except ValueError as error:
             raise ModelError(f"model.keep_classifier: {error}") from None
     return backbone
+
+
+class Network(nn.Module):
+    """Inputs (B, ...) -> embeddings (B, D), and all that a training asks of a network beside them."""
+
+    frozen = False  # whether it takes the feature maps of its backbone as inputs too, which training does not change
+
+    def head_parameters(self) -> list[nn.Parameter]:
+        """What is new where the rest has a start: pooling, projection and embedding layer, each once."""
+        return []
+
+    def after_step(self) -> None:
+        """Bring back what the optimiser may have pushed out of its range."""
+
+    @property
+    def shares(self) -> Tensor | None:
+        """Prototype shares (B, m) float32 of the last batch, where the pooling has prototypes."""
+        pooled: Tensor | None = getattr(getattr(self, "pool", None), "shares", None)
+        return None if pooled is None else pooled.float()
+
+    @property
+    def pooling_ready(self) -> bool:
+        """False while a pooling with prototypes collects what they start from, and averages meanwhile."""
+        return bool(getattr(getattr(self, "pool", None), "ready", True))
 
 
 class Normalise(nn.Module):
@@ -128,7 +121,7 @@ class Normalise(nn.Module):
         return (inputs - self.mean) / self.std
 
 
-class MLP(nn.Module):
+class MLP(Network):
     """(B, F) vectors -> (B, D) embeddings: linear layers with leaky ReLUs between them."""
 
     def __init__(self, features: int, spec: ModelSpec, mean: float, std: float) -> None:
@@ -145,6 +138,10 @@ class MLP(nn.Module):
         for layer in self.hidden:
             features = F.leaky_relu(layer(features), LEAKY_SLOPE)
         return _embed(self.linear(features), self.on_sphere)
+
+    def head_parameters(self) -> list[nn.Parameter]:
+        """Those of the last layer."""
+        return list(self.linear.parameters())
 
 
 class NormaliseImages(Normalise):
@@ -168,7 +165,7 @@ class NormaliseImages(Normalise):
         return (values - self.mean) / self.std
 
 
-class ImageNetwork(nn.Module):
+class ImageNetwork(Network):
     """(B, 3 or 1, H, W) images -> (B, D) embeddings: backbone, then pooling and projection to D in one head.
 
     Images are RGB or grey in 0..255, uint8 or floating. With `model.keep_classifier` the pooled features pass the
@@ -190,7 +187,7 @@ class ImageNetwork(nn.Module):
         self.frozen = spec.freeze == "backbone"
         self.batch_norm_frozen = False
         if spec.freeze_batch_norm:
-            freeze_batch_norm(self)
+            self.freeze_batch_norm()
         if self.frozen:
             self.backbone.eval().requires_grad_(False)
 
@@ -209,6 +206,21 @@ class ImageNetwork(nn.Module):
     def pool(self) -> nn.Module:
         """The pooling module."""
         return self.head.pooling
+
+    def head_parameters(self) -> list[nn.Parameter]:
+        """Those of pooling, projection and embedding layer."""
+        return list(self.head.parameters())
+
+    def freeze_batch_norm(self) -> None:
+        """Keep statistics, scales and shifts of the backbone's batch norm as they are, in training too.
+
+        The layers stay in evaluation mode whatever `train()` is told, and their scales and shifts are not trained;
+        those of the head, which are new, are left alone. Source: the code of Proxy-Anchor (Kim et al. 2020).
+        """
+        self.batch_norm_frozen = True
+        for layer in self.batch_norms():
+            layer.requires_grad_(False)
+        self.train(self.training)
 
     def batch_norms(self) -> list[nn.Module]:
         """The batch norm layers of the backbone."""
@@ -260,7 +272,7 @@ class ClassifierHead(nn.Module):
         return embeddings
 
 
-class TokenNetwork(nn.Module):
+class TokenNetwork(Network):
     """(B, L) token ids -> (B, D): trainable token vectors, pooled; nothing else. Source: Gurbuz 2022, Sec. 5.3.1.
 
     `after_step` clips tokens and prototypes to [-0.3, 0.3], as the optimiser may push them out.
@@ -282,6 +294,10 @@ class TokenNetwork(nn.Module):
     def features(self, inputs: Tensor) -> Tensor:
         """The token vectors of each bag as a feature map (B, D, L, 1)."""
         return F.embedding(inputs, self.tokens).mT[..., None]
+
+    def head_parameters(self) -> list[nn.Parameter]:
+        """Those of the pooling."""
+        return list(self.pool.parameters())
 
     @torch.no_grad()
     def after_step(self) -> None:

@@ -22,9 +22,9 @@ from dmlcore.metrics import RetrievalScores, retrieval
 from dmlcore.models.networks import ImageNetwork, TokenNetwork
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.timeline.history import History
-from dmlcore.training import batches, build, final_analyses
+from dmlcore.training import batches, build, final_analyses, loop
 from dmlcore.training.build import Objective, TrainingError
-from dmlcore.training.state import TrainingState
+from dmlcore.training.state import TrainingState, restore, tensors
 from dmlcore.typing import Bytes, Floats, Ints, Singles
 
 Moves = Literal["both", "pulls", "pushes"]
@@ -181,7 +181,7 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         step = kept[bisect_right(kept, self.recorded) - 1]
         snapshot = self._snapshots[step]
         self._state = self._build(snapshot.run)
-        self._state.restore(snapshot.tensors)
+        restore(self._state, snapshot.tensors)
         self._at = step
         while self._at < self.recorded:
             self._step()
@@ -191,15 +191,15 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         step = self._at + 1
         if any(change.step == self._at for change in self.spec.changes):
             self._obey(self.spec.run_at(step))
-        loss = self._state.step(step, _sided(self._state.loss, self.spec.moves_at(step)))
+        loss = loop.step(self._state, step, _sided(self._state.loss, self.spec.moves_at(step)))
         self._at = step
         if step % SNAPSHOT_EVERY == 0:
             self._keep_state()
         return loss
 
     def _keep_state(self) -> None:
-        tensors = {name: tensor.detach().clone() for name, tensor in self._state.tensors().items()}
-        self._snapshots[self._at] = _Snapshot(tensors, self._state.spec)
+        kept = {name: tensor.detach().clone() for name, tensor in tensors(self._state).items()}
+        self._snapshots[self._at] = _Snapshot(kept, self._state.spec)
 
     def _obey(self, run: RunSpec) -> None:
         """Another loss, learning rate, mu or epsilon from now on; the network and its moments stay."""
@@ -229,7 +229,8 @@ class LiveTraining(History[LiveSpec, TrainingFrame]):
         if embeddings.shape[1] > 3:
             seen["plane"] = _plane(embeddings, self.frames[-1].plane if self.frames else None)
         model.train()
-        measured = self._state.measured() if loss is not None else {}
+        numbers = self._state.loss.measured() if loss is not None else {}
+        measured = {name: float(value) for name, value in numbers.items()}
         at = len(self.frames)
         scores = self.scored(embeddings) if at % SCORE_EVERY == 0 else None
         return TrainingFrame(
@@ -296,13 +297,11 @@ def _sided(objective: Objective, moves: Moves) -> Callable[..., Tensor] | None:
     if isinstance(metric, Contrastive):
         margins = (metric.m_pos, -np.inf) if moves == "pulls" else (np.inf, metric.m_neg)
         half = Contrastive(*margins, metric.distance, metric.divisor)
-        return lambda embeddings, labels, shares: half(embeddings, labels)
+        return lambda embeddings, labels, *_: half(embeddings, labels)
     raise TrainingError(f"moves: {moves} alone are known for triplet and contrastive losses; choose both")
 
 
-def _sided_triplets(
-    metric: losses.TripletLoss, pulls: bool, embeddings: Tensor, labels: Tensor, shares: Tensor | None
-) -> Tensor:
+def _sided_triplets(metric: losses.TripletLoss, pulls: bool, embeddings: Tensor, labels: Tensor, *_: object) -> Tensor:
     # What depends on norms is a force on a single point, neither pull nor push.
     distances, norms = pair_tables(embeddings)
     moving = (labels[:, None] == labels) == pulls

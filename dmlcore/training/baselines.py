@@ -15,11 +15,10 @@ import numpy as np
 
 from dmlcore.data import Dataset
 from dmlcore.data.files.locate import cache_folder
-from dmlcore.models.networks import MLP
 from dmlcore.storage import atomic_files, metrics_rows
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.training import evaluation, final_analyses
-from dmlcore.training.state import TrainingState
+from dmlcore.training.state import TrainingState, embedder
 from dmlcore.typing import Bools, Ints
 
 VERSION = 1  # of what a row of scores holds
@@ -34,19 +33,16 @@ def first_rows(state: TrainingState) -> list[Row]:
     untrained network on the training part where trained networks are scored on it too (`final_analyses.rows`).
     """
     data, ks = state.data, state.spec.ks
-    embeddings = evaluation.embed(state.embedder, data, "test", state.device)
+    embeddings = evaluation.embed(embedder(state), data, "test", state.device)
     rows = [inputs_row(data, "test", ks)]
     rows.append(evaluation.row("untrained", 0, evaluation.score(embeddings, data, "test", ks)))
     indices, searched = evaluation.rows_of(data, "test")
     rows.append(_baseline("chance", "test", chance(data.labels[indices], searched)))
     if len(data.parts["validation"]):
         rows.append(_baseline("inputs", "validation", _flat(inputs_row(data, "validation", (1,)))))
-    if isinstance(state.model, MLP) and len(data.parts["train"]) <= final_analyses.MOST_TRAINED:
-        was_training = state.model.training
-        state.model.eval()
+    if (untrained := final_analyses.train_scores(state.model, data, state.device)) is not None:
         rows.append(_baseline("inputs", "train", _flat(inputs_row(data, "train", OF_TRAIN))))
-        rows.append(_baseline("untrained", "train", final_analyses.train_scores(state.model, data, state.device)))
-        state.model.train(was_training)
+        rows.append(_baseline("untrained", "train", untrained))
     return rows
 
 

@@ -1,21 +1,29 @@
-"""What each step trains on: the samples of its batch, and how they reach the device."""
+"""What each step trains on: which samples, how they are read, and how images are cut and flipped on the device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
-from dmlcore.training import augmentation, samplers
-from dmlcore.training.augmentation import Gathered
+from dmlcore.spec.sections import DataSpec
+from dmlcore.training import samplers
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import Tuples, seed_of
-from dmlcore.typing import Ints, Singles
+from dmlcore.typing import Array, Ints, Singles
+
+TURN, SCALE, SHIFT = math.radians(12), 0.15, 0.1  # of affine moves, each to both sides
+TRIES = 10  # cuts drawn for an image before its centre is taken, as in torchvision's RandomResizedCrop
+CHUNK = 256  # samples embedded at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +40,7 @@ class Batches:
     """The batch of each step, a function of (seed, step) and, for mined batches, of the table.
 
     `table` (N, D) holds embeddings of the training part, made anew before every `batch.refresh`-th step; it is None
-    where the sampler needs none. On a GPU a thread reads the next batch while the device computes.
+    where the sampler needs none. On a GPU a thread chooses and reads the next batch while the device computes.
     """
 
     def __init__(self, spec: RunSpec, dataset: Dataset, device: torch.device) -> None:
@@ -57,53 +65,223 @@ class Batches:
         except ValueError as error:
             raise TrainingError(f"batch: {error}") from None
         self._reader = ThreadPoolExecutor(1, "batches") if device.type == "cuda" else None
-        self._next: tuple[int, Future[Gathered]] | None = None
+        self._ahead: tuple[int, Future[tuple[Ints, Gathered]]] | None = None
 
     def make(self, step: int, embed: Callable[[Ints], Singles]) -> Batch:
         """The batch of step `step` >= 1; embed: samples -> their embeddings (n, D), for the table."""
         if self._stale(step):
             self.table = embed(self.part)
-        indices, tuples = self._choose(step)
-        gathered = self._gather(step, indices)
+        ahead, self._ahead = self._ahead, None
+        indices, gathered = ahead[1].result() if ahead and ahead[0] == step else self._read(step)
+        if self._reader is not None and not self._stale(step + 1):
+            self._ahead = step + 1, self._reader.submit(self._read, step + 1)
         if self.dataset.features is not None:
-            inputs = augmentation.upload(gathered.inputs, self.device)
+            inputs = upload(gathered.inputs, self.device)
         else:
             side, data = self.dataset.inputs.shape[-1], self.spec.data
-            inputs = augmentation.apply(gathered, side, data, self._seed(step), self.device)
-        labels = augmentation.upload(self.dataset.labels[indices], self.device)
-        return Batch(indices, inputs, labels, tuples)
+            inputs = augment(gathered, side, data, self._seed(step), self.device)
+        tuples = self.sampler.tuples
+        return Batch(
+            indices,
+            inputs,
+            upload(self.dataset.labels[indices], self.device),
+            None if tuples is None else tuple(upload(places, self.device) for places in tuples),
+        )
 
     def _stale(self, step: int) -> bool:
         return self.sampler.uses_table and (self.table is None or (step - 1) % self.spec.batch.refresh == 0)
 
-    def _choose(self, step: int) -> tuple[Ints, Tuples | None]:
-        if isinstance(self.sampler, samplers.MinedSampler):
-            chosen, places = self.sampler.triplets(step, self.table)
-            return self.part[chosen], tuple(augmentation.upload(place, self.device) for place in places)
-        return self.part[self.sampler.batch(step, self.table)], None
-
     def _seed(self, step: int) -> int:
         return seed_of(self.spec.seed, "augment", step)
 
-    def _gather(self, step: int, indices: Ints) -> Gathered:
-        """Read the samples of `step`, and ask for those of the next one where that costs no waiting."""
-        if self._reader is None:
-            return self._read(step, indices)
-        waiting = self._next
-        found = None if waiting is None or waiting[0] != step else waiting[1].result()
-        self._next = None
-        if not self._stale(step + 1):
-            following = self._choose(step + 1)[0]
-            self._next = step + 1, self._reader.submit(self._read, step + 1, following)
-        return found or self._read(step, indices)
-
-    def _read(self, step: int, indices: Ints) -> Gathered:
-        """Images, or the feature maps that a frozen backbone made of them or of their views."""
+    def _read(self, step: int) -> tuple[Ints, Gathered]:
+        """Samples, and their images or the feature maps that a frozen backbone made of them or of their views."""
+        indices = self.part[self.sampler.batch(step, self.table)]
         if self.dataset.features is not None:
-            return Gathered(self.dataset.features.batch(indices, self._seed(step)))
-        return augmentation.gather(self.dataset, indices, self.spec.data, self._seed(step))
+            return indices, Gathered(self.dataset.features.batch(indices, self._seed(step)))
+        return indices, gather(self.dataset, indices, self.spec.data, self._seed(step))
 
 
 def to_device(dataset: Dataset, indices: Ints, device: torch.device) -> Tensor:
     """Inputs of these samples on the device, or the maps that a frozen backbone made of them; channels last."""
-    return augmentation.upload((dataset.inputs if dataset.features is None else dataset.features)[indices], device)
+    return upload((dataset.inputs if dataset.features is None else dataset.features)[indices], device)
+
+
+@contextmanager
+def evaluating(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """Evaluation mode; then every module as it was, as a frozen batch norm does not train when its network does."""
+    modules = [(module, module.training) for module in model.modules()] if isinstance(model, nn.Module) else []
+    if isinstance(model, nn.Module):
+        model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        for module, training in modules:
+            module.training = training
+
+
+def embed(
+    model: Callable[[Tensor], Tensor], dataset: Dataset, indices: Ints, device: torch.device, size: int = CHUNK
+) -> Singles:
+    """Embeddings (n, D) float32 of these samples as they are, `size` at once; a network is evaluating meanwhile."""
+    chunks = np.split(indices, range(size, len(indices), size))
+    with evaluating(model):  # embeddings stay on the device to the end: so it computes while the next ones are read
+        embeddings: Singles = torch.cat([model(to_device(dataset, c, device)).float() for c in chunks]).cpu().numpy()
+    return embeddings
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """Inputs of a batch in main memory; `sizes` (n, 2) are heights and widths where images are padded, else None."""
+
+    inputs: Array
+    sizes: Ints | None = None
+
+
+def augmented(dataset: Dataset, indices: Ints, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
+    """Training inputs of these samples on the device: images (n, 3, S, S) uint8, changed as `data` says.
+
+    Vectors and tokens come as they are. A function of (indices, data, seed), the same on every device up to rounding.
+    """
+    return augment(gather(dataset, indices, data, seed), dataset.inputs.shape[-1], data, seed, device)
+
+
+def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int) -> Gathered:
+    """Read what `augment` needs, with NumPy alone, so that a thread may do it while the last step computes."""
+    if data.fresh:
+        assert hasattr(dataset.inputs, "fresh")  # `Batches` refuses others
+        return Gathered(dataset.inputs.fresh(indices, seed))
+    if data.augment and data.crop == "resized" and hasattr(dataset.inputs, "whole"):
+        return Gathered(*dataset.inputs.whole(indices))
+    return Gathered(dataset.inputs[indices])
+
+
+def augment(found: Gathered, side: int, data: DataSpec, seed: int, device: torch.device | str) -> Tensor:
+    """Bring what was gathered to the device and change it: (n, 3, side, side) uint8 images, channels last."""
+    inputs = upload(found.inputs, device)
+    if inputs.ndim != 4 or not data.augment:
+        return inputs
+    if data.crop == "shift":
+        return shifted(inputs, seed)
+    if data.crop == "affine":
+        return moved(inputs, seed)
+    sizes = found.sizes
+    if sizes is None:
+        sizes = np.broadcast_to(np.array(inputs.shape[2:]), (len(inputs), 2))
+    boxes, flip = draw_boxes(sizes, data.crop_area, data.crop_ratio, seed)
+    return resized(inputs, _send(boxes, inputs.device), _send(flip, inputs.device), side)
+
+
+def upload(inputs: Array, device: torch.device | str) -> Tensor:
+    """Inputs on the device; images in the memory layout that convolutions like best."""
+    if not inputs.flags.writeable or any(stride < 0 for stride in inputs.strides):
+        inputs = inputs.copy()
+    tensor = _send(torch.from_numpy(inputs), torch.device(device))
+    return tensor.contiguous(memory_format=torch.channels_last) if tensor.ndim == 4 else tensor.contiguous()
+
+
+def shifted(images: Tensor, seed: int) -> Tensor:
+    """Flip half of the images (B, 3, H, W) and shift each by up to an eighth of its side, black outside."""
+    batch, _, height, width = images.shape
+    pad = height // 8
+    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same
+    flip = torch.rand(batch, 1, generator=random) < 0.5
+    top, left = torch.randint(0, 2 * pad + 1, (2, batch, 1), generator=random)
+    rows = torch.arange(height) + top
+    columns = torch.arange(width).expand(batch, width)
+    columns = torch.where(flip, columns.flip(1), columns) + left
+    each, rows, columns = (_send(index, images.device) for index in (torch.arange(batch), rows, columns))
+    padded = F.pad(images, (pad, pad, pad, pad)).permute(0, 2, 3, 1)
+    return padded[each[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+
+
+def moved(images: Tensor, seed: int) -> Tensor:
+    """Turn, shear, scale and shift each image (B, C, H, W) uint8 a little, black outside; none is mirrored.
+
+    Uniform: angle and shear within TURN radians, both scales within SCALE of 1, shifts within SHIFT of the side.
+    """
+    random = torch.Generator().manual_seed(seed)  # on the CPU, so that every device draws the same
+    turn, shear, wide, high, right, down = 2 * torch.rand(6, len(images), generator=random) - 1
+    turn, shear = TURN * turn, TURN * shear
+    wide, high = 1 + SCALE * wide, 1 + SCALE * high
+    rows = (
+        torch.stack([turn.cos() / wide, (shear - turn.sin()) / wide, 2 * SHIFT * right], 1),
+        torch.stack([turn.sin() / high, turn.cos() / high, 2 * SHIFT * down], 1),
+    )
+    with torch.autocast(images.device.type, enabled=False):
+        where = F.affine_grid(_send(torch.stack(rows, 1), images.device), list(images.shape), align_corners=False)
+        values = F.grid_sample(images.float(), where, align_corners=False)
+    return values.round_().clamp_(0, 255).to(torch.uint8).contiguous(memory_format=torch.channels_last)
+
+
+def draw_boxes(sizes: Ints, area: tuple[float, float], ratio: tuple[float, float], seed: int) -> tuple[Tensor, Tensor]:
+    """Draw where to cut: boxes (n, 4) int64 of top, left, height, width, and flips (n,) bool, on the CPU.
+
+    sizes (n, 2): height and width of the images. The law is that of torchvision's RandomResizedCrop: a share of the
+    area uniform in `area`, an aspect width / height log-uniform in `ratio`, the first of ten tries that fits inside;
+    else the centre, as large as `ratio` allows. (Szegedy et al. 2015, section 6.)
+    """
+    random = torch.Generator().manual_seed(seed)
+    n = len(sizes)
+    share, aspect, at = torch.rand(3, n, TRIES, generator=random, dtype=torch.float64).unbind()
+    flip = torch.rand(n, generator=random) < 0.5
+    height, width = torch.from_numpy(np.array(sizes, dtype=np.int64)).unbind(1)
+
+    pixels = (area[0] + (area[1] - area[0]) * share) * (height * width)[:, None]
+    low, high = math.log(ratio[0]), math.log(ratio[1])
+    shape = torch.exp(low + (high - low) * aspect)
+    h, w = (pixels / shape).sqrt().round().long(), (pixels * shape).sqrt().round().long()
+    fits = (h > 0) & (w > 0) & (h <= height[:, None]) & (w <= width[:, None])
+    first = fits.to(torch.uint8).argmax(1, keepdim=True)  # of equal ones, the first
+    accepted = fits.any(1)
+    h, w = h.gather(1, first)[:, 0], w.gather(1, first)[:, 0]
+
+    # No try fits: the centre, cut where the image is flatter or taller than `ratio`.
+    whole_h = torch.minimum(height, (width / ratio[0]).round().long())
+    whole_w = torch.minimum(width, (height * ratio[1]).round().long())
+    h, w = torch.where(accepted, h, whole_h), torch.where(accepted, w, whole_w)
+    top = torch.where(accepted, (at[:, 0] * (height - h + 1)).long(), (height - h) // 2)
+    left = torch.where(accepted, (at[:, 1] * (width - w + 1)).long(), (width - w) // 2)
+    return torch.stack([top, left, h, w], 1), flip
+
+
+def resized(images: Tensor, boxes: Tensor, flip: Tensor, side: int) -> Tensor:
+    """Cut the boxes (n, 4) out of images (n, 3, H, W) uint8 and resize them: (n, 3, side, side) uint8, channels last.
+
+    Bilinear with antialiasing, equal to `F.interpolate(cut, side, mode="bilinear", antialias=True)` of each cut:
+    resizing is linear and separable, so the batch is two matrix products, rows then columns.
+    """
+    top, left, height, width = boxes.unbind(1)
+    n, channels, high, wide = images.shape
+    rows = _triangle_weights(top, height, high, side)
+    columns = _triangle_weights(left, width, wide, side, mirror=flip)
+    with torch.autocast(images.device.type, enabled=False):
+        values = images.float().permute(0, 2, 3, 1).reshape(n, high, wide * channels)  # no copy if channels are last
+        values = torch.bmm(rows, values).view(n, side, wide, channels)
+        values = values.transpose(2, 3).reshape(n, side * channels, wide)
+        values = torch.bmm(values, columns.mT).view(n, side, channels, side)
+    whole = values.round_().clamp_(0, 255).to(torch.uint8)
+    return whole.permute(0, 2, 1, 3).contiguous(memory_format=torch.channels_last)
+
+
+def _triangle_weights(start: Tensor, length: Tensor, pixels: int, side: int, mirror: Tensor | None = None) -> Tensor:
+    """(n, side, pixels) float32: how much each source pixel gives to each pixel of the result; rows sum to 1.
+
+    Output pixel i looks at start + (i + 1/2) * length / side, the source pixel j lies at j + 1/2; the triangle is two
+    source pixels wide, or two output pixels where they are larger, and nothing outside the cut is seen.
+    """
+    place = torch.arange(pixels, device=start.device, dtype=torch.float32) + 0.5
+    seen = torch.arange(side, device=start.device, dtype=torch.float32) + 0.5
+    if mirror is not None:
+        seen = torch.where(mirror[:, None], side - seen, seen)
+    begin, scale = start.float()[:, None], (length.float() / side)[:, None]
+    inside = (place > begin) & (place < begin + length[:, None])
+    distance = (place - (begin + seen * scale)[..., None]).abs_()
+    weights = distance.div_(-scale.clamp(min=1.0)[..., None]).add_(1.0).clamp_(min=0.0).mul_(inside[:, None])
+    return weights.div_(weights.sum(2, keepdim=True))
+
+
+def _send(tensor: Tensor, device: torch.device) -> Tensor:
+    # From pinned memory a copy is queued; from ordinary memory it would wait for the device.
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

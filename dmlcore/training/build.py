@@ -6,22 +6,26 @@ import ctypes
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dmlcore import data
 from dmlcore.data import Dataset
-from dmlcore.models import backbones, networks
+from dmlcore.models import backbones, networks, pretrained
+from dmlcore.models.networks import ImageNetwork, Network
 from dmlcore.spec import RunSpec
-from dmlcore.training import initial_weights, objective, optimisers, stored_features
+from dmlcore.storage import checkpoint
+from dmlcore.storage.runs import RunError, RunStore
+from dmlcore.training import objective, optimisers, stored_features
 from dmlcore.training.batches import Batches
-from dmlcore.training.errors import StepError, TrainingError
-from dmlcore.training.finite_check import FiniteCheck
+from dmlcore.training.errors import DeferredFiniteCheck, StepError, TrainingError
 from dmlcore.training.forks.training_part import edited
 from dmlcore.training.objective import Objective, seed_of
-from dmlcore.training.state import TrainingState
+from dmlcore.training.state import TrainingState, device_model
 
 __all__ = ["Objective", "StepError", "TrainingError", "build", "seed_of"]
 
@@ -37,21 +41,22 @@ def build(spec: RunSpec, dataset: Dataset, device: torch.device, *, start: bool 
     loss = objective.create(spec, classes_of(dataset), model).to(device)
     optimiser = optimisers.create(spec, model, loss)
     dataset = edited(dataset, spec.fork)  # network and loss are made as they were for the run that is forked
-    if isinstance(model, networks.ImageNetwork) and model.frozen and dataset.features is None:
-        dataset = replace(dataset, features=stored_features.KeptFeatures(model, spec, dataset, device))
+    if model.frozen and dataset.features is None:
+        features = stored_features.KeptFeatures(cast(ImageNetwork, model), spec, dataset, device)
+        dataset = replace(dataset, features=features)
     # Where the optimiser can skip an update by itself, no step waits for the device.
     deferred = device.type == "cuda" and optimisers.is_fused(optimiser)
     return TrainingState(
-        spec,
-        dataset,
-        device,
-        model,
-        loss,
-        optimiser,
-        Batches(spec, dataset, device),
-        optimisers.WarmUp(spec.schedule.warm_up, model),
-        FiniteCheck(device, deferred),
-        torch.compile(model) if spec.compute.compile else model,
+        spec=spec,
+        data=dataset,
+        device=device,
+        model=model,
+        forward=torch.compile(model) if spec.compute.compile else model,
+        loss=loss,
+        optimiser=optimiser,
+        batches=Batches(spec, dataset, device),
+        frozen_at_first=optimisers.frozen_at_first(spec.schedule, model),
+        finite_check=DeferredFiniteCheck(device) if deferred else None,
     )
 
 
@@ -64,7 +69,7 @@ def refuse_unusable(spec: RunSpec) -> None:
     """Raise SpecError for what no catalogue has, TrainingError for what cannot be made, DataError for missing data."""
     objective.refuse_unknown(spec)
     objective.refuse_unusable(spec)
-    known = ["mlp", "tokens", *backbones.names()]
+    known = [*networks.TAKES, *backbones.names()]
     if spec.model.name not in known and not spec.model.name.startswith("timm:"):
         raise TrainingError(f"model.name: unknown network {spec.model.name!r}; known: {', '.join(known)}, timm:NAME")
     data.locate(spec.data.name, spec.data.root)
@@ -121,11 +126,6 @@ def keep_freed_memory() -> None:
         mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def device_model(device: torch.device) -> str:
-    """What rounds the same: "CPU", or the name of the card."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-
-
 def device_name(device: torch.device) -> str:
     """The device as shown to the user."""
     if device.type == "cuda":
@@ -134,13 +134,14 @@ def device_name(device: torch.device) -> str:
     return f"CPU, {threads} thread{'s' if threads > 1 else ''}"
 
 
-def _model(spec: RunSpec, dataset: Dataset, start: bool) -> nn.Module:
+def _model(spec: RunSpec, dataset: Dataset, start: bool) -> Network:
     shape, seed = dataset.inputs.shape[1:], seed_of(spec.seed, "model")
     if len(shape) == 3:
         model = networks.build(spec.model, shape, seed=seed, pool=spec.pooling)
         if spec.model.start and start:
-            initial_weights.start(model, spec.model.name, spec.model.start)
-        return nn.utils.convert_conv2d_weight_memory_format(model, torch.channels_last)  # 1.4 times faster on a CPU
+            _load_start(model, spec.model.name, spec.model.start)
+        nn.utils.convert_conv2d_weight_memory_format(model, torch.channels_last)  # 1.4 times faster on a CPU
+        return model
     if spec.model.start:
         raise TrainingError(
             f"model.start: only networks for images have a backbone to start; {spec.model.name} has none"
@@ -153,3 +154,29 @@ def _model(spec: RunSpec, dataset: Dataset, start: bool) -> nn.Module:
     vectors = dataset.inputs[dataset.parts["train"]]
     mean, std = float(vectors.mean()), float(vectors.std())
     return networks.build(spec.model, shape, seed=seed, mean=mean, std=std or 1.0)
+
+
+def _load_start(model: nn.Module, name: str, origin: str) -> None:
+    """Load the backbone `name` of a network, all of it or nothing; raises TrainingError.
+
+    origin: "imagenet" or another name of `weights.CHECKPOINTS`, a file of weights, a run id, or the folder of a run.
+    """
+    backbone: Any = model.backbone
+    path = Path(origin).expanduser()
+    try:
+        if path.is_file() or origin == "imagenet" or origin in pretrained.CHECKPOINTS or path.suffix:
+            pretrained.load(backbone, name, origin)
+        else:
+            pretrained.assign(backbone, _best_backbone(path, origin), origin)
+    except (pretrained.WeightsError, RunError, checkpoint.CheckpointError) as error:
+        raise TrainingError(f"model.start: {error}") from None
+
+
+def _best_backbone(path: Path, origin: str) -> dict[str, Tensor]:
+    """The backbone of a run: its best weights by validation, or else its last ones."""
+    folder = path if path.is_dir() else RunStore().open(origin).path
+    saved = checkpoint.load(folder)
+    if saved is None:
+        raise TrainingError(f"model.start: {origin} has no checkpoint yet; finish that run first")
+    network = checkpoint.part(saved.tensors, "best") or checkpoint.part(saved.tensors, "model")
+    return checkpoint.part(network, "backbone")

@@ -1,13 +1,16 @@
-"""Why a training run cannot start or go on."""
+"""Why a training run cannot start or go on, and what keeps steps that are not finite from its weights."""
 
 from __future__ import annotations
 
 import errno
 
 import torch
+from torch import Tensor
 
 from dmlcore.spec import RunSpec
 from dmlcore.typing import Ints
+
+_WHAT = ("loss", "gradient")
 
 
 class TrainingError(RuntimeError):
@@ -23,6 +26,41 @@ class StepError(TrainingError):
             f"samples of the batch: check them, or lower the learning rate"
         )
         self.step, self.indices = step, indices.tolist()
+
+    @classmethod
+    def not_finite(cls, what: str, step: int, indices: Ints) -> StepError:
+        """Of a "loss" or a "gradient"."""
+        return cls(f"the {what} is NaN or infinite", step, indices)
+
+
+class DeferredFiniteCheck:
+    """Lets no step reach the weights whose loss or gradient is not finite, and never waits for the device.
+
+    The verdict stays there as `found_inf`, which makes fused optimisers skip this update and all later ones, until
+    `wait` asks for it.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._first = torch.zeros((), dtype=torch.int64, device=device)  # 2 * step + index in _WHAT; 0: none
+        self._pending: dict[int, Ints] = {}
+
+    def note(self, what: str, value: Tensor, step: int, indices: Ints) -> None:
+        """Judge the "loss" or the norm of the "gradient" of `step`, made of these samples."""
+        bad = (self._first == 0) & ~torch.isfinite(value.detach())
+        self._first = torch.where(bad, 2 * step + _WHAT.index(what), self._first)
+        self._pending[step] = indices
+
+    @property
+    def found_inf(self) -> Tensor:
+        """1.0 from the first step on that was not finite, on the device, as fused optimisers ask for it."""
+        return (self._first != 0).float()
+
+    def wait(self) -> None:
+        """Wait for the verdict on all steps so far; raises StepError for the first that was not made."""
+        if first := int(self._first) if self._pending else 0:
+            step = first // 2
+            raise StepError.not_finite(_WHAT[first % 2], step, self._pending[step])
+        self._pending.clear()
 
 
 def advice(error: Exception, spec: RunSpec) -> str:

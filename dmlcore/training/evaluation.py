@@ -1,19 +1,19 @@
-"""What a run has learned: embeddings and scores of a part, the embeddings file.
+"""What a run has learned: embeddings and scores of a part, validation and test, the embeddings file.
 
 Where a data set has a gallery of its own, the samples of "test" are the queries, and its rows follow theirs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from dmlcore.data import Dataset
 from dmlcore.data.identities import identities
@@ -21,11 +21,12 @@ from dmlcore.data.synthetic.tokens import counts
 from dmlcore.metrics import ClusteringScores, RetrievalScores, clustering, per_class, retrieval
 from dmlcore.metrics.clustering import affordable
 from dmlcore.metrics.scores import scores as by_name
-from dmlcore.storage import atomic_files
+from dmlcore.storage import atomic_files, checkpoint
 from dmlcore.storage.metrics_rows import Row
 from dmlcore.storage.run_directory import embeddings_path
 from dmlcore.storage.runs import Run
-from dmlcore.training.batches import to_device
+from dmlcore.training import batches, final_analyses
+from dmlcore.training.state import TrainingState, embedder, keep_best, use_best
 from dmlcore.typing import Array, Bools, Ints, Singles
 
 MOST = {"cpu": 256, "cuda": 1024}  # samples embedded at once,
@@ -53,13 +54,50 @@ def embed(
     model: a network, or any function of inputs on the device; a network is in evaluation mode meanwhile, and each of
     its modules as it was afterwards. precision: bfloat16 lets the network compute in it, under autocast.
     """
-    mixed = torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
-    indices, _ = rows_of(data, part)
-    with _evaluating(model), torch.inference_mode(), mixed:
-        # Embeddings stay on the device to the end: so a GPU computes while the next images are read.
-        chunks = [model(to_device(data, chunk, device)).float() for chunk in _chunks(indices, data, device.type)]
-    embeddings: Singles = torch.cat(chunks).cpu().numpy()
-    return embeddings
+    with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        return batches.embed(model, data, rows_of(data, part)[0], device, _at_once(data, device.type))
+
+
+def validate(state: TrainingState) -> list[Row]:
+    """Score the monitored part, if there is one, and keep the weights if they are the best so far; return the rows."""
+    schedule, progress = state.spec.schedule, state.progress
+    part = schedule.monitor_part
+    if not len(state.data.parts[part]):
+        return []
+    embeddings = embed(embedder(state), state.data, part, state.device)
+    found = score(embeddings, state.data, part, (1,))
+    rows = final_analyses.of_validation(state.model, state.data, part, state.device, progress.step)
+    scores = {"map_at_r": found.map_at_r, "recall_at_1": found.recall_at[1]}
+    part_field = {"part": part} if part != "validation" else {}
+    rows.append({"kind": "validation", "step": progress.step, **part_field, **scores})
+    value = scores[schedule.monitor]
+    # None: no class has two samples. Not ready: still average pooling, whose best would be another network's.
+    if value is None or not state.model.pooling_ready:
+        return rows
+    if progress.best_score is None or value > progress.best_score:
+        keep_best(state)
+        progress.best_score, progress.best_step, progress.stale, progress.plateau = value, progress.step, 0, 0
+        return rows
+    progress.stale += 1
+    progress.plateau += 1
+    if 0 < schedule.plateau <= progress.plateau:  # it has lasted as long as the spec allows: lower the learning rate
+        progress.plateau = 0
+        progress.halvings += 1
+    return rows
+
+
+def final_test(run: Run, state: TrainingState) -> tuple[float | None, list[Row]]:
+    """Score the test part with the best weights, write its embeddings; return MAP@R and the rows."""
+    use_best(state)
+    network = embedder(state)
+    step = state.progress.best_step if state.best else state.progress.step
+    digest = hashlib.sha256(checkpoint.pack(network.state_dict(), {})).hexdigest()
+    embeddings = embed(network, state.data, "test", state.device)
+    scores = score(embeddings, state.data, "test", state.spec.ks)
+    write_embeddings(run, digest, embeddings, state.data, "test", scores)
+    clusters = cluster(embeddings, state.data, "test", state.spec.seed)
+    tested = row("trained", step, scores, clusters, weights=digest)
+    return scores.map_at_r, [tested, *final_analyses.rows(state.model, state.data, "test", state.device, step)]
 
 
 def raw_inputs(data: Dataset, part: str) -> Singles:
@@ -78,7 +116,8 @@ def raw_inputs(data: Dataset, part: str) -> Singles:
             inputs = F.adaptive_avg_pool2d(inputs, RAW_SIDE)
         return inputs.flatten(1).numpy()
 
-    return np.concatenate([flat(chunk) for chunk in _chunks(rows_of(data, part)[0], data, "cpu")])
+    indices, size = rows_of(data, part)[0], _at_once(data, "cpu")
+    return np.concatenate([flat(chunk) for chunk in np.split(indices, range(size, len(indices), size))])
 
 
 def score(embeddings: Singles, data: Dataset, part: str, ks: tuple[int, ...]) -> RetrievalScores:
@@ -169,22 +208,7 @@ def _checked(embeddings: Singles, data: Dataset, part: str) -> tuple[Ints, Bools
     return indices, searched
 
 
-@contextmanager
-def _evaluating(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Evaluation mode; then every module as it was, as a frozen batch norm does not train when its network does."""
-    modules = [(module, module.training) for module in model.modules()] if isinstance(model, nn.Module) else []
-    if isinstance(model, nn.Module):
-        model.eval()
-    try:
-        yield
-    finally:
-        for module, training in modules:
-            module.training = training
-
-
-def _chunks(indices: Ints, data: Dataset, device: str) -> Iterator[Ints]:
-    """Parts of bounded memory; the same on every run, as another size may round differently."""
+def _at_once(data: Dataset, device: str) -> int:
+    """Samples of bounded memory; the same number on every run, as another one may round differently."""
     each = max(1, int(np.prod(data.inputs.shape[1:])))
-    size = max(1, min(MOST.get(device, MOST["cuda"]), NUMBERS.get(device, NUMBERS["cuda"]) // each))
-    for start in range(0, len(indices), size):
-        yield indices[start : start + size]
+    return max(1, min(MOST.get(device, MOST["cuda"]), NUMBERS.get(device, NUMBERS["cuda"]) // each))

@@ -3,22 +3,22 @@ predict new ones."""
 
 from __future__ import annotations
 
+from functools import singledispatch
 from math import comb
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dmlcore.data import Dataset
 from dmlcore.data.synthetic.tokens import SHARED_TOKENS
 from dmlcore.metrics import retrieval
-from dmlcore.models.networks import MLP, ImageNetwork, TokenNetwork
+from dmlcore.models.networks import MLP, ImageNetwork, Network, TokenNetwork
 from dmlcore.storage.metrics_rows import Row
-from dmlcore.training.batches import to_device
+from dmlcore.training.batches import CHUNK, embed, evaluating, to_device
 from dmlcore.typing import Ints, Singles
 
-CHUNK = 256  # samples at once
 IMAGES = 64  # of each class, whose local features are read
 PROTOTYPES = 48  # through which they are read (Gurbuz 2022, Sec. 4.2)
 MOST_CLASSES = 32  # pairs of more classes than these are not compared
@@ -26,31 +26,55 @@ MOST_TRAINED = 20_000  # training samples that are scored too
 DRAWS = 1000  # random splits, as in the source, beside all of them
 
 
-def rows(model: nn.Module, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
-    """Rows "overlap" and "zero_shot" of the part, and "train", as far as network and classes allow them."""
-    classes = np.unique(data.labels[data.parts[part]])
-    analyses: list[Row] = []
-    was_training = model.training
-    model.eval()
-    if isinstance(model, TokenNetwork):
-        analyses.append({"kind": "overlap", "step": step} | token_overlap(model, data, part, device))
-    if isinstance(model, MLP) and len(data.parts["train"]) <= MOST_TRAINED:
-        analyses.append({"kind": "train", "step": step} | train_scores(model, data, device))
-    if isinstance(model, ImageNetwork) and 2 <= len(classes) <= MOST_CLASSES:
-        if (overlap := image_overlap(model, data, part, device)) is not None:
-            analyses.append({"kind": "overlap", "step": step} | overlap)
-        if (predicted := zero_shot(model, data, part, device)) is not None:
-            analyses.append({"kind": "zero_shot", "step": step} | predicted)
-    model.train(was_training)
-    return analyses
+@singledispatch
+def of_validation(model: Network, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
+    """Rows of a validation beside its scores; each kind of network may register its own."""
+    return []
 
 
-def train_scores(model: MLP, data: Dataset, device: torch.device) -> dict[str, float | None]:
-    """Retrieval within the training part, as Table 4.1 of Karaman 2021 reports it."""
+@of_validation.register
+def _(model: TokenNetwork, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
+    return [{"kind": "validation_overlap", "step": step} | token_overlap(model, data, part, device)]
+
+
+@singledispatch
+def rows(model: Network, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
+    """Rows "overlap", "zero_shot" and "train" of a test, as far as network and classes allow them."""
+    return []
+
+
+@rows.register
+def _(model: TokenNetwork, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
+    return [{"kind": "overlap", "step": step} | token_overlap(model, data, part, device)]
+
+
+@rows.register
+def _(model: MLP, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
+    scores = train_scores(model, data, device)
+    return [] if scores is None else [{"kind": "train", "step": step} | scores]
+
+
+@rows.register
+def _(model: ImageNetwork, data: Dataset, part: str, device: torch.device, step: int) -> list[Row]:
+    if not 2 <= len(np.unique(data.labels[data.parts[part]])) <= MOST_CLASSES:
+        return []
+    overlap, predicted = image_overlap(model, data, part, device), zero_shot(model, data, part, device)
+    found = {"overlap": overlap, "zero_shot": predicted}
+    return [{"kind": kind, "step": step} | numbers for kind, numbers in found.items() if numbers is not None]
+
+
+@singledispatch
+def train_scores(model: Network, data: Dataset, device: torch.device) -> dict[str, float | None] | None:
+    """Retrieval within the training part, as Table 4.1 of Karaman 2021 reports it; None where it is not asked for."""
+    return None
+
+
+@train_scores.register
+def _(model: MLP, data: Dataset, device: torch.device) -> dict[str, float | None] | None:
     indices = data.parts["train"]
-    with torch.inference_mode():
-        embeddings = [model(to_device(data, chunk, device)).float().cpu().numpy() for chunk in _chunks(indices)]
-    scores = retrieval(np.concatenate(embeddings), data.labels[indices], ks=(1, 8))
+    if len(indices) > MOST_TRAINED:
+        return None
+    scores = retrieval(embed(model, data, indices, device), data.labels[indices], ks=(1, 8))
     recall = {f"recall_at_{k}": value for k, value in scores.recall_at.items()}
     return recall | {"r_precision": scores.r_precision, "map_at_r": scores.map_at_r}
 
@@ -75,14 +99,11 @@ def token_overlap(model: TokenNetwork, data: Dataset, part: str, device: torch.d
     labels = np.unique(data.labels[indices], return_inverse=True)[1]
     tokens = model.tokens.detach().cpu().numpy()
     histograms = np.zeros((len(indices), len(tokens)), dtype=np.float32)
-    was_training = model.training
-    model.eval()
-    with torch.inference_mode():
+    with evaluating(model):
         for start in range(0, len(indices), CHUNK):
             bags = to_device(data, indices[start : start + CHUNK], device)
             model(bags)
             histograms[start : start + CHUNK] = bag_histograms(model, bags)
-    model.train(was_training)
     overlap = overlaps(tokens, histograms, labels)
     return _numbers(overlap) | {"shared_weight": float(histograms[:, SHARED_TOKENS].sum(1).mean())}
 
@@ -100,7 +121,7 @@ def image_overlap(model: ImageNetwork, data: Dataset, part: str, device: torch.d
     labels = data.labels[indices]
     few = np.concatenate([indices[labels == label][:IMAGES] for label in np.unique(labels)])
     features, weights = [], []
-    with torch.inference_mode():
+    with evaluating(model):
         for chunk in _chunks(few):
             maps = model.features(to_device(data, chunk, device))
             local: Tensor | None = model.head.local(maps)
@@ -128,7 +149,7 @@ def zero_shot(model: ImageNetwork, data: Dataset, part: str, device: torch.devic
     if not bool(getattr(model.pool, "ready", False)) or comb(count, count // 2) > MOST_SPLITS:
         return None
     embeddings, shares = [], []
-    with torch.inference_mode():
+    with evaluating(model):
         for chunk in _chunks(indices):
             embeddings.append(model(to_device(data, chunk, device)).float().cpu().numpy())
             pool: Any = model.pool

@@ -3,38 +3,45 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from dmlcore.storage.runs import MetricsWriter, Run, RunState
+from dmlcore.training.errors import DeferredFiniteCheck
 
 EVERY = 0.25  # seconds between two updates of state.json, and of metrics.jsonl on a GPU
 
 
 class MetricsLog:
-    """Writes rows whose numbers may still be tensors on the device: `wait` False keeps them until the next flush.
+    """Writes rows, whose numbers may still be tensors on the device, without those that are undefined (0 / 0).
 
-    Numbers that are undefined (0 / 0) are left out.
-    wait_for_steps: asked before anything is written; raises if a step was not made after all.
+    check: where steps are judged later. Then rows are kept until the next flush, and nothing is written of a step that
+    was not made after all.
     """
 
-    def __init__(self, metrics: MetricsWriter, wait_for_steps: Callable[[], None], wait: bool) -> None:
-        self._metrics, self._wait_for_steps, self._wait = metrics, wait_for_steps, wait
+    def __init__(self, metrics: MetricsWriter, check: DeferredFiniteCheck | None = None) -> None:
+        self._metrics, self._check = metrics, check
         self._rows: list[dict[str, Any]] = []
         self._last = time.monotonic()
 
     def append(self, row: dict[str, Any]) -> None:
         """Write a row, now or later, behind all earlier ones."""
         self._rows.append(row)
-        if self._wait or time.monotonic() - self._last >= EVERY:
+        if self._check is None or time.monotonic() - self._last >= EVERY:
             self.flush()
 
+    def extend(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Write rows, one after another."""
+        for row in rows:
+            self.append(row)
+
     def flush(self) -> None:
-        """Write all rows, with one transfer for all their numbers; raises what wait_for_steps raises."""
-        self._wait_for_steps()
+        """Write all rows, with one transfer for all their numbers; raises StepError."""
+        if self._check is not None:
+            self._check.wait()
         rows, self._rows, self._last = self._rows, [], time.monotonic()
         waiting = [value for row in rows for value in row.values() if isinstance(value, Tensor)]
         numbers = iter(torch.stack([value.detach().double() for value in waiting]).tolist() if waiting else ())

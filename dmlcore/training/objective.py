@@ -13,6 +13,7 @@ from dmlcore import losses, mining, pooling
 from dmlcore.catalogue import Entry
 from dmlcore.losses.engine.table import Counts
 from dmlcore.losses.memory import CrossBatchMemory
+from dmlcore.models.networks import Network
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.training.errors import TrainingError
 
@@ -25,11 +26,7 @@ CATALOGUES: Mapping[str, Callable[[str], Entry]] = {
 
 
 class Objective(nn.Module):
-    """The metric loss, mixed with the zero-shot prediction loss of the pooling's prototype shares where asked for.
-
-    `tuples` and `generator` are of the next batch: tuples that the sampler has mined already, and what a random miner
-    draws from.
-    """
+    """The metric loss, mixed with the zero-shot prediction loss of the pooling's prototype shares where asked for."""
 
     def __init__(
         self,
@@ -41,15 +38,23 @@ class Objective(nn.Module):
         super().__init__()
         self.metric, self.zero_shot, self.share, self.miner = metric, zero_shot, share, miner
         self.zero_shot_value: Tensor | None = None  # of the last batch
-        self.tuples: Tuples | None = None
-        self.generator: torch.Generator | None = None
 
-    def forward(self, embeddings: Tensor, labels: Tensor, shares: Tensor | None = None) -> Tensor:
-        """Scalar loss; shares (B, m), without a graph while the prototypes are not yet placed, then no part of it."""
-        chosen = self.tuples
-        if chosen is None and self.miner is not None:
-            chosen = self.miner(embeddings, labels, self.generator)
-        loss: Tensor = self.metric(embeddings, labels) if chosen is None else self.metric(embeddings, labels, chosen)
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        shares: Tensor | None = None,
+        tuples: Tuples | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Scalar loss of a batch.
+
+        shares: (B, m), without a graph while the prototypes are not yet placed, then no part of it; tuples: those that
+        the sampler has mined already; generator: what a random miner draws from.
+        """
+        if tuples is None and self.miner is not None:
+            tuples = self.miner(embeddings, labels, generator)
+        loss: Tensor = self.metric(embeddings, labels) if tuples is None else self.metric(embeddings, labels, tuples)
         self.zero_shot_value = None
         if self.zero_shot is None or shares is None or not shares.requires_grad:
             return loss
@@ -74,12 +79,12 @@ class Objective(nn.Module):
         return numbers
 
 
-def create(spec: RunSpec, classes: int, model: nn.Module) -> Objective:
+def create(spec: RunSpec, classes: int, model: Network) -> Objective:
     """Losses and miner of a spec, a function of its seed; raises TrainingError naming the section."""
     refuse_unusable(spec)
     bare, zero_shot, share = metric_loss(spec, classes), None, spec.pooling.zero_shot
     if share:
-        if not hasattr(getattr(model, "pool", None), "shares"):
+        if model.shares is None:
             raise TrainingError(f"pooling.zero_shot: {spec.pooling.name} has no prototypes to predict from; choose gsp")
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(seed_of(spec.seed, "zero-shot"))

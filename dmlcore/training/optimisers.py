@@ -1,15 +1,14 @@
-"""The optimiser of a training: groups of parameters, learning rates as a function of the step, clipping, warm-up."""
+"""The optimiser of a training: its groups of parameters, its kernels, and what it does not train at first."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dmlcore.models import networks
+from dmlcore.models.networks import Network
 from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import OptimiserSpec, ScheduleSpec
 from dmlcore.training.errors import TrainingError
@@ -18,7 +17,7 @@ LARGE = 1_000_000  # parameters from which the fused CPU kernel is used: Adam of
 _FUSED_ON_CPU = ("adam", "adamw")  # that of sgd is slower than the plain one: 27 instead of 15 ms
 
 
-def create(spec: RunSpec, model: nn.Module, loss: nn.Module) -> torch.optim.Optimizer:
+def create(spec: RunSpec, model: Network, loss: nn.Module) -> torch.optim.Optimizer:
     """The optimiser of all parameters of network and loss, at the rates of step 1.
 
     Each group has `part` ("backbone", "head" or "loss") and `base_lr`; parameters with the same settings share one.
@@ -61,26 +60,6 @@ def start_momentum(optimiser: torch.optim.Optimizer) -> None:
                 state["momentum_buffer"] = torch.zeros_like(parameter)
 
 
-def decay(schedule: ScheduleSpec, step: int) -> float:
-    """Factor on every learning rate at step `step` >= 1, apart from plateaus.
-
-    none: 1; step: decay_factor ** floor((step - 1) / decay_every); cosine: (1 + cos(pi (step - 1) / steps)) / 2.
-    """
-    done = step - 1
-    if schedule.decay == "step":
-        return float(schedule.decay_factor ** (done // schedule.decay_every))
-    if schedule.decay == "cosine":
-        return (1 + math.cos(math.pi * min(done / schedule.steps, 1))) / 2
-    return 1.0
-
-
-def set_rates(optimiser: torch.optim.Optimizer, schedule: ScheduleSpec, step: int, lowered: int) -> None:
-    """Set the learning rates of `step`, which plateaus have `lowered` so many times: a function of these alone."""
-    factor = decay(schedule, step) * schedule.plateau_factor**lowered
-    for group in optimiser.param_groups:
-        group["lr"] = group["base_lr"] * factor
-
-
 def rates(optimiser: torch.optim.Optimizer) -> dict[str, float]:
     """The learning rates now: "learning_rate" of the backbone, those of head and loss where they differ."""
     rate_of_part = {group["part"]: float(group["lr"]) for group in optimiser.param_groups}
@@ -94,11 +73,6 @@ def parameters(optimiser: torch.optim.Optimizer) -> Iterator[nn.Parameter]:
     return (parameter for group in optimiser.param_groups for parameter in group["params"])
 
 
-def gradients(optimiser: torch.optim.Optimizer) -> list[Tensor]:
-    """The gradients there are: those of frozen parameters are missing."""
-    return [p.grad for p in parameters(optimiser) if p.grad is not None]
-
-
 def clip(optimiser: torch.optim.Optimizer, spec: OptimiserSpec, norm: Tensor) -> None:
     """Scale the gradient down to norm `clip_norm`, then cut each entry to +-clip_value; norm: of the whole gradient."""
     if spec.clip_norm:
@@ -107,31 +81,25 @@ def clip(optimiser: torch.optim.Optimizer, spec: OptimiserSpec, norm: Tensor) ->
         nn.utils.clip_grad_value_(parameters(optimiser), spec.clip_value)
 
 
-class WarmUp:
-    """Freezes all but what is new (pooling, embedding layer, loss) during the first `steps` steps.
+def frozen_at_first(schedule: ScheduleSpec, model: Network) -> list[nn.Parameter]:
+    """What does not train in the warm-up: all but what is new (pooling, embedding layer, loss); none without one.
 
     Frozen parameters have no gradient at all, so that backward is cheaper and the optimiser has no moments of them.
     Their batch norm still follows the batches. Raises TrainingError where a network has nothing new.
     """
-
-    def __init__(self, steps: int, model: nn.Module) -> None:
-        self.steps = steps
-        new = {id(parameter) for parameter in networks.head_parameters(model)} if steps else set()
-        if steps and not new:
-            raise TrainingError("schedule.warm_up: this network has no new layers to begin with; leave it at 0")
-        # Batch norm that is frozen for good stays so.
-        self._old = [p for p in model.parameters() if id(p) not in new and p.requires_grad] if steps else []
-
-    def __call__(self, step: int) -> None:
-        """Freeze or thaw as `step` asks for."""
-        for parameter in self._old:
-            parameter.requires_grad_(step > self.steps)
+    if not schedule.warm_up:
+        return []
+    new = {id(parameter) for parameter in model.head_parameters()}
+    if not new:
+        raise TrainingError("schedule.warm_up: this network has no new layers to begin with; leave it at 0")
+    # Batch norm that is frozen for good stays so.
+    return [p for p in model.parameters() if id(p) not in new and p.requires_grad]
 
 
-def _groups(spec: RunSpec, model: nn.Module, loss: nn.Module) -> list[dict[str, Any]]:
+def _groups(spec: RunSpec, model: Network, loss: nn.Module) -> list[dict[str, Any]]:
     """Parameters by learning rate and weight decay, in the order of model and loss; one group if all are alike."""
     o = spec.optimiser
-    head = {id(p) for p in networks.head_parameters(model)} if o.head_factor != 1 else set()
+    head = {id(p) for p in model.head_parameters()} if o.head_factor != 1 else set()
     undecayed = set() if o.decay_batch_norm else {id(p) for p in _norms_and_biases((model, loss))}
     groups: dict[tuple[float, float], dict[str, Any]] = {}
 

@@ -18,6 +18,10 @@ class Sampler(Protocol):
 
     uses_table: bool
 
+    @property
+    def tuples(self) -> tuple[Ints, Ints, Ints] | None:
+        """Where anchors, positives and negatives, (T,) each, stand in every batch that comes mined; else None."""
+
     def batch(self, step: int, table: Singles | None = None) -> Ints:
         """Return the positions in the labels of batch `step` >= 0."""
         ...
@@ -32,6 +36,7 @@ class BalancedSampler:
     """
 
     uses_table = False
+    tuples = None
 
     def __init__(self, labels: ArrayLike, classes: int, samples: int, *, seed: int) -> None:
         labels = _integers(labels)
@@ -77,6 +82,7 @@ class RandomSampler:
     """
 
     uses_table = False
+    tuples = None
 
     def __init__(self, labels: ArrayLike, size: int, *, seed: int) -> None:
         self.labels, self.size, self.seed = _checked(labels, size, seed), size, seed
@@ -119,13 +125,11 @@ class MinedSampler:
                 f"class; lower the size of the batch"
             )
         self._members = {int(self.labels[m[0]]): m for m in classes}
+        anchors, positives, negatives = np.arange(3 * self.count).reshape(3, self.count)
+        self.tuples = anchors, positives, negatives
 
     def batch(self, step: int, table: Singles | None = None) -> Ints:
-        """Return the (3 T,) positions in `labels` of batch `step`: anchors, positives, negatives; see `triplets`."""
-        return self.triplets(step, table)[0]
-
-    def triplets(self, step: int, table: Singles | None) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
-        """Return the (3 T,) positions in `labels` and anchors, positives, negatives as places in the batch, (T,) each.
+        """Return the (3 T,) positions in `labels` of batch `step`: anchors, positives, negatives.
 
         table: (N, D) float32 embeddings of the training part; the batch is a function of (seed, step, table).
         """
@@ -136,8 +140,7 @@ class MinedSampler:
         negatives = np.concatenate(
             [self._negatives(table, anchors[i : i + ROWS], positives[i : i + ROWS]) for i in range(0, self.count, ROWS)]
         )
-        places = np.arange(3 * self.count).reshape(3, self.count)
-        return np.concatenate([anchors, positives, negatives]), (places[0], places[1], places[2])
+        return np.concatenate([anchors, positives, negatives])
 
     def _other(self, anchor: int, random: np.random.Generator) -> int:
         members = self._members[int(self.labels[anchor])]
@@ -168,6 +171,7 @@ class NeighbourhoodSampler:
     """
 
     uses_table = True
+    tuples = None
 
     def __init__(self, labels: ArrayLike, size: int, neighbours: int, *, seed: int) -> None:
         self.labels, self.size, self.neighbours, self.seed = _checked(labels, size, seed), size, neighbours, seed
@@ -239,7 +243,7 @@ def create(
     """A sampler by the name of `batch.sampler`: balanced, random, mined or neighbourhood; batches of classes x samples.
 
     `batch(step, table)` is a pure function; those with `uses_table` need the (N, D) float32 embeddings of the training
-    part, and "mined" has `triplets(step, table)` too. Raises ValueError that says why no batch could be drawn.
+    part, and "mined" has `tuples`. Raises ValueError that says why no batch could be drawn.
     """
     size = classes * samples
     if name == "balanced":

@@ -1,184 +1,139 @@
-"""Everything that changes during a training run, and how one step changes it."""
+"""Everything that changes during a training run, as data, and how it goes into a checkpoint and comes back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dmlcore.data import Dataset
-from dmlcore.models import networks
+from dmlcore.models.networks import Network
 from dmlcore.spec import RunSpec
-from dmlcore.storage import checkpoint
+from dmlcore.spec.sections import ScheduleSpec
+from dmlcore.storage import checkpoint, run_directory
+from dmlcore.storage.runs import Run
 from dmlcore.training import optimisers
-from dmlcore.training.batches import Batches, to_device
-from dmlcore.training.errors import StepError
-from dmlcore.training.finite_check import FiniteCheck
-from dmlcore.training.objective import Objective, seed_of
-from dmlcore.typing import Ints, Singles
+from dmlcore.training.batches import Batches
+from dmlcore.training.errors import DeferredFiniteCheck
+from dmlcore.training.objective import Objective
 
-CHUNK = 256  # samples embedded at once for the table of a sampler
+
+@dataclass
+class TrainingProgress:
+    """Where a run stands: what a checkpoint records beside the tensors."""
+
+    step: int = 0
+    best_score: float | None = None  # of `schedule.monitor`
+    best_step: int = 0
+    stale: int = 0  # validations since the best
+    plateau: int = 0  # validations since the best or since the learning rate was last lowered
+    halvings: int = 0  # times it was lowered, by schedule.plateau_factor
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> TrainingProgress:
+        """What a checkpoint recorded; one of an earlier release lacks what was added later."""
+        later = {field.name: facts[field.name] for field in fields(cls) if field.name in facts}
+        return cls(**later | {"step": facts["step"]})
 
 
 @dataclass
 class TrainingState:
-    """Everything that changes during a training run; `best` holds the weights with the best monitored score.
-
-    `lowered` counts the plateaus that have lowered the learning rate. After a step `seen` holds its embeddings (B, D)
-    float32 and labels (B,), detached, and `gradient_norm` the norm of its gradient before clipping.
-    """
+    """Everything that changes during a training run, and what it is made with."""
 
     spec: RunSpec
     data: Dataset
     device: torch.device
-    model: nn.Module
+    model: Network
+    forward: Callable[[Tensor], Tensor]  # of the model, compiled where the spec asks for it
     loss: Objective
     optimiser: torch.optim.Optimizer
     batches: Batches
-    warm_up: optimisers.WarmUp
-    finite_check: FiniteCheck
-    forward: Callable[[Tensor], Tensor]
-    best: dict[str, Tensor] = field(default_factory=dict)
-    best_loss: dict[str, Tensor] = field(default_factory=dict)  # of a loss that takes part in embedding
-    lowered: int = 0
-    seen: tuple[Tensor, Tensor] | None = None
-    _norm: Tensor | None = None  # of the gradient before it was clipped
+    frozen_at_first: list[nn.Parameter]  # what the warm-up does not train
+    finite_check: DeferredFiniteCheck | None  # None where asking each step at once is cheap
+    progress: TrainingProgress = field(default_factory=TrainingProgress)
+    best: dict[str, Tensor] = field(default_factory=dict)  # the weights with the best monitored score
+    best_loss: dict[str, Tensor] = field(default_factory=dict)  # those of a loss that takes part in embedding
+    seen: tuple[Tensor, Tensor] | None = None  # of the last step: embeddings (B, D) float32, labels (B,), detached
+    norm: Tensor | None = None  # of its gradient before clipping, if it was needed
 
-    def step(self, step: int, objective: Callable[..., Tensor] | None = None) -> Tensor:
-        """Make step `step` >= 1 and return its loss, on the device; a function of (seed, step) and of the weights.
 
-        objective: (embeddings, labels, shares) -> scalar, in place of `loss`. Raises StepError, with the weights
-        untouched, where loss or gradient is not finite; on a GPU `finite_check.wait` raises it later.
-        """
-        # Learning rates, what is frozen, a batch and its augmentation.
-        optimisers.set_rates(self.optimiser, self.spec.schedule, step, self.lowered)
-        self.warm_up(step)
-        batch = self.batches.make(step, self._embed)
-        self.loss.tuples = batch.tuples
-        if self.loss.miner is not None:
-            self.loss.generator = torch.Generator().manual_seed(seed_of(self.spec.seed, "miner", step))
+def embedder(state: TrainingState) -> nn.Module:
+    """What makes scored embeddings of inputs: the network, and how an ensemble joins what its learners embed."""
+    return _Joined(state.model, state.loss.metric) if hasattr(state.loss.metric, "embed") else state.model
 
-        # Forward, the network in the precision of the spec and the loss in float32; backward.
-        try:
-            with self._precision():
-                embeddings = self.forward(batch.inputs)
-            embeddings, shares = embeddings.float(), self.shares()
-            loss: Tensor = (objective or self.loss)(embeddings, batch.labels, shares)
-        except ValueError as error:  # the loss refuses embeddings that are not finite or whose squares overflow
-            self.finite_check.wait()
-            raise StepError(str(error), step, batch.indices) from None
-        self.finite_check.loss(loss, step, batch.indices)
-        self.optimiser.zero_grad()
-        loss.backward()
 
-        # The optimiser's step; nothing that is not finite reaches the weights.
-        gradients, settings = optimisers.gradients(self.optimiser), self.spec.optimiser
-        clips = settings.clip_norm > 0 or settings.clip_value > 0
-        self._norm = nn.utils.get_total_norm(gradients) if clips or self.device.type == "cuda" else None
-        # On a CPU a sum finds NaN and Inf in half the time of a norm.
-        seen = torch.stack([gradient.sum() for gradient in gradients]).sum() if self._norm is None else self._norm
-        self.finite_check.gradient(seen, step, batch.indices)
-        if self._norm is not None:
-            optimisers.clip(self.optimiser, settings, self._norm)
-        if self.finite_check.deferred:
-            self.optimiser.found_inf = self.finite_check.found_inf  # type: ignore[attr-defined]
-        self.optimiser.step()
-        if isinstance(self.model, networks.TokenNetwork):
-            self.model.after_step()
-        self.seen = embeddings.detach(), batch.labels
-        return loss.detach()
+def keep_best(state: TrainingState) -> None:
+    """Keep the weights as they are now as the best."""
+    state.best = _copied(state.model)
+    state.best_loss = _copied(state.loss) if hasattr(state.loss.metric, "embed") else {}
 
-    @property
-    def gradient_norm(self) -> Tensor:
-        """Norm of the gradient of the last step, before clipping."""
-        return nn.utils.get_total_norm(optimisers.gradients(self.optimiser)) if self._norm is None else self._norm
 
-    def shares(self) -> Tensor | None:
-        """Prototype shares (B, m) of the last batch, where the pooling has prototypes."""
-        pooled: Tensor | None = getattr(getattr(self.model, "pool", None), "shares", None)
-        return pooled.float() if pooled is not None else None
+def use_best(state: TrainingState) -> None:
+    """Go back to the best weights, if any were kept."""
+    if state.best:
+        state.model.load_state_dict(state.best)
+    if state.best_loss:
+        state.loss.load_state_dict(state.best_loss)
 
-    @property
-    def fused(self) -> bool:
-        """Whether the optimiser's kernels are fused, which round differently from the plain ones."""
-        return optimisers.is_fused(self.optimiser)
 
-    @property
-    def pooling_ready(self) -> bool:
-        """False while a pooling with prototypes collects what they start from, and averages meanwhile."""
-        return bool(getattr(getattr(self.model, "pool", None), "ready", True))
+def is_kept(schedule: ScheduleSpec, step: int) -> bool:
+    """Whether the checkpoint of this step stays: of the first and each keep_every-th; the last one stays too."""
+    return schedule.keep_every > 0 and step % schedule.keep_every == 0
 
-    def measured(self) -> dict[str, float]:
-        """What the losses of the last batch say beside their value, as numbers, for which it waits."""
-        return {name: float(value) for name, value in self.loss.measured().items()}
 
-    @property
-    def embedder(self) -> nn.Module:
-        """What makes scored embeddings of inputs: the network, and how an ensemble joins what its learners embed."""
-        return _Joined(self.model, self.loss.metric) if hasattr(self.loss.metric, "embed") else self.model
+def save(run: Run, state: TrainingState, metrics_offset: int) -> None:
+    """Write the checkpoint; metrics_offset: length of metrics.jsonl, whose rows are durable."""
+    facts = asdict(state.progress) | {"metrics_offset": metrics_offset, "threads": torch.get_num_threads()}
+    facts |= {"torch": str(torch.__version__), "device": device_model(state.device)}
+    facts |= {"spec": run.spec.to_json(), "fused": optimisers.is_fused(state.optimiser)}
+    checkpoint.save(run.path, tensors(state), facts)
+    if is_kept(run.spec.schedule, state.progress.step):
+        checkpoint.keep(run.path, state.progress.step, run.path / run_directory.LAST)
 
-    def keep_best(self) -> None:
-        """Keep the weights as they are now as the best."""
-        self.best = _copied(self.model)
-        self.best_loss = _copied(self.loss) if hasattr(self.loss.metric, "embed") else {}
 
-    def use_best(self) -> None:
-        """Go back to the best weights, if any were kept."""
-        if self.best:
-            self.model.load_state_dict(self.best)
-        if self.best_loss:
-            self.loss.load_state_dict(self.best_loss)
+def tensors(state: TrainingState) -> dict[str, Tensor]:
+    """All of it, for a checkpoint."""
+    table = state.batches.table
+    return checkpoint.join(
+        model=state.model.state_dict(),
+        loss=state.loss.state_dict(),
+        optimiser=checkpoint.optimiser_tensors(state.optimiser),
+        best=state.best,
+        best_loss=state.best_loss,
+        table={} if table is None else {"embeddings": torch.from_numpy(table)},
+    )
 
-    def tensors(self) -> dict[str, Tensor]:
-        """All of it, for a checkpoint."""
-        table = self.batches.table
-        return checkpoint.join(
-            model=self.model.state_dict(),
-            loss=self.loss.state_dict(),
-            optimiser=checkpoint.optimiser_tensors(self.optimiser),
-            best=self.best,
-            best_loss=self.best_loss,
-            table={} if table is None else {"embeddings": torch.from_numpy(table)},
-        )
 
-    def restore(self, tensors: Mapping[str, Tensor], *, fused: bool = True) -> None:
-        """Put back what `tensors` took; fused: False if it was taken from an optimiser with plain kernels."""
-        self.model.load_state_dict(checkpoint.part(tensors, "model"))
-        self.loss.load_state_dict(checkpoint.part(tensors, "loss"))
-        self.restore_optimiser(checkpoint.part(tensors, "optimiser"), fused=fused)
-        self.best, self.best_loss = checkpoint.part(tensors, "best"), checkpoint.part(tensors, "best_loss")
-        table = checkpoint.part(tensors, "table").get("embeddings")
-        self.batches.table = None if table is None else table.numpy()
+def restore(state: TrainingState, tensors: Mapping[str, Tensor], *, fused: bool = True) -> None:
+    """Put back what `tensors` took; fused: False if it was taken from an optimiser with plain kernels."""
+    restore_weights(state, tensors)
+    restore_moments(state, checkpoint.part(tensors, "optimiser"), fused=fused)
+    table = checkpoint.part(tensors, "table").get("embeddings")
+    state.batches.table = None if table is None else table.numpy()
 
-    def restore_optimiser(self, moments: Mapping[str, Tensor], *, fused: bool) -> None:
-        """Put back the moments of an optimiser that was `fused` or not; one that was not goes on with plain kernels."""
-        checkpoint.restore_optimiser(self.optimiser, moments)
-        if self.fused and not fused:
-            optimisers.without_fused(self.optimiser)
-            self.finite_check.deferred = False  # plain kernels cannot skip an update
-        optimisers.start_momentum(self.optimiser)
 
-    def _precision(self) -> AbstractContextManager[object]:
-        if self.spec.compute.precision == "float32":
-            return nullcontext()
-        return torch.autocast(self.device.type, torch.bfloat16)
+def restore_weights(state: TrainingState, tensors: Mapping[str, Tensor]) -> None:
+    """Put back the weights of network and loss alone, and the best ones."""
+    state.model.load_state_dict(checkpoint.part(tensors, "model"))
+    state.loss.load_state_dict(checkpoint.part(tensors, "loss"))
+    state.best, state.best_loss = checkpoint.part(tensors, "best"), checkpoint.part(tensors, "best_loss")
 
-    def _embed(self, indices: Ints) -> Singles:
-        """Embeddings (n, D) of these samples by the network as it is, images uncut."""
-        was_training = self.model.training
-        self.model.eval()
-        with torch.inference_mode():
-            chunks = np.split(indices, range(CHUNK, len(indices), CHUNK))
-            embeddings = [
-                self.model(to_device(self.data, chunk, self.device)).float().cpu().numpy() for chunk in chunks
-            ]
-        self.model.train(was_training)
-        return np.concatenate(embeddings)
+
+def restore_moments(state: TrainingState, moments: Mapping[str, Tensor], *, fused: bool) -> None:
+    """Put back the moments of an optimiser that was `fused` or not; one that was not goes on with plain kernels."""
+    checkpoint.restore_optimiser(state.optimiser, moments)
+    if optimisers.is_fused(state.optimiser) and not fused:
+        optimisers.without_fused(state.optimiser)
+        state.finite_check = None  # plain kernels cannot skip an update
+    optimisers.start_momentum(state.optimiser)
+
+
+def device_model(device: torch.device) -> str:
+    """What rounds the same: "CPU", or the name of the card."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
 
 
 class _Joined(nn.Module):

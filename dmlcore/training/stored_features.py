@@ -24,7 +24,7 @@ from dmlcore.data.identities import identities
 from dmlcore.models.networks import ImageNetwork
 from dmlcore.spec import RunSpec
 from dmlcore.storage import atomic_files
-from dmlcore.training import augmentation
+from dmlcore.training import batches
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.objective import seed_of
 from dmlcore.typing import Halves, Ints
@@ -131,10 +131,10 @@ class KeptFeatures:
         """Maps (n, h, w, C) of images as they are, or of one of their views."""
         inputs: Tensor
         if view is None:
-            inputs = augmentation.upload(self._dataset.inputs[indices], self._device)
+            inputs = batches.upload(self._dataset.inputs[indices], self._device)
         else:  # drawn by the images' own numbers, not by the seed of a run: runs of all seeds share them
             seed = seed_of(int(indices[0]), "view", view)
-            inputs = augmentation.batch(self._dataset, indices, self._spec.data, seed, self._device)
+            inputs = batches.augmented(self._dataset, indices, self._spec.data, seed, self._device)
         with torch.autocast(self._device.type, enabled=False):  # whoever asks first may be computing in bfloat16
             maps = self._network.features(inputs).permute(0, 2, 3, 1)
         half = maps.half()

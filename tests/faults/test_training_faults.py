@@ -28,10 +28,11 @@ from dmlcore.jobs import launch
 from dmlcore.spec import RunSpec
 from dmlcore.storage import locks
 from dmlcore.storage.runs import Run, RunStore
-from dmlcore.training import loop
+from dmlcore.training import loop, starts
 from dmlcore.training.build import load_data
 from dmlcore.training.forks import fork_spec
 from dmlcore.training.samplers import BalancedSampler
+from dmlcore.training.state import TrainingState
 
 REPOSITORY = Path(__file__).parents[2]
 SPEC = RunSpec().with_overrides(
@@ -386,13 +387,13 @@ def test_row_3_gradient_that_is_not_finite_stops_before_the_optimiser(
         backward_passes += 1
         return gradient * torch.inf if backward_passes == 17 else gradient
 
-    def build(*arguments: Any, **options: Any) -> loop.TrainingState:
+    def build(*arguments: Any, **options: Any) -> TrainingState:
         state = train_build(*arguments, **options)
         next(state.model.parameters()).register_hook(spoil)
         return state
 
-    train_build = loop.build
-    monkeypatch.setattr(loop, "build", build)
+    train_build = starts.build
+    monkeypatch.setattr(starts, "build", build)
     run = store.create(SPEC)
     train_here(run)
     state = run.state()

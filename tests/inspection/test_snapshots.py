@@ -8,7 +8,8 @@ from dmlcore.inspection.neighbours import read
 from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint, run_directory
 from dmlcore.storage.runs import Run, RunError, RunStore, scores, series
-from dmlcore.training import loop
+from dmlcore.training import evaluation, loop, starts
+from dmlcore.training.state import use_best
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +41,10 @@ def test_a_snapshot_has_the_weights_of_its_step_and_not_the_best_so_far(run: Run
     assert read(snapshots.embed(run, 0)).map_at_r == found["untrained"]["map_at_r"]
     saved = checkpoint.read(run_directory.kept(run.path)[8])
     assert saved.facts["best_step"] == 0  # it was not validated since
-    best = loop.build(run.spec, loop.load_data(run.spec), loop.torch.device("cpu"))
-    best.restore(saved.tensors)
-    current = loop.evaluation.embed(best.embedder, best.data, "test", best.device)
-    best.use_best()
-    assert not np.allclose(loop.evaluation.embed(best.embedder, best.data, "test", best.device), current)
+    best = starts.evaluated(run, saved)
+    current = evaluation.embed(best.model, best.data, "test", best.device)
+    use_best(best)
+    assert not np.allclose(evaluation.embed(best.model, best.data, "test", best.device), current)
     with np.load(snapshots.embed(run, saved.facts["step"]), allow_pickle=False) as arrays:
         assert np.array_equal(arrays["embeddings"], current)
         assert np.array_equal(arrays["indices"], best.data.parts["test"])

@@ -134,18 +134,16 @@ def test_each_backbone_gets_the_channels_and_the_range_of_its_weights() -> None:
         (ModelSpec(name="tokens", embedding_dim=2), (3,), 5, set()),
     ],
 )
-def test_head_and_backbone_parameters_are_all_of_them_once(spec, shape, vocabulary, heads) -> None:
+def test_head_parameters_are_those_of_the_last_layers_once(spec, shape, vocabulary, heads) -> None:
     model = networks.build(spec, shape, seed=0, vocabulary=vocabulary)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    head = [names[id(p)] for p in networks.head_parameters(model)]
-    backbone = [names[id(p)] for p in networks.backbone_parameters(model)]
-    assert set(head) == heads
-    assert sorted(head + backbone) == sorted(names.values())
+    head = [names[id(p)] for p in model.head_parameters()]
+    assert sorted(head) == sorted(heads)
 
 
 def test_prototypes_and_projection_of_a_pooling_are_new() -> None:
     model = networks.build(RESNET, (3, 32, 32), seed=0, pool=PoolingSpec(name="gsp"))
-    head = {id(p) for p in networks.head_parameters(model)}
+    head = {id(p) for p in model.head_parameters()}
     assert {name for name, p in model.named_parameters() if id(p) in head} == {
         "head.projection.weight",
         "head.pooling.prototypes",
@@ -170,13 +168,12 @@ def test_frozen_batch_norm_survives_training_mode_and_a_step() -> None:
     assert not any(torch.equal(before[name], after[name]) for name in trained)
 
 
-def test_batch_norm_can_be_frozen_later_and_where_there_is_none() -> None:
+def test_batch_norm_can_be_frozen_later() -> None:
     model = networks.build(RESNET, (3, 32, 32), seed=0)
     assert any(layer.training for layer in model.batch_norms())
-    networks.freeze_batch_norm(model)
+    model.freeze_batch_norm()
     assert not any(layer.training for layer in model.train().batch_norms())
     assert model.head.training
-    networks.freeze_batch_norm(networks.build(MLP, (64,), seed=0))
 
 
 def test_a_kept_classifier_stands_between_pooling_and_embedding() -> None:
@@ -190,7 +187,7 @@ def test_a_kept_classifier_stands_between_pooling_and_embedding() -> None:
     expected = logits @ state["head.linear.weight"].T + state["head.linear.bias"]
     torch.testing.assert_close(model(images), expected)
     torch.testing.assert_close(model.head.local(model.features(images)).mean(1), expected)
-    assert {id(p) for p in networks.head_parameters(model)} == {id(p) for p in model.head.linear.parameters()}
+    assert {id(p) for p in model.head_parameters()} == {id(p) for p in model.head.linear.parameters()}
     twin = copy.deepcopy(model)
     torch.nn.init.zeros_(twin.backbone.linear.weight)
     assert not torch.equal(twin(images), model(images))  # the copy's head uses the copy's classifier

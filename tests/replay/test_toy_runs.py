@@ -11,7 +11,8 @@ from dmlcore.data.dataset import Dataset
 from dmlcore.metrics import retrieval
 from dmlcore.replay import toy_runs
 from dmlcore.replay.recorded_training import LiveSpec, LiveTraining, SpecChange
-from dmlcore.training import build
+from dmlcore.training import build, loop
+from dmlcore.training.state import restore, tensors
 
 
 @pytest.mark.parametrize("name", ["toy", "moons", "rings"])
@@ -50,11 +51,11 @@ def test_scores_of_a_step_are_those_of_a_training_that_ended_there():
 
     state = build.build(run, training.dataset, torch.device("cpu"))
     for step in range(1, 4):
-        state.step(step)
+        loop.step(state, step)
     later = build.build(run.with_overrides(change.overrides), training.dataset, torch.device("cpu"))
-    later.restore(state.tensors())
+    restore(later, tensors(state))
     for step in range(4, 8):
-        later.step(step)
+        loop.step(later, step)
     train = training.dataset.parts["train"]
     with torch.inference_mode():
         embeddings = later.model.eval()(torch.from_numpy(training.dataset.inputs[train])).numpy()

@@ -1,15 +1,13 @@
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import RunStore
 from dmlcore.training import build as training_build
-from dmlcore.training import loop, optimisers
-from dmlcore.training.errors import StepError
-from dmlcore.training.finite_check import FiniteCheck
+from dmlcore.training import loop, optimisers, starts
+from dmlcore.training.errors import DeferredFiniteCheck, StepError
 from dmlcore.training.state import TrainingState
 
 CPU = torch.device("cpu")
@@ -21,8 +19,8 @@ SPEC = RunSpec().with_overrides(
 def deferred(spec: RunSpec) -> TrainingState:
     """A training state as on a GPU: fused kernels, and a finite check that waits for nothing."""
     made = training_build.build(spec, training_build.load_data(spec), CPU)
-    made.finite_check = FiniteCheck(CPU, deferred=True)
-    assert made.fused
+    made.finite_check = DeferredFiniteCheck(CPU)
+    assert optimisers.is_fused(made.optimiser)
     return made
 
 
@@ -37,18 +35,18 @@ def _fused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("what", ["loss", "gradient"])
 @pytest.mark.parametrize("name", ["adam", "adamw"])
-def test_a_deferred_watch_stops_the_weights_at_the_first_bad_step(what: str, name: str) -> None:
+def test_a_deferred_check_stops_the_weights_at_the_first_bad_step(what: str, name: str) -> None:
     made = deferred(SPEC.with_overrides([f"optimiser.name={name}"]))
     if what == "gradient":
         spoil = iter([1.0, 1.0, float("inf"), 1.0, 1.0])
         next(made.model.parameters()).register_hook(lambda gradient: gradient * next(spoil))
     for step in (1, 2):
-        made.step(step)
+        loop.step(made, step)
     made.finite_check.wait()  # nothing was wrong so far
     before = weights(made)
     for step in (3, 4, 5):
         factor = float("nan") if what == "loss" and step == 3 else 1.0
-        made.step(step, lambda *batch, factor=factor: made.loss(*batch) * factor)
+        loop.step(made, step, lambda *batch, factor=factor: made.loss(*batch) * factor)
     assert all(torch.equal(tensor, before[key]) for key, tensor in weights(made).items())
     with pytest.raises(StepError, match=f"step 3 was not made: the {what} is NaN or infinite") as caught:
         made.finite_check.wait()
@@ -56,16 +54,23 @@ def test_a_deferred_watch_stops_the_weights_at_the_first_bad_step(what: str, nam
     assert caught.value.indices == part[made.batches.sampler.batch(3)].tolist()
 
 
-def test_a_watch_that_waits_raises_at_once() -> None:
-    finite_check = FiniteCheck(CPU, deferred=False)
-    finite_check.loss(torch.tensor(1.0), 1, np.arange(2))
-    with pytest.raises(StepError, match="step 2 was not made: the gradient"):
-        finite_check.gradient(torch.tensor(float("inf")), 2, np.arange(2))
+@pytest.mark.parametrize("what", ["loss", "gradient"])
+def test_a_step_that_is_judged_at_once_is_not_made(what: str) -> None:
+    made = training_build.build(SPEC, training_build.load_data(SPEC), CPU)
+    assert made.finite_check is None
+    loop.step(made, 1)
+    before = weights(made)
+    if what == "gradient":
+        next(made.model.parameters()).register_hook(lambda gradient: gradient * torch.inf)
+    factor = torch.nan if what == "loss" else 1.0
+    with pytest.raises(StepError, match=f"step 2 was not made: the {what} is NaN or infinite"):
+        loop.step(made, 2, lambda *batch: made.loss(*batch) * factor)
+    assert all(torch.equal(tensor, before[key]) for key, tensor in weights(made).items())
 
 
 def test_a_training_that_waits_for_nothing_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def trained(build: object) -> bytes:
-        monkeypatch.setattr(loop, "build", build)
+        monkeypatch.setattr(starts, "build", build)
         run = RunStore(tmp_path).create(SPEC)
         with run.lock():
             assert loop.train(run).state == "done"
@@ -73,7 +78,7 @@ def test_a_training_that_waits_for_nothing_writes_the_same(tmp_path: Path, monke
 
     def build_deferred(*args: object, **options: object) -> TrainingState:
         made = training_build.build(*args, **options)
-        made.finite_check = FiniteCheck(CPU, deferred=True)
+        made.finite_check = DeferredFiniteCheck(CPU)
         return made
 
     assert trained(build_deferred) == trained(training_build.build)
@@ -82,12 +87,12 @@ def test_a_training_that_waits_for_nothing_writes_the_same(tmp_path: Path, monke
 def test_a_deferred_failure_ends_the_run_at_its_last_good_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def build(*args: object, **options: object) -> TrainingState:
         made = training_build.build(*args, **options)
-        made.finite_check = FiniteCheck(CPU, deferred=True)
+        made.finite_check = DeferredFiniteCheck(CPU)
         spoil = iter([1.0] * 8 + [float("nan")] * 9)
         next(made.model.parameters()).register_hook(lambda gradient: gradient * next(spoil))
         return made
 
-    monkeypatch.setattr(loop, "build", build)
+    monkeypatch.setattr(starts, "build", build)
     run = RunStore(tmp_path).create(SPEC)
     with run.lock():
         state = loop.train(run)

@@ -7,6 +7,8 @@ from dmlcore.spec import RunSpec, SpecError
 from dmlcore.training import batches, build, objective
 from dmlcore.training.build import TrainingError
 from dmlcore.training.objective import Objective
+from dmlcore.training.state import embedder, keep_best, use_best
+from dmlcore.training.state import tensors as tensors_of
 
 EMBEDDINGS = torch.nn.functional.normalize(torch.randn(16, 4, generator=torch.Generator().manual_seed(0)))
 LABELS = torch.arange(16) // 4
@@ -27,8 +29,8 @@ def test_the_loss_sees_what_the_miner_leaves() -> None:
 
 def test_tuples_of_the_sampler_come_before_those_of_the_miner() -> None:
     made = created("miner.name=semi_hard")
-    made.tuples = tuple(torch.tensor([i]) for i in (0, 1, 5))
-    assert made(EMBEDDINGS, LABELS) == made.metric(EMBEDDINGS, LABELS, made.tuples)
+    tuples = tuple(torch.tensor([i]) for i in (0, 1, 5))
+    assert made(EMBEDDINGS, LABELS, tuples=tuples) == made.metric(EMBEDDINGS, LABELS, tuples)
     assert made.metric.counts.valid == 1
 
 
@@ -97,18 +99,18 @@ class _Halves(nn.Module):
 def test_a_loss_that_embeds_is_part_of_what_is_scored_and_of_the_best_weights() -> None:
     spec = RunSpec().with_overrides(["model.hidden=[8]", "model.embedding_dim=4", "batch.classes=4"])
     state = build.build(spec, build.load_data(spec), CPU)
-    assert state.embedder is state.model
+    assert embedder(state) is state.model
     state.loss = Objective(_Halves())
     inputs = batches.to_device(state.data, state.data.parts["test"][:8], CPU)
-    before = state.embedder(inputs)
+    before = embedder(state)(inputs)
     assert torch.equal(before, state.model(inputs)[:, :2])
-    state.keep_best()
-    tensors = {key: tensor.clone() for key, tensor in state.tensors().items()}
+    keep_best(state)
+    tensors = {key: tensor.clone() for key, tensor in tensors_of(state).items()}
     with torch.no_grad():
         state.loss.metric.scale.fill_(3.0)
-    assert not torch.equal(state.embedder(inputs), before)
-    state.use_best()
-    assert torch.equal(state.embedder(inputs), before)
+    assert not torch.equal(embedder(state)(inputs), before)
+    use_best(state)
+    assert torch.equal(embedder(state)(inputs), before)
     assert tensors["best_loss.metric.scale"] == 1
 
 

@@ -8,7 +8,7 @@ from dmlcore.data import Dataset
 from dmlcore.models import networks
 from dmlcore.spec import RunSpec
 from dmlcore.spec.sections import ScheduleSpec
-from dmlcore.training import build, optimisers
+from dmlcore.training import build, loop, optimisers
 from dmlcore.training.build import TrainingError
 from dmlcore.training.state import TrainingState
 
@@ -52,7 +52,7 @@ def test_head_and_loss_have_rates_of_their_own() -> None:
         ["optimiser.learning_rate=0.01", "optimiser.head_factor=10", "loss.learning_rate=0.5"]
     )
     found = groups(spec, model, loss)
-    head = {id(p) for p in networks.head_parameters(model)}
+    head = {id(p) for p in model.head_parameters()}
     assert {found[id(p)]["lr"] for p in model.parameters() if id(p) in head} == {0.1}
     assert {found[id(p)]["lr"] for p in model.parameters() if id(p) not in head} == {0.01}
     assert {found[id(p)]["lr"] for p in loss.parameters()} == {0.5}
@@ -84,15 +84,16 @@ def test_the_settings_reach_the_optimiser(overrides: list[str], kind: type, expe
     assert {name: made.param_groups[0][name] for name in expected} == expected
 
 
-def test_rates_are_a_function_of_step_and_plateaus() -> None:
+def test_rates_are_a_function_of_step_and_plateaus(digits: Dataset) -> None:
     step = ScheduleSpec(decay="step", decay_every=10, decay_factor=0.1)
-    assert [optimisers.decay(step, s) for s in (1, 10, 11, 20, 21)] == pytest.approx([1, 1, 0.1, 0.1, 0.01])
+    assert [loop.decay(step, s) for s in (1, 10, 11, 20, 21)] == pytest.approx([1, 1, 0.1, 0.1, 0.01])
     cosine = ScheduleSpec(decay="cosine", steps=100)
     expected = [0.5 * (1 + math.cos(math.pi * share)) for share in (0, 0.25, 0.5, 0.99)]
-    assert [optimisers.decay(cosine, s) for s in (1, 26, 51, 100)] == pytest.approx(expected)
-    optimiser = optimisers.create(RunSpec(), nn.Linear(2, 2), nn.Module())
-    optimisers.set_rates(optimiser, ScheduleSpec(decay="step", decay_every=10, plateau_factor=0.3), 11, lowered=2)
-    assert optimiser.param_groups[0]["lr"] == pytest.approx(1e-3 * 0.1 * 0.09)
+    assert [loop.decay(cosine, s) for s in (1, 26, 51, 100)] == pytest.approx(expected)
+    state = bench(digits, "schedule.decay=step", "schedule.decay_every=10", "schedule.plateau_factor=0.3")
+    state.progress.halvings = 2
+    loop.step(state, 11)
+    assert optimisers.rates(state.optimiser) == pytest.approx({"learning_rate": 1e-3 * 0.1 * 0.09})
 
 
 def test_the_gradient_is_clipped_by_norm_then_by_value() -> None:
@@ -104,17 +105,17 @@ def test_the_gradient_is_clipped_by_norm_then_by_value() -> None:
         ("clip_norm=100", [0.0, 3.0, 4.0]),
     ):
         layer.weight.grad = torch.tensor([[0.0, 3.0, 4.0]])
-        norm = nn.utils.get_total_norm(optimisers.gradients(optimiser))
+        norm = nn.utils.get_total_norm(loop.gradients_of(optimiser))
         optimisers.clip(optimiser, RunSpec().with_overrides([f"optimiser.{override}"]).optimiser, norm)
         assert layer.weight.grad.tolist()[0] == pytest.approx(expected, rel=1e-5)
 
 
 def test_warm_up_trains_what_is_new_alone(digits: Dataset) -> None:
     made = bench(digits, "schedule.warm_up=2", "loss.name=proxy_nca")
-    new = {id(p) for p in (*networks.head_parameters(made.model), *made.loss.parameters())}
+    new = {id(p) for p in (*made.model.head_parameters(), *made.loss.parameters())}
     for step in (1, 2, 3):
         before = {id(p): p.detach().clone() for p in optimisers.parameters(made.optimiser)}
-        made.step(step)
+        loop.step(made, step)
         moved = {
             key
             for key, p in before.items()
@@ -125,14 +126,13 @@ def test_warm_up_trains_what_is_new_alone(digits: Dataset) -> None:
         assert moved == (new if step < 3 else set(before))
 
 
-def test_thawing_leaves_frozen_batch_norm_frozen() -> None:
+def test_the_warm_up_leaves_frozen_batch_norm_frozen() -> None:
     model = network(freeze_batch_norm=True)
-    frozen = {name for name, p in model.named_parameters() if not p.requires_grad}
+    frozen = {id(p) for p in model.parameters() if not p.requires_grad}
     assert frozen
-    warm_up = optimisers.WarmUp(1, model)
-    for step in (1, 2):
-        warm_up(step)
-    assert {name for name, p in model.named_parameters() if not p.requires_grad} == frozen
+    at_first = {id(p) for p in optimisers.frozen_at_first(ScheduleSpec(warm_up=1), model)}
+    assert at_first
+    assert not at_first & frozen
 
 
 def test_warm_up_needs_something_new() -> None:

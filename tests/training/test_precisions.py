@@ -11,8 +11,8 @@ from dmlcore.data import Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage.runs import Run, RunStore
 from dmlcore.training import build as training_build
-from dmlcore.training import loop, optimisers
-from dmlcore.training.finite_check import FiniteCheck
+from dmlcore.training import loop, optimisers, starts
+from dmlcore.training.errors import DeferredFiniteCheck
 from dmlcore.training.state import TrainingState
 
 CPU = torch.device("cpu")
@@ -52,7 +52,7 @@ def train_steps(spec: RunSpec, dataset: Dataset, steps: int) -> TrainingState:
     before = {name: tensor.detach().clone() for name, tensor in state.model.named_parameters()}
     state.model.train()
     for step in range(1, steps + 1):
-        state.step(step)
+        loop.step(state, step)
     for name, tensor in state.model.named_parameters():
         assert torch.isfinite(tensor).all(), name
         assert not torch.equal(before[name], tensor), name
@@ -64,14 +64,14 @@ def train_steps(spec: RunSpec, dataset: Dataset, steps: int) -> TrainingState:
 def test_every_pooling_trains(name: str, precision: str, images: Dataset) -> None:
     overrides = [f"pooling.name={name}", f"compute.precision={precision}", *STARTS_LATE.get(name, [])]
     state = train_steps(IMAGES.with_overrides(overrides), images, 3)
-    assert state.pooling_ready
+    assert state.model.pooling_ready
 
 
 @precisions
 def test_bags_of_tokens_train_once_their_prototypes_are_placed(precision: str) -> None:
     tokens = ["data.name=tokens", "model.name=tokens", "model.embedding_dim=2", "batch.classes=4", "batch.samples=2"]
     spec = RunSpec().with_overrides([*tokens, "pooling.name=gsp", *PROTOTYPES, f"compute.precision={precision}"])
-    assert train_steps(spec, training_build.load_data(spec), 3).pooling_ready
+    assert train_steps(spec, training_build.load_data(spec), 3).model.pooling_ready
 
 
 @precisions
@@ -100,12 +100,12 @@ def fused(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def build(*args: object, **options: object) -> TrainingState:
         state = training_build.build(*args, **options)
-        if state.fused:
-            state.finite_check = FiniteCheck(CPU, deferred=True)
+        if optimisers.is_fused(state.optimiser):
+            state.finite_check = DeferredFiniteCheck(CPU)
         return state
 
     monkeypatch.setattr(optimisers, "_fused", lambda name, parameters: name != "rmsprop")
-    monkeypatch.setattr(loop, "build", build)
+    monkeypatch.setattr(starts, "build", build)
 
 
 def train_run(run: Run, upto: int | None = None) -> None:

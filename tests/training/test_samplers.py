@@ -113,7 +113,7 @@ def test_mined_negatives_are_those_of_a_loop_over_the_whole_part(miner):
     sampler = MinedSampler(labels, 60, seed=2, miner=miner)
     farthest = 0
     for step in range(12):
-        indices, (a, p, n) = sampler.triplets(step, table)
+        indices, (a, p, n) = sampler.batch(step, table), sampler.tuples
         assert np.array_equal(indices, sampler.batch(step, table))
         assert len(indices) == 60
         assert len(set(indices[a])) == 20

@@ -15,7 +15,7 @@ from dmlcore.models import networks
 from dmlcore.monitoring.comparability import lint_spec
 from dmlcore.spec import RunSpec, SpecError
 from dmlcore.storage.runs import RunStore, scores
-from dmlcore.training import augmentation, batches, build, stored_features
+from dmlcore.training import batches, build, loop, stored_features
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import fork_spec
 from dmlcore.training.forks.transfer import refused
@@ -79,7 +79,7 @@ def test_a_training_is_that_of_the_head_alone(digits):
     plain.model.backbone.eval().requires_grad_(False)
     plain.model.train = lambda mode=True: plain.model  # batch norm as it starts, as frozen
     for step in (1, 2, 3):
-        assert float(state.step(step)) == pytest.approx(float(plain.step(step)), rel=2e-3)
+        assert float(loop.step(state, step)) == pytest.approx(float(loop.step(plain, step)), rel=2e-3)
     before = made(FROZEN, digits).model.state_dict()
     changed = {name for name, tensor in state.model.state_dict().items() if not torch.equal(tensor, before[name])}
     assert changed
@@ -97,7 +97,7 @@ def test_views_are_those_of_the_augmentation_and_tests_see_none(digits, cache):
     with torch.inference_mode():
         views = [
             state.model.features(
-                augmentation.batch(digits, chunk, spec.data, stored_features.seed_of(int(chunk[0]), "view", view), CPU)
+                batches.augmented(digits, chunk, spec.data, stored_features.seed_of(int(chunk[0]), "view", view), CPU)
             ).half()
             for view in (0, 1)
         ]

@@ -77,6 +77,7 @@ class _Measure:
         from dmlcore.storage import checkpoint  # torch comes with them
         from dmlcore.training import baselines
         from dmlcore.training.build import build, load_data, prepare_device
+        from dmlcore.training.state import embedder
 
         data = f"{spec.data.model_dump_json()} {spec.seed}"
         if data not in self._data:
@@ -85,7 +86,7 @@ class _Measure:
             self._data[data] = load_data(spec)
         device = prepare_device("cpu", 1)
         state = build(spec, self._data[data], device)
-        weights = hashlib.sha256(checkpoint.pack(state.embedder.state_dict(), {})).hexdigest()
+        weights = hashlib.sha256(checkpoint.pack(embedder(state).state_dict(), {})).hexdigest()
         key = f"{data} {weights}"
         if key not in self._known:
             self._known[key] = verdicts.baselines(baselines.first_rows(state), started=bool(spec.model.start))

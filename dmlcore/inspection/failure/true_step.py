@@ -85,6 +85,7 @@ def make(run: Run, question: Question, tell: Tell = lambda words, done, total: N
     from dmlcore.inspection.failure.one_step import Embeddings, RetrievalFailure
     from dmlcore.training import evaluation
     from dmlcore.training.batches import to_device
+    from dmlcore.training.state import embedder
 
     state, path = _state(run), path_of(run, question.query, question.right, question.wrong)
     assert path is not None  # _state found the evaluation
@@ -98,10 +99,11 @@ def make(run: Run, question: Question, tell: Tell = lambda words, done, total: N
     triplet = [place[index] for index in samples]
     inputs = to_device(state.data, np.asarray(samples), state.device)
     # Every loss steps from these weights.
-    start = {name: tensor.detach().clone() for name, tensor in state.embedder.state_dict().items()}
+    network = embedder(state)
+    start = {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
 
     def standing() -> dict[str, Any]:
-        embeddings = evaluation.embed(state.embedder, state.data, "test", state.device)
+        embeddings = evaluation.embed(network, state.data, "test", state.device)
         case = RetrievalFailure(
             Embeddings(embeddings, labels, searched), *triplet, on_sphere=state.spec.model.normalize
         )
@@ -124,7 +126,7 @@ def make(run: Run, question: Question, tell: Tell = lambda words, done, total: N
             "active": active,
             "hyper": _plain(hyper),
         }
-        state.embedder.load_state_dict(start)
+        network.load_state_dict(start)
         _keep(path, found)
         log.info("true step of %s: %s", name, found["after"][name])
     return path
@@ -133,18 +135,17 @@ def make(run: Run, question: Question, tell: Tell = lambda words, done, total: N
 def _state(run: Run) -> TrainingState:
     """The training state with the weights of the newest evaluation, in evaluation mode."""
     from dmlcore.storage import checkpoint
-    from dmlcore.training.build import build, load_data, prepare_device
+    from dmlcore.training import starts
+    from dmlcore.training.state import embedder, use_best
 
     saved, source = checkpoint.load(run.path), run.embeddings()
     if saved is None or source is None:
         raise RunError(f"{run.id} has no checkpoint or no embeddings; evaluate it first")
-    device = prepare_device(run.spec.device, int(saved.facts["threads"]))
-    state = build(run.spec, load_data(run.spec), device, start=False)
-    state.restore(saved.tensors, fused=saved.facts.get("fused", False))
-    state.use_best()
-    if hashlib.sha256(checkpoint.pack(state.embedder.state_dict(), {})).hexdigest() != source.stem:
+    state = starts.evaluated(run, saved)
+    use_best(state)
+    network = embedder(state).eval()
+    if hashlib.sha256(checkpoint.pack(network.state_dict(), {})).hexdigest() != source.stem:
         raise RunError(f"{run.id} was trained on since its last evaluation; evaluate it again")
-    state.embedder.eval()
     return state
 
 
@@ -152,21 +153,21 @@ def _step(state: TrainingState, loss: TripletLoss, inputs: Any) -> bool:
     """One step on the triplet from the weights as they are; whether it had a force at all."""
     from torch import nn
 
-    from dmlcore.models import networks
-    from dmlcore.training import optimisers
+    from dmlcore.training import loop, optimisers
+    from dmlcore.training.state import embedder
 
     optimiser = optimisers.create(state.spec, state.model, state.loss)
-    state.embedder.zero_grad()
-    anchor, positive, negative = state.embedder(inputs).float()
+    network = embedder(state)
+    network.zero_grad()
+    anchor, positive, negative = network(inputs).float()
     energy = loss.raw(anchor, positive, negative)
     if not 0 < float(energy.detach()) < loss.m2:
         return False
     energy.backward()
-    norm = nn.utils.get_total_norm(optimisers.gradients(optimiser))
+    norm = nn.utils.get_total_norm(loop.gradients_of(optimiser))
     optimisers.clip(optimiser, state.spec.optimiser, norm)
     optimiser.step()
-    if isinstance(state.model, networks.TokenNetwork):
-        state.model.after_step()
+    state.model.after_step()
     return True
 
 

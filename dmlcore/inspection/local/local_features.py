@@ -15,8 +15,10 @@ from dmlcore.data import DataError, Dataset
 from dmlcore.spec import RunSpec
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunError
+from dmlcore.training import starts
 from dmlcore.training.batches import to_device
 from dmlcore.training.build import build, load_data
+from dmlcore.training.state import use_best
 from dmlcore.typing import Floats, Ints, Pixels
 
 MOST_CLASSES, MOST_PER_CLASS = 10, 64  # the study of CIFAR-10: 64 images of each of ten classes
@@ -102,11 +104,9 @@ def of_run(run: Run) -> LocalFeatures:
     if saved is None:
         raise RunError(f"{run.id} has no checkpoint yet")
     dataset = load_data(run.spec)
-    # The start of the backbone is in the checkpoint; its file may be gone.
-    spec = run.spec.model_copy(update={"model": run.spec.model.model_copy(update={"start": None})})
-    model = build(spec, dataset, torch.device("cpu")).model
-    model.load_state_dict(checkpoint.part(saved.tensors, "best") or checkpoint.part(saved.tensors, "model"))
-    return _of_network(model, dataset, f"Test images of {run.spec.data.name}, pooling {run.spec.pooling.name}.")
+    state = starts.evaluated(run, saved, dataset=dataset, device=torch.device("cpu"))
+    use_best(state)
+    return _of_network(state.model, dataset, f"Test images of {run.spec.data.name}, pooling {run.spec.pooling.name}.")
 
 
 def has_images(spec: RunSpec) -> bool:

@@ -82,28 +82,27 @@ def write(run: Run) -> Path:
     import torch
 
     from dmlcore.storage import checkpoint
+    from dmlcore.training import starts
     from dmlcore.training.batches import to_device
-    from dmlcore.training.build import build, load_data, prepare_device
+    from dmlcore.training.build import load_data
+    from dmlcore.training.state import use_best
 
     source, saved = run.embeddings(), checkpoint.load(run.path)
     if source is None or saved is None:
         raise RunError(f"{run.id} has not been evaluated yet, so there is nothing to weigh")
     # The network as it was tested: its best weights by validation, if there are such.
-    device = prepare_device(run.spec.device, torch.get_num_threads())
     data = load_data(run.spec)
     if len(data.inputs.shape) != 4:
         raise RunError(f"{run.id} is no network for images, so there are no maps to lay over them")
-    state = build(run.spec, data, device)
-    state.restore(saved.tensors)
-    if state.best:
-        state.model.load_state_dict(state.best)
+    state = starts.evaluated(run, saved, dataset=data)
+    use_best(state)
     model: Any = state.model.eval()
     # The share of each position in the pooled vector, chunk by chunk; empty where a pooling has no such shares.
     indices = data.parts["test"]
     parts: list[Singles] = []
     with torch.inference_mode():
         for start in range(0, len(indices), CHUNK):
-            features = model.features(to_device(state.data, indices[start : start + CHUNK], device))
+            features = model.features(to_device(state.data, indices[start : start + CHUNK], state.device))
             model.head(features)
             found = model.pool.weights
             if found is None or not len(found):

@@ -22,7 +22,7 @@ from dmlcore.storage.run_directory import ORIGIN
 from dmlcore.storage.runs import Run
 from dmlcore.training import objective, optimisers
 from dmlcore.training.errors import TrainingError
-from dmlcore.training.state import TrainingState
+from dmlcore.training.state import TrainingState, restore_moments
 
 # What a fork cannot change: the network, whose weights it takes over, and what is tested.
 FIXED = ("model.", "pooling.name", "pooling.parameters", "data.", "seed")
@@ -96,7 +96,7 @@ def transfer(state: TrainingState, parent: Origin, classes: int) -> Transfer:
         (carried if name in kept else reset).append(shown)
     moments = _moments(state, parent, old_loss, kept)
     (carried if moments else reset).append(f"moments of {spec.optimiser.name}")
-    state.restore_optimiser(moments, fused=saved.facts.get("fused", False))
+    restore_moments(state, moments, fused=saved.facts.get("fused", False))
     _table(state, parent)
     facts = dict(saved.facts)
     if whole:

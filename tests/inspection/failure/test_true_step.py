@@ -17,6 +17,7 @@ from dmlcore.metrics import retrieval
 from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import Run, RunError
 from dmlcore.training.build import build, load_data
+from dmlcore.training.state import restore_weights, use_best
 from tests.pages.conftest import make_run
 
 
@@ -57,8 +58,8 @@ def test_a_step_is_that_of_the_optimiser_and_all_is_embedded_again(run):
     triplet = [place[i] for i in samples]
     for name, hyper in chosen.items():
         state = build(run.spec, data, torch.device("cpu"), start=False)
-        state.restore(checkpoint.load(run.path).tensors)
-        state.use_best()
+        restore_weights(state, checkpoint.load(run.path).tensors)
+        use_best(state)
         model = state.model.eval()
         loss = losses.create(name, **hyper)
         energy = loss.clamped(*model(torch.from_numpy(data.inputs[list(samples)])))

@@ -11,9 +11,9 @@ from dmlcore.data import DataError
 from dmlcore.inspection.local import local_features
 from dmlcore.pooling.analysis.prototype_shares import read
 from dmlcore.spec import RunSpec
-from dmlcore.storage import checkpoint
 from dmlcore.storage.runs import RunError, RunStore
 from dmlcore.training.build import build, load_data
+from dmlcore.training.state import save
 
 SPEC = {
     "data": {"name": "digits_pictures"},
@@ -53,7 +53,7 @@ def test_a_run_gives_the_features_it_pools(tmp_path, monkeypatch, pooling, dimen
         local_features.of_run(run)
     dataset = load_data(spec)
     state = build(spec, dataset, torch.device("cpu"))
-    checkpoint.save(run.path, state.tensors(), {})
+    save(run, state, 0)
     found = local_features.of_run(run)
     assert found.dimension == dimension
     assert found.features.shape[1:] == (64, 2)

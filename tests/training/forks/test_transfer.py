@@ -9,6 +9,7 @@ from dmlcore.spec.sections import ForkSpec
 from dmlcore.storage import checkpoint, run_directory
 from dmlcore.storage.runs import Run, RunStore, series
 from dmlcore.training import loop
+from dmlcore.training.build import load_data
 from dmlcore.training.errors import TrainingError
 from dmlcore.training.forks import training_part, transfer
 
@@ -142,7 +143,7 @@ def test_a_fork_needs_its_parent_no_more_and_goes_on_after_a_stop(tmp_path: Path
 
 
 def test_classes_are_left_out_and_samples_relabelled_in_the_training_part_alone(parent: Run) -> None:
-    data = loop.load_data(parent.spec)
+    data = load_data(parent.spec)
     part = data.parts["train"]
     sample = int(part[data.labels[part] == 3][0])
     found = training_part.edited(data, ForkSpec(run="x", leave_out=(9, 0), relabel=((sample, 7),)))
@@ -166,7 +167,7 @@ def test_classes_are_left_out_and_samples_relabelled_in_the_training_part_alone(
 )
 def test_what_the_training_part_has_not_is_refused(fork: ForkSpec, message: str, parent: Run) -> None:
     with pytest.raises(TrainingError, match=message):
-        training_part.edited(loop.load_data(parent.spec), fork)
+        training_part.edited(load_data(parent.spec), fork)
 
 
 @pytest.mark.parametrize(

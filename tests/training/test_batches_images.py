@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from dmlcore.spec.sections import DataSpec
-from dmlcore.training import augmentation
+from dmlcore.training import batches
 
 CPU = torch.device("cpu")
 AREA, RATIO = (0.16, 1.0), (0.75, 4 / 3)
@@ -40,7 +40,7 @@ def a_dataset(inputs):
 def test_shifted_images_are_shifted_and_flipped_originals():
     images = torch.randint(1, 256, (32, 3, 32, 32), dtype=torch.uint8)  # 0 is the border
     seen = set()
-    for image, changed in zip(images, augmentation.shifted(images, seed=3), strict=True):
+    for image, changed in zip(images, batches.shifted(images, seed=3), strict=True):
         shifts = [(dy, dx, flip) for dy in range(9) for dx in range(9) for flip in (False, True)]
         padded = {f: F.pad(image.flip(2) if f else image, (4, 4, 4, 4)) for f in (False, True)}
         found = [s for s in shifts if torch.equal(changed, padded[s[2]][:, s[0] : s[0] + 32, s[1] : s[1] + 32])]
@@ -53,8 +53,8 @@ def test_shifted_images_are_shifted_and_flipped_originals():
 def test_a_resized_crop_equals_interpolating_each_cut():
     ragged, spec = Ragged(), DataSpec(crop="resized")
     rows = np.array([4, 0, 3, 1, 2, 2, 0, 1])
-    batch = augmentation.batch(a_dataset(ragged), rows, spec, 11, CPU)
-    boxes, flip = augmentation.draw_boxes(ragged.sizes[rows], AREA, RATIO, 11)
+    batch = batches.augmented(a_dataset(ragged), rows, spec, 11, CPU)
+    boxes, flip = batches.draw_boxes(ragged.sizes[rows], AREA, RATIO, 11)
     assert batch.shape == (8, 3, 32, 32)
     assert batch.dtype == torch.uint8
     assert batch.is_contiguous(memory_format=torch.channels_last)
@@ -70,7 +70,7 @@ def test_a_resized_crop_equals_interpolating_each_cut():
 def test_a_large_reduction_is_antialiased_and_an_enlargement_is_bilinear(side):
     image = torch.randint(0, 256, (1, 3, 36, 44), dtype=torch.uint8)
     box, flip = torch.tensor([[2, 3, 30, 41]]), torch.tensor([False])
-    found = augmentation.resized(image, box, flip, side)
+    found = batches.resized(image, box, flip, side)
     expected = F.interpolate(image[:, :, 2:32, 3:44].float(), (side, side), mode="bilinear", antialias=True)
     assert (found - expected).abs().max() <= 0.501
 
@@ -79,20 +79,20 @@ def test_the_padding_is_never_seen():
     ragged = Ragged()
     for image in ragged.images:
         image[:] = 200
-    batch = augmentation.batch(a_dataset(ragged), np.arange(5).repeat(20), DataSpec(crop="resized"), 2, CPU)
+    batch = batches.augmented(a_dataset(ragged), np.arange(5).repeat(20), DataSpec(crop="resized"), 2, CPU)
     assert (batch == 200).all()
 
 
 def test_the_whole_image_uncut_is_itself():
     images = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
     boxes = torch.tensor([[0, 0, 32, 32]] * 2)
-    found = augmentation.resized(images, boxes, torch.tensor([False, True]), 32)
+    found = batches.resized(images, boxes, torch.tensor([False, True]), 32)
     assert torch.equal(found, torch.stack([images[0], images[1].flip(2)]))
 
 
 def test_area_aspect_and_place_follow_their_law():
     sizes = np.tile([[200, 300]], (4000, 1))
-    boxes, flip = augmentation.draw_boxes(sizes, AREA, RATIO, 0)
+    boxes, flip = batches.draw_boxes(sizes, AREA, RATIO, 0)
     top, left, h, w = boxes.double().unbind(1)
     assert (top >= 0).all()
     assert (left >= 0).all()
@@ -112,14 +112,14 @@ def test_area_aspect_and_place_follow_their_law():
 
 
 def test_where_no_try_fits_the_centre_is_taken():
-    boxes, _ = augmentation.draw_boxes(np.array([[40, 400], [400, 40], [100, 110]]), (1.0, 1.0), (1.0, 1.0), 0)
+    boxes, _ = batches.draw_boxes(np.array([[40, 400], [400, 40], [100, 110]]), (1.0, 1.0), (1.0, 1.0), 0)
     assert boxes.tolist() == [[0, 180, 40, 40], [180, 0, 40, 40], [0, 5, 100, 100]]
 
 
 def test_images_in_memory_are_their_own_whole():
     images = np.random.default_rng(0).integers(0, 256, (6, 3, 32, 32), dtype=np.uint8)
     spec = DataSpec(crop="resized", crop_area=(1.0, 1.0), crop_ratio=(1.0, 1.0))
-    batch = augmentation.batch(a_dataset(images), np.arange(6), spec, 1, CPU)
+    batch = batches.augmented(a_dataset(images), np.arange(6), spec, 1, CPU)
     for image, found in zip(torch.from_numpy(images), batch, strict=True):
         assert torch.equal(found, image) or torch.equal(found, image.flip(2))
 
@@ -128,10 +128,10 @@ def test_images_in_memory_are_their_own_whole():
 def test_a_batch_is_a_function_of_the_seed(crop):
     images = a_dataset(np.random.default_rng(0).integers(0, 256, (8, 3, 40, 40), dtype=np.uint8))
     spec, rows = DataSpec(crop=crop), np.arange(8)
-    first = augmentation.batch(images, rows, spec, 5, CPU)
+    first = batches.augmented(images, rows, spec, 5, CPU)
     torch.rand(3)  # the global generator does not matter
-    assert torch.equal(first, augmentation.batch(images, rows, spec, 5, CPU))
-    assert not torch.equal(first, augmentation.batch(images, rows, spec, 6, CPU))
+    assert torch.equal(first, batches.augmented(images, rows, spec, 5, CPU))
+    assert not torch.equal(first, batches.augmented(images, rows, spec, 6, CPU))
 
 
 def test_without_augmentation_or_images_inputs_are_untouched():
@@ -139,10 +139,10 @@ def test_without_augmentation_or_images_inputs_are_untouched():
     rows = np.array([2, 0])
     for crop in ("shift", "resized"):
         spec = DataSpec(augment=False, crop=crop)
-        assert np.array_equal(augmentation.batch(a_dataset(images), rows, spec, 0, CPU), images[rows])
+        assert np.array_equal(batches.augmented(a_dataset(images), rows, spec, 0, CPU), images[rows])
     vectors = np.ones((4, 5), np.float32)
     vectors.flags.writeable = False
-    assert np.array_equal(augmentation.batch(a_dataset(vectors), rows, DataSpec(), 0, CPU), vectors[rows])
+    assert np.array_equal(batches.augmented(a_dataset(vectors), rows, DataSpec(), 0, CPU), vectors[rows])
 
 
 def test_affine_moves_are_small_and_mirror_nothing():
@@ -150,11 +150,11 @@ def test_affine_moves_are_small_and_mirror_nothing():
     images[:, :, 6:22, 6:9] = 255  # an L
     images[:, :, 19:22, 6:16] = 255
     spec = DataSpec(crop="affine")
-    changed = augmentation.batch(a_dataset(images.numpy()), np.arange(64), spec, 5, CPU)
+    changed = batches.augmented(a_dataset(images.numpy()), np.arange(64), spec, 5, CPU)
     assert changed.shape == images.shape
     assert changed.dtype == torch.uint8
-    assert torch.equal(changed, augmentation.moved(images, 5))
-    assert not torch.equal(changed, augmentation.moved(images, 6))
+    assert torch.equal(changed, batches.moved(images, 5))
+    assert not torch.equal(changed, batches.moved(images, 6))
     ink = changed.float() / 255
     places = torch.arange(28.0)
     across, down = ((ink.sum(dim).squeeze(1) @ places) / ink.sum((1, 2, 3)) for dim in (2, 3))
@@ -168,5 +168,5 @@ def test_affine_moves_are_small_and_mirror_nothing():
 def test_one_channel_passes_through_every_cut():
     images = torch.randint(0, 256, (4, 1, 32, 32), dtype=torch.uint8)
     for crop in ("shift", "resized", "affine"):
-        found = augmentation.batch(a_dataset(images.numpy()), np.arange(4), DataSpec(crop=crop), 1, CPU)
+        found = batches.augmented(a_dataset(images.numpy()), np.arange(4), DataSpec(crop=crop), 1, CPU)
         assert found.shape == (4, 1, 32, 32)
