@@ -152,8 +152,8 @@ def gather(dataset: Dataset, indices: Ints, data: DataSpec, seed: int) -> Gather
     if data.fresh:
         assert hasattr(dataset.inputs, "fresh")  # `Batches` refuses others
         return Gathered(dataset.inputs.fresh(indices, seed))
-    if data.augment and data.crop == "resized" and hasattr(dataset.inputs, "whole"):
-        return Gathered(*dataset.inputs.whole(indices))
+    if data.augment and data.crop == "resized" and hasattr(dataset.inputs, "uncut"):
+        return Gathered(*dataset.inputs.uncut(indices))
     return Gathered(dataset.inputs[indices])
 
 
