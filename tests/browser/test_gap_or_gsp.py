@@ -71,7 +71,7 @@ def test_numbers_are_the_trainings_scrubbed_and_forked(page, server):
     for step in (19, 20, 21):
         both.press("ArrowRight")
         at_step(canvas, step)
-    changed = spec.from_query({"prototypes": "8", "rate": "0.002", "then": "18:mu=0.6"})
+    changed = PoolingStudy.from_query({"prototypes": "8", "rate": "0.002", "then": "18:mu=0.6"})
     forked = LiveTraining(changed.live("gsp"), bags)
     assert abs(forked.frame(21).loss - gsp.frame(21).loss) > 2e-3
     shows(page, "gsp loss", forked.frame(21).loss)

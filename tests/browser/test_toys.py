@@ -18,7 +18,7 @@ from tests.browser.harness import address, becomes, go, quiet
 pytestmark = pytest.mark.browser
 
 QUIET = "?data=moons&classes=2&samples=4&step=2"  # a link with a step opens paused
-TOY = toys_state.from_query({"data": "moons", "classes": "2", "samples": "4"})
+TOY = toys_state.Toy.from_query({"data": "moons", "classes": "2", "samples": "4"})
 
 
 def opened(page, server, query=QUIET):
@@ -87,7 +87,7 @@ def test_numbers_are_the_librarys_and_a_change_forks_the_future(page, server):
     becomes(lambda: linked(page).get("then", ""), lambda then: then.startswith("10:a.m"))
     page.get_by_role("button", name="one batch on").click()
     at_step(work, 11)
-    forked = toys_state.from_query(linked(page))
+    forked = toys_state.Toy.from_query(linked(page))
     assert [change.at for change in forked.changes] == [10]
     after = trainings(forked, 11)
     assert after[0].frames[11].loss != before[0].frames[11].loss
@@ -158,6 +158,6 @@ def test_images_are_prepared_trained_on_and_shown(page, server, glyphs):
     becomes(lambda: linked(page).get("then", ""), lambda then: then.startswith("1:a.alpha"))
     page.get_by_role("button", name="one batch on").click()
     at_step(work, 2)
-    toy = toys_state.from_query(linked(page))
+    toy = toys_state.Toy.from_query(linked(page))
     frame = LiveTraining(toy.live(0), toy_runs.prepared("glyphs", glyphs)).frame(2)
     shows(page, 0, "loss", frame.loss)

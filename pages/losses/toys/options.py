@@ -10,7 +10,7 @@ from dmlcore.catalogue import Slider
 from dmlcore.replay import toy_runs
 from pages.losses.toys import state as toys_state
 from pages.losses.toys.presets import PRESETS
-from pages.losses.toys.state import GATE, POOLINGS
+from pages.losses.toys.state import POOLINGS, LossSide, Toy
 from pages.shared.server.schema import loss
 
 TITLES = {"cub": "Photographs of birds"}
@@ -37,26 +37,25 @@ def options() -> dict[str, Any]:
         },
         "part": {k: {"title": t, "help": helps[k]} for k, t in parts.items()},
         "moves": {k: {"title": k, "help": text} for k, text in moves.items()},
-        "sided": [name for name in (*losses.names(), *losses.batch_names()) if toys_state.sided(name)],
+        "sided": [name for name in toys_state.every_loss() if toys_state.sided(name)],
         "optimiser": {"rmsprop": {"title": "RMSprop", "help": ""}, "adam": {"title": "Adam", "help": ""}},
         "batch_losses": {name: loss(losses.describe(name)) for name in losses.batch_names()},
-        "limits": toys_state.LIMITS
-        | {"rate": toys_state.RATES, "steps": toys_state.MOST_STEPS, "changes": toys_state.MOST_CHANGES},
+        "limits": Toy.limits() | {"steps": toys_state.MOST_STEPS, "changes": toys_state.MOST_CHANGES},
         "presets": [
-            {"title": p.title, "caption": p.caption, "state": toys_state.to_json(p.toy)}
+            {"title": p.title, "caption": p.caption, "state": p.toy.to_json()}
             for p in PRESETS
             if "cub" in toy_runs.offered() or "data=cub" not in p.query
         ],
         "images": {name: NETWORKS[name] for name in toy_runs.IMAGES},
         "poolings": {name: {"title": pooling.describe(name).title, "help": ""} for name in POOLINGS},
-        "gated": [name for name in POOLINGS if toys_state.LossSide(pooling=name).gated],
+        "gated": [name for name in POOLINGS if LossSide(pooling=name).gated],
         "gate": [
             {"name": key, "symbol": parameter.symbol, "help": parameter.help, "low": low, "high": high}
-            | {"default": usual, "log": key == "epsilon", "step": 0.01}
-            for key, (low, high, usual) in GATE.items()
+            | {"default": getattr(LossSide, key), "log": key == "epsilon", "step": 0.01}
+            for key, (low, high) in LossSide.limits().items()
             if isinstance(parameter := pooling.describe("gsp").parameters[key], Slider)
         ],
-        "second": toys_state.to_json(toys_state.Toy())["sides"][1],
+        "second": Toy().to_json()["sides"][1],
         "recent": toy_runs.RECENT,
         "not_stated": toy_runs.NOT_STATED,
     }

@@ -16,14 +16,14 @@ def canvas() -> None:
     """The trainings of the link, with controls, curves and scores."""
     query = st.query_params.to_dict()
     with misread_link.told():
-        toy = state.from_query(query)
+        toy = state.Toy.from_query(query)
     socket_component(
         "losses/toys",
         service.TIMELINE.answer,
         key="toys",
         data={
-            "state": state.to_json(toy),
-            "query": state.to_query(toy),
+            "state": toy.to_json(),
+            "query": toy.to_query(),
             "step": int(bounded(query.get("step"), 0, state.MOST_STEPS, 0)),
             "recorded": toy == state.Toy(),
             "options": options(),

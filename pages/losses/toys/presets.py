@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from pages.losses.toys.state import Toy, from_query
+from pages.losses.toys.state import Toy
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class ToysPreset:
     @property
     def toy(self) -> Toy:
         """The state."""
-        return from_query(dict(parse_qsl(self.query)))
+        return Toy.from_query(dict(parse_qsl(self.query)))
 
 
 # Captions say what was seen in 400 steps with seed 0.

@@ -20,7 +20,7 @@ def recording(steps: int = STEPS) -> bytes:
     """The answer that holds steps 0..steps of the first state, trained anew, with the frame of every STRIDE-th."""
     toy = toys_state.Toy()
     toys_service.TIMELINE.computed(toy, steps, patience=float("inf"))
-    request: dict[str, Any] = {"state": toys_state.to_json(toy), "have": -1, "want": steps, "stride": STRIDE}
+    request: dict[str, Any] = {"state": toy.to_json(), "have": -1, "want": steps, "stride": STRIDE}
     return toys_service.TIMELINE.answer(request, most=steps // STRIDE + 1)
 
 

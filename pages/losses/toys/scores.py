@@ -24,7 +24,7 @@ TABLE_PATIENCE = 60.0
 @lru_cache(maxsize=64)
 def _scored(key: str, step: int) -> list[dict[str, float | None]]:
     """Of a state as JSON text: scores before training, the same for both sides, and of each after `step`."""
-    toy = toys_state.toy_of(json.loads(key))
+    toy = Toy.of(json.loads(key))
     found = []
     for i in range(len(toy.sides)):
         training = toys_service.TIMELINE.kept.of(toy.live(i))
@@ -51,7 +51,7 @@ def table(toy: Toy, step: int) -> dict[str, Any] | None:
     if ready < step and not stopped:
         return None
     step = min(step, ready)
-    scores = _scored(json.dumps(toys_state.to_json(toy)), step)
+    scores = _scored(json.dumps(toy.to_json()), step)
     runs = [toy.run(i, step) for i in range(len(toy.sides))]
     inputs = "frozen network, averaged" if toy.images else "input space"
     ours = [{"label": inputs, "scores": _input_scored(toy.data, toy.seed, toy.part)}]
@@ -69,7 +69,7 @@ def table(toy: Toy, step: int) -> dict[str, Any] | None:
 
 async def _table(request: Request) -> Response:
     query = dict(request.query_params)
-    toy, step = toys_state.from_query(query), int(bounded(query.get("step"), 0, MOST_STEPS, 0))
+    toy, step = Toy.from_query(query), int(bounded(query.get("step"), 0, MOST_STEPS, 0))
     found = await anyio.to_thread.run_sync(table, toy, step, limiter=TURNS)
     if found is None:
         return Response("not ready yet: play the page to this step", 503, headers={"Retry-After": "30"})

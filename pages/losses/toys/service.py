@@ -156,7 +156,7 @@ def rested(toy: Toy, step: int) -> dict[str, Any]:
     """The link of a state, and each side as a run of its own with the settings in force at a step."""
     runs = [toy.run(i, step, max(step, 1)) for i in range(len(toy.sides))]
     return {
-        "query": toys_state.to_query(toy),
+        "query": toy.to_query(),
         "toml": [run.to_toml() for run in runs],
         "command": [spec_link.command(run) or "python -m dmlcore train spec.toml" for run in runs],
         "links": [spec_link.link(run) for run in runs],
@@ -166,7 +166,7 @@ def rested(toy: Toy, step: int) -> dict[str, Any]:
 
 TIMELINE: Timeline[Toy, LiveTraining] = Timeline(
     "/api/toys",
-    state_of=toys_state.toy_of,
+    state_of=Toy.of,
     specs=lambda toy: {toys_state.LETTERS[i].upper(): toy.live(i) for i in range(len(toy.sides))},
     kept=HistoryCache(lambda spec: LiveTraining(spec, toy_runs.prepared(spec.run.data.name, spec.run.seed))),
     told=told,

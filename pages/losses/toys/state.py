@@ -4,40 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Annotated, Any, Self, get_args
 
 from dmlcore import losses, pooling
 from dmlcore.replay import recorded_training, toy_runs
 from dmlcore.replay.recorded_training import LiveSpec, Moves
 from dmlcore.spec import RunSpec
-from pages.shared.state import untrusted
+from pages.shared.state import page_state, untrusted
+from pages.shared.state.page_state import ChoiceKind, Flag, Hyper, Kind, Loss, NumberKind, PageState, Whole
+from pages.shared.timeline.changes import Changes
 
 MOST_CHANGES = 10
 MOST_STEPS = 4000
-RATES = (1e-5, 0.5)
+RATE = NumberKind(1e-5, 0.5)
 WATCHED, WATCHED_IMAGES = 320, 170  # points drawn, about
 LETTERS = ("a", "b")
 MOVES: tuple[Moves, ...] = get_args(Moves)
-PARTS = ("train", "test")
-GATED = ("pooling", "mu", "epsilon")
-OPTIMISERS = ("rmsprop", "adam")
-LIMITS = {"seed": (0, 2**31 - 1), "dim": (2, 64), "hidden": (2, 256), "classes": (2, 16), "samples": (2, 32)}
 DIMENSIONS = (2, 3, 64)  # of which the last is shown by two principal components
 POOLINGS = tuple(name for name in pooling.names() if name not in ("gsop", "solar"))  # those are too slow to watch
-GATE = {"mu": (0.05, 1.0, 0.3), "epsilon": (0.5, 200.0, 5.0)}  # of the gate of gsp: from, to, at first
 PROTOTYPES = {"prototypes": 32, "memory": 512}  # fewer than usual, as they are watched
 
 
+def every_loss() -> tuple[str, ...]:
+    """The losses of triplets and those of batches."""
+    return (*losses.names(), *losses.batch_names())
+
+
+class Acting(ChoiceKind):
+    """Which forces act; of a loss that is not sided always both."""
+
+    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> Any:
+        options = MOVES if sided(found["loss"]) else ("both",)
+        return untrusted.one_of(data.get(name), options, default.moves if default.moves in options else "both")
+
+
 @dataclass(frozen=True)
-class LossSide:
+class LossSide(PageState):
     """What one of the trainings minimises, and which of its forces move the network."""
 
-    loss: str = "ranking"
-    hyper: Mapping[str, float | str] = field(default_factory=lambda: untrusted.hyper("ranking", {"m": 0.1}))
-    moves: Moves = "both"
-    pooling: str = "gap"  # of images; it cannot change on the way
-    mu: float = GATE["mu"][2]  # of its gate, where it has one
-    epsilon: float = GATE["epsilon"][2]
+    loss: Annotated[str, Loss(every_loss)] = "ranking"
+    hyper: Annotated[Mapping[str, float | str], Hyper()] = field(
+        default_factory=lambda: untrusted.hyper("ranking", {"m": 0.1})
+    )
+    moves: Annotated[Moves, Acting(MOVES)] = "both"
+    pooling: Annotated[str, ChoiceKind(POOLINGS)] = "gap"  # of images; it cannot change on the way
+    mu: Annotated[float, NumberKind(0.05, 1.0, key="pooling.mu")] = 0.3  # of its gate, where it has one
+    epsilon: Annotated[float, NumberKind(0.5, 200.0, key="pooling.epsilon")] = 5.0
 
     @property
     def gated(self) -> bool:
@@ -57,22 +69,72 @@ class SidesChange:
 SECOND = LossSide("distance_sensitive", untrusted.hyper("distance_sensitive", {"m1": -2.25}))  # as in Table 4.1
 
 
+class Sides(Kind):
+    """As many sides as the default has, in a link a.loss, a.m, ..., b.loss, ...; their poolings stay."""
+
+    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> tuple[LossSide, ...]:
+        given = data.get(name)
+        sides = zip([*(given if isinstance(given, list) else []), None, None], default.sides, strict=False)
+        return tuple(replace(LossSide.of(each, side), pooling=side.pooling) for each, side in sides)
+
+    def from_query(self, name: str, query: Mapping[str, str]) -> Any:
+        prefixes = [f"{letter}." for letter in LETTERS]
+        named = [{k.removeprefix(p): v for k, v in query.items() if k.startswith(p)} for p in prefixes]
+        return [page_state.from_query(LossSide.kinds, each) for each in named]
+
+    def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
+        both = zip(LETTERS, state.sides, default.sides, strict=False)
+        query = [(letter, page_state.to_query(LossSide.kinds, side, old)) for letter, side, old in both]
+        return {f"{letter}.{k}": text for letter, texts in query for k, text in texts.items()}
+
+    def json(self, value: Any) -> Any:
+        return [side.to_json() for side in value]
+
+
+class OneOrTwo(Sides):
+    """One side (sides=1 in a link) or two."""
+
+    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> tuple[LossSide, ...]:
+        given = data.get(name)
+        given = given[:2] if isinstance(given, list) and given else [None, None]
+        return tuple(LossSide.of(each, side) for each, side in zip(given, default.sides, strict=False))
+
+    def from_query(self, name: str, query: Mapping[str, str]) -> Any:
+        return super().from_query(name, query)[: 1 if query.get("sides") == "1" else 2]
+
+    def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
+        return ({"sides": "1"} if len(state.sides) == 1 else {}) | super().to_query(name, state, default)
+
+
+def _first(toy: Any) -> SidesChange:
+    return SidesChange(0, toy.sides, toy.rate)
+
+
+ON_THE_WAY = {"sides": Sides(), "rate": RATE}
+
+
 @dataclass(frozen=True)
-class Toy:
+class Toy(PageState):
     """One or two trainings on the same data, seed and clock."""
 
-    data: str = "toy"
-    part: str = "train"
-    seed: int = 0
-    dim: int = 2
-    normalize: bool = False
-    hidden: int = toy_runs.HIDDEN
-    classes: int = 4
-    samples: int = 8
-    optimiser: str = "rmsprop"
-    rate: float = 0.005
-    sides: tuple[LossSide, ...] = (LossSide(), SECOND)
-    changes: tuple[SidesChange, ...] = ()
+    data: Annotated[str, ChoiceKind(toy_runs.offered)] = "toy"
+    part: Annotated[str, ChoiceKind(("train", "test"))] = "train"
+    seed: Annotated[int, Whole(0, 2**31 - 1)] = 0
+    dim: Annotated[int, Whole(2, 64)] = 2
+    normalize: Annotated[bool, Flag()] = False
+    hidden: Annotated[int, Whole(2, 256)] = toy_runs.HIDDEN
+    classes: Annotated[int, Whole(2, 16)] = 4
+    samples: Annotated[int, Whole(2, 32)] = 8
+    optimiser: Annotated[str, ChoiceKind(("rmsprop", "adam"))] = "rmsprop"
+    rate: Annotated[float, RATE] = 0.005
+    sides: Annotated[tuple[LossSide, ...], OneOrTwo()] = (LossSide(), SECOND)
+    changes: Annotated[tuple[SidesChange, ...], Changes(_first, ON_THE_WAY, MOST_CHANGES, MOST_STEPS, key="then")] = ()
+
+    def settled(self) -> Self:
+        """Dimensions that can be drawn, and no more classes in a batch than there are."""
+        dims = [d for d in DIMENSIONS if d <= self.dim and (self.images or d <= 3)]
+        labels = self.dataset.labels[self.dataset.parts["train"]]
+        return replace(self, dim=dims[-1], classes=min(self.classes, len(set(labels.tolist()))))
 
     def in_force(self, step: int) -> tuple[tuple[LossSide, ...], float]:
         """Sides and learning rate that make step `step` + 1."""
@@ -141,134 +203,6 @@ def _toml(value: float | str) -> str:
     return value if isinstance(value, str) else repr(float(value))
 
 
-def toy_of(data: Any) -> Toy:
-    """A valid state from untrusted data: what is missing or senseless falls back, numbers are brought in range."""
-    data = data if isinstance(data, Mapping) else {}
-    usual = Toy()
-    numbers: dict[str, Any] = {k: int(untrusted.bounded(data.get(k), *LIMITS[k], getattr(usual, k))) for k in LIMITS}
-    given = data.get("sides")
-    given = given[:2] if isinstance(given, list) and given else [None, None]
-    base = Toy(
-        data=untrusted.one_of(data.get("data"), toy_runs.offered(), usual.data),
-        part=untrusted.one_of(data.get("part"), PARTS, usual.part),
-        normalize=untrusted.flag(data.get("normalize"), usual.normalize),
-        optimiser=untrusted.one_of(data.get("optimiser"), OPTIMISERS, usual.optimiser),
-        rate=untrusted.bounded(data.get("rate"), *RATES, usual.rate),
-        sides=tuple(side_of(side, usual.sides[i]) for i, side in enumerate(given)),
-        **numbers,
-    )
-    dims = [d for d in DIMENSIONS if d <= base.dim and (base.images or d <= 3)]
-    base = replace(base, classes=min(base.classes, _classes(base)), dim=dims[-1])
-    found = data.get("changes")
-    changes: dict[int, SidesChange] = {}
-    for change in found[:MOST_CHANGES] if isinstance(found, list) else []:
-        if isinstance(change, Mapping) and isinstance(change.get("sides"), list):
-            at = int(untrusted.bounded(change.get("at"), 0, MOST_STEPS, 0))
-            both = [*change["sides"], None, None][: len(base.sides)]
-            sides = tuple(
-                replace(side_of(side, base.sides[i]), pooling=base.sides[i].pooling) for i, side in enumerate(both)
-            )
-            changes[at] = SidesChange(at, sides, untrusted.bounded(change.get("rate"), *RATES, base.rate))
-    return replace(base, changes=tuple(changes[at] for at in sorted(changes)))
-
-
-def side_of(data: Any, usual: LossSide) -> LossSide:
-    """A valid side from untrusted data; what is missing is as in `usual`, hyper-parameters as in their loss."""
-    data = data if isinstance(data, Mapping) else {}
-    name = untrusted.loss_name(data.get("loss"), usual.loss, (*losses.names(), *losses.batch_names()))
-    known = dict(usual.hyper) if name == usual.loss else {}
-    given = data.get("hyper")
-    hyper = untrusted.hyper(name, known | dict(given) if isinstance(given, Mapping) else known)
-    moves = untrusted.one_of(data.get("moves"), MOVES if sided(name) else ("both",), "both")
-    gate = {k: untrusted.bounded(data.get(k), low, high, getattr(usual, k)) for k, (low, high, _) in GATE.items()}
-    pooled = untrusted.one_of(data.get("pooling"), POOLINGS, usual.pooling)
-    return LossSide(name, hyper, moves, pooled, **gate)  # type: ignore[arg-type]  # one of MOVES
-
-
 def sided(loss: str) -> bool:
     """Whether pulls or pushes of a loss can act alone: those of pairs and triplets, not of proxies."""
     return loss in losses.names() or loss == "contrastive"
-
-
-def _classes(toy: Toy) -> int:
-    dataset = toy.dataset
-    return len(set(dataset.labels[dataset.parts["train"]].tolist()))
-
-
-def to_json(toy: Toy) -> dict[str, Any]:
-    """Plain data that `toy_of` reads back; infinity, which JSON lacks, becomes None."""
-    plain = {k: getattr(toy, k) for k in ("data", "part", "normalize", "optimiser", "rate", *LIMITS)}
-    changes = [{"at": c.at, "sides": [_side(s) for s in c.sides], "rate": c.rate} for c in toy.changes]
-    return plain | {"sides": [_side(s) for s in toy.sides], "changes": changes}
-
-
-def _side(side: LossSide) -> dict[str, Any]:
-    plain = {"loss": side.loss, "hyper": untrusted.jsonable(side.hyper), "moves": side.moves}
-    return plain | {k: getattr(side, k) for k in GATED}
-
-
-# ---- links, for example ?data=moons&dim=3&a.loss=facenet&a.m=0.2&sides=1&then=40:a.m=0.5;60:rate=0.01
-def from_query(query: Mapping[str, str]) -> Toy:
-    """The state of a link."""
-    usual = Toy()
-    count = 1 if query.get("sides") == "1" else 2
-    plain = {k: query[k] for k in ("data", "part", "normalize", "optimiser", "rate", *LIMITS) if k in query}
-    toy = toy_of(plain | {"sides": [_side_query(query, LETTERS[i], usual.sides[i]) for i in range(count)]})
-    changes = []
-    sides, rate = toy.sides, toy.rate
-    for part in query.get("then", "")[:4000].split(";")[:MOST_CHANGES]:
-        at, _, settings = part.partition(":")
-        if untrusted.finite(at) is None:
-            continue
-        named = dict(setting.split("=", 1) for setting in settings.split(",") if "=" in setting)
-        sides = tuple(side_of(_side_query(named, LETTERS[i], s), s) for i, s in enumerate(sides))
-        rate = untrusted.bounded(named.get("rate"), *RATES, rate)
-        changes.append({"at": at, "sides": [_side(s) for s in sides], "rate": rate})
-    return toy_of(to_json(toy) | {"changes": changes})
-
-
-def _side_query(query: Mapping[str, str], letter: str, before: LossSide) -> dict[str, Any]:
-    given = {k.removeprefix(f"{letter}."): v for k, v in query.items() if k.startswith(f"{letter}.")}
-    same = given.get("loss", before.loss) == before.loss
-    named = {"loss": given.get("loss", before.loss), "moves": given.get("moves", before.moves)}
-    named |= {k: given.get(f"pooling.{k}".removesuffix(".pooling"), getattr(before, k)) for k in GATED}
-    return named | {"hyper": (dict(before.hyper) if same else {}) | given}
-
-
-def to_query(toy: Toy) -> dict[str, str]:
-    """What differs from the defaults, as readable query parameters."""
-    usual = Toy()
-    names = ("data", "part", "optimiser", *LIMITS)
-    query = {k: str(getattr(toy, k)) for k in names if getattr(toy, k) != getattr(usual, k)}
-    if toy.normalize != usual.normalize:
-        query["normalize"] = str(int(toy.normalize))
-    if toy.rate != usual.rate:
-        query["rate"] = untrusted.plain(toy.rate)
-    if len(toy.sides) == 1:
-        query["sides"] = "1"
-    query |= _sides_to_query(toy.sides, usual.sides)
-    parts, before, rate = [], toy.sides, toy.rate
-    for change in toy.changes:
-        named = _sides_to_query(change.sides, before)
-        if change.rate != rate:
-            named["rate"] = untrusted.plain(change.rate)
-        if named:
-            parts.append(f"{change.at}:{','.join(f'{k}={v}' for k, v in named.items())}")
-        before, rate = change.sides, change.rate
-    return query | ({"then": ";".join(parts)} if parts else {})
-
-
-def _sides_to_query(sides: tuple[LossSide, ...], before: tuple[LossSide, ...]) -> dict[str, str]:
-    query: dict[str, str] = {}
-    for letter, side, old in zip(LETTERS, sides, before, strict=False):
-        if side.loss != old.loss:
-            query[f"{letter}.loss"] = side.loss
-        if side.moves != old.moves:
-            query[f"{letter}.moves"] = side.moves
-        for key in GATED:
-            if getattr(side, key) != getattr(old, key):
-                name = f"pooling.{key}".removesuffix(".pooling")
-                query[f"{letter}.{name}"] = untrusted.plain(getattr(side, key))
-        known = old.hyper if side.loss == old.loss else losses.describe(side.loss).defaults
-        query |= {f"{letter}.{k}": untrusted.plain(v) for k, v in side.hyper.items() if v != known[k]}
-    return query

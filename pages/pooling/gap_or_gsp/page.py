@@ -31,15 +31,15 @@ def canvas() -> None:
     """Both trainings of the link, with controls and curves."""
     query = st.query_params.to_dict()
     with misread_link.told():
-        study = state.from_query(query)
+        study = state.PoolingStudy.from_query(query)
     chosen = int(bounded(query.get("class"), 0, tokens.CLASSES, 0))
     socket_component(
         "pooling/gap_or_gsp",
         service.TIMELINE.answer,
         key="gap_or_gsp",
         data={
-            "state": state.to_json(study),
-            "query": state.to_query(study),
+            "state": study.to_json(),
+            "query": study.to_query(),
             "step": int(bounded(query.get("step"), 0, state.MOST_STEPS, 0)) or None,
             "chosen": chosen - 1 if chosen else None,
             "options": state.options(),

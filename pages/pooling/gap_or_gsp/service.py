@@ -23,7 +23,6 @@ from dmlcore.replay.recorded_training import LiveSpec, LiveTraining
 from dmlcore.storage.csv_text import as_csv
 from dmlcore.timeline.history import History
 from dmlcore.typing import Array, Bytes, Singles
-from pages.pooling.gap_or_gsp import state as spec
 from pages.pooling.gap_or_gsp.state import MOST_STEPS, POOLINGS, PoolingStudy
 from pages.shared.state.untrusted import bounded
 from pages.shared.timeline.history_cache import HistoryCache
@@ -142,12 +141,12 @@ def told(asked: FrameRequest[PoolingStudy, Views]) -> Answer:
 
 def rested(study: PoolingStudy, step: int) -> dict[str, Any]:
     """The link, and both as runs with what is in force at a step."""
-    return {"query": spec.to_query(study), "runs": {p: study.run(p, step).to_toml() for p in POOLINGS}}
+    return {"query": study.to_query(), "runs": {p: study.run(p, step).to_toml() for p in POOLINGS}}
 
 
 TIMELINE: Timeline[PoolingStudy, Views] = Timeline(
     "/api/gap_or_gsp",
-    state_of=spec.study_of,
+    state_of=PoolingStudy.of,
     specs=lambda study: {p.upper(): ShownStudy(study.live(p), study.tau) for p in POOLINGS},
     kept=HistoryCache(Views),
     told=told,
@@ -177,7 +176,7 @@ async def _toml(request: Request) -> Response:
         return Response(status_code=404)
     query = dict(request.query_params)
     step = int(bounded(query.get("step"), 0, MOST_STEPS, 0))
-    text = spec.from_query(query).run(pooling, step).to_toml()
+    text = PoolingStudy.from_query(query).run(pooling, step).to_toml()
     headers = {"Content-Disposition": f'attachment; filename="tokens-{pooling}.toml"'}
     return Response(text, media_type="application/toml", headers=headers)
 
@@ -193,7 +192,7 @@ def curves(study: PoolingStudy) -> str:
 
 
 async def _curves(request: Request) -> Response:
-    study = spec.from_query(dict(request.query_params))
+    study = PoolingStudy.from_query(dict(request.query_params))
     content = await anyio.to_thread.run_sync(curves, study, limiter=TURNS)
     headers = {"Content-Disposition": 'attachment; filename="gap-or-gsp.csv"'}
     return Response(content, media_type="text/csv", headers=headers)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import parse_qsl
 
 from dmlcore.data.synthetic import tokens
@@ -12,7 +11,8 @@ from dmlcore.models.networks import TOKEN_BOUND
 from dmlcore.replay import recorded_training
 from dmlcore.replay.recorded_training import LiveSpec
 from dmlcore.spec import RunSpec
-from pages.shared.state import untrusted
+from pages.shared.state.page_state import NumberKind, PageState, Whole
+from pages.shared.timeline.changes import Changes
 
 Pooled = Literal["gap", "gsp"]
 POOLINGS: tuple[Pooled, ...] = get_args(Pooled)
@@ -22,20 +22,6 @@ UNASKED = 600  # steps that play when the page opens by itself
 PART = "validation"
 PER_CLASS = 16  # bags of each class that are watched and scored
 MEMORY = 1024  # pooled vectors from which the prototypes of GSP are chosen, as in the source
-
-# The ranges of what a link may say. Prototypes: twice as many must fit into the memory.
-LIMITS: dict[str, tuple[float, float]] = {
-    "mu": (0.05, 1.0),
-    "epsilon": (0.5, 200.0),
-    "rate": (1e-5, 1e-2),
-    "margin": (0.02, 0.8),
-    "prototypes": (1, 256),
-    "warmup": (0, 5000),
-    "seed": (0, 2**31 - 1),
-    "tau": (0.0, 0.2),
-}
-WHOLE = ("prototypes", "warmup", "seed")
-ON_THE_WAY = ("mu", "epsilon", "rate", "margin")  # can change while it trains
 
 
 @dataclass(frozen=True)
@@ -49,8 +35,16 @@ class GateChange:
     margin: float
 
 
+MU, EPSILON, RATE, MARGIN = NumberKind(0.05, 1.0), NumberKind(0.5, 200.0), NumberKind(1e-5, 1e-2), NumberKind(0.02, 0.8)
+ON_THE_WAY = {"mu": MU, "epsilon": EPSILON, "rate": RATE, "margin": MARGIN}  # can change while it trains
+
+
+def _first(study: Any) -> GateChange:
+    return GateChange(0, study.mu, study.epsilon, study.rate, study.margin)
+
+
 @dataclass(frozen=True)
-class PoolingStudy:
+class PoolingStudy(PageState):
     """Two trainings of the same tokens on the same bags, in the same order: one with GAP, one with GSP.
 
     mu, epsilon, prototypes, warmup: of GSP, warmup in steps that average before its prototypes are placed; rate: of
@@ -58,15 +52,15 @@ class PoolingStudy:
     this pooling weight. (1/680 is 1/(10 m) for 68 tokens: so low that the shared tokens are active under any pooling.)
     """
 
-    mu: float = 0.2
-    epsilon: float = 20.0
-    prototypes: int = 64
-    rate: float = 5e-4
-    margin: float = 0.3841
-    warmup: int = 0
-    seed: int = 0
-    tau: float = 0.05
-    changes: tuple[GateChange, ...] = ()
+    mu: Annotated[float, MU] = 0.2
+    epsilon: Annotated[float, EPSILON] = 20.0
+    prototypes: Annotated[int, Whole(1, 256)] = 64  # twice as many must fit into the memory
+    rate: Annotated[float, RATE] = 5e-4
+    margin: Annotated[float, MARGIN] = 0.3841
+    warmup: Annotated[int, Whole(0, 5000)] = 0
+    seed: Annotated[int, Whole(0, 2**31 - 1)] = 0
+    tau: Annotated[float, NumberKind(0.0, 0.2)] = 0.05
+    changes: Annotated[tuple[GateChange, ...], Changes(_first, ON_THE_WAY, MOST_CHANGES, MOST_STEPS, key="then")] = ()
 
     def in_force(self, step: int) -> dict[str, float]:
         """mu, epsilon, rate and margin that make step `step` + 1."""
@@ -131,9 +125,9 @@ class StudyPreset:
     query: str
 
     @property
-    def parsed(self) -> dict[str, str]:
-        """The query as a mapping."""
-        return dict(parse_qsl(self.query))
+    def study(self) -> PoolingStudy:
+        """The state."""
+        return PoolingStudy.from_query(dict(parse_qsl(self.query)))
 
 
 PRESETS = (
@@ -172,73 +166,17 @@ PRESETS = (
 )
 
 
-def study_of(data: Any) -> PoolingStudy:
-    """A valid study from untrusted data: what is missing or senseless falls back, numbers are brought in range."""
-    data = data if isinstance(data, Mapping) else {}
-    base = PoolingStudy(**_numbers(data, PoolingStudy(), tuple(LIMITS)))
-    given = data.get("changes")
-    found: dict[int, GateChange] = {}
-    for change in given[:MOST_CHANGES] if isinstance(given, list) else []:
-        if isinstance(change, Mapping):
-            at = int(untrusted.bounded(change.get("at"), 0, MOST_STEPS, 0))
-            found[at] = GateChange(at, **_numbers(change, base, ON_THE_WAY))
-    return replace(base, changes=tuple(found[at] for at in sorted(found)))
-
-
-def _numbers(data: Mapping[str, Any], usual: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    numbers = {n: untrusted.bounded(data.get(n), *LIMITS[n], getattr(usual, n)) for n in names}
-    return {n: int(x) if n in WHOLE else x for n, x in numbers.items()}
-
-
-def to_json(study: PoolingStudy) -> dict[str, Any]:
-    """Plain data that `study_of` reads back."""
-    plain = {field.name: getattr(study, field.name) for field in fields(PoolingStudy)}
-    return plain | {"changes": [vars(change) for change in study.changes]}
-
-
-def from_query(query: Mapping[str, str]) -> PoolingStudy:
-    """The study of a link, for example ?mu=0.5&epsilon=5&then=200:mu=0.2;400:rate=0.0001."""
-    base = study_of(dict(query) | {"changes": None})
-    changes: list[dict[str, Any]] = []
-    in_force: dict[str, Any] = base.in_force(0)
-    for part in query.get("then", "")[:4000].split(";")[:MOST_CHANGES]:
-        at, _, settings = part.partition(":")
-        named = dict(pair.split("=", 1) for pair in settings.split(",") if "=" in pair)
-        if untrusted.finite(at) is None or not named.keys() & set(ON_THE_WAY):
-            continue
-        in_force = in_force | {k: v for k, v in named.items() if k in ON_THE_WAY and untrusted.finite(v) is not None}
-        changes.append({"at": at} | in_force)
-    return study_of(to_json(base) | {"changes": changes})
-
-
-def to_query(study: PoolingStudy) -> dict[str, str]:
-    """What differs from the defaults, as readable query parameters."""
-    usual = PoolingStudy()
-    query = {n: _plain(getattr(study, n)) for n in LIMITS if getattr(study, n) != getattr(usual, n)}
-    parts, before = [], study.in_force(-1)
-    for change in study.changes:
-        now = study.in_force(change.at)
-        if settings := [f"{n}={_plain(x)}" for n, x in now.items() if x != before[n]]:
-            parts.append(f"{change.at}:{','.join(settings)}")
-        before = now
-    return query | ({"then": ";".join(parts)} if parts else {})
-
-
-def _plain(number: float) -> str:
-    return str(number) if isinstance(number, int) else untrusted.plain(number)
-
-
 def options() -> dict[str, Any]:
     """What the panel offers."""
     return {
-        "limits": LIMITS | {"steps": MOST_STEPS, "changes": MOST_CHANGES, "unasked": UNASKED},
-        "onTheWay": ON_THE_WAY,
+        "limits": PoolingStudy.limits() | {"steps": MOST_STEPS, "changes": MOST_CHANGES, "unasked": UNASKED},
+        "onTheWay": tuple(ON_THE_WAY),
         "memory": MEMORY,
         "bound": TOKEN_BOUND,
         "classes": [f"tokens {ids[0]} to {ids[-1]}" for ids in map(tokens.token_ids_of, range(tokens.CLASSES))],
         "sentence": "Both sides start from the same tokens and see the same batches of 16 × 4 bags; only the pooling "
-        "differs. Change a slider while it runs: from that step on it is another training.",
+        "differs. GateChange a slider while it runs: from that step on it is another training.",
         "hint": "Point at a token or a bag, or choose a class: its tokens, bags and hull stand out, and here is said "
         "which shared tokens it still uses.",
-        "presets": [{"title": p.title, "caption": p.caption, "state": to_json(from_query(p.parsed))} for p in PRESETS],
+        "presets": [{"title": p.title, "caption": p.caption, "state": p.study.to_json()} for p in PRESETS],
     }

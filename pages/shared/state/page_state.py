@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, get_type_hints
+from typing import Any, ClassVar, Self, TypeVar, cast, get_type_hints
 from urllib.parse import urlencode
 
 from dmlcore import losses
 from pages.shared.state import untrusted
 from pages.shared.state.panel import Panel
 
+State = TypeVar("State")
 Text = Callable[[float | str], str]  # a number in a link: untrusted.plain or untrusted.exact
 
 
@@ -192,6 +193,33 @@ class Panels(Kind):
         return [{"loss": p.loss, "hyper": untrusted.jsonable(p.hyper)} for p in value]
 
 
+# ---- what follows from the kinds of the fields of any dataclass
+
+
+def read(kinds: Mapping[str, Kind], data: Any, default: State) -> State:
+    """The default with what a message says of its fields."""
+    data = data if isinstance(data, Mapping) else {}
+    found: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        found[name] = kind.of(name, data, default, found)
+    return cast(State, replace(cast(Any, default), **found))
+
+
+def from_query(kinds: Mapping[str, Kind], query: Mapping[str, str]) -> dict[str, Any]:
+    """What `read` is given for a link."""
+    return {name: kind.from_query(name, query) for name, kind in kinds.items()}
+
+
+def to_query(kinds: Mapping[str, Kind], state: Any, default: Any) -> dict[str, str]:
+    """What differs from the default, as readable query parameters."""
+    return {k: text for name, kind in kinds.items() for k, text in kind.to_query(name, state, default).items()}
+
+
+def to_json(kinds: Mapping[str, Kind], state: Any) -> dict[str, Any]:
+    """Plain data that `read` takes; infinity, which JSON lacks, is None."""
+    return {name: kind.json(getattr(state, name)) for name, kind in kinds.items()}
+
+
 @dataclass(frozen=True)
 class PageState:
     """What a page shows: a frozen dataclass whose fields, each with a default, are annotated with their kinds.
@@ -214,17 +242,12 @@ class PageState:
     @classmethod
     def of(cls, data: Any, default: Self | None = None) -> Self:
         """A valid state from untrusted data: what is missing or senseless is as in the default."""
-        default = cls() if default is None else default
-        data = data if isinstance(data, Mapping) else {}
-        found: dict[str, Any] = {}
-        for name, kind in cls.kinds.items():
-            found[name] = kind.of(name, data, default, found)
-        return replace(default, **found).settled()
+        return read(cls.kinds, data, cls() if default is None else default).settled()
 
     @classmethod
     def from_query(cls, query: Mapping[str, str], default: Self | None = None) -> Self:
         """The state of a link."""
-        return cls.of({name: kind.from_query(name, query) for name, kind in cls.kinds.items()}, default)
+        return cls.of(from_query(cls.kinds, query), default)
 
     def settled(self) -> Self:
         """The same with fields that depend on each other in agreement."""
@@ -236,10 +259,7 @@ class PageState:
 
     def to_query(self) -> dict[str, str]:
         """What differs from the default, as readable query parameters."""
-        default, query = self.default(), dict[str, str]()
-        for name, kind in self.kinds.items():
-            query |= kind.to_query(name, self, default)
-        return query
+        return to_query(self.kinds, self, self.default())
 
     def link(self) -> str:
         """`to_query` as the text of an address."""
@@ -247,4 +267,4 @@ class PageState:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `of` reads back; infinity, which JSON lacks, is None."""
-        return {name: kind.json(getattr(self, name)) for name, kind in self.kinds.items()}
+        return to_json(self.kinds, self)

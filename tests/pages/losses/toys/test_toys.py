@@ -25,7 +25,7 @@ from pages.losses.toys import service as toys_service
 from pages.losses.toys import state as toys_state
 from pages.losses.toys.options import options
 from pages.losses.toys.presets import PRESETS
-from pages.losses.toys.state import LossSide, SidesChange, Toy, from_query, to_json, to_query, toy_of
+from pages.losses.toys.state import LossSide, SidesChange, Toy
 from pages.shared.server.websocket import MOST_BYTES
 from pages.shared.server.wire import unpack
 from pages.shared.timeline.history_cache import HistoryCache
@@ -48,7 +48,7 @@ def fresh(monkeypatch):
 
 
 def ask(toy: Toy, **more) -> dict:
-    answer = unpack(toys_service.TIMELINE.answer({"state": to_json(toy), **more}))
+    answer = unpack(toys_service.TIMELINE.answer({"state": toy.to_json(), **more}))
     return answer | answer.pop("arrays")
 
 
@@ -128,19 +128,14 @@ LINKS = [preset.query for preset in PRESETS] + [
 
 @pytest.mark.parametrize("link", LINKS)
 def test_links_and_messages_keep_the_state(link):
-    toy = from_query(dict(pair.split("=", 1) for pair in link.split("&") if pair))
-    assert from_query(to_query(toy)) == toy == toy_of(json.loads(json.dumps(to_json(toy), allow_nan=False)))
-    assert len(json.dumps({"state": to_json(toy)})) < MOST_BYTES / 2
+    toy = Toy.from_query(dict(pair.split("=", 1) for pair in link.split("&") if pair))
+    assert Toy.from_query(toy.to_query()) == toy == Toy.of(json.loads(json.dumps(toy.to_json(), allow_nan=False)))
+    assert len(json.dumps({"state": toy.to_json()})) < MOST_BYTES / 2
     for i in range(len(toy.sides)):
         toy.live(i)
 
 
-def test_the_default_state_has_an_empty_link():
-    assert to_query(Toy()) == {}
-    assert from_query({}) == Toy()
-
-
-KEYS = [*to_json(Toy()), "loss", "hyper", "m", "at", "moves"]
+KEYS = [*Toy().to_json(), "loss", "hyper", "m", "at", "moves"]
 plain = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
@@ -151,16 +146,16 @@ plain = st.recursive(
 @given(plain, plain)
 @settings(max_examples=60, deadline=None)
 def test_any_message_gives_a_state_that_can_be_trained(data, more):
-    toy = toy_of(data if not isinstance(data, dict) else data | {"sides": more})
+    toy = Toy.of(data if not isinstance(data, dict) else data | {"sides": more})
     for i in range(len(toy.sides)):
         toy.live(i)
-    json.dumps(to_json(toy), allow_nan=False)
+    json.dumps(toy.to_json(), allow_nan=False)
 
 
 def test_the_whole_of_a_full_state_fits_into_one_message():
     wide = LossSide("distance_sensitive", dict.fromkeys(Toy().sides[1].hyper, -123.456789))
     changes = [SidesChange(4000 - k, (wide, wide), 0.0123456789) for k in range(toys_state.MOST_CHANGES)]
-    assert len(json.dumps({"state": to_json(Toy(changes=tuple(changes))), "frames": [4000] * 60})) < MOST_BYTES
+    assert len(json.dumps({"state": Toy(changes=tuple(changes)).to_json(), "frames": [4000] * 60})) < MOST_BYTES
 
 
 def test_each_side_is_a_run_of_its_own():
@@ -235,7 +230,7 @@ def test_images_are_trained_on_kept_features_and_queries_find_their_neighbours(g
     preset = next(preset.toy for preset in PRESETS if preset.toy.data == "glyphs")
     sides = (preset.sides[0], dataclasses.replace(preset.sides[0], pooling="gsp"))
     toy = dataclasses.replace(preset, sides=sides)
-    assert from_query(to_query(toy)) == toy == toy_of(json.loads(json.dumps(to_json(toy))))
+    assert Toy.from_query(toy.to_query()) == toy == Toy.of(json.loads(json.dumps(toy.to_json())))
     told = ask(toy, have=-1, want=12)
     while "preparing" in told:
         assert told["preparing"].startswith("Preparing the images")
@@ -265,7 +260,7 @@ def test_images_are_trained_on_kept_features_and_queries_find_their_neighbours(g
     forked = dataclasses.replace(
         toy, changes=(SidesChange(4, (sides[0], dataclasses.replace(sides[1], epsilon=50.0)), toy.rate),)
     )
-    assert from_query(to_query(forked)) == forked
+    assert Toy.from_query(forked.to_query()) == forked
     ask(forked, have=-1, want=6)
     before, after = (toys_service.TIMELINE.kept.of(each.live(1)) for each in (toy, forked))
     assert after.frames[4] is before.frames[4]
@@ -279,7 +274,7 @@ def test_a_set_of_images_that_cannot_be_prepared_says_why(glyphs, monkeypatch):
         raise OSError("no such device")
 
     monkeypatch.setattr(toy_runs, "prepared", broken)
-    toy = from_query({"data": "glyphs"})
+    toy = Toy.from_query({"data": "glyphs"})
     found = [ask(toy, have=-1, want=1)["preparing"] for _ in range(2)]
     assert found == ["These images cannot be used: no such device"] * 2
 
@@ -287,5 +282,5 @@ def test_a_set_of_images_that_cannot_be_prepared_says_why(glyphs, monkeypatch):
 def test_the_panel_offers_what_can_be_trained():
     offered = options()
     assert set(offered["data"]) == set(toy_runs.offered())
-    assert next(p["state"] for p in offered["presets"]) == to_json(Toy())
+    assert next(p["state"] for p in offered["presets"]) == Toy().to_json()
     json.dumps(offered, allow_nan=False)

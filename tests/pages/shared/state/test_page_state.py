@@ -19,11 +19,14 @@ from pages.losses.fields.compare.presets import PAIRS
 from pages.losses.fields.compare.state import ComparisonView
 from pages.losses.fields.pair_weights.state import SLIDES, PairWeightsView
 from pages.losses.fields.sphere.state import SpherePoint, SphereScene
+from pages.losses.toys.state import LossSide, Sides, Toy
+from pages.pooling.gap_or_gsp.state import PoolingStudy
 from pages.pooling.prototypes.state import PrototypesView
 from pages.pooling.transport.state import TransportState
 from pages.shared.plane.state import Scene
 from pages.shared.state import page_state, untrusted
 from pages.shared.state.page_state import PageState
+from pages.shared.timeline.changes import Changes
 
 HOME = Home(
     "ranking",
@@ -38,6 +41,8 @@ DEFAULTS: dict[str, PageState] = {
     "compare": ComparisonView(),
     "sphere": SphereScene(),
     "microscope": PairWeightsView(),
+    "toys": Toy(),
+    "gap_or_gsp": PoolingStudy(),
     "transport": TransportState(),
     "prototypes": PrototypesView(),
     "truth": Example.at(4),
@@ -49,17 +54,7 @@ OLD = json.loads(
 )
 
 NASTY = ("nan", "1e999", "-inf", "\0", "../../etc/passwd", "x" * 100_000, "", "1,2", "<script>", "１", "0x10", "true")
-NASTY += (
-    "1,",
-    ",",
-    "9,-1",
-    "1e9,1e9,1e9",
-    "ranking,m",
-    "ranking,:::,m:1e999",
-    "5:m=nan;-1:m=1",
-    ";;;",
-    "angular," * 9000,
-)
+NASTY += ("1,", ",", "9,-1", "1e9,1e9,1e9", "r,m", "ranking,:::,m:1e999", "5:m=nan;-1:m=1", ";;;", "angular," * 9000)
 numbers = st.floats() | st.integers(-(10**40), 10**40) | st.floats(-3, 3)
 anything = st.recursive(
     st.none() | st.booleans() | numbers | st.text(max_size=40),
@@ -83,6 +78,12 @@ def sensible(kind: page_state.Kind) -> st.SearchStrategy[Any]:
         case page_state.Panels():
             each = st.fixed_dictionaries({"loss": sensible(page_state.Loss()), "hyper": sensible(page_state.Hyper())})
             return st.lists(each, max_size=5)
+        case Sides():
+            fields = {name: sensible(each) for name, each in LossSide.kinds.items()}
+            return st.lists(st.fixed_dictionaries({}, optional=fields), max_size=3)
+        case Changes():
+            fields = {name: sensible(each) for name, each in kind.kinds.items()}
+            return st.lists(st.fixed_dictionaries({"at": numbers | st.integers(0, 99)}, optional=fields), max_size=4)
         case page_state.NumberKind():
             return numbers | st.floats(kind.low, kind.high)
         case _:
@@ -105,6 +106,19 @@ def assert_within(name: str, kind: page_state.Kind, value: Any, state: Any) -> N
             assert kind.fewest <= len(value) <= len(kind.defaults)
             for panel in value:
                 assert set(panel.hyper) == set(panel.module().formula.parameters)
+        case Sides():
+            assert 1 <= len(value) <= 2
+            for side in value:
+                for inner, each in LossSide.kinds.items():
+                    assert_within(inner, each, getattr(side, inner), side)
+        case Changes():
+            steps = [change.at for change in value]
+            assert steps == sorted(set(steps))
+            assert len(steps) <= kind.most
+            assert all(0 <= at <= kind.most_steps for at in steps)
+            for change in value:
+                for inner, each in kind.kinds.items():
+                    assert_within(inner, each, getattr(change, inner), change)
         case page_state.NumberKind():
             assert kind.low <= value <= kind.high, name
             assert isinstance(value, int) or not isinstance(kind, page_state.Whole), name
@@ -136,7 +150,7 @@ def test_every_page_state_is_here() -> None:
     while left:
         left += (below := left.pop().__subclasses__())
         found |= {each for each in below if each.__module__.startswith("pages.") and each.kinds}
-    assert found == {type(state) for state in DEFAULTS.values()}
+    assert found - {LossSide} == {type(state) for state in DEFAULTS.values()}
 
 
 @every_page

@@ -1,0 +1,56 @@
+"""What a visitor changes while a history plays, as a part of the page's state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+from pages.shared.state import page_state, untrusted
+from pages.shared.state.page_state import Kind, Whole
+
+
+@dataclass(frozen=True)
+class Changes(Kind):
+    """Changes by their steps `at`, in a link then=40:m=0.5;60:rate=0.01, each relative to what was in force before.
+
+    A change that changes nothing is none. start: from the fields of the state, what is in force at first; kinds: of
+    what can change; most: changes and steps.
+    """
+
+    start: Callable[[Any], Any]
+    kinds: Mapping[str, Kind]
+    most: int
+    most_steps: int
+
+    def of(self, name: str, data: Mapping[str, Any], default: Any, found: Mapping[str, Any]) -> tuple[Any, ...]:
+        given, changes = data.get(name), dict[int, Any]()
+        before = first = self.start(SimpleNamespace(**found))
+        kinds = {"at": Whole(0, self.most_steps), **self.kinds}
+        for each in given[: self.most] if isinstance(given, list) else []:
+            before = page_state.read(kinds, each, before)
+            changes[before.at] = before
+        ordered = [changes[at] for at in sorted(changes)]
+        pairs = zip([first, *ordered], ordered, strict=False)
+        return tuple(change for before, change in pairs if replace(change, at=before.at) != before)
+
+    def parse(self, text: str) -> Any:
+        found = []
+        for part in text[:6000].split(";")[: self.most]:
+            at, _, settings = part.partition(":")
+            named = dict(setting.split("=", 1) for setting in settings.split(",") if "=" in setting)
+            if untrusted.finite(at) is not None:
+                found.append({"at": at} | page_state.from_query(self.kinds, named))
+        return found
+
+    def to_query(self, name: str, state: Any, default: Any) -> dict[str, str]:
+        before, parts = self.start(state), []
+        for change in getattr(state, name):
+            if settings := page_state.to_query(self.kinds, change, before):
+                parts.append(f"{change.at}:{','.join(f'{k}={v}' for k, v in settings.items())}")
+            before = change
+        return {self.key: ";".join(parts)} if parts else {}
+
+    def json(self, value: Any) -> Any:
+        return [{"at": change.at} | page_state.to_json(self.kinds, change) for change in value]
