@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, get_args
+from typing import get_args
 from urllib.parse import parse_qsl
 
 import streamlit as st
@@ -18,7 +18,7 @@ from pages.library.errata.state import FIRST, Example
 from pages.library.errata.words import computed_as_stated, literal, marked, snippet, why_no_plot
 from pages.shared.server import static_files
 from pages.shared.widgets import menu, misread_link
-from pages.shared.widgets.component import component, fallback
+from pages.shared.widgets.component import socket_component
 
 CHOSEN, HALF = "truth_erratum", "truth_half"
 ERRATA, REFERENCE = "Errata of the thesis", "Reference of the losses"
@@ -36,8 +36,6 @@ STYLE = """<style>
 </style>"""
 # The list scrolls to the chosen one, and only the list.
 SCROLL = f"<script>{static_files.inline('library/errata')}</script>"
-
-_figure = component("library/errata")
 
 
 def page() -> None:
@@ -174,13 +172,13 @@ def _detail(e: Erratum) -> None:
 
 
 def _plot(e: Erratum, example: Counterexample) -> None:
-    key = f"truth_plot_{e.number}"
-    state: dict[str, Any] = st.session_state.get(key) or {}
     mine = _asked() == e.number
     with misread_link.told():
         scene = Example.from_query(st.query_params.to_dict() if mine else {}, Example.at(e.number))
-    _figure(
-        key=key,
+    socket_component(
+        "library/errata",
+        errata_service.answer,
+        key=f"truth_plot_{e.number}",
         data={
             "scene": scene.to_json(),
             "default": Example.at(e.number).to_json(),
@@ -188,17 +186,10 @@ def _plot(e: Erratum, example: Counterexample) -> None:
             "sliders": list(example.sliders),
             "sides": list(example.sides),
             "title": f"erratum-{e.number}",
-            "socket": st.query_params.get("socket") != "off",
-            "answer": fallback(state.get("ask"), errata_service.answer),
         },
-        on_ask_change=_nothing,
     )
     with st.expander("The same in Python", icon=":material/code:"):
         st.code(snippet(scene), language="python")
-
-
-def _nothing() -> None:
-    """Streamlit drops writes to state keys without a callback."""
 
 
 def _numbers(e: Erratum) -> None:

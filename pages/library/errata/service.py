@@ -17,6 +17,7 @@ from dmlcore import losses
 from dmlcore.figures.scales import round_top, stays_below
 from dmlcore.published.printed_formulas import COUNTEREXAMPLES, POINTS, CounterExampleGradients, compare
 from pages.library.errata.state import Example
+from pages.shared.plane.readout.service import as_tensors
 from pages.shared.server import wire
 from pages.shared.server.websocket import socket_route
 from pages.shared.server.wire import pack
@@ -34,7 +35,7 @@ def answer(request: dict[str, Any]) -> bytes:
     x, y = (torch.arange(nodes, dtype=torch.float64).add(0.5).mul(step).add(c - half) for c in (x0, y0))
     at = torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1)
     example = COUNTEREXAMPLES[scene.number]
-    a, p, n = (at if name == scene.probe else x for name, x in zip(POINTS, points(scene), strict=True))
+    a, p, n = (at if name == scene.probe else x for name, x in zip(POINTS, as_tensors(scene), strict=True))
     difference = compare(example, a, p, n, scene.hyper).difference
     shade = np.nan_to_num(difference.numpy(), nan=np.inf, posinf=np.inf)
     top = stays_below(shade, 90)
@@ -71,13 +72,7 @@ def _without_margin(scene: Example) -> bool:
 
 def evaluated(scene: Example) -> CounterExampleGradients:
     """Printed against true at the triplet of the scene."""
-    return compare(COUNTEREXAMPLES[scene.number], *points(scene), scene.hyper)
-
-
-def points(scene: Example) -> tuple[Tensor, Tensor, Tensor]:
-    """Anchor, positive, negative, (2,) each."""
-    a, p, n = (torch.tensor(getattr(scene, name), dtype=torch.float64) for name in POINTS)
-    return a, p, n
+    return compare(COUNTEREXAMPLES[scene.number], *as_tensors(scene), scene.hyper)
 
 
 def _vector(gradient: Tensor) -> list[float | None]:

@@ -24,8 +24,8 @@ from pages.shared.words.formulas import statements
 RANKING_MARGIN = 0.1  # of the ranking discs, as in Karaman 2021, Fig. B.1
 
 
-def as_tensors(scene: Scene) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Anchor, positive, negative as float64 tensors (2,)."""
+def as_tensors(scene: object) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Anchor, positive, negative of any scene that has them as float64 tensors (2,)."""
     a, p, n = (torch.tensor(getattr(scene, name), dtype=torch.float64) for name in POINTS)
     return a, p, n
 
