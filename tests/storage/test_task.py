@@ -1,0 +1,146 @@
+"""A task: what its state says at every moment, whoever is killed; jobs and downloads have tests of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from dmlcore.storage import locks, task
+from dmlcore.storage.task import JobError, ProgressState, Task
+
+COUNT = """
+import sys
+from pathlib import Path
+from dmlcore.storage.task import ProgressState, Task
+task = Task(Path(sys.argv[1]), ProgressState)
+def job(progress):
+    number = 0
+    while True:
+        progress.say(f"stage {number}: on it", number := number + 1, 10**9)
+task.work(job, ProgressState())
+"""
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Task[ProgressState]:
+    return Task(tmp_path / "task", ProgressState)
+
+
+def until(condition, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_killed_at_any_moment_it_is_lost_and_readable_and_starts_again(made, monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(task.__file__).parents[2]))
+    for _ in range(6):
+        made.start(["-c", COUNT, str(made.path)], ProgressState())
+        assert made.busy()
+        until(lambda: (state := made.state()) and state.done > 3)
+        time.sleep(random.random() / 20)
+        os.kill(made.state().pid, signal.SIGKILL)
+        until(lambda: not made.alive())
+        state = made.state()
+        assert (made.status(), state.state, state.message) == ("lost", "running", f"stage {state.done - 1:.0f}: on it")
+
+
+def test_a_start_that_never_came_is_lost_after_a_while_and_at_once_in_another_boot(made, monkeypatch) -> None:
+    assert (made.status(), made.log_tail()) == ("never", [])
+    monkeypatch.setattr(task, "detached", lambda *_: None)
+    made.start(["-c", ""], ProgressState())
+    assert made.status() == "queued"
+    with pytest.raises(JobError, match="about to start already"):
+        made.start(["-c", ""], ProgressState())
+    monkeypatch.setattr(task, "START_GRACE", 0.0)
+    assert made.status() == "lost"
+    monkeypatch.undo()
+    made.record(made.state().changed(boot="another"))
+    assert made.status() == "lost"
+
+
+def test_of_many_who_start_it_at_once_one_does(made, monkeypatch) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(task, "detached", lambda *arguments: started.append(arguments))
+    made.path.mkdir()
+
+    def one() -> None:
+        with suppress(JobError):
+            made.start(["-c", ""], ProgressState())
+
+    threads = [threading.Thread(target=one) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(started) == 1
+
+
+def test_details_of_a_stage_are_written_seldom_and_a_new_stage_at_once(made, monkeypatch) -> None:
+    written: list[str] = []
+    record = made.record
+    monkeypatch.setattr(made, "record", lambda state: written.append(state.message) or record(state))
+
+    def job(progress):
+        for number in range(1000):
+            progress.say(f"t-SNE: iteration {number}", number, 1000)
+        progress.say("measuring", 1000, 1000)
+        return progress.end("made")
+
+    end = made.work(job, ProgressState())
+    assert (end.state, end.done, made.state()) == ("done", 1000, end)
+    assert written[:2] == ["starting", "t-SNE: iteration 0"]
+    assert written[-2:] == ["measuring", "made"]
+    assert len(written) < 20
+
+
+def test_how_it_ended_is_recorded_and_a_cancel_is_honoured_once(made) -> None:
+    def fails(progress):
+        raise ValueError("no room" * 1000)
+
+    with pytest.raises(ValueError, match="no room"):
+        made.work(fails, ProgressState())
+    assert (made.status(), len(made.state().message)) == ("failed", 4000)
+    made.cancel()
+    assert not made.cancel_requested(), "of what has ended"
+
+    def asked_to_end(progress):
+        made.request_cancel()
+        progress.say("next")
+        raise AssertionError
+
+    with pytest.raises(KeyboardInterrupt):
+        made.work(asked_to_end, ProgressState())
+    assert (made.status(), made.cancel_requested()) == ("cancelled", False)
+    made.request_cancel()  # long before somebody starts it by hand
+    made.record(made.state().changed(queued=0.0))
+    assert made.work(lambda progress: progress.end("done"), ProgressState()).state == "done"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", '{"state": "nonsense"}', '{"done": -1}', '{"done": 1e999}', '{"pid": 1e30}', " " * 2**21],
+)
+def test_a_damaged_state_is_none(made, content) -> None:
+    made.path.mkdir()
+    (made.path / "state.json").write_text(content)
+    assert (made.state(), made.status(), made.busy()) == (None, "never", False)
+    made.cancel()
+    with locks.ProcessLock(made.path / "lock"):
+        assert made.status() == "running"
+
+
+def test_a_state_of_before_and_of_later_opens(made) -> None:
+    made.path.mkdir()
+    before = {"state": "cancelled", "message": "x", "done": 5, "total": None, "rate": 0.0, "queued": 3.5, "started": 7}
+    (made.path / "state.json").write_text(json.dumps(before | {"of a later release": 1}))
+    assert (made.status(), made.state().done, made.state().pid) == ("cancelled", 5.0, 0)
