@@ -643,6 +643,7 @@ def test_row_35_a_recycled_pid_is_never_signalled(store: RunStore, warm: WarmPar
         assert spared
         warm.wait()
         assert held.status() == "cancelled"  # the request file reached it
+        assert stranger.poll() is None, "signalled, and dead a little later"
 
         assert locks.terminate(stranger.pid, started)
         assert stranger.wait(180) == -signal.SIGTERM
