@@ -103,7 +103,7 @@ def _data_title(name: str) -> str:
 
 
 def _loss_title(name: str) -> str:
-    return losses.describe(name).title if name in (*losses.names(), *losses.batch_names()) else name
+    return losses.describe(name).title if name in losses.LOSSES else name
 
 
 def _head(found: EmbeddingTable, title: str) -> str:

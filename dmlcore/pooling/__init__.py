@@ -1,7 +1,7 @@
 """From local features (B, C, H, W) to one vector, and from a backbone to embeddings: poolings by name."""
 
 from dmlcore.pooling.analysis.zero_shot_evaluation import zero_shot_evaluation
-from dmlcore.pooling.base import Pooling, PoolingInfo, pool
+from dmlcore.pooling.base import POOLINGS, Pooling, PoolingInfo, pool
 from dmlcore.pooling.catalogue import EmbeddingHead, create, describe, names
 from dmlcore.pooling.costs import clip_to_unit_ball, prototype_costs
 from dmlcore.pooling.layers.generalized_sum import GeneralizedSumPooling
@@ -9,6 +9,7 @@ from dmlcore.pooling.transport import pooling_weights, selection, sweeps, transp
 from dmlcore.pooling.zero_shot import ZeroShotPrediction, mixed, ridge
 
 __all__ = [
+    "POOLINGS",
     "EmbeddingHead",
     "GeneralizedSumPooling",
     "Pooling",

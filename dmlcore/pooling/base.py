@@ -52,7 +52,7 @@ class PoolingInfo(Entry):
     layer: type[Pooling]
 
 
-CATALOGUE: Catalogue[PoolingInfo] = Catalogue("pooling")
+POOLINGS: Catalogue[PoolingInfo] = Catalogue("pooling")
 Layer = TypeVar("Layer", bound=Pooling)
 Initialised = TypeVar("Initialised", nn.Linear, nn.Conv1d, nn.Conv2d)
 
@@ -70,7 +70,7 @@ def pooling(
         info = PoolingInfo(
             name=name, title=title, latex=latex, source=source, layer=layer, rule=rule, **declared(layer)
         )
-        CATALOGUE.enter(name, info)
+        POOLINGS.enter(name, info)
         return layer
 
     return enter

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from dmlcore.catalogue import discover
-from dmlcore.pooling.base import CATALOGUE, Pooling, PoolingInfo, init_he_, pool, require_int
+from dmlcore.pooling.base import POOLINGS, Pooling, PoolingInfo, init_he_, pool, require_int
 
 discover(
     "dmlcore.pooling.layers",
@@ -27,12 +27,12 @@ def names() -> list[str]:
         >>> pooling.names()[:4]
         ['gap', 'gmp', 'gap_gmp', 'gem']
     """
-    return list(CATALOGUE)
+    return list(POOLINGS)
 
 
 def describe(name: str) -> PoolingInfo:
     """Title, LaTeX, source and parameters of a pooling; KeyError lists the known names."""
-    return CATALOGUE[name]
+    return POOLINGS[name]
 
 
 def create(name: str, channels: int, **parameters: Any) -> Pooling:

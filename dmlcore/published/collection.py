@@ -20,7 +20,7 @@ def collection() -> tuple[PublishedTable, ...]:
 
 
 def _of_source(letter: str) -> Iterator[PublishedTable]:
-    source, known = table_reader.sources()[letter], {*losses.names(), *losses.batch_names()}
+    source = table_reader.sources()[letter]
     for number, file in table_reader.files(letter).items():
         inferred = ", a number inferred from the scores" if file.queries_inferred else ""
         yield PublishedTable(
@@ -28,14 +28,14 @@ def _of_source(letter: str) -> Iterator[PublishedTable]:
             number,
             f"{file.caption} ({file.queries:,} queries{inferred})" if file.queries else file.caption,
             source.citation,
-            tuple(_entry(file, row, known) for row in file.rows),
+            tuple(_entry(file, row) for row in file.rows),
             file.part,
             file.protocol,
             (*file.notes, *source.notes_of(number)),
         )
 
 
-def _entry(file: table_reader.File, row: table_reader.PrintedRow, known: set[str]) -> PublishedRow:
+def _entry(file: table_reader.File, row: table_reader.PrintedRow) -> PublishedRow:
     """The row with what it leaves to the table, its hyper-parameters as text where it states them as numbers."""
     setting = [
         row.setting,
@@ -43,7 +43,7 @@ def _entry(file: table_reader.File, row: table_reader.PrintedRow, known: set[str
         "without clamp" if row.unhinged else "",
         f"quoted from Table {row.quoted_from}" if row.quoted_from else "",
     ]
-    loss = row.loss if row.loss in known else ""
+    loss = row.loss if row.loss in losses.LOSSES else ""
     return PublishedRow(
         row.method or loss_title(loss) or row.loss.replace("_", " "),
         {column: None if value == "" else value for column, value in zip(file.columns, row.values, strict=True)},

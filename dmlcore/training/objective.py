@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from dmlcore import losses, mining, pooling
-from dmlcore.catalogue import Entry
+from dmlcore.catalogue import Catalogue
 from dmlcore.losses.engine.table import Counts
 from dmlcore.losses.memory import CrossBatchMemory
 from dmlcore.models.networks import Network
@@ -18,10 +18,11 @@ from dmlcore.spec import RunSpec, SpecError
 from dmlcore.training.errors import TrainingError
 
 Tuples = tuple[Tensor, ...]
-CATALOGUES: Mapping[str, Callable[[str], Entry]] = {
-    "loss": losses.describe,
-    "miner": mining.describe,
-    "pooling": pooling.describe,
+# The sections of a spec with parameters of their own, and what tells of them.
+CATALOGUES: Mapping[str, Catalogue[Any]] = {
+    "loss": losses.LOSSES,
+    "miner": mining.MINERS,
+    "pooling": pooling.POOLINGS,
 }
 
 
@@ -111,10 +112,10 @@ def refuse_unknown(spec: RunSpec) -> None:
     read; whatever is about to be shown in a form, searched or trained is asked here. Builds nothing.
     """
     mistakes = []
-    for section, describe in CATALOGUES.items():
+    for section, entries in CATALOGUES.items():
         chosen = getattr(spec, section)
         try:
-            describe(chosen.name).resolve(chosen.parameters)
+            entries[chosen.name].resolve(chosen.parameters)
         except (KeyError, TypeError, ValueError) as error:
             mistakes.append(f"{section}: {error.args[0]}")
     if mistakes:
@@ -127,10 +128,10 @@ def refuse_unusable(spec: RunSpec) -> None:
     What they declare decides: nothing is built.
     """
     surroundings = {"loss": {"reduction": spec.loss.reduction, "embedding_dim": spec.model.embedding_dim}}
-    for section, describe in CATALOGUES.items():
+    for section, entries in CATALOGUES.items():
         chosen = getattr(spec, section)
         try:
-            describe(chosen.name).complete(chosen.parameters, **surroundings.get(section, {}))
+            entries[chosen.name].complete(chosen.parameters, **surroundings.get(section, {}))
         except (KeyError, TypeError, ValueError) as error:
             raise TrainingError(f"{section}: {error.args[0]}") from None
     loss = losses.describe(spec.loss.name)

@@ -35,12 +35,13 @@ import pytest
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from dmlcore import data, losses, mining, pooling
+from dmlcore import data, losses
 from dmlcore.inspection import selections
 from dmlcore.inspection.maps import maps
 from dmlcore.monitoring.estimate import speed
 from dmlcore.spec import RunSpec, keys
 from dmlcore.storage.runs import Run, RunStore
+from dmlcore.training.objective import CATALOGUES
 from pages.shared.state.spec_link import presets
 from tests.pages.conftest import make_run, page_opened
 
@@ -100,12 +101,6 @@ TOML = (
     *("9" * 30, "9" * 5000, "0xffffffffffffffffffff", "1e-300", "4096", "100000", "10000000", "[65536,65536,65536]"),
     *("[1,[1,", "[" * 3000, "abc", "a b", "\0", "\u202e", "<b>", "../x", "/etc/passwd", "1\nseed=2", "''", "1.5", "7"),
 )
-
-CATALOGUES = {
-    "loss": {name: losses.describe(name) for name in (*losses.names(), *losses.batch_names())},
-    "pooling": {name: pooling.describe(name) for name in pooling.names()},
-    "miner": {name: mining.describe(name) for name in mining.names()},
-}
 
 
 @dataclass

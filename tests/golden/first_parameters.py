@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dmlcore import losses, mining, pooling
+from dmlcore.training.objective import CATALOGUES
 
 FILE = Path(__file__).with_suffix(".json")
 Defaults = dict[str, dict[str, dict[str, Any]]]  # section of a spec -> name -> hyper-parameter -> default
@@ -18,17 +18,12 @@ Defaults = dict[str, dict[str, dict[str, Any]]]  # section of a spec -> name -> 
 
 def today() -> Defaults:
     """The defaults as the catalogues declare them; infinity as specs write it."""
-    catalogues: dict[str, dict[str, Any]] = {
-        "loss": dict(losses.LOSSES),
-        "miner": dict(mining.MINERS),
-        "pooling": {name: pooling.describe(name) for name in pooling.names()},
-    }
     return {
         section: {
             name: {key: "inf" if value == float("inf") else value for key, value in entry.defaults.items()}
             for name, entry in catalogue.items()
         }
-        for section, catalogue in catalogues.items()
+        for section, catalogue in CATALOGUES.items()
     }
 
 

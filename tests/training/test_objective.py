@@ -75,7 +75,7 @@ def test_whether_it_can_be_made_is_asked_without_making_anything(monkeypatch: py
         raise AssertionError(f"{type(self).__name__} was built")
 
     monkeypatch.setattr(nn.Module, "__init__", made)
-    for name in (*losses.names(), *losses.batch_names()):
+    for name in losses.LOSSES:
         build.refuse_unusable(RunSpec().with_overrides([f"loss.name={name}"]))
     for name in pooling.names():
         build.refuse_unusable(RunSpec().with_overrides([f"pooling.name={name}"]))

@@ -75,7 +75,7 @@ def test_bags_of_tokens_train_once_their_prototypes_are_placed(precision: str) -
 
 
 @precisions
-@pytest.mark.parametrize("name", [*losses.names(), *losses.batch_names()])
+@pytest.mark.parametrize("name", losses.LOSSES)
 def test_every_loss_trains_past_the_warm_up(name: str, precision: str, digits: Dataset) -> None:
     train_steps(VECTORS.with_overrides([f"loss.name={name}", f"compute.precision={precision}"]), digits, WARM_UP + 2)
 

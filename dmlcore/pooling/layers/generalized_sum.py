@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from dmlcore.catalogue import Slider, Values
 from dmlcore.geometry import k_center
-from dmlcore.pooling.base import CATALOGUE, Pooling, pooling
+from dmlcore.pooling.base import POOLINGS, Pooling, pooling
 from dmlcore.pooling.costs import clip_to_unit_ball, prototype_costs
 from dmlcore.pooling.transport import pooling_weights, transport
 
@@ -81,7 +81,7 @@ class GeneralizedSumPooling(Pooling):
     ) -> None:
         super().__init__(channels)
         given = {"prototypes": prototypes, "mu": mu, "epsilon": epsilon, "memory": memory, "warmup": warmup}
-        prototypes, self.mu, self.epsilon, memory, warmup = CATALOGUE["gsp"].complete(given).values()
+        prototypes, self.mu, self.epsilon, memory, warmup = POOLINGS["gsp"].complete(given).values()
         self.prototypes = nn.Parameter(nn.init.xavier_uniform_(torch.empty(prototypes, channels)))
         self.register_buffer("memory", torch.zeros(memory, channels))
         self.register_buffer("seen", torch.zeros((), dtype=torch.int64))

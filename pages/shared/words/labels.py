@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from dmlcore import losses, mining, pooling
 
 # The one table of labels. Each is read alone too, in an error or in a list of changes.
 LABELS: Mapping[str, str] = {
@@ -146,5 +143,3 @@ EMPTY: Mapping[str, str] = {
     "model.start": "random numbers",
     "loss.learning_rate": "as the network",
 }
-# The sections of a spec with parameters of their own, and what tells of them.
-WITH_PARAMETERS: Mapping[str, Any] = {"loss": losses.describe, "pooling": pooling.describe, "miner": mining.describe}

@@ -13,7 +13,8 @@ from dmlcore.data import DataError
 from dmlcore.experiments import protocols
 from dmlcore.spec import RunSpec, flat, keys
 from dmlcore.storage.runs import Run, RunError, RunStore
-from pages.shared.words.labels import EMPTY, LABELS, WITH_PARAMETERS, WORDS, WORDS_OF
+from dmlcore.training.objective import CATALOGUES
+from pages.shared.words.labels import EMPTY, LABELS, WORDS, WORDS_OF
 from pages.shared.words.titles import data_title, label, loss_title
 
 UNSAID = ("fork.run", "fork.step", "name")  # of a fork: said elsewhere
@@ -24,7 +25,7 @@ _KEY = re.compile(
 _PROTOCOL = re.compile(
     rf"(?<![\w/.-])(?:{'|'.join(sorted(map(re.escape, protocols.names()), reverse=True))})(?![\w./-])"
 )
-_PARAMETER = re.compile(rf"(?<![\w./-])({'|'.join(WITH_PARAMETERS)})\.([a-z]\w*)(?![\w(])")
+_PARAMETER = re.compile(rf"(?<![\w./-])({'|'.join(CATALOGUES)})\.([a-z]\w*)(?![\w(])")
 _COMMAND = re.compile(r"(?:(?P<after>[:;]) (?:run: )?|\b(?:Run )?)python -m dmlcore (?P<word>\w+) \S+(?: --step \d+)?")
 _LINE = re.compile(r"([a-z_]+(?:\.[a-z_0-9]+)*): ")
 
@@ -95,7 +96,7 @@ def value(key: str, of: Any) -> str:
 
 def _parameter_changes(section: str, before: Any, after: Any) -> list[str]:
     try:
-        formula = WITH_PARAMETERS[section](after.name)
+        formula = CATALOGUES[section][after.name]
     except (KeyError, DataError):
         return []
     old = formula.defaults | (before.parameters if before.name == after.name else {})

@@ -43,4 +43,4 @@ def data_title(name: str) -> str:
 @cache
 def loss_title(name: str) -> str:
     """Title of a loss; its name if this release does not know it."""
-    return losses.describe(name).title if name in (*losses.names(), *losses.batch_names()) else name
+    return losses.describe(name).title if name in losses.LOSSES else name

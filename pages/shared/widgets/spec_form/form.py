@@ -11,6 +11,7 @@ from dmlcore import data, losses, mining, pooling
 from dmlcore.data import DataError
 from dmlcore.spec import DataSpec, RunSpec, keys
 from dmlcore.storage.runs import RunStore
+from dmlcore.training.objective import CATALOGUES
 from pages.shared.state.spec_link import BASES, FIRST, command, link, linked, overrides, presets
 from pages.shared.widgets import run_picker
 from pages.shared.widgets.forms import Form
@@ -33,7 +34,7 @@ from pages.shared.widgets.spec_form.values import (
     values_of,
 )
 from pages.shared.words import sentences as words
-from pages.shared.words.labels import LABELS, WITH_PARAMETERS, WORDS
+from pages.shared.words.labels import LABELS, WORDS
 from pages.shared.words.titles import label
 
 __all__ = [
@@ -135,7 +136,7 @@ def loss_fields(form: Form) -> None:
     loss = form.choice(
         "loss.name",
         LABELS["loss.name"],
-        [*losses.names(), *losses.batch_names()],
+        list(losses.LOSSES),
         words=lambda name: losses.describe(name).title,
         help="Triplet losses, then losses of pairs, proxies and classes.",
     )
@@ -233,7 +234,7 @@ def _pooling(form: Form) -> None:
 
 def _parameters(form: Form, section: str, name: str) -> None:
     """The sliders of a loss, a pooling or a miner."""
-    formula = WITH_PARAMETERS[section](name)
+    formula = CATALOGUES[section][name]
     for key in shown_parameters(form, section, formula):
         form.parameter(parameter_key(section, name, key), key, formula.parameters[key], formula.defaults[key])
 

@@ -165,7 +165,7 @@ def _losses(protocol: str) -> list[str]:
     found = protocols.read(protocol)
     first = list(dict.fromkeys([found.label(found.base.loss.name), *found.losses]))
     known = {found.losses.get(word, word) for word in first}
-    return [*first, *(name for name in (*losses.names(), *losses.batch_names()) if name not in known)]
+    return [*first, *(name for name in losses.LOSSES if name not in known)]
 
 
 def _loss_title(protocol: str) -> Callable[[str], str]:

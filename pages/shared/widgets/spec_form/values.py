@@ -11,8 +11,8 @@ from dmlcore.data import DataError
 from dmlcore.models import backbones
 from dmlcore.spec import RunSpec, SpecError, keys
 from dmlcore.storage.runs import RUN_ID
+from dmlcore.training.objective import CATALOGUES
 from pages.shared.widgets.forms import Form
-from pages.shared.words.labels import WITH_PARAMETERS
 
 WITH_SHARES = [
     name for name in pooling.names() if issubclass(pooling.describe(name).layer, pooling.GeneralizedSumPooling)
@@ -42,7 +42,7 @@ def values_of(spec: RunSpec) -> dict[str, Any]:
         values |= {"data.split": spec.data.split or info.split}
         values |= {"data.validation": spec.data.validation or info.validation}
     values |= _network_values(spec)
-    for section in WITH_PARAMETERS:
+    for section in CATALOGUES:
         del values[f"{section}.parameters"]
         formula = _formula(section, plain[section]["name"])
         if formula is not None:
@@ -161,7 +161,7 @@ def shown_parameters(form: Form, section: str, formula: Any) -> list[str]:
 def _formula(section: str, name: str) -> Any:
     """What is known of a loss, a pooling or a miner; None for a name that there is not."""
     try:
-        return WITH_PARAMETERS[section](name)
+        return CATALOGUES[section][name]
     except (KeyError, DataError):
         return None
 
