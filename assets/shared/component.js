@@ -45,9 +45,10 @@ export function defineComponent(Component) {
 /**
  * @param {ParentNode} root
  * @param {string} module
+ * @param {...string} more style sheets between the two
  */
-export async function loadStyles(root, module) {
-  const sheets = [here("shared.css"), here("katex.css"), module.replace(/js$/, "css")];
+export async function loadStyles(root, module, ...more) {
+  const sheets = [here("shared.css"), here("katex.css"), ...more, module.replace(/js$/, "css")];
   const [schema] = await Promise.all([schemaReady, styled(root, ...sheets)]);
   return schema;
 }

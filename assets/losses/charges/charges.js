@@ -7,7 +7,8 @@ import { drawing, el, readouts, save, setText, show as number } from "../../shar
 import { formula } from "../../shared/formula.js";
 import { control, lossPanel } from "../../shared/controls.js";
 import { exportLinks } from "../../shared/export.js";
-import { Player, choice, clone, tick } from "../../shared/timeline/player.js";
+import { choice, numberBox, seedField, tick, transport } from "../../shared/timeline/parts.js";
+import { Player, clone } from "../../shared/timeline/player.js";
 import { fit } from "../../shared/timeline/screen.js";
 import { History } from "./history.js";
 import { CLASS, fromPixels, halfWidth, paintCharges, paintPortrait, toPixels } from "./draw.js";
@@ -116,7 +117,7 @@ class Charges extends Player {
         "div",
         { class: "left" },
         this.frame,
-        this.transport("step"),
+        transport(this, "step"),
         this.readout,
         this.notice,
         this.presetText,
@@ -218,7 +219,7 @@ class Charges extends Player {
     );
     this.links();
     const count = (/** @type {"classes" | "per_class"} */ key, /** @type {string} */ label) =>
-      el("label", {}, label, this.count(key, label, [2, limits[key]]));
+      el("label", {}, label, numberBox(this, key, label, [2, limits[key]]));
     return [
       ...(hidden.has("loss") ? [] : [lossChoice, lossSliders]),
       ...this.section(
@@ -243,7 +244,7 @@ class Charges extends Player {
           choice("start", options.start, state.start, (start) => this.restart({ start })),
           count("classes", "classes"),
           count("per_class", "per class"),
-          this.seed(),
+          seedField(this),
         ),
       ),
       ...this.section(

@@ -15,7 +15,8 @@ import {
 } from "../../shared/dom.js";
 import { formula } from "../../shared/formula.js";
 import { control, lossPanel } from "../../shared/controls.js";
-import { Player, choice, clone, still } from "../../shared/timeline/player.js";
+import { choice, numberBox, seedField, transport } from "../../shared/timeline/parts.js";
+import { Player, clone, still } from "../../shared/timeline/player.js";
 import { fit } from "../../shared/timeline/screen.js";
 import { decode } from "../../shared/socket.js";
 import { paintCloud, windowOf } from "./cloud.js";
@@ -130,7 +131,7 @@ class Toys extends Player {
       "div",
       { class: "work" },
       this.grid,
-      this.transport("batch", { label, epochs: true }),
+      transport(this, "batch", { label, epochs: true }),
       this.notice,
       this.plots,
       this.hidden.has("table") ? "" : this.scores,
@@ -362,7 +363,7 @@ class Toys extends Player {
     const count = (
       /** @type {"classes" | "samples" | "hidden"} */ key,
       /** @type {string} */ label,
-    ) => this.count(key, label, limits[key]);
+    ) => numberBox(this, key, label, limits[key]);
     const rate = control(
       {
         name: "learning rate",
@@ -459,7 +460,7 @@ class Toys extends Player {
           { class: "fields" },
           choose("data", "data set", options.data, (v) => this.other(v)),
           choose("part", "shown", options.part, (v) => this.look(v)),
-          this.seed(),
+          seedField(this),
         ),
         el("p", { class: "caption" }, options.data[toy.data].help ?? ""),
       ),

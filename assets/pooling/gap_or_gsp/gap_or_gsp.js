@@ -7,7 +7,8 @@ import { control } from "../../shared/controls.js";
 import { drawing, el, save, setText } from "../../shared/dom.js";
 import { INK } from "../../shared/colours.js";
 import { brief } from "../../shared/plot.js";
-import { Player, clone, tick } from "../../shared/timeline/player.js";
+import { numberBox, seedField, tick, transport } from "../../shared/timeline/parts.js";
+import { Player, clone } from "../../shared/timeline/player.js";
 import { fit } from "../../shared/timeline/screen.js";
 import { GapCurves, MEASURES } from "./curves.js";
 import { OWN, classAt, colourOf, paintPlane } from "./draw.js";
@@ -189,7 +190,7 @@ class GapOrGsp extends Player {
         "div",
         { class: "main" },
         pair,
-        this.transport("step"),
+        transport(this, "step"),
         this.notice,
         el(
           "div",
@@ -243,7 +244,14 @@ class GapOrGsp extends Player {
     const number = (name, label, title, caption) =>
       hidden.has(name)
         ? []
-        : [el("label", { class: "field" }, caption, this.count(name, label, limits[name], title))];
+        : [
+            el(
+              "label",
+              { class: "field" },
+              caption,
+              numberBox(this, name, label, limits[name], title),
+            ),
+          ];
     const show = (
       /** @type {keyof Shown} */ key,
       /** @type {string} */ text,
@@ -327,7 +335,9 @@ class GapOrGsp extends Player {
           "margin: the contrastive loss pushes bags of two classes apart up to this distance",
           { low: 0.02, high: 0.8, step: 0.005 },
         ),
-        ...(hidden.has("seed") ? [] : [this.seed("tokens at the start, bags and their order")]),
+        ...(hidden.has("seed")
+          ? []
+          : [seedField(this, "tokens at the start, bags and their order")]),
       ),
       ...this.section(
         "shown",

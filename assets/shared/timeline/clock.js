@@ -2,6 +2,8 @@
 // on. It knows no elements: player.js does.
 /** @import { About, Speed, State, Steps, TimelineAnswer, TimelineRequest } from "./types.js" */
 
+import { nextQuestion } from "./ahead.js";
+
 /** @type {Speed[]} */
 const SPEEDS = [
   ["slow motion", 1, 4],
@@ -256,41 +258,8 @@ export class Clock {
   // Python goes on while the page looks at what is there.
   next() {
     if (this.link.busy || this.link.waiting || this.goal || this.closed || this.preparing) return;
-    const { history, stride, wanted } = this;
-    if (wanted !== undefined && wanted <= history.last)
-      return this.ask({ want: wanted, frames: this.missing(wanted) });
-    if (wanted !== undefined && !this.playing) return this.ask({ want: wanted, frames: [wanted] });
-    if (!this.playing) return;
-    if (this.recordedTo < 0 && this.trained < history.last)
-      return this.ask({ want: history.last, frames: [] });
-    const ahead = (Math.floor(this.at / stride) + this.ahead) * stride,
-      want = Math.min(Math.max(wanted ?? 0, ahead), this.most);
-    if (history.last < want) return this.ask({ want, frames: [] });
-    const missing = this.missing(this.at + 1);
-    if (missing.length) return this.ask({ want: missing[missing.length - 1], frames: missing });
-    // A recording plays: the engine catches up meanwhile, so that it goes on from its end, or from
-    // any change.
-    if (this.trained < history.last && performance.now() - this.began > 1500)
-      this.ask({ want: history.last, frames: [] });
-  }
-
-  // Frames of known steps that will be shown next and are not here.
-  /** @param {number} from */
-  missing(from) {
-    const { history, stride, wanted } = this,
-      to = Math.min(history.last, this.at + this.ahead * stride);
-    /** @type {number[]} */
-    const found = [];
-    for (let k = Math.ceil(from / stride) * stride; k <= to && found.length < 40; k += stride)
-      if (!history.has(k)) found.push(k);
-    if (
-      wanted !== undefined &&
-      wanted <= history.last &&
-      !history.has(wanted) &&
-      !found.includes(wanted)
-    )
-      found.unshift(wanted);
-    return found;
+    const question = nextQuestion(this);
+    if (question) this.ask(question);
   }
 
   /** @param {number} step */

@@ -1,11 +1,12 @@
 // A page that plays: transport bar, keyboard, panel, presets, link. Its class adds what is computed
 // and how a step is drawn.
 /** @import { About, State, Steps, TimelineAnswer, TimelineData, TimelineRequest } from "./types.js" */
-/** @import { Attributes, Child, Schema, SetState, Theme } from "../types.js" */
+/** @import { Child, Schema, SetState, Theme } from "../types.js" */
 import { loadStyles, newTheme, receiveFallback } from "../component.js";
 import { el, setText } from "../dom.js";
 import { Link, decode, socketAddress } from "../socket.js";
 import { Clock } from "./clock.js";
+import { button } from "./parts.js";
 import { pace } from "./screen.js";
 
 /**
@@ -15,13 +16,6 @@ import { pace } from "./screen.js";
  */
 export const clone = (x) => structuredClone(x);
 export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
-const button = (
-  /** @type {string} */ text,
-  /** @type {string} */ name,
-  /** @type {() => unknown} */ act,
-  /** @type {Attributes} */ more = {},
-) => el("button", { "aria-label": name, title: name, onclick: act, ...more }, text);
-
 /**
  * @template {State} S
  * @template {TimelineData<S>} D
@@ -111,7 +105,8 @@ export class Player extends Clock {
   }
 
   async dress() {
-    this.schema = await loadStyles(this.root, this.about.module);
+    const styles = new URL("timeline.css", import.meta.url).href;
+    this.schema = await loadStyles(this.root, this.about.module, styles);
     this.root.append((this.whole = this.dom()));
     newTheme(this);
     this.observer = new ResizeObserver(() => this.resize());
@@ -174,44 +169,6 @@ export class Player extends Clock {
   cleared() {}
 
   // ---- the page
-  /**
-   * @param {string} unit
-   * @param {{ label?: string, epochs?: boolean }} more
-   */
-  transport(unit, { label, epochs = false } = {}) {
-    this.scrub.addEventListener("input", () => this.scrubTo(Number(this.scrub.value)));
-    this.scrub.addEventListener("change", () => this.rest());
-    const speed = el(
-      "select",
-      { "aria-label": "speed" },
-      ...this.speeds.map(([text], i) =>
-        el("option", { value: i, selected: i === this.speed }, text),
-      ),
-    );
-    speed.addEventListener("change", () => {
-      this.speed = Number(speed.value);
-      this.frameTimes = [];
-    });
-    const epoch = (
-      /** @type {string} */ text,
-      /** @type {string} */ name,
-      /** @type {number} */ by,
-    ) => (epochs ? [button(text, name, () => this.step(by, true))] : []);
-    return el(
-      "div",
-      { class: "transport", ...(label ? { role: "group", "aria-label": label } : {}) },
-      button("⟲", "reset", () => this.reset()),
-      ...epoch("«", "one epoch back", -1),
-      button("‹", `one ${unit} back`, () => this.step(-1)),
-      this.playButton,
-      button("›", `one ${unit} on`, () => this.step(1)),
-      ...epoch("»", "one epoch on", 1),
-      this.scrub,
-      this.clock,
-      speed,
-    );
-  }
-
   panel() {
     this.now = clone(this.inForce(this.at));
     this.nowSeen = JSON.stringify(this.now);
@@ -231,31 +188,6 @@ export class Player extends Clock {
   section(name, title, ...parts) {
     const shown = this.hidden.has(name) ? [] : parts.flat();
     return shown.length ? [el("section", {}, title ? el("h4", {}, title) : "", ...shown)] : [];
-  }
-
-  // A whole number of the state, which begins anew with another.
-  /**
-   * @param {string} key
-   * @param {string} label
-   * @param {readonly [low: number, high: number]} range
-   */
-  count(key, label, [low, high], title = "") {
-    const known = () => String(/** @type {Record<string, unknown>} */ ({ ...this.state })[key]),
-      more = { "aria-label": label, title: title || undefined, value: known() },
-      box = el("input", { type: "number", min: low, max: high, step: 1, ...more });
-    box.addEventListener("change", () => {
-      const value = Math.round(Number(box.value));
-      if (!Number.isFinite(value) || box.value === "") box.value = known();
-      else this.restart({ [key]: Math.min(Math.max(value, low), high) });
-    });
-    return box;
-  }
-
-  seed(title = "") {
-    const next = () => this.restart({ seed: (this.state.seed + 1) % 2 ** 31 }),
-      box = this.count("seed", "seed", [0, 2 ** 31 - 1], title),
-      another = el("button", { title: "another seed", onclick: next }, "next");
-    return el("label", { class: "field" }, "seed", el("span", { class: "seed" }, box, another));
   }
 
   /** @param {boolean} playing */
@@ -466,41 +398,4 @@ export class Player extends Clock {
     this.observer?.disconnect();
     this.link.close();
   }
-}
-
-// A box to tick: a part of what is shown.
-/**
- * @template {string} K
- * @param {Record<K, boolean>} shown
- * @param {K} key
- * @param {string} title
- * @param {() => void} act
- */
-export function tick(shown, key, text = "", title, act) {
-  const box = el("input", { type: "checkbox", checked: shown[key] });
-  box.addEventListener("change", () => {
-    shown[key] = box.checked;
-    act();
-  });
-  return el("label", { title }, box, text);
-}
-
-// One of several, each with a title and perhaps a sentence of help.
-/**
- * @param {string} label
- * @param {Record<string, { title: string, help?: string }>} offers
- * @param {unknown} chosen
- * @param {(value: string) => void} act
- */
-export function choice(label, offers, chosen, act) {
-  const known = String(chosen),
-    box = el(
-      "select",
-      { "aria-label": label, title: offers[known]?.help ?? "" },
-      ...Object.entries(offers).map(([value, { title, help = "" }]) =>
-        el("option", { value, selected: value === known, title: help }, title),
-      ),
-    );
-  box.addEventListener("change", () => act(box.value));
-  return el("label", {}, label, box);
 }

@@ -1,0 +1,114 @@
+// Parts of a page that plays: the transport bar, and what its panel is made of.
+/** @import { Player } from "./player.js" */
+/** @import { Attributes } from "../types.js" */
+import { el } from "../dom.js";
+
+/** @typedef {Player<any, any, any, any, any>} AnyPlayer */
+
+/**
+ * @param {string} text
+ * @param {string} name
+ * @param {() => unknown} act
+ * @param {Attributes} more
+ */
+export const button = (text, name, act, more = {}) =>
+  el("button", { "aria-label": name, title: name, onclick: act, ...more }, text);
+
+// Play, pause, step by step and perhaps by epoch, scrub, reset, speed.
+/**
+ * @param {AnyPlayer} player
+ * @param {string} unit what a step is called
+ * @param {{ label?: string, epochs?: boolean }} more
+ */
+export function transport(player, unit, { label, epochs = false } = {}) {
+  const { scrub, speeds, playButton, clock } = player;
+  scrub.addEventListener("input", () => player.scrubTo(Number(scrub.value)));
+  scrub.addEventListener("change", () => player.rest());
+  const options = speeds.map(([text], i) =>
+      el("option", { value: i, selected: i === player.speed }, text),
+    ),
+    speed = el("select", { "aria-label": "speed" }, ...options);
+  speed.addEventListener("change", () => {
+    player.speed = Number(speed.value);
+    player.frameTimes = [];
+  });
+  /** @type {(text: string, name: string, by: number) => HTMLElement[]} */
+  const epoch = (text, name, by) =>
+    epochs ? [button(text, name, () => player.step(by, true))] : [];
+  return el(
+    "div",
+    { class: "transport", ...(label ? { role: "group", "aria-label": label } : {}) },
+    button("⟲", "reset", () => player.reset()),
+    ...epoch("«", "one epoch back", -1),
+    button("‹", `one ${unit} back`, () => player.step(-1)),
+    playButton,
+    button("›", `one ${unit} on`, () => player.step(1)),
+    ...epoch("»", "one epoch on", 1),
+    scrub,
+    clock,
+    speed,
+  );
+}
+
+// A whole number of the state, which begins anew with another.
+/**
+ * @param {AnyPlayer} player
+ * @param {string} key
+ * @param {string} label
+ * @param {readonly [low: number, high: number]} range
+ */
+export function numberBox(player, key, label, [low, high], title = "") {
+  const more = { "aria-label": label, title: title || undefined, value: player.state[key] },
+    box = el("input", { type: "number", min: low, max: high, step: 1, ...more });
+  box.addEventListener("change", () => {
+    const value = Math.round(Number(box.value));
+    if (!Number.isFinite(value) || box.value === "") box.value = String(player.state[key]);
+    else player.restart({ [key]: Math.min(Math.max(value, low), high) });
+  });
+  return box;
+}
+
+/** @param {AnyPlayer} player */
+export function seedField(player, title = "") {
+  const next = () => player.restart({ seed: (player.state.seed + 1) % 2 ** 31 }),
+    box = numberBox(player, "seed", "seed", [0, 2 ** 31 - 1], title),
+    another = el("button", { title: "another seed", onclick: next }, "next");
+  return el("label", { class: "field" }, "seed", el("span", { class: "seed" }, box, another));
+}
+
+// A box to tick: a part of what is shown.
+/**
+ * @template {string} K
+ * @param {Record<K, boolean>} shown
+ * @param {K} key
+ * @param {string} title
+ * @param {() => void} act
+ */
+export function tick(shown, key, text = "", title, act) {
+  const box = el("input", { type: "checkbox", checked: shown[key] });
+  box.addEventListener("change", () => {
+    shown[key] = box.checked;
+    act();
+  });
+  return el("label", { title }, box, text);
+}
+
+// One of several, each with a title and perhaps a sentence of help.
+/**
+ * @param {string} label
+ * @param {Record<string, { title: string, help?: string }>} offers
+ * @param {unknown} chosen
+ * @param {(value: string) => void} act
+ */
+export function choice(label, offers, chosen, act) {
+  const known = String(chosen),
+    box = el(
+      "select",
+      { "aria-label": label, title: offers[known]?.help ?? "" },
+      ...Object.entries(offers).map(([value, { title, help = "" }]) =>
+        el("option", { value, selected: value === known, title: help }, title),
+      ),
+    );
+  box.addEventListener("change", () => act(box.value));
+  return el("label", {}, label, box);
+}
